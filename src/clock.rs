@@ -1,0 +1,57 @@
+//! Wall-clock time as a port.
+//!
+//! Guarantees: nothing in this crate reads the wall clock except through [`Clock`]; the pure modules do not
+//! even see this trait and take `now` as an argument. Under `tokio::time::pause` a [`TestClock`] advances in
+//! step with tokio's timers, so a simulated day costs no wall time.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// Answers "what time is it" in UTC. Matches the `now func() time.Time` field of upstream's `ControllerV2`.
+pub trait Clock: Debug + Send + Sync + 'static {
+    /// The current wall-clock time.
+    fn now(&self) -> DateTime<Utc>;
+}
+
+/// A clock that can be handed to many owners.
+pub type SharedClock = Arc<dyn Clock>;
+
+/// The machine's clock.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+}
+
+/// A clock that starts where the test says, runs with tokio's (pausable) time, and can be stepped.
+#[derive(Debug)]
+pub struct TestClock {
+    started: Instant,
+    base: Mutex<DateTime<Utc>>,
+}
+
+impl TestClock {
+    /// A clock that shows `base` now. Must be called inside a tokio runtime if time is to be paused.
+    pub fn new(base: DateTime<Utc>) -> Arc<Self> {
+        Arc::new(Self { started: Instant::now(), base: Mutex::new(base) })
+    }
+
+    /// Steps the wall clock without any time passing, as NTP or an operator does.
+    pub fn step(&self, by: TimeDelta) {
+        *self.base.lock() += by;
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> DateTime<Utc> {
+        let elapsed = TimeDelta::from_std(self.started.elapsed()).unwrap_or(TimeDelta::MAX);
+        *self.base.lock() + elapsed
+    }
+}

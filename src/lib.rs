@@ -1,0 +1,2 @@
+//! The Kubernetes CronJob controller as a library.
+pub mod clock;

@@ -1,0 +1,39 @@
+// Command controlplane is a Kubernetes control plane in one binary, for the end-to-end tests.
+//
+// The first argument chooses the component (etcd, kube-apiserver, kube-controller-manager or
+// kube-scheduler); everything behind it is that component's own command line. Nothing is wrapped:
+// what the tests talk to is the upstream code, linked from the Go module proxy.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler [flags]")
+		os.Exit(2)
+	}
+	component := os.Args[1]
+	os.Args = append([]string{component}, os.Args[2:]...)
+	switch component {
+	case "etcd":
+		etcdmain.Main(os.Args)
+	case "kube-apiserver":
+		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
+	case "kube-controller-manager":
+		os.Exit(cli.Run(controllermanager.NewControllerManagerCommand()))
+	case "kube-scheduler":
+		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
+	default:
+		fmt.Fprintf(os.Stderr, "controlplane: unknown component %q\n", component)
+		os.Exit(2)
+	}
+}
