@@ -230,9 +230,14 @@ pub fn hourly_at(slot: DateTime<Utc>) -> String {
     format!("{} * * * *", slot.minute())
 }
 
-/// The next minute boundary that leaves at least ten seconds to prepare.
-pub fn upcoming_minute() -> DateTime<Utc> {
-    whole_minute(Utc::now() + TimeDelta::seconds(10)) + TimeDelta::minutes(1)
+/// The next minute boundary, once it is at least ten seconds away: time to prepare, with no other one in between.
+pub async fn upcoming_minute() -> DateTime<Utc> {
+    let next = whole_minute(Utc::now()) + TimeDelta::minutes(1);
+    if next - Utc::now() >= TimeDelta::seconds(10) {
+        return next;
+    }
+    sleep_until(next, TimeDelta::zero()).await;
+    next + TimeDelta::minutes(1)
 }
 
 /// Sleeps until `offset` after `instant`.

@@ -52,7 +52,7 @@ impl World {
         let deployment = system.get(DEPLOYMENTS, NAME).await.ok_or("the manifests have no Deployment")?;
         let args = match controller {
             Controller::Ours => deployment_args(&deployment),
-            Controller::InTree => vec!["-v=2".to_owned()],
+            Controller::InTree => vec!["-v=1".to_owned()],
         };
         Ok(Self { sightings: Sightings::watch(client), plane, controller, kubeconfig, args, shared: Mutex::new(None) })
     }

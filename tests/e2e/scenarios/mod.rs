@@ -51,12 +51,14 @@ pub fn all() -> Vec<Scenario> {
         scenario!(
             Alone,
             failures::api_server_restart,
-            "kill -9 of the API server in a burst loses nothing and fires nothing twice"
+            "kill -9 of the API server in a burst loses nothing and fires nothing twice",
+            Some("a create whose answer is lost leaves the CronJob without active and lastScheduleTime")
         ),
         scenario!(
             Alone,
             failures::failover,
-            "of two replicas one leads, and the other takes over when it is killed or told to stop"
+            "of two replicas one leads, and the other takes over when it is killed or told to stop",
+            Some("it dies of SIGTERM and keeps its lease")
         ),
     ]
 }

@@ -203,9 +203,7 @@ pub async fn template(world: Arc<World>) -> String {
                     "terminationGracePeriodSeconds": 7,
                     "resources": {"limits": {"cpu": "1500m"}},
                     "tolerations": [{"key": "x", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}],
-                    "volumes": [{"name": "v", "projected": {"sources": [{"clusterTrustBundle": {
-                        "name": "roots", "path": "roots.pem", "optional": true,
-                    }}]}}],
+                    "volumes": [{"name": "v", "image": {"reference": "example.com/data", "pullPolicy": "Never"}}],
                     "containers": [{
                         "name": "main",
                         "image": "example.com/none",
