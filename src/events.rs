@@ -220,7 +220,8 @@ fn is_dns1123_subdomain(name: &str) -> bool {
 /// `message` within [`MAX_MESSAGE_BYTES`].
 fn truncated(mut message: String) -> String {
     if message.len() > MAX_MESSAGE_BYTES {
-        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+        let end = (0..=MAX_MESSAGE_BYTES).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+        message.truncate(end);
         message.shrink_to_fit();
     }
     message

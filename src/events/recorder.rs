@@ -115,7 +115,7 @@ impl Shared {
         last.map_or_else(after, after)
     }
 
-    fn dropped(&self, event: &Event, error: &mpsc::error::TrySendError<()>) {
+    fn dropped(&self, event: &Event, error: mpsc::error::TrySendError<()>) {
         let (reason, why) = match error {
             mpsc::error::TrySendError::Full(()) => (discard::QUEUE_FULL, "too many queued events"),
             mpsc::error::TrySendError::Closed(()) => (discard::GAVE_UP, "the recorder is shut down"),
@@ -151,7 +151,7 @@ impl EventRecorder for Recorder {
         );
         match self.shared.queue.try_reserve() {
             Ok(slot) => slot.send(event),
-            Err(error) => self.shared.dropped(&event, &error),
+            Err(error) => self.shared.dropped(&event, error),
         }
     }
 }
