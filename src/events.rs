@@ -159,7 +159,7 @@ impl Event {
     /// The strategic merge patch that turns an earlier occurrence on the server into this one. It carries the three
     /// fields that differ, as client-go's diff in `eventObserve` (`tools/record/events_cache.go`) comes to.
     pub fn patch(&self) -> impl Serialize {
-        Patch { count: self.count, last_timestamp: rfc3339(self.last_timestamp), message: self.message.clone() }
+        Patch { count: self.count, last_timestamp: rfc3339(self.last_timestamp), message: &self.message }
     }
 }
 
@@ -234,10 +234,10 @@ fn rfc3339(time: DateTime<Utc>) -> String {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Patch {
+struct Patch<'a> {
     count: i32,
     last_timestamp: String,
-    message: String,
+    message: &'a str,
 }
 
 #[derive(Serialize)]
