@@ -1,2 +1,4 @@
 //! The Kubernetes CronJob controller as a library.
+pub mod api;
 pub mod clock;
+pub mod schedule;
