@@ -10,10 +10,12 @@ use std::sync::Arc;
 use dashmap::DashSet;
 
 pub mod batch_v1;
+mod error;
 pub mod job_template;
 mod object_reference;
 mod uid;
 
+pub use error::ApiError;
 pub use object_reference::ObjectReference;
 pub use uid::Uid;
 

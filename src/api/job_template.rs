@@ -20,11 +20,6 @@ pub fn job_name(cron_job_name: &str, slot: DateTime<Utc>) -> String {
     format!("{cron_job_name}-{}", slot.timestamp() / 60)
 }
 
-/// The slot as the scheduled-timestamp annotation writes it: RFC 3339, seconds, in `zone`.
-pub fn annotation_time(slot: DateTime<Utc>, zone: Zone) -> String {
-    zone.format_rfc3339(slot)
-}
-
 /// The template has something that cannot become a Job.
 #[derive(Debug, thiserror::Error)]
 #[error("make Job from the template of CronJob {cron_job}: {source}")]
@@ -35,18 +30,19 @@ pub struct TemplateError {
     pub source: serde_json::Error,
 }
 
-/// The body of the create request for the Job of `slot`. `zone` is the CronJob's `timeZone`, else UTC.
+/// The body of the create request for the Job of `slot`. `local` is the process's zone, as for [`CronJob::timing`].
 ///
 /// Matches upstream `utils.go` `getJobFromTemplate2`, with two differences on the wire that the server makes up for:
 /// `creationTimestamp` and an empty `status` are not sent.
 ///
 /// # Errors
 /// When the template is not an object with a `spec`, or its labels or annotations are not maps of strings.
-pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, zone: Zone) -> Result<Vec<u8>, TemplateError> {
+pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -> Result<Vec<u8>, TemplateError> {
     let fail = |source| TemplateError { cron_job: cron_job.name.clone(), source };
     let template: Template<'_> = serde_json::from_str(cron_job.spec.job_template.get()).map_err(fail)?;
+    let zone = cron_job.timing(local).annotation_zone();
     let mut annotations = template.metadata.annotations;
-    annotations.insert(SCHEDULED_TIMESTAMP_ANNOTATION.into(), annotation_time(slot, zone).into());
+    annotations.insert(SCHEDULED_TIMESTAMP_ANNOTATION.into(), zone.rfc3339(slot).into());
     let body = JobBody {
         api_version: "batch/v1",
         kind: Job::RESOURCE.kind,
