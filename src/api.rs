@@ -80,6 +80,25 @@ impl ResourceKind {
     }
 }
 
+/// How loud an Event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EventType {
+    /// Information only.
+    Normal,
+    /// Something may need a look.
+    Warning,
+}
+
+impl EventType {
+    /// The value of the Event's `type` field.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
 /// One object could not be decoded.
 #[derive(Debug, thiserror::Error)]
 #[error("decode {kind}: {source}")]

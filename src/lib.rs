@@ -1,4 +1,5 @@
 //! The Kubernetes CronJob controller as a library.
 pub mod api;
 pub mod clock;
+pub mod controller;
 pub mod schedule;

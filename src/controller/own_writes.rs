@@ -52,7 +52,8 @@ impl OwnWrites {
 
     /// The newer of the cache's version and the one written here last.
     pub fn newest(&self, cached: Arc<CronJob>) -> Arc<CronJob> {
-        let Some(own) = self.cron_jobs.get(&cached.name).map(|entry| (Arc::clone(&entry.value), entry.is_fresh())) else {
+        let Some(own) = self.cron_jobs.get(&cached.name).map(|entry| (Arc::clone(&entry.value), entry.is_fresh()))
+        else {
             return cached;
         };
         let (own, fresh) = own;

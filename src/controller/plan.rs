@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{ApiError, ObjectName, Uid};
+use crate::api::{ApiError, EventType, ObjectName, Uid};
 
 /// The next step of a sync.
 #[derive(Debug)]
@@ -69,15 +69,6 @@ pub struct StatusWrite {
     pub resource_version: String,
     /// The status as it shall be.
     pub status: CronJobStatus,
-}
-
-/// Severity of an Event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EventType {
-    /// For information.
-    Normal,
-    /// Something to look into.
-    Warning,
 }
 
 /// One Event on the CronJob.

@@ -79,7 +79,9 @@ impl Sync<'_> {
     /// that died before it could say so: its slot is taken, and while unfinished it is active.
     fn adopt_own_children(&mut self) {
         for job in self.observation.children() {
-            if let Some(slot) = job.scheduled_timestamp.filter(|slot| is_job_of_slot(&job.name.name, &self.draft.base.name.name, *slot)) {
+            if let Some(slot) =
+                job.scheduled_timestamp.filter(|slot| is_job_of_slot(&job.name.name, &self.draft.base.name.name, *slot))
+            {
                 self.draft.adopt(job, slot);
             }
         }
@@ -291,12 +293,7 @@ impl Sync<'_> {
 
     /// The slot's Job is there already. Ours: an earlier sync made it and could not say so. Another's: the slot cannot
     /// run, its owner is told once, and the next slot gets its chance.
-    fn name_is_taken(
-        &mut self,
-        name: &ObjectName,
-        slot: DateTime<Utc>,
-        schedule: &Schedule,
-    ) -> Result<Outcome, Needs> {
+    fn name_is_taken(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Result<Outcome, Needs> {
         let job = match self.observation.live_job(name) {
             Some(Ok(job)) => Arc::clone(job),
             Some(Err(error)) => return Ok(Outcome::Failed(error.clone().into())),
@@ -347,8 +344,7 @@ impl Sync<'_> {
 
 const TOO_MANY_MISSED: &str =
     "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-const JOB_ALREADY_ACTIVE: &str =
-    "Not starting job because prior execution is running and concurrency policy is Forbid";
+const JOB_ALREADY_ACTIVE: &str = "Not starting job because prior execution is running and concurrency policy is Forbid";
 
 fn unsupported_schedule(schedule: &str) -> String {
     format!(
@@ -381,9 +377,8 @@ fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime
 /// The finished Jobs to prune: all but the `limit` newest by start time. Matches upstream `removeOldestJobs` and the
 /// order `byJobStartTime`: a Job that never started is the newest, names break ties.
 fn oldest_beyond_limit(jobs: &[Arc<Job>], succeeded: bool, limit: i32) -> Vec<Arc<Job>> {
-    let of_kind = |job: &&Arc<Job>| {
-        job.finished.is_some_and(|condition| (condition == FinishedCondition::Complete) == succeeded)
-    };
+    let of_kind =
+        |job: &&Arc<Job>| job.finished.is_some_and(|condition| (condition == FinishedCondition::Complete) == succeeded);
     let keep = usize::try_from(limit).unwrap_or(0);
     let finished = jobs.iter().filter(of_kind).count();
     // The usual case: nothing to prune, nothing allocated.

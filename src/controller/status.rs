@@ -9,9 +9,9 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::observation::DeleteReply;
-use super::plan::{Event, EventType, Outcome, Settlement, StatusWrite};
+use super::plan::{Event, Outcome, Settlement, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{ObjectReference, Uid};
+use crate::api::{EventType, ObjectReference, Uid};
 
 /// One change to a status.
 #[derive(Debug)]

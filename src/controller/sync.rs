@@ -56,7 +56,8 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 observation.learn_deletion(victim.uid, reply);
             }
             Plan::Create { name, slot, cron_job } => {
-                observation.create = Some(create(control, witness, &cron_job, &name, slot, observation.local_zone).await);
+                observation.create =
+                    Some(create(control, witness, &cron_job, &name, slot, observation.local_zone).await);
             }
             Plan::Prune(jobs) => prune(control, witness, &mut observation, jobs).await,
             Plan::Settle(settlement) => return settle(control, witness, &observation.cron_job, settlement).await,
@@ -105,12 +106,7 @@ async fn create<C: JobControl>(
     }
 }
 
-async fn prune<C: JobControl>(
-    control: &C,
-    witness: &impl Witness,
-    observation: &mut Observation,
-    jobs: Vec<Arc<Job>>,
-) {
+async fn prune<C: JobControl>(control: &C, witness: &impl Witness, observation: &mut Observation, jobs: Vec<Arc<Job>>) {
     let mut replies = stream::iter(jobs)
         .map(|job| async move {
             let reply = control.delete_job(&job.name, &job.uid).await;
