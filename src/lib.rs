@@ -2,4 +2,6 @@
 pub mod api;
 pub mod clock;
 pub mod controller;
+pub mod metrics;
 pub mod schedule;
+pub mod workqueue;
