@@ -2,6 +2,7 @@
 pub mod api;
 pub mod clock;
 pub mod controller;
+pub mod events;
 pub mod metrics;
 pub mod schedule;
 pub mod workqueue;

@@ -162,6 +162,13 @@ impl<K: Key> WorkQueue<K> {
         self.add_after(key, delay);
     }
 
+    /// As [`WorkQueue::add_rate_limited`], but with a delay of no less than `at_least` and no more than `at_most`: for
+    /// failures whose end does not depend on the key, such as an outage, and for a server that says how long to wait.
+    pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) {
+        let delay = self.shared.rate_limiter.lock().when(&key, now());
+        self.add_after(key, delay.min(at_most).max(at_least));
+    }
+
     /// Makes the rate limiter forget the failures of `key`. It must still be [`WorkQueue::done`].
     pub fn forget(&self, key: &K) {
         self.shared.rate_limiter.lock().forget(key);
