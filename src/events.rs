@@ -24,6 +24,7 @@ use std::sync::Arc;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 
+pub use crate::api::EventType;
 pub use correlator::{Correlator, CorrelatorOptions};
 pub use recorder::{Config, Recorder};
 pub use sink::{Disposition, EventSink, KubeSink, SinkError, SinkFault};
@@ -55,25 +56,6 @@ pub trait EventRecorder: Send + Sync {
     ///
     /// `reason` is UpperCamelCase and one of few; `message` is for people.
     fn event(&self, regarding: &ObjectReference, type_: EventType, reason: &'static str, message: String);
-}
-
-/// How loud an event is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum EventType {
-    /// Information only.
-    Normal,
-    /// Something may need a look.
-    Warning,
-}
-
-impl EventType {
-    /// The value of the Event's `type` field.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
-    }
 }
 
 /// The object that an event is about. Cheap to clone. An empty field is left out on the wire.

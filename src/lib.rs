@@ -1,3 +1,8 @@
 //! The Kubernetes CronJob controller as a library.
+pub mod api;
 pub mod clock;
+pub mod controller;
 pub mod events;
+pub mod metrics;
+pub mod schedule;
+pub mod workqueue;
