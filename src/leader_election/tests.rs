@@ -456,6 +456,23 @@ async fn leadership_runs_out_by_itself_when_its_elector_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn leadership_is_counted_from_the_start_of_a_renewal_and_not_from_its_answer() {
+    let late_answer = Fault { after: Duration::from_secs(4), ..OK };
+    let lock = FakeLock::new(&FakeServer::default(), network(vec![(0.0, 1.0, "create", late_answer)]));
+    let started = Instant::now();
+    let kept = Arc::new(Mutex::new(None));
+    let note = kept.clone();
+    tokio::spawn(
+        elector("me", lock, Hooks::default())
+            .run(CancellationToken::new(), move |leadership| *note.lock() = Some(leadership)),
+    );
+    sleep(Duration::from_secs(5)).await;
+    let leadership = kept.lock().take().unwrap();
+    assert_eq!(leadership.deadline(), started + Duration::from_secs(10));
+    assert_eq!(leadership.lease_end(), Some(started + Duration::from_secs(15)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn leadership_without_an_election_is_always_valid() {
     let leadership = Leadership::unconditional();
     sleep(Duration::from_secs(86_400 * 365)).await;
