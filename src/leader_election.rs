@@ -6,8 +6,7 @@
 //! cannot renew stops being valid one renew deadline after the start of its last successful renewal; others take over
 //! no sooner than one lease duration after it. Giving the lease up never takes it away from somebody else.
 //!
-//! [`decide`](decision::decide) is the pure heart; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to
-//! the API server.
+//! [`decide`] is the pure heart; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
 
 mod config;
 pub mod decision;
