@@ -37,7 +37,7 @@ impl World {
             request(&client, Method::GET, "/api/v1/namespaces/kube-system", None).await.ok()
         })
         .await;
-        kubectl_apply(&plane.admin_kubeconfig(), "manifests/default")?;
+        kubectl_apply(&plane.admin_kubeconfig(), "manifests/default", &[])?;
 
         let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/{NAME}/token");
         let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
@@ -131,10 +131,11 @@ fn deployment_args(deployment: &Value) -> Vec<String> {
 }
 
 /// `kubectl apply -k` of a directory of the repository.
-pub fn kubectl_apply(kubeconfig: &Path, directory: &str) -> Result<(), String> {
+pub fn kubectl_apply(kubeconfig: &Path, directory: &str, more: &[&str]) -> Result<(), String> {
     let output = Command::new("kubectl")
         .arg(format!("--kubeconfig={}", kubeconfig.display()))
         .args(["apply", "-k", directory])
+        .args(more)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .map_err(|error| format!("run kubectl: {error}"))?;

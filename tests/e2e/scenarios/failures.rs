@@ -15,6 +15,8 @@ use crate::world::{NAME, World};
 const BURST: usize = 150;
 /// The kill comes once this many Jobs were seen.
 const KILL_AFTER: usize = 20;
+/// Slow enough that the burst takes seconds, on any machine.
+const THROTTLE: [&str; 2] = ["--kube-api-qps=100", "--kube-api-burst=20"];
 
 /// Creates a burst of CronJobs that are all due for one slot, while no controller runs.
 async fn overdue_burst(world: &World, namespace: &str) -> (Namespace, DateTime<Utc>) {
@@ -88,11 +90,12 @@ async fn still_works(ns: &Namespace, name: &str) {
 
 pub async fn controller_restart(world: Arc<World>) -> String {
     let (ns, slot) = overdue_burst(&world, "restart").await;
-    let first = world.start_controller("killed", &[]).await.unwrap();
+    let first = world.start_controller("killed", &THROTTLE).await.unwrap();
     seen_at_least(&world, &ns, KILL_AFTER).await;
     first.kill();
     tokio::time::sleep(Duration::from_millis(300)).await;
     let seen = world.sightings.count_in(&ns.name);
+    assert!(seen < BURST, "the burst was over before the kill");
     let second = world.start_controller("restarted", &[]).await.unwrap();
     settled(&ns, slot, Duration::from_secs(60)).await;
     still_works(&ns, "afterwards").await;
@@ -102,8 +105,9 @@ pub async fn controller_restart(world: Arc<World>) -> String {
 
 pub async fn api_server_restart(world: Arc<World>) -> String {
     let (ns, slot) = overdue_burst(&world, "api-server").await;
-    let controller = world.start_controller("api-server-restart", &[]).await.unwrap();
+    let controller = world.start_controller("api-server-restart", &THROTTLE).await.unwrap();
     let seen = seen_at_least(&world, &ns, KILL_AFTER).await;
+    assert!(seen < BURST, "the burst was over before the kill");
     world.plane.kill_api_server();
     tokio::time::sleep(Duration::from_secs(1)).await;
     world.plane.start_api_server().await.unwrap();

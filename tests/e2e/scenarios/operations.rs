@@ -6,9 +6,9 @@ use chrono::TimeDelta;
 use http::Method;
 use serde_json::json;
 
-use crate::driver::{cron_job, hourly_at, minutes_ago, request};
+use crate::driver::{DEPLOYMENTS, cron_job, hourly_at, minutes_ago, request};
 use crate::fixture::controller::Controller;
-use crate::world::{NAME, SYSTEM_NAMESPACE, World};
+use crate::world::{NAME, SYSTEM_NAMESPACE, World, kubectl_apply};
 
 pub async fn observes(world: Arc<World>) -> String {
     let ns = world.namespace("observed").await;
@@ -86,4 +86,23 @@ pub async fn rights(world: Arc<World>) -> String {
         assert_eq!(answer["status"]["allowed"], expected, "may {verb} {group}/{resource}/{subresource}");
     }
     format!("{} reviews", table.len())
+}
+
+pub async fn manifests(world: Arc<World>) -> String {
+    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/samples", &["--dry-run=server"]).unwrap();
+    // Nobody makes the Deployment's Pods here; one is asked for, as its ReplicaSet would.
+    let system = world.system();
+    let template = system.get(DEPLOYMENTS, NAME).await.unwrap()["spec"]["template"].clone();
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asked-for", "labels": template["metadata"]["labels"]},
+        "spec": template["spec"],
+    });
+    let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?dryRun=All");
+    request(&world.plane.admin(), Method::POST, &path, Some(&pod)).await.unwrap();
+    let namespace = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}");
+    let namespace = request(&world.plane.admin(), Method::GET, &namespace, None).await.unwrap();
+    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+    String::new()
 }
