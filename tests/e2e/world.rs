@@ -22,6 +22,8 @@ pub struct World {
     pub controller: Controller,
     pub sightings: Sightings,
     /// The kubeconfig of the ServiceAccount in the manifests.
+    pub account: PathBuf,
+    /// The kubeconfig that controllers are started with.
     kubeconfig: PathBuf,
     /// The arguments of the Deployment in the manifests.
     args: Vec<String>,
@@ -43,8 +45,9 @@ impl World {
         let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
         let answer = request(&client, Method::POST, &path, Some(&body)).await?;
         let token = answer["status"]["token"].as_str().ok_or("TokenRequest gave no token")?;
+        let account = plane.kubeconfig("account", token);
         let kubeconfig = match controller {
-            Controller::Ours => plane.kubeconfig("account", token),
+            Controller::Ours => account.clone(),
             // Its rights are upstream's own, not those of our manifests.
             Controller::InTree => plane.admin_kubeconfig(),
         };
@@ -54,7 +57,15 @@ impl World {
             Controller::Ours => deployment_args(&deployment),
             Controller::InTree => vec!["-v=1".to_owned()],
         };
-        Ok(Self { sightings: Sightings::watch(client), plane, controller, kubeconfig, args, shared: Mutex::new(None) })
+        Ok(Self {
+            sightings: Sightings::watch(client),
+            plane,
+            controller,
+            account,
+            kubeconfig,
+            args,
+            shared: Mutex::new(None),
+        })
     }
 
     /// A new namespace for one scenario.
@@ -102,10 +113,11 @@ impl World {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let account = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{NAME}");
         let requests = self.plane.audit(&account);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let refused: Vec<String> = requests
             .iter()
             .filter(|event| event["responseStatus"]["code"] == 403 && !is_terminating(event))
-            .map(|event| format!("{} {}", event["verb"], event["requestURI"]))
+            .map(|event| format!("{} {}", text(&event["verb"]), text(&event["requestURI"])))
             .collect();
         match (self.controller, requests.len()) {
             (Controller::Ours, 0) => Err(format!("no request of {account} was seen")),

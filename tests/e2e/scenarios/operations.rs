@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use http::Method;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
 use crate::driver::{DEPLOYMENTS, cron_job, hourly_at, minutes_ago, request};
@@ -85,6 +86,12 @@ pub async fn rights(world: Arc<World>) -> String {
         let answer = request(&client, Method::POST, path, Some(&review)).await.unwrap();
         assert_eq!(answer["status"]["allowed"], expected, "may {verb} {group}/{resource}/{subresource}");
     }
+    // The account's kubeconfig is a whole one: its token is known, and its certificate authority is the server's.
+    let options = KubeConfigOptions::default();
+    let kubeconfig = Kubeconfig::read_from(&world.account).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    let account = kube::Client::try_from(config).unwrap();
+    request(&account, Method::GET, "/apis/batch/v1/cronjobs", None).await.unwrap();
     format!("{} reviews", table.len())
 }
 
