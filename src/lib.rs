@@ -1,2 +1,3 @@
 //! The Kubernetes CronJob controller as a library.
 pub mod clock;
+pub mod options;
