@@ -1,3 +1,4 @@
 //! The Kubernetes CronJob controller as a library.
 pub mod clock;
+pub mod logging;
 pub mod options;
