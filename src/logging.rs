@@ -15,7 +15,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
 use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::registry::{LookupSpan, Scope};
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use crate::options::LogFormat;
@@ -97,7 +97,7 @@ where
             line.insert("v".to_owned(), klog_verbosity(*metadata.level()).into());
         }
         // From the outermost span inwards, so that the nearest value of a key stays.
-        for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
+        for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
             let extensions = span.extensions();
             let fields = extensions.get::<FormattedFields<JsonFields>>();
             if let Some(Ok(Value::Object(fields))) = fields.map(|fields| serde_json::from_str(fields)) {
