@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::USER_AGENT;
 use http::uri::{InvalidUri, Uri};
 use http::{HeaderValue, uri::Scheme};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError, NamedCluster};
 
 use super::ConnectError;
 use crate::options::{Config, PROGRAM};
@@ -50,7 +50,17 @@ async fn from_file(file: &Path, master: Option<&str>) -> Result<kube::Config, Ku
         // An address that does not parse stays as it is: it is a fault only in the current context's cluster.
         cluster.server = server.map(|text| server_url(text, tls).map_or(text.to_owned(), |url| url.to_string()));
     }
-    kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await
+    let clusters = kubeconfig.clusters.clone();
+    let mut kube = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    kube.proxy_url = named_proxy(kube.proxy_url, &clusters);
+    Ok(kube)
+}
+
+/// The proxy, if the file names it. kube also takes `HTTPS_PROXY`, but it compares `NO_PROXY` with the proxy instead of
+/// the server, so that variable would cut off servers that need no proxy.
+pub(super) fn named_proxy(proxy: Option<Uri>, clusters: &[NamedCluster]) -> Option<Uri> {
+    let named = |named: &NamedCluster| named.cluster.as_ref()?.proxy_url.as_ref()?.parse().ok();
+    proxy.filter(|proxy| clusters.iter().filter_map(named).any(|named: Uri| named == *proxy))
 }
 
 /// The server's URL; without a scheme it is `https` if TLS is configured, else `http`. Matches client-go's

@@ -235,7 +235,8 @@ fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
         ),
         (
             &["--leader-elect-renew-deadline=2.4s"],
-            "--leader-elect-renew-deadline: 2.4s is not allowed; use more than 1.2 times --leader-elect-retry-period, 2s",
+            "--leader-elect-renew-deadline: 2.4s is not allowed; \
+             use more than 1.2 times --leader-elect-retry-period, 2s",
         ),
         (
             &["--leader-elect-resource-lock=endpoints"],

@@ -7,10 +7,11 @@ use axum::extract::ConnectInfo;
 use axum::routing::get;
 use futures::future::join_all;
 use http::HeaderMap;
+use kube::config::Kubeconfig;
 use tokio::net::TcpListener;
 use tokio::sync::Barrier;
 
-use super::super::kubeconfig::{host_label, kube_config};
+use super::super::kubeconfig::{host_label, kube_config, named_proxy};
 use super::*;
 use crate::options::{Command, Environment};
 
@@ -51,6 +52,7 @@ fn write(directory: &tempfile::TempDir, text: &str) -> String {
 }
 
 #[tokio::test]
+#[allow(clippy::type_complexity)] // A table's row.
 async fn the_servers_address_comes_from_the_right_place() {
     let directory = tempfile::tempdir().unwrap();
     let insecure = ", insecure-skip-tls-verify: true";
@@ -128,9 +130,28 @@ async fn the_host_label_in_a_pod_carries_the_port() {
 }
 
 #[tokio::test]
+async fn a_proxy_counts_only_if_the_kubeconfig_names_it() {
+    let named: Kubeconfig = serde_json::from_value(serde_json::json!({
+        "clusters": [{ "name": "a", "cluster": { "server": "https://x", "proxy-url": "http://proxy:3128" } }],
+    }))
+    .unwrap();
+    let proxy = |text: &str| Some(text.parse::<http::Uri>().unwrap());
+    assert_eq!(named_proxy(proxy("http://proxy:3128"), &named.clusters), proxy("http://proxy:3128"));
+    assert_eq!(named_proxy(proxy("http://environment:3128"), &named.clusters), None);
+    assert_eq!(named_proxy(None, &named.clusters), None);
+}
+
+#[tokio::test]
+async fn a_proxy_in_the_kubeconfig_is_refused_rather_than_passed_by() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(&directory, &kubeconfig("https://x", ", proxy-url: 'http://proxy:3128'"));
+    let error = connect(&options(&["--kubeconfig", &file]), None).await.err().unwrap().to_string();
+    assert!(error.starts_with("making a client for https://x/: ") && error.contains("proxy:3128"), "{error}");
+}
+
+#[tokio::test]
 async fn what_cannot_be_used_is_named_with_its_cause() {
     let directory = tempfile::tempdir().unwrap();
-    let file = |text: String| Some((write(&directory, &text), ()));
     let missing_file = ", certificate-authority: missing.pem";
     let rows: Vec<(&str, String, &[&str])> = vec![
         ("a file that is no YAML", "\tno: [".to_owned(), &["failed to parse kubeconfig YAML"]),
@@ -154,7 +175,7 @@ async fn what_cannot_be_used_is_named_with_its_cause() {
         ),
     ];
     for (sentence, text, parts) in rows {
-        let (path, ()) = file(text).unwrap();
+        let path = write(&directory, &text);
         let error = connect(&options(&["--kubeconfig", &path]), None).await.err().unwrap();
         let error = error.to_string();
         let start = format!("--kubeconfig: the file {path} cannot be used: ");
@@ -182,7 +203,8 @@ async fn a_client_certificate_that_does_not_exist_is_named_too() {
 #[tokio::test]
 async fn outside_a_pod_and_without_flags_there_is_nothing_to_connect_to() {
     if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() || Path::new("/var/run/secrets/kubernetes.io").exists() {
-        return; // The test itself runs in a Pod.
+        eprintln!("skipped: the test itself runs in a Pod");
+        return;
     }
     let error = connect(&options(&[]), None).await.err().unwrap().to_string();
     let start = "neither --kubeconfig nor --master is given, and there is no in-cluster configuration: ";

@@ -179,6 +179,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
+#[allow(clippy::type_complexity)] // A table's row.
 async fn a_retry_after_reaches_the_caller_whatever_carries_it() {
     let status = |seconds: u32| {
         let details = serde_json::json!({ "retryAfterSeconds": seconds, "name": "a" });
