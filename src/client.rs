@@ -3,7 +3,7 @@
 //! Guarantees: what the command line names is used and nothing else (no `~/.kube/config`, no `KUBECONFIG`); a request
 //! is sent once, never repeated in here, so that retries happen in the workqueue where they are seen and counted; no
 //! request waits for ever, watches excepted, which their reader must bound; a `Retry-After` of the server reaches the
-//! caller ([`retry_after`]), whatever the shape of the answer that carried it.
+//! caller ([`retry_after()`]), whatever the shape of the answer that carried it.
 //!
 //! Each request passes through these layers, from the outside in:
 //!
