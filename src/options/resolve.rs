@@ -237,6 +237,7 @@ fn plain_address(flag: &str, text: &str, faults: &mut Faults) -> Option<SocketAd
     })
 }
 
+/// Metrics and health checks may share an address, as one listener; the secure one speaks another protocol.
 fn different_addresses(
     secure: Option<&SecureServing>,
     metrics: Option<SocketAddr>,
@@ -244,14 +245,10 @@ fn different_addresses(
     faults: &mut Faults,
 ) {
     let secure = secure.map(|secure| secure.addr);
-    let pairs = [
-        ("metrics-bind-address", metrics, "--secure-port", secure),
-        ("health-probe-bind-address", health, "--secure-port", secure),
-        ("health-probe-bind-address", health, "--metrics-bind-address", metrics),
-    ];
-    for (flag, mine, other, theirs) in pairs {
-        if let Some(addr) = mine.filter(|_| mine == theirs) {
-            faults.add(flag, &addr.to_string(), &format!("another address: this one is {other}'s"));
+    let pairs = [("metrics-bind-address", metrics), ("health-probe-bind-address", health)];
+    for (flag, mine) in pairs {
+        if let Some(addr) = mine.filter(|_| mine == secure) {
+            faults.add(flag, &addr.to_string(), "another address: this one is --secure-port's");
         }
     }
 }

@@ -1,0 +1,280 @@
+//! The search for a five-field schedule's next instant.
+//!
+//! Guarantees: [`Fields::next`] gives robfig/cron v3.0.1's `SpecSchedule.Next` bit for bit, its surprises in daylight
+//! saving included, and always returns: where upstream never does, the answer is [`Search::Stuck`]. The cost does not
+//! depend on how far away the answer is by more than a few steps a month.
+//!
+//! Upstream walks an instant forward one unit at a time: month, day, hour, minute, second, and starts over whenever a
+//! unit wraps around. What a step of a month or a day lands on depends on the zone (a midnight may not exist), so the walk
+//! is part of the result and is kept. But while the offset is known to stay the same, many steps are one addition.
+
+use super::civil::{self, Date, SECONDS_PER_DAY};
+use super::zone::{Span, Transitions, Zone};
+
+/// The values at which a schedule fires, one bit each, and its zone. Seconds are always zero in this grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fields {
+    /// Bits 0 to 59.
+    pub minute: u64,
+    /// Bits 0 to 23.
+    pub hour: u32,
+    /// Bits 1 to 31, and [`Fields::DOM_STAR`].
+    pub dom: u32,
+    /// Bits 1 to 12.
+    pub month: u16,
+    /// Bits 0 (Sunday) to 6, and [`Fields::DOW_STAR`].
+    pub dow: u8,
+    /// Where the fields are read.
+    pub zone: Zone,
+}
+
+/// What a search came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    /// The next instant, in Unix seconds.
+    Found(i64),
+    /// Nothing until the end of the fifth year.
+    Never,
+    /// Upstream's walk would go round in a circle.
+    Stuck,
+}
+
+/// No search that ends needs this many steps: six years of twelve months and at most a few hundred steps in a matching one.
+const MAX_STEPS: u32 = 10_000;
+/// Further than this from a change of offset (in seconds), a local time has one reading and `time.Date` finds it.
+const MARGIN: i64 = 2 * SECONDS_PER_DAY;
+const HOUR: i64 = 3_600;
+const MINUTE: i64 = 60;
+
+impl Fields {
+    /// The day-of-month field has a star.
+    pub const DOM_STAR: u32 = 1;
+    /// The day-of-week field has a star.
+    pub const DOW_STAR: u8 = 1 << 7;
+
+    /// The first match at or after `from`, in Unix seconds. The caller has moved on to the upcoming second.
+    pub fn next(&self, from: i64) -> Search {
+        if self.is_empty() {
+            return Search::Never;
+        }
+        let mut walk = Walk::new(self.zone.transitions(), from);
+        let year_limit = walk.date.year + 5;
+        loop {
+            if walk.stuck() {
+                return Search::Stuck;
+            }
+            if walk.date.year > year_limit {
+                return Search::Never;
+            }
+            // Each of these is false when its unit wrapped around: the larger ones have to be judged again.
+            if self.seek_month(&mut walk)
+                && self.seek_day(&mut walk)
+                && self.seek_hour(&mut walk)
+                && self.seek_minute(&mut walk)
+                && Self::seek_second(&mut walk)
+            {
+                return Search::Found(walk.t);
+            }
+        }
+    }
+
+    /// Whether some field is empty, so that no instant matches. A field of commas alone parses to that.
+    fn is_empty(&self) -> bool {
+        let days = self.dom & !Self::DOM_STAR != 0;
+        let weekdays = self.dow & !Self::DOW_STAR != 0;
+        let no_day = if self.has_day_star() { !(days && weekdays) } else { !(days || weekdays) };
+        self.minute == 0 || self.hour == 0 || self.month == 0 || no_day
+    }
+
+    fn has_day_star(&self) -> bool {
+        self.dom & Self::DOM_STAR != 0 || self.dow & Self::DOW_STAR != 0
+    }
+
+    /// Matches `dayMatches` of robfig's spec.go: both fields must match if either has a star, else one is enough.
+    fn day_matches(&self, day: u32, weekday: u32) -> bool {
+        let dom = self.dom >> day & 1 == 1;
+        let dow = self.dow >> weekday & 1 == 1;
+        if self.has_day_star() { dom && dow } else { dom || dow }
+    }
+
+    fn seek_month(&self, walk: &mut Walk) -> bool {
+        while self.month >> walk.date.month & 1 == 0 {
+            if walk.stuck() {
+                return false;
+            }
+            if !walk.floored {
+                walk.floored = true;
+                walk.set_local(civil::to_days(walk.date.year, walk.date.month, 1), 0);
+            }
+            walk.set_local(civil::to_days(walk.date.year, walk.date.month + 1, walk.date.day), walk.second_of_day);
+            if walk.date.month == 1 {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn seek_day(&self, walk: &mut Walk) -> bool {
+        while !self.day_matches(walk.date.day, civil::weekday(walk.days)) {
+            if walk.stuck() {
+                return false;
+            }
+            if !walk.floored {
+                walk.floored = true;
+                walk.set_local(walk.days, 0);
+            }
+            let ahead = self.days_ahead(walk) * SECONDS_PER_DAY;
+            if walk.second_of_day == 0 && walk.keeps_offset(ahead + MARGIN) {
+                walk.advance(ahead);
+            } else {
+                walk.set_local(walk.days + 1, walk.second_of_day);
+                // Upstream's repair of a midnight that does not exist.
+                match walk.second_of_day / HOUR {
+                    0 => {}
+                    hour @ 13.. => walk.advance((24 - hour) * HOUR),
+                    hour => walk.advance(-hour * HOUR),
+                }
+            }
+            if walk.date.day == 1 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Days to the next match of this month, else to the first of the next one.
+    fn days_ahead(&self, walk: &Walk) -> i64 {
+        let first_of_next = civil::to_days(walk.date.year, walk.date.month + 1, 1);
+        (1..first_of_next - walk.days)
+            .zip(walk.date.day + 1..)
+            .find(|(ahead, day)| self.day_matches(*day, civil::weekday(walk.days + ahead)))
+            .map_or(first_of_next - walk.days, |(ahead, _)| ahead)
+    }
+
+    fn seek_hour(&self, walk: &mut Walk) -> bool {
+        loop {
+            let hour = walk.second_of_day / HOUR;
+            if self.hour >> hour & 1 == 1 {
+                return true;
+            }
+            if walk.stuck() {
+                return false;
+            }
+            if !walk.floored {
+                walk.floored = true;
+                walk.set_local(walk.days, hour * HOUR);
+            }
+            let hour = walk.second_of_day / HOUR;
+            walk.advance_units(HOUR, bits_ahead(self.hour.into(), hour, 24));
+            if walk.second_of_day < HOUR {
+                return false;
+            }
+        }
+    }
+
+    fn seek_minute(&self, walk: &mut Walk) -> bool {
+        loop {
+            let minute = walk.second_of_day / MINUTE % 60;
+            if self.minute >> minute & 1 == 1 {
+                return true;
+            }
+            if walk.stuck() {
+                return false;
+            }
+            if !walk.floored {
+                walk.floored = true;
+                // Whole minutes of universal time, whatever the zone's seconds are: `Truncate` knows no zone.
+                walk.advance(-walk.t.rem_euclid(MINUTE));
+            }
+            let minute = walk.second_of_day / MINUTE % 60;
+            walk.advance_units(MINUTE, bits_ahead(self.minute, minute, 60));
+            if walk.second_of_day / MINUTE % 60 == 0 {
+                return false;
+            }
+        }
+    }
+
+    fn seek_second(walk: &mut Walk) -> bool {
+        if walk.second_of_day % MINUTE == 0 {
+            return true;
+        }
+        walk.floored = true;
+        while walk.second_of_day % MINUTE != 0 && !walk.stuck() {
+            walk.advance_units(1, MINUTE - walk.second_of_day % MINUTE);
+        }
+        false
+    }
+}
+
+/// How many places after `from` the next set bit is, or the end.
+fn bits_ahead(bits: u64, from: i64, end: i64) -> i64 {
+    let above = (bits >> from) >> 1;
+    if above == 0 { end - from } else { i64::from(above.trailing_zeros()) + 1 }
+}
+
+/// An instant on its way through a zone. The local date and time always belong to `t`.
+struct Walk {
+    transitions: &'static Transitions,
+    t: i64,
+    /// The stretch of one offset that holds `t`.
+    span: Span,
+    /// The local day number, and its date.
+    days: i64,
+    date: Date,
+    second_of_day: i64,
+    /// Upstream's `added`: whether the smaller units have been set back to their start.
+    floored: bool,
+    steps: u32,
+}
+
+impl Walk {
+    fn new(transitions: &'static Transitions, t: i64) -> Self {
+        let span = transitions.span(t);
+        let local = t + i64::from(span.offset);
+        let days = local.div_euclid(SECONDS_PER_DAY);
+        let second_of_day = local.rem_euclid(SECONDS_PER_DAY);
+        Self { transitions, t, span, days, date: civil::from_days(days), second_of_day, floored: false, steps: 0 }
+    }
+
+    fn stuck(&self) -> bool {
+        self.steps > MAX_STEPS
+    }
+
+    /// Whether the offset is the same from now until `seconds` later.
+    fn keeps_offset(&self, seconds: i64) -> bool {
+        self.t + seconds < self.span.end
+    }
+
+    /// Goes on by `count` units at once if the offset allows, else by one.
+    fn advance_units(&mut self, unit: i64, count: i64) {
+        let all = unit * count;
+        self.advance(if self.keeps_offset(all) { all } else { unit });
+    }
+
+    fn advance(&mut self, seconds: i64) {
+        self.move_to(self.t + seconds);
+    }
+
+    /// Goes to a local time, as Go's `time.Date` reads it.
+    fn set_local(&mut self, days: i64, second_of_day: i64) {
+        let local = days * SECONDS_PER_DAY + second_of_day;
+        let t = local - i64::from(self.span.offset);
+        let clear = t >= self.span.start.saturating_add(MARGIN) && t < self.span.end.saturating_sub(MARGIN);
+        self.move_to(if clear { t } else { self.transitions.instant_of_local(local) });
+    }
+
+    fn move_to(&mut self, t: i64) {
+        self.steps += 1;
+        self.t = t;
+        if t < self.span.start || t >= self.span.end {
+            self.span = self.transitions.span(t);
+        }
+        let local = t + i64::from(self.span.offset);
+        let days = local.div_euclid(SECONDS_PER_DAY);
+        self.second_of_day = local.rem_euclid(SECONDS_PER_DAY);
+        if days != self.days {
+            self.days = days;
+            self.date = civil::from_days(days);
+        }
+    }
+}

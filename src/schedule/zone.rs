@@ -1,0 +1,229 @@
+//! Time zones as the schedule sees them.
+//!
+//! Guarantees: a [`Zone`] is two bytes and always valid. Names are accepted and refused as Go's `time.LoadLocation` does on
+//! Linux. An offset asked for any second of any year is Go's answer; that holds beyond the year 2099 too, where the
+//! compiled tables of chrono-tz end and the zone's last rule goes on. Local times that do not exist or exist twice become
+//! the instant that Go's `time.Date` picks.
+//!
+//! The only I/O is in [`local_zone`], which reads the environment; everything else is a function of its arguments. A
+//! zone's transitions are collected from chrono-tz once per process, at first use, because a search needs to know how
+//! long an offset lasts and chrono-tz does not tell.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::{LazyLock, OnceLock};
+
+use chrono::{DateTime, FixedOffset, Offset, SecondsFormat, TimeZone, Utc};
+use chrono_tz::{TZ_VARIANTS, Tz};
+
+use super::civil::{self, SECONDS_PER_DAY};
+
+/// A zone of the IANA database; UTC unless said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Zone(Tz);
+
+/// A name that no zone answers to. The texts are those of Go's `time` package.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownZone {
+    /// The name could leave the database's directory.
+    #[error("time: invalid location name")]
+    Invalid,
+    /// The database has no such name.
+    #[error("unknown time zone {0}")]
+    Unknown(String),
+}
+
+impl Zone {
+    /// Coordinated universal time.
+    pub const UTC: Zone = Zone(Tz::UTC);
+
+    /// Finds a zone by name, as Go's `time.LoadLocation` does: an empty name and `UTC` are UTC, `Local` is `local`, other
+    /// names are case-sensitive.
+    ///
+    /// Go opens a file of the system's database, so doubled slashes and `.` segments inside a name are harmless there and
+    /// here. Files of that directory which are no IANA names (`posixrules`, `right/…`) are unknown here.
+    pub fn load(name: &str, local: Zone) -> Result<Zone, UnknownZone> {
+        match name {
+            "" | "UTC" => return Ok(Zone::UTC),
+            "Local" => return Ok(local),
+            _ if name.contains("..") || name.starts_with(['/', '\\']) => return Err(UnknownZone::Invalid),
+            _ => {}
+        }
+        let unknown = || UnknownZone::Unknown(name.to_owned());
+        if let Ok(tz) = Tz::from_str(name) {
+            return Ok(Zone(tz));
+        }
+        let (directory, file) = name.rsplit_once('/').ok_or_else(unknown)?;
+        let mut plain: String =
+            directory.split('/').filter(|part| !matches!(*part, "" | ".")).flat_map(|part| [part, "/"]).collect();
+        plain.push_str(file);
+        Tz::from_str(&plain).map(Zone).map_err(|_| unknown())
+    }
+
+    /// The IANA name.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// The same instant with this zone's offset.
+    pub fn at(self, t: DateTime<Utc>) -> DateTime<FixedOffset> {
+        let offset = self.transitions().span(t.timestamp()).offset;
+        t.with_timezone(&FixedOffset::east_opt(offset).unwrap_or_else(|| Utc.fix()))
+    }
+
+    /// The instant as Go's `t.In(zone).Format(time.RFC3339)` prints it: whole seconds, `Z` where the offset is zero.
+    pub fn rfc3339(self, t: DateTime<Utc>) -> String {
+        self.at(t).to_rfc3339_opts(SecondsFormat::Secs, true)
+    }
+
+    /// This zone's transitions, collected at the first call.
+    pub(super) fn transitions(self) -> &'static Transitions {
+        static TABLES: LazyLock<Box<[OnceLock<Transitions>]>> =
+            LazyLock::new(|| TZ_VARIANTS.iter().map(|_| OnceLock::new()).collect());
+        TABLES[self.0 as usize].get_or_init(|| Transitions::collect(self.0))
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The process's zone and where it was found: the `TZ` variable, else `/etc/localtime`, else UTC. Matches `initLocal` in
+/// Go's time/zoneinfo_unix.go, except that a file is known by its name only: a `/etc/localtime` that is a nameless copy is
+/// looked up in the system's own record of its zone, and is UTC when there is none.
+pub fn local_zone() -> (Zone, &'static str) {
+    let variable = std::env::var("TZ").ok();
+    let target = std::fs::canonicalize("/etc/localtime").ok();
+    zone_of_process(variable.as_deref(), target.as_deref(), || iana_time_zone::get_timezone().ok())
+}
+
+fn zone_of_process(
+    variable: Option<&str>,
+    localtime: Option<&Path>,
+    recorded: impl Fn() -> Option<String>,
+) -> (Zone, &'static str) {
+    let named = |name: &str| Tz::from_str(name).ok().map(Zone);
+    let Some(value) = variable else {
+        let zone = localtime.and_then(name_in_path).and_then(named).or_else(|| recorded().as_deref().and_then(named));
+        return zone.map_or((Zone::UTC, "default"), |zone| (zone, "/etc/localtime"));
+    };
+    let value = value.strip_prefix(':').unwrap_or(value);
+    let zone = match value {
+        "" => Some(Zone::UTC),
+        "/etc/localtime" => localtime.and_then(name_in_path).and_then(named),
+        path if path.starts_with('/') => name_in_path(Path::new(path)).and_then(named),
+        name => Zone::load(name, Zone::UTC).ok(),
+    };
+    zone.map_or((Zone::UTC, "default"), |zone| (zone, "TZ"))
+}
+
+/// The zone's name in a path such as `/usr/share/zoneinfo/Europe/Berlin`.
+fn name_in_path(path: &Path) -> Option<&str> {
+    path.to_str()?.split_once("/zoneinfo/").map(|(_, name)| name)
+}
+
+/// A stretch of time with one offset: from `start` to before `end`, in Unix seconds; the offset in seconds east of UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub start: i64,
+    pub end: i64,
+    pub offset: i32,
+}
+
+/// Every change of a zone's offset.
+#[derive(Debug)]
+pub(super) struct Transitions {
+    /// The offset before the first change.
+    first: i32,
+    /// When the offset changes and to what, in order.
+    changes: Box<[(i64, i32)]>,
+    /// Whether the last year's rule goes on after [`END`].
+    recurs: bool,
+}
+
+/// 1800-01-01: no zone changed its offset before.
+const BEGIN: i64 = -5_364_662_400;
+/// 2100-01-01: where the tables of chrono-tz end.
+const END: i64 = 4_102_444_800;
+/// 2099-01-01: a zone with a change after this has a rule that recurs.
+const LAST_YEAR: i64 = 4_070_908_800;
+/// Shorter than the shortest time between two changes of any zone (America/Cambridge_Bay in 2000: 6 days 22 hours).
+const STRIDE: i64 = 6 * SECONDS_PER_DAY;
+/// Years whose months stand for the same months of later years. Explicit tables (Morocco, Gaza) end before, only rules
+/// are left; in twelve years a month begins on each of the seven weekdays.
+const MODEL_YEARS: std::ops::RangeInclusive<i64> = 2088..=2099;
+
+impl Transitions {
+    fn collect(tz: Tz) -> Self {
+        let offset_at = |t: i64| {
+            let instant = DateTime::from_timestamp(t, 0).unwrap_or_default();
+            tz.offset_from_utc_datetime(&instant.naive_utc()).fix().local_minus_utc()
+        };
+        let first = offset_at(BEGIN);
+        let mut changes = Vec::new();
+        if tz != Tz::UTC {
+            let (mut from, mut current) = (BEGIN, first);
+            while from < END {
+                let to = (from + STRIDE).min(END);
+                let next = offset_at(to);
+                if next != current {
+                    let (mut before, mut after) = (from, to);
+                    while after - before > 1 {
+                        let middle = before.midpoint(after);
+                        if offset_at(middle) == current { before = middle } else { after = middle }
+                    }
+                    changes.push((after, next));
+                    current = next;
+                }
+                from = to;
+            }
+        }
+        let recurs = changes.last().is_some_and(|&(when, _)| when >= LAST_YEAR);
+        Self { first, changes: changes.into(), recurs }
+    }
+
+    /// The stretch that holds `t`.
+    pub fn span(&self, t: i64) -> Span {
+        if self.recurs && t >= END { self.recurring_span(t) } else { self.known_span(t) }
+    }
+
+    fn known_span(&self, t: i64) -> Span {
+        let after = self.changes.partition_point(|&(when, _)| when <= t);
+        let (start, offset) = if after == 0 { (i64::MIN, self.first) } else { self.changes[after - 1] };
+        let horizon = if self.recurs { END } else { i64::MAX };
+        Span { start, end: self.changes.get(after).map_or(horizon, |&(when, _)| when), offset }
+    }
+
+    /// Beyond the tables a month is like the model year's month that begins on the same weekday; the span ends with the
+    /// month at the latest.
+    fn recurring_span(&self, t: i64) -> Span {
+        let date = civil::from_days(t.div_euclid(SECONDS_PER_DAY));
+        let begin = civil::to_days(date.year, date.month, 1);
+        let end = civil::to_days(date.year, date.month + 1, 1);
+        let model = MODEL_YEARS
+            .map(|year| civil::to_days(year, date.month, 1))
+            .find(|days| civil::weekday(*days) == civil::weekday(begin))
+            .unwrap_or(begin);
+        let shift = (begin - model) * SECONDS_PER_DAY;
+        let span = self.known_span(t - shift);
+        Span {
+            start: span.start.saturating_add(shift).max(begin * SECONDS_PER_DAY),
+            end: span.end.saturating_add(shift).min(end * SECONDS_PER_DAY),
+            offset: span.offset,
+        }
+    }
+
+    /// The instant of a local time (in seconds since the local 1970-01-01T00:00:00), matching Go's `time.Date`: the local
+    /// time is first looked up as if it were UTC, then once more with the offset found; a zero offset is believed at once.
+    pub fn instant_of_local(&self, local: i64) -> i64 {
+        let guess = i64::from(self.span(local).offset);
+        if guess == 0 { local } else { local - i64::from(self.span(local - guess).offset) }
+    }
+}
+
+#[cfg(test)]
+#[path = "zone_tests.rs"]
+mod tests;
