@@ -2,11 +2,8 @@
 
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
-COPY Cargo.toml Cargo.lock ./
-COPY src src
-# Not built here, but the manifest names them, and cargo wants to see them.
-COPY tests tests
-COPY benches benches
+# .dockerignore lets in what the build reads. The tests are not built, but cargo wants to see what the manifest names.
+COPY . .
 # Dependencies and what was compiled of them outlive this build in the cache mounts; the binary has to be copied out.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
