@@ -114,7 +114,8 @@ fn saturating_sub(t: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
 
 /// Upstream finds out by searching from Go's zero time, because that is what a failed search returns there.
 fn never_fires(schedule: &Schedule) -> bool {
-    let zero = NaiveDate::from_ymd_opt(1, 1, 1).map_or(DateTime::<Utc>::MIN_UTC, |d| d.and_time(NaiveTime::MIN).and_utc());
+    let zero =
+        NaiveDate::from_ymd_opt(1, 1, 1).map_or(DateTime::<Utc>::MIN_UTC, |d| d.and_time(NaiveTime::MIN).and_utc());
     schedule.next_after(zero).is_none()
 }
 
