@@ -64,6 +64,22 @@ fn instant() -> impl Strategy<Value = DateTime<Utc>> {
         .prop_map(|(seconds, nanos)| DateTime::from_timestamp(seconds, nanos).unwrap())
 }
 
+/// An instant of a day on which many zones change their offset, or one leaves a day or a midnight out.
+fn change_of_offset() -> impl Strategy<Value = i64> {
+    let days = select(vec![
+        "2026-03-08",
+        "2026-03-29",
+        "2026-04-05",
+        "2026-10-04",
+        "2026-10-25",
+        "2026-11-01",
+        "2018-11-04",
+        "2011-12-30",
+    ]);
+    (days, -36_000i64..100_000)
+        .prop_map(|(day, second)| format!("{day}T00:00:00Z").parse::<DateTime<Utc>>().unwrap().timestamp() + second)
+}
+
 fn parse(spec: &str) -> Schedule {
     Schedule::parse_standard(spec, Zone::UTC).unwrap_or_else(|err| panic!("{spec}: {err}"))
 }
@@ -105,7 +121,7 @@ proptest! {
     #[test]
     fn the_most_recent_start_is_the_last_of_a_walk(
         spec in spec(),
-        now in 946_684_800i64..2_208_988_800,
+        now in prop_oneof![946_684_800i64..2_208_988_800, change_of_offset()],
         back in prop_oneof![0i64..600, 0i64..200_000, 0i64..3_000_000],
         fraction in 0u32..2,
     ) {
