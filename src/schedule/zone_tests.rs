@@ -34,8 +34,10 @@ fn names_are_found_as_go_finds_them() {
 
 #[test]
 fn the_process_zone_is_go_s() {
+    /// What the row shows, `TZ`, where /etc/localtime leads to; the zone and its source.
+    type Row = (&'static str, Option<&'static str>, Option<&'static str>, (&'static str, &'static str));
     let localtime = Some("/usr/share/zoneinfo/Europe/Berlin");
-    let rows: &[(&str, Option<&str>, Option<&str>, (&str, &str))] = &[
+    let rows: &[Row] = &[
         ("the file when nothing is set", None, localtime, ("Europe/Berlin", "/etc/localtime")),
         ("UTC when there is nothing", None, None, ("UTC", "default")),
         ("a nameless copy is UTC", None, Some("/etc/localtime"), ("UTC", "default")),
