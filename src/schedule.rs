@@ -12,12 +12,14 @@ mod civil;
 mod fields;
 pub mod missed;
 mod parser;
+mod timing;
 mod zone;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use fields::{Fields, Search};
 pub use parser::{ParseError, ParseIntError};
+pub use timing::Timing;
 pub use zone::{UnknownZone, Zone, local_zone};
 
 /// A parsed schedule: four words, to be parsed once per change of the spec and kept.

@@ -12,3 +12,5 @@ mod missed_vectors;
 mod schedule_vectors;
 #[path = "vectors_support/support.rs"]
 mod support;
+#[path = "vectors_support/sync_vectors.rs"]
+mod sync_vectors;

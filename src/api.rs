@@ -1,0 +1,159 @@
+//! The slim view of the API objects this controller works on.
+//!
+//! Guarantees: decoding keeps what `sync` needs and nothing else; a field of the wrong type is an error of that one
+//! object and of nobody else; what is passed on to the API server untouched (the Job template) is never decoded into
+//! types that could drop a field. Times are `chrono` here; the client's own time type does not pass this module.
+
+use std::fmt;
+use std::sync::Arc;
+
+use dashmap::DashSet;
+
+pub mod batch_v1;
+mod error;
+pub mod job_template;
+mod object_reference;
+mod uid;
+
+pub use error::ApiError;
+pub use object_reference::ObjectReference;
+pub use uid::Uid;
+
+/// A namespaced object's name: the key of stores and of the workqueue. Matches client-go's `cache.ObjectName`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectName {
+    /// The namespace, interned by the store that holds the object.
+    pub namespace: Arc<str>,
+    /// The name inside the namespace.
+    pub name: Arc<str>,
+}
+
+impl ObjectName {
+    /// The name `namespace/name`.
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+impl fmt::Debug for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Where a kind of object lives on the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResourceKind {
+    /// API group, empty for the core group.
+    pub group: &'static str,
+    /// API version.
+    pub version: &'static str,
+    /// Plural resource name, as in URLs.
+    pub plural: &'static str,
+    /// Kind, as in `kind:`.
+    pub kind: &'static str,
+}
+
+impl ResourceKind {
+    /// The collection's URL path, of one namespace or (with `None`) of all.
+    pub fn path(&self, namespace: Option<&str>) -> String {
+        let root = if self.group.is_empty() {
+            format!("/api/{}", self.version)
+        } else {
+            format!("/apis/{}/{}", self.group, self.version)
+        };
+        match namespace {
+            Some(namespace) => format!("{root}/namespaces/{namespace}/{}", self.plural),
+            None => format!("{root}/{}", self.plural),
+        }
+    }
+
+    /// The `apiVersion` of objects of this kind.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+/// How loud an Event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EventType {
+    /// Information only.
+    Normal,
+    /// Something may need a look.
+    Warning,
+}
+
+impl EventType {
+    /// The value of the Event's `type` field.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// One object could not be decoded.
+#[derive(Debug, thiserror::Error)]
+#[error("decode {kind}: {source}")]
+pub struct DecodeError {
+    /// The kind that was expected.
+    pub kind: &'static str,
+    /// What the decoder met, with its position.
+    pub source: serde_json::Error,
+}
+
+/// Shares the few namespace names among the many objects that carry them.
+#[derive(Debug, Default)]
+pub struct Interner(DashSet<Arc<str>>);
+
+impl Interner {
+    /// The shared copy of `text`.
+    pub fn intern(&self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(&known);
+        }
+        let fresh: Arc<str> = text.into();
+        self.0.insert(Arc::clone(&fresh));
+        fresh
+    }
+}
+
+/// What a store and a reflector need to know of an object.
+pub trait Object: fmt::Debug + Send + Sync + 'static {
+    /// Where objects of this type live.
+    const RESOURCE: ResourceKind;
+
+    /// Namespace and name.
+    fn object_name(&self) -> &ObjectName;
+    /// The object's UID.
+    fn uid(&self) -> &Uid;
+    /// The object's resource version: opaque but for equality, and for order within one resource.
+    fn resource_version(&self) -> &str;
+    /// The UID of the owner reference with `controller: true`: the value of the store's index.
+    fn controller_uid(&self) -> Option<&Uid>;
+    /// Decodes one object from its JSON text.
+    fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError>
+    where
+        Self: Sized;
+    /// Called before this version replaces `previous` in a store: what did not change may be shared.
+    fn succeed(&mut self, previous: &Self) {
+        let _ = previous;
+    }
+}
+
+/// Orders two resource versions of one resource; `None` where either is not a number.
+///
+/// Kubernetes declares them comparable within a resource (KEP-5504).
+pub fn compare_resource_versions(a: &str, b: &str) -> Option<std::cmp::Ordering> {
+    Some(a.parse::<u64>().ok()?.cmp(&b.parse::<u64>().ok()?))
+}
+
+#[cfg(test)]
+mod tests;

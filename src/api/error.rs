@@ -1,0 +1,65 @@
+//! What an API request can fail with, as the controller's decisions see it.
+//!
+//! Guarantee: an [`ApiError`] names the operation, the object and the cause; the questions that decisions ask of it
+//! (not found, already exists, namespace terminating, server unavailable) are answered from the server's own Status,
+//! never from its wording.
+
+use std::time::Duration;
+
+use super::ObjectName;
+
+/// One request that did not succeed.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{operation} {object}: {message}")]
+pub struct ApiError {
+    /// What was tried, for example `create Job`.
+    pub operation: &'static str,
+    /// On which object.
+    pub object: ObjectName,
+    /// The HTTP status code; 0 where no answer came.
+    pub code: u16,
+    /// `reason` of the Status, for example `AlreadyExists`.
+    pub reason: String,
+    /// `message` of the Status, or the transport's error.
+    pub message: String,
+    /// Whether the Status carries the cause `NamespaceTerminating`.
+    pub namespace_terminating: bool,
+    /// How long the server asked to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+impl ApiError {
+    /// A failure without an answer from the server.
+    pub fn transport(operation: &'static str, object: ObjectName, message: impl Into<String>) -> Self {
+        Self {
+            operation,
+            object,
+            code: 0,
+            reason: String::new(),
+            message: message.into(),
+            namespace_terminating: false,
+            retry_after: None,
+        }
+    }
+
+    /// The object does not exist. Matches apimachinery `errors.IsNotFound`.
+    pub fn is_not_found(&self) -> bool {
+        self.code == 404
+    }
+
+    /// The name is taken. Matches apimachinery `errors.IsAlreadyExists`.
+    pub fn is_already_exists(&self) -> bool {
+        self.reason == "AlreadyExists"
+    }
+
+    /// The write's preconditions (UID, resource version) did not hold.
+    pub fn is_conflict(&self) -> bool {
+        self.reason == "Conflict"
+    }
+
+    /// The server, and not this object, is the trouble: no answer, 429 or 5xx. Such failures end for all keys at once
+    /// when the server is back.
+    pub fn is_unavailable(&self) -> bool {
+        self.code == 0 || self.code == 429 || self.code >= 500
+    }
+}

@@ -1,0 +1,212 @@
+//! The narrow ports through which a sync reaches the API server, and their real implementation.
+//!
+//! Guarantees: no request waits longer than its deadline; no write is sent while the write gate is closed (the process
+//! does not hold its lease); nothing is retried here, because the workqueue retries where it is seen; a deletion names
+//! the UID it means, so a namesake is never deleted.
+//!
+//! Matches upstream `pkg/controller/cronjob/injection.go` (`jobControlInterface`, `cjControlInterface`).
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde_json::json;
+
+use super::plan::StatusWrite;
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{ApiError, Interner, Object, ObjectName, Uid};
+
+/// Reads, creates and deletes Jobs.
+pub trait JobControl: Send + Sync + 'static {
+    /// Reads a Job.
+    fn get_job(&self, name: &ObjectName) -> impl Future<Output = Result<Arc<Job>, ApiError>> + Send;
+    /// Creates a Job from its JSON body.
+    fn create_job(&self, name: &ObjectName, body: Vec<u8>) -> impl Future<Output = Result<Arc<Job>, ApiError>> + Send;
+    /// Deletes the Job of that name and UID; its Pods follow in the background.
+    fn delete_job(&self, name: &ObjectName, uid: &Uid) -> impl Future<Output = Result<(), ApiError>> + Send;
+}
+
+/// Reads CronJobs and writes their status.
+pub trait CronJobControl: Send + Sync + 'static {
+    /// Reads a CronJob.
+    fn get_cron_job(&self, name: &ObjectName) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send;
+    /// Writes the status, if the CronJob still has the version it was decided on; returns the new version.
+    fn update_status(
+        &self,
+        name: &ObjectName,
+        write: &StatusWrite,
+    ) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send;
+}
+
+/// Says whether this process may write now.
+pub type WriteGate = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// The ports on kube's client.
+#[derive(Clone)]
+pub struct RealControl {
+    client: Client,
+    interner: Arc<Interner>,
+    gate: WriteGate,
+    timeout: Duration,
+}
+
+impl RealControl {
+    /// Ports on `client`. Each request is given up after `timeout`.
+    pub fn new(client: Client, gate: WriteGate, timeout: Duration) -> Self {
+        Self { client, interner: Arc::default(), gate, timeout }
+    }
+
+    async fn request<T: Object>(&self, request: ApiRequest<'_>) -> Result<Arc<T>, ApiError> {
+        let (operation, object) = (request.operation, request.name);
+        let text = self.send::<T>(request).await?;
+        T::decode(&text, &self.interner)
+            .map(Arc::new)
+            .map_err(|error| ApiError::transport(operation, object.clone(), error.to_string()))
+    }
+
+    async fn send<T: Object>(&self, request: ApiRequest<'_>) -> Result<String, ApiError> {
+        let (operation, object) = (request.operation, request.name);
+        let failed = |message: String| ApiError::transport(operation, object.clone(), message);
+        if request.method != Method::GET && !(self.gate)() {
+            return Err(failed("not sent: this process does not hold its lease".to_owned()));
+        }
+        let http_request = request.build::<T>().map_err(|error| failed(error.to_string()))?;
+        let exchange = async {
+            let response = self.client.send(http_request).await.map_err(|error| failed(with_causes(&error)))?;
+            let (head, body) = response.into_parts();
+            let bytes = body.collect().await.map_err(|error| failed(with_causes(&error)))?.to_bytes();
+            if head.status.is_success() {
+                String::from_utf8(bytes.into()).map_err(|error| failed(error.to_string()))
+            } else {
+                Err(refusal(operation, object, &head, &bytes))
+            }
+        };
+        match tokio::time::timeout(self.timeout, exchange).await {
+            Ok(reply) => reply,
+            Err(_) => Err(failed(format!("no answer within {} s", self.timeout.as_secs()))),
+        }
+    }
+}
+
+/// One request, before it has a URL.
+struct ApiRequest<'a> {
+    operation: &'static str,
+    name: &'a ObjectName,
+    method: Method,
+    /// Behind the object's URL.
+    subresource: &'static str,
+    content_type: &'static str,
+    body: Vec<u8>,
+}
+
+impl<'a> ApiRequest<'a> {
+    fn new(operation: &'static str, method: Method, name: &'a ObjectName) -> Self {
+        Self { operation, name, method, subresource: "", content_type: "application/json", body: Vec::new() }
+    }
+
+    fn build<T: Object>(self) -> Result<Request<Body>, http::Error> {
+        let mut path = T::RESOURCE.path(Some(&self.name.namespace));
+        // A create is sent to the collection; names and namespaces need no escaping, the server lets only such in.
+        if self.method != Method::POST {
+            path = format!("{path}/{}{}", self.name.name, self.subresource);
+        }
+        Request::builder()
+            .method(self.method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, self.content_type)
+            .header(http::header::ACCEPT, "application/json")
+            .body(Body::from(self.body))
+    }
+}
+
+impl JobControl for RealControl {
+    async fn get_job(&self, name: &ObjectName) -> Result<Arc<Job>, ApiError> {
+        self.request(ApiRequest::new("get Job", Method::GET, name)).await
+    }
+
+    async fn create_job(&self, name: &ObjectName, body: Vec<u8>) -> Result<Arc<Job>, ApiError> {
+        self.request(ApiRequest { body, ..ApiRequest::new("create Job", Method::POST, name) }).await
+    }
+
+    async fn delete_job(&self, name: &ObjectName, uid: &Uid) -> Result<(), ApiError> {
+        let options = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": { "uid": uid },
+        });
+        let body = options.to_string().into_bytes();
+        self.send::<Job>(ApiRequest { body, ..ApiRequest::new("delete Job", Method::DELETE, name) }).await.map(drop)
+    }
+}
+
+impl CronJobControl for RealControl {
+    async fn get_cron_job(&self, name: &ObjectName) -> Result<Arc<CronJob>, ApiError> {
+        self.request(ApiRequest::new("get CronJob", Method::GET, name)).await
+    }
+
+    async fn update_status(&self, name: &ObjectName, write: &StatusWrite) -> Result<Arc<CronJob>, ApiError> {
+        self.request(ApiRequest {
+            subresource: "/status",
+            content_type: "application/merge-patch+json",
+            body: status_patch(write),
+            ..ApiRequest::new("update status of CronJob", Method::PATCH, name)
+        })
+        .await
+    }
+}
+
+/// A merge patch with the version as precondition. A replace of `/status` with a slim object would wipe labels and
+/// annotations. An empty list is written as `null`: the field goes away, as upstream's encoder omits it.
+fn status_patch(write: &StatusWrite) -> Vec<u8> {
+    let mut status = json!(write.status);
+    if write.status.active.is_empty() {
+        status["active"] = serde_json::Value::Null;
+    }
+    json!({ "metadata": { "resourceVersion": write.resource_version }, "status": status }).to_string().into_bytes()
+}
+
+/// The error and all that caused it, in one line.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// Reads the Status of a refusal; a body that is none (a proxy's, an overloaded server's) becomes the message.
+fn refusal(operation: &'static str, object: &ObjectName, head: &http::response::Parts, body: &[u8]) -> ApiError {
+    let status: kube::core::Status = serde_json::from_slice(body).unwrap_or_default();
+    let details = status.details.as_ref();
+    let header = head.headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let asked = header.or_else(|| details.map(|d| u64::from(d.retry_after_seconds)).filter(|s| *s > 0));
+    let message = if status.message.is_empty() {
+        let text: String = String::from_utf8_lossy(body).trim().chars().take(512).collect();
+        format!("{}: {text}", head.status)
+    } else {
+        status.message
+    };
+    ApiError {
+        operation,
+        object: object.clone(),
+        code: head.status.as_u16(),
+        namespace_terminating: details
+            .is_some_and(|d| d.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")),
+        reason: status.reason,
+        message,
+        retry_after: asked.map(Duration::from_secs),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! What the informers tell the controller.
+//!
+//! Guarantees: a handler only looks into the stores and adds to the queue; a Job wakes the CronJob that controls it,
+//! and on a change of owner the old one too; a changed schedule is waited for, any other change is synced at once.
+//!
+//! Matches upstream `addJob`, `updateJob`, `deleteJob` and `updateCronJob`.
+
+use std::sync::Arc;
+
+use super::control::{CronJobControl, JobControl};
+use super::{Controller, reference};
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{EventType, Object, ObjectReference, Uid};
+use crate::cache::{MalformedObject, ResourceEventHandler};
+
+/// Job events for a controller.
+pub struct JobHandler<C>(pub Arc<Controller<C>>);
+
+/// CronJob events for a controller.
+pub struct CronJobHandler<C>(pub Arc<Controller<C>>);
+
+impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C> {
+    fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
+        self.0.own_writes.job_seen(&job.uid);
+        // A Job that is first seen while pending deletion is no creation, but it wakes its owner all the same.
+        self.0.enqueue_owner(job);
+    }
+
+    fn on_update(&self, old: &Arc<Job>, new: &Arc<Job>) {
+        if old.resource_version == new.resource_version {
+            return;
+        }
+        if old.controller != new.controller {
+            self.0.enqueue_owner(old);
+        }
+        self.0.enqueue_owner(new);
+    }
+
+    fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
+        self.0.own_writes.job_gone(&last.uid);
+        self.0.enqueue_owner(last);
+    }
+
+    fn on_malformed(&self, object: &MalformedObject) {
+        self.0.report_malformed::<Job>(object);
+    }
+
+    fn on_relisted(&self) {
+        self.0.suspect_views();
+    }
+}
+
+impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHandler<C> {
+    fn on_add(&self, cron_job: &Arc<CronJob>, _is_in_initial_list: bool) {
+        self.0.enqueue(cron_job.name.clone());
+    }
+
+    fn on_update(&self, old: &Arc<CronJob>, new: &Arc<CronJob>) {
+        self.0.update_cron_job(old, new);
+    }
+
+    fn on_delete(&self, last: &Arc<CronJob>, _final_state_unknown: bool) {
+        self.0.enqueue(last.name.clone());
+    }
+
+    fn on_malformed(&self, object: &MalformedObject) {
+        self.0.report_malformed::<CronJob>(object);
+    }
+
+    fn on_relisted(&self) {
+        self.0.suspect_views();
+    }
+}
+
+impl<C: JobControl + CronJobControl> Controller<C> {
+    /// With a new schedule or zone the key comes back at the next slot; if the old timer is sooner, its sync finds
+    /// nothing to do. Any other change is synced now.
+    fn update_cron_job(&self, old: &CronJob, new: &CronJob) {
+        if old.same_timing(new) {
+            self.enqueue(new.name.clone());
+            return;
+        }
+        if new.timing(self.parts.local_zone).schedule.is_err() {
+            let text = format!("unparseable schedule for cronjob: {}", new.spec.schedule);
+            self.record(new, EventType::Warning, "UnParseableCronJobSchedule", text);
+            return;
+        }
+        match self.next_slot(new) {
+            Some(slot) => self.enqueue_at_slot(new.name.clone(), slot),
+            // It never fires: the sync tells its owner.
+            None => self.enqueue(new.name.clone()),
+        }
+    }
+
+    fn report_malformed<T: Object>(&self, object: &MalformedObject) {
+        self.parts.metrics.malformed_objects_total.with_label_values(&[T::RESOURCE.kind]).inc();
+        let regarding = ObjectReference {
+            kind: T::RESOURCE.kind.to_owned(),
+            namespace: object.namespace.clone(),
+            name: object.name.clone(),
+            uid: Uid::new(&object.uid),
+            api_version: T::RESOURCE.api_version(),
+            resource_version: object.resource_version.clone(),
+            field_path: String::new(),
+        };
+        let text = format!("The cronjob-controller cannot read this object and ignores it: {}", object.error);
+        self.parts.recorder.event(&regarding, EventType::Warning, "MalformedObject", text);
+    }
+}

@@ -1,0 +1,89 @@
+//! Everything a sync's decisions rest on.
+//!
+//! Guarantees: an [`Observation`] only grows while a sync lasts; every answer of the API server is added to it and none
+//! is taken back, so that deciding again from the start reaches the same point and goes on from there.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{ApiError, ObjectName, Uid};
+use crate::schedule::Zone;
+
+/// The answer to a deletion.
+pub type DeleteReply = Result<(), ApiError>;
+
+/// The answer to a create.
+#[derive(Debug, Clone)]
+pub enum CreateReply {
+    /// The Job as the server stored it.
+    Created(Arc<Job>),
+    /// The server's refusal, or no answer.
+    Refused(ApiError),
+    /// No request was sent: the template does not make a Job.
+    BadTemplate(String),
+}
+
+/// What is known of one CronJob.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    /// The CronJob as the cache has it.
+    pub cron_job: Arc<CronJob>,
+    /// Its Jobs as the cache has them, less those this process knows to be deleted.
+    pub jobs: Vec<Arc<Job>>,
+    /// The zone of schedules that name none.
+    pub local_zone: Zone,
+    /// Whether the cache may be behind what was already acted on; then the CronJob is read before a Job is created.
+    pub view_is_suspect: bool,
+    /// The slot whose name was already reported as taken by somebody else.
+    pub name_taken_reported: Option<DateTime<Utc>>,
+    /// The CronJob as the API server has it, once asked.
+    pub live_cron_job: Option<Result<Arc<CronJob>, ApiError>>,
+    /// The answer to the create, once sent.
+    pub create: Option<CreateReply>,
+    live_jobs: Vec<(ObjectName, Result<Arc<Job>, ApiError>)>,
+    deletions: Vec<(Uid, DeleteReply)>,
+}
+
+impl Observation {
+    /// What the cache shows, before anything was asked.
+    pub fn new(cron_job: Arc<CronJob>, jobs: Vec<Arc<Job>>, local_zone: Zone) -> Self {
+        Self {
+            cron_job,
+            jobs,
+            local_zone,
+            view_is_suspect: false,
+            name_taken_reported: None,
+            live_cron_job: None,
+            create: None,
+            live_jobs: Vec::new(),
+            deletions: Vec::new(),
+        }
+    }
+
+    /// The Jobs in the order they are walked.
+    pub fn children(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.jobs.iter()
+    }
+
+    /// The answer to the read of a Job, where it was asked for.
+    pub fn live_job(&self, name: &ObjectName) -> Option<&Result<Arc<Job>, ApiError>> {
+        self.live_jobs.iter().find(|(known, _)| known == name).map(|(_, reply)| reply)
+    }
+
+    /// The answer to the deletion of a Job, where it was sent.
+    pub fn deletion_of(&self, uid: &Uid) -> Option<&DeleteReply> {
+        self.deletions.iter().find(|(known, _)| known == uid).map(|(_, reply)| reply)
+    }
+
+    /// Adds the answer to the read of a Job.
+    pub fn learn_job(&mut self, name: ObjectName, reply: Result<Arc<Job>, ApiError>) {
+        self.live_jobs.push((name, reply));
+    }
+
+    /// Adds the answer to a deletion.
+    pub fn learn_deletion(&mut self, uid: Uid, reply: DeleteReply) {
+        self.deletions.push((uid, reply));
+    }
+}

@@ -1,0 +1,122 @@
+//! What this process wrote and the caches have not shown yet.
+//!
+//! Guarantees: a sync sees its own writes, so that it neither asks for what it knows nor decides on a view older than
+//! its own deeds; an entry goes when the cache has caught up, and after [`EXPIRY`] at the latest, so a missed watch event
+//! can neither hide an object for ever nor grow this memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashMap;
+use tokio::time::Instant;
+
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{ObjectName, Uid, compare_resource_versions};
+
+/// How long an own write is believed over the cache. Watches are behind by milliseconds; whoever is behind by more than
+/// this is asked live instead.
+pub const EXPIRY: Duration = Duration::from_secs(30);
+
+/// The overlay over the stores of CronJobs and Jobs.
+#[derive(Debug, Default)]
+pub struct OwnWrites {
+    cron_jobs: DashMap<ObjectName, Entry<Arc<CronJob>>>,
+    /// By the UID of the Job.
+    created: DashMap<Uid, Entry<Arc<Job>>>,
+    /// The UIDs of Jobs created by a CronJob, by the CronJob's UID.
+    children: DashMap<Uid, Vec<Uid>>,
+    deleted: DashMap<Uid, Entry<()>>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    value: T,
+    since: Instant,
+}
+
+impl<T> Entry<T> {
+    fn new(value: T) -> Self {
+        Self { value, since: Instant::now() }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.since.elapsed() < EXPIRY
+    }
+}
+
+impl OwnWrites {
+    /// Remembers the version that a status write produced.
+    pub fn cron_job_written(&self, cron_job: &Arc<CronJob>) {
+        self.cron_jobs.insert(cron_job.name.clone(), Entry::new(Arc::clone(cron_job)));
+    }
+
+    /// The newer of the cache's version and the one written here last.
+    pub fn newest(&self, cached: Arc<CronJob>) -> Arc<CronJob> {
+        let Some(own) = self.cron_jobs.get(&cached.name).map(|entry| (Arc::clone(&entry.value), entry.is_fresh()))
+        else {
+            return cached;
+        };
+        let (own, fresh) = own;
+        let ahead = compare_resource_versions(&own.resource_version, &cached.resource_version)
+            .is_some_and(std::cmp::Ordering::is_gt);
+        if fresh && ahead && own.uid == cached.uid {
+            return own;
+        }
+        self.cron_jobs.remove_if(&cached.name, |_, entry| Arc::ptr_eq(&entry.value, &own));
+        cached
+    }
+
+    /// Remembers a Job created for `owner`. Call [`Self::job_seen`] afterwards if the cache has it already.
+    pub fn job_created(&self, owner: &Uid, job: &Arc<Job>) {
+        self.created.insert(job.uid.clone(), Entry::new(Arc::clone(job)));
+        self.children.entry(owner.clone()).or_default().push(job.uid.clone());
+    }
+
+    /// The cache has shown the Job: from now on it speaks for itself.
+    pub fn job_seen(&self, uid: &Uid) {
+        self.created.remove(uid);
+    }
+
+    /// Jobs of `owner` that were created here and not yet shown by the cache.
+    pub fn created_for(&self, owner: &Uid) -> Vec<Arc<Job>> {
+        let Some(uids) = self.children.get(owner).map(|uids| uids.clone()) else { return Vec::new() };
+        let jobs: Vec<_> = uids.iter().filter_map(|uid| self.fresh_job(uid)).collect();
+        if jobs.is_empty() {
+            self.children.remove_if(owner, |_, now| *now == uids);
+        }
+        jobs
+    }
+
+    fn fresh_job(&self, uid: &Uid) -> Option<Arc<Job>> {
+        self.created.remove_if(uid, |_, entry| !entry.is_fresh());
+        self.created.get(uid).map(|entry| Arc::clone(&entry.value))
+    }
+
+    /// Remembers that a Job was deleted here. Call [`Self::job_gone`] afterwards if the cache has dropped it already.
+    pub fn job_deleted(&self, uid: &Uid) {
+        self.created.remove(uid);
+        self.deleted.insert(uid.clone(), Entry::new(()));
+    }
+
+    /// The cache has dropped the Job.
+    pub fn job_gone(&self, uid: &Uid) {
+        self.deleted.remove(uid);
+        self.created.remove(uid);
+    }
+
+    /// Whether the Job was deleted here and the cache merely does not know yet.
+    pub fn is_deleted(&self, uid: &Uid) -> bool {
+        self.deleted.remove_if(uid, |_, entry| !entry.is_fresh());
+        self.deleted.contains_key(uid)
+    }
+
+    /// Forgets a CronJob that is gone.
+    pub fn cron_job_gone(&self, name: &ObjectName) {
+        if let Some((_, entry)) = self.cron_jobs.remove(name) {
+            self.children.remove(&entry.value.uid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What [`reconcile`](super::reconcile::reconcile) can ask of the shell around it.
+//!
+//! Guarantee: a plan holds everything that carrying it out needs; the shell looks nothing up on its own.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
+use crate::api::{ApiError, EventType, ObjectName, Uid};
+
+/// The next step of a sync.
+#[derive(Debug)]
+pub enum Plan {
+    /// Ask the API server before anything is decided. The reads are independent of each other.
+    Lookup(Vec<Lookup>),
+    /// Delete a running Job to make room; the create waits for the answer.
+    Replace(Victim),
+    /// Create the Job of `slot`.
+    Create {
+        /// The Job's name.
+        name: ObjectName,
+        /// The slot it is for.
+        slot: DateTime<Utc>,
+        /// The CronJob version whose template it is made from.
+        cron_job: Arc<CronJob>,
+    },
+    /// Delete finished Jobs beyond the history limits. The deletions are independent of each other.
+    Prune(Vec<Arc<Job>>),
+    /// Write the status, record the events, and be done.
+    Settle(Settlement),
+}
+
+/// One live read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// The CronJob itself.
+    CronJob,
+    /// A Job by name.
+    Job(ObjectName),
+}
+
+/// A running Job that Replace deletes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// The Job's name.
+    pub name: ObjectName,
+    /// Its UID, the deletion's precondition: a namesake is never deleted.
+    pub uid: Uid,
+}
+
+/// The end of a sync.
+#[derive(Debug)]
+pub struct Settlement {
+    /// The status to write, where it changed.
+    pub status: Option<StatusWrite>,
+    /// The events to record.
+    pub events: Vec<Event>,
+    /// The slot whose name belongs to somebody else's Job, to be remembered so that it is reported once.
+    pub name_taken: Option<DateTime<Utc>>,
+    /// What becomes of the key.
+    pub outcome: Outcome,
+}
+
+/// One write of `status`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusWrite {
+    /// The version that the change was made to; the server refuses it on any other.
+    pub resource_version: String,
+    /// The status as it shall be.
+    pub status: CronJobStatus,
+}
+
+/// One Event on the CronJob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Severity.
+    pub type_: EventType,
+    /// Machine-readable reason, upstream's.
+    pub reason: &'static str,
+    /// Text for people, upstream's.
+    pub message: String,
+}
+
+/// What becomes of the key after a sync.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Nothing to wait for: the next change of an object brings the key back.
+    Done,
+    /// Come back at a slot.
+    Requeue(Requeue),
+    /// Try again with backoff.
+    Failed(Failure),
+}
+
+/// When to come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Requeue {
+    /// The wall time of the next slot.
+    pub slot: DateTime<Utc>,
+}
+
+/// Why a sync has to be tried again.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Failure {
+    /// A request failed.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// A running Job could not be deleted, so its successor was not started.
+    #[error("could not replace job {0}")]
+    CouldNotReplace(ObjectName),
+    /// The live object is another CronJob of the same name; the watch has yet to tell.
+    #[error("CronJob {0} was deleted and created again")]
+    Recreated(ObjectName),
+    /// The template does not make a Job.
+    #[error("{0}")]
+    Template(String),
+}

@@ -1,0 +1,398 @@
+//! What a CronJob's sync does next: a pure function of what is known.
+//!
+//! Guarantees: no I/O, no clock, no randomness; the same [`Observation`] and `now` give the same [`Plan`]. A sync calls
+//! [`reconcile`], carries the plan out, adds the answers to the observation and calls again, until the plan is to
+//! settle. Every answer is a fact of the observation, so nothing is decided on a reply that is not written down, and
+//! the order in which requests are made can change without touching a decision.
+//!
+//! A Job is created before anything is pruned and before any status is written. Only Replace deletes first, because no
+//! new Job may start while the one it replaces lacks its deletion.
+//!
+//! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`syncCronJob`, `cleanupFinishedJobs`), but for
+//! the divergences that ARCHITECTURE.md lists.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::observation::{CreateReply, Observation};
+use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Victim};
+use super::status::Draft;
+use crate::api::ObjectName;
+use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
+use crate::api::job_template::job_name;
+use crate::schedule::Schedule;
+use crate::schedule::missed::{self, Missed, Observed};
+
+/// Why a decision could not be carried to its end: I/O has to happen first.
+struct Needs(Plan);
+
+/// Decides what the sync of one CronJob does next.
+pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
+    let mut sync = Sync { observation, now, draft: Draft::new(&observation.cron_job) };
+    match sync.run() {
+        Ok(outcome) => sync.finish(outcome),
+        Err(Needs(plan)) => plan,
+    }
+}
+
+struct Sync<'a> {
+    observation: &'a Observation,
+    now: DateTime<Utc>,
+    draft: Draft,
+}
+
+impl Sync<'_> {
+    fn run(&mut self) -> Result<Outcome, Needs> {
+        if self.observation.view_is_suspect {
+            match &self.observation.live_cron_job {
+                None => {}
+                Some(Err(error)) => return Ok(Outcome::Failed(error.clone().into())),
+                Some(Ok(live)) if live.uid != self.draft.base.uid => {
+                    return Ok(Outcome::Failed(Failure::Recreated(live.name.clone())));
+                }
+                Some(Ok(live)) => self.draft.rebase(live),
+            }
+        }
+        self.adopt_own_children();
+        self.forget_pruned_jobs();
+        if let Err(failure) = self.walk_children()? {
+            return Ok(Outcome::Failed(failure));
+        }
+        if let Err(failure) = self.drop_missing_jobs()? {
+            return Ok(Outcome::Failed(failure));
+        }
+        self.start_due_job()
+    }
+
+    /// Writes down what was decided, once the history's deletions have been answered.
+    fn finish(self, outcome: Outcome) -> Plan {
+        let unanswered: Vec<_> =
+            self.history_victims().into_iter().filter(|job| self.observation.deletion_of(&job.uid).is_none()).collect();
+        if !unanswered.is_empty() {
+            return Plan::Prune(unanswered);
+        }
+        Plan::Settle(self.draft.settle(outcome))
+    }
+
+    /// A child whose name and scheduled-timestamp belong to one instant was made by a CronJob controller, perhaps one
+    /// that died before it could say so: its slot is taken, and while unfinished it is active.
+    fn adopt_own_children(&mut self) {
+        for job in self.observation.children() {
+            if let Some(slot) =
+                job.scheduled_timestamp.filter(|slot| is_job_of_slot(&job.name.name, &self.draft.base.name.name, *slot))
+            {
+                self.draft.adopt(job, slot);
+            }
+        }
+    }
+
+    fn history_victims(&self) -> Vec<Arc<Job>> {
+        let spec = &self.observation.cron_job.spec;
+        let mut victims = Vec::new();
+        for (limit, succeeded) in [(spec.successful_jobs_history_limit, true), (spec.failed_jobs_history_limit, false)]
+        {
+            let Some(limit) = limit else { continue };
+            victims.extend(oldest_beyond_limit(&self.observation.jobs, succeeded, limit));
+        }
+        victims
+    }
+
+    /// Takes pruned Jobs out of `active`; one not yet deleted counts as deleted, and is decided again if that fails.
+    fn forget_pruned_jobs(&mut self) {
+        for job in self.history_victims() {
+            match self.observation.deletion_of(&job.uid) {
+                None => self.draft.remove_active(&job.uid),
+                Some(reply) => {
+                    self.draft.deleted(&job, reply);
+                }
+            }
+        }
+    }
+
+    /// Compares the children with `active`. The inner error ends the sync, with what was decided so far kept.
+    fn walk_children(&mut self) -> Result<Result<(), Failure>, Needs> {
+        for job in self.observation.children() {
+            let found = self.draft.status.in_active_list(&job.uid);
+            match job.finished {
+                None if !found => match &self.observation.live_cron_job {
+                    None => return Err(Needs(Plan::Lookup(vec![Lookup::CronJob]))),
+                    Some(Err(error)) => return Ok(Err(error.clone().into())),
+                    Some(Ok(live)) if live.uid != self.draft.base.uid => {
+                        return Ok(Err(Failure::Recreated(live.name.clone())));
+                    }
+                    Some(Ok(live)) if live.status.in_active_list(&job.uid) => self.draft.rebase(live),
+                    Some(Ok(_)) => self.draft.warning(
+                        "UnexpectedJob",
+                        format!("Saw a job that the controller did not create or forgot: {}", job.name.name),
+                    ),
+                },
+                None => {}
+                Some(condition) => {
+                    if found {
+                        self.draft.remove_active(&job.uid);
+                        self.draft.normal(
+                            "SawCompletedJob",
+                            format!("Saw completed job: {}, condition: {}", job.name.name, condition.as_str()),
+                        );
+                    }
+                    if job.succeeded {
+                        self.draft.succeeded_at(job.completion_time);
+                    }
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Drops references to Jobs that the API server no longer has.
+    fn drop_missing_jobs(&mut self) -> Result<Result<(), Failure>, Needs> {
+        let unknown: Vec<_> = self
+            .draft
+            .status
+            .active
+            .iter()
+            .filter(|reference| !self.observation.jobs.iter().any(|job| job.uid == reference.uid))
+            .map(|reference| (reference.uid.clone(), self.name_of(&reference.name)))
+            .collect();
+        self.ask_for_jobs(unknown.iter().map(|(_, name)| name))?;
+        for (uid, name) in unknown {
+            match self.observation.live_job(&name) {
+                Some(Ok(job)) if job.uid == uid => {}
+                Some(Err(error)) if !error.is_not_found() => return Ok(Err(error.clone().into())),
+                // Gone, or its name now belongs to another Job, which comes to the same.
+                _ => {
+                    self.draft.normal("MissingJob", format!("Active job went missing: {}", name.name));
+                    self.draft.remove_active(&uid);
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Everything from the deletion check to the create.
+    fn start_due_job(&mut self) -> Result<Outcome, Needs> {
+        let cron_job = Arc::clone(&self.draft.base);
+        if cron_job.deleting {
+            return Ok(Outcome::Done);
+        }
+        let timing = Arc::clone(cron_job.timing(self.observation.local_zone));
+        if let Err(error) = &timing.time_zone {
+            let zone = cron_job.spec.time_zone.as_deref().unwrap_or_default();
+            self.draft.warning("UnknownTimeZone", format!("invalid timeZone: {}: {error}", quote(zone)));
+            return Ok(Outcome::Done);
+        }
+        if cron_job.spec.suspend {
+            return Ok(Outcome::Done);
+        }
+        if timing.zone_in_schedule {
+            self.draft.warning("UnsupportedSchedule", unsupported_schedule(&cron_job.spec.schedule));
+        }
+        let schedule = match &timing.schedule {
+            Ok(schedule) => schedule,
+            Err(error) => {
+                let text = format!("unparseable schedule: {} : {error}", quote(&cron_job.spec.schedule));
+                self.draft.warning("UnparseableSchedule", text);
+                return Ok(Outcome::Done);
+            }
+        };
+        match missed::next_schedule_time(&self.observed(), self.now, schedule) {
+            Err(error) => {
+                let text = format!("invalid schedule: {} : {error}", cron_job.spec.schedule);
+                self.draft.warning("InvalidSchedule", text);
+                Ok(Outcome::Done)
+            }
+            Ok((None, _)) => Ok(self.wait_for_next_slot(schedule)),
+            Ok((Some(slot), missed)) => {
+                if missed == Missed::Many {
+                    self.draft.warning("TooManyMissedTimes", TOO_MANY_MISSED.to_owned());
+                }
+                self.start_job_of(slot, schedule)
+            }
+        }
+    }
+
+    fn start_job_of(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Result<Outcome, Needs> {
+        let cron_job = Arc::clone(&self.draft.base);
+        let spec = &cron_job.spec;
+        if is_too_late(slot, spec.starting_deadline_seconds, self.now) {
+            let slot = slot.format("%a, %d %b %Y %H:%M:%S UTC");
+            self.draft.warning("MissSchedule", format!("Missed scheduled time to start a job: {slot}"));
+            return Ok(self.wait_for_next_slot(schedule));
+        }
+        let name = self.name_of(&job_name(&cron_job.name.name, slot));
+        let running = self.draft.status.active.iter().any(|reference| reference.name == *name.name);
+        if running || self.draft.status.last_schedule_time == Some(slot) {
+            return Ok(self.wait_for_next_slot(schedule));
+        }
+        if spec.concurrency_policy == ConcurrencyPolicy::Forbid && !self.draft.status.active.is_empty() {
+            self.draft.normal("JobAlreadyActive", JOB_ALREADY_ACTIVE.to_owned());
+            return Ok(self.wait_for_next_slot(schedule));
+        }
+        if self.observation.view_is_suspect && self.observation.live_cron_job.is_none() {
+            return Err(Needs(Plan::Lookup(vec![Lookup::CronJob])));
+        }
+        if spec.concurrency_policy == ConcurrencyPolicy::Replace
+            && let Err(failure) = self.delete_replaced_jobs()?
+        {
+            return Ok(Outcome::Failed(failure));
+        }
+        self.create_job(&name, slot, schedule)
+    }
+
+    /// Deletes what still runs, one Job after the other; the first failure leaves the rest running.
+    fn delete_replaced_jobs(&mut self) -> Result<Result<(), Failure>, Needs> {
+        let active: Vec<_> = self.draft.status.active.iter().map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
+        for (uid, name) in active {
+            self.ask_for_jobs([&name])?;
+            let job = match self.observation.live_job(&name) {
+                Some(Ok(job)) if job.uid == uid => job,
+                Some(Err(error)) if !error.is_not_found() => {
+                    self.draft.warning("FailedGet", format!("Get job: {}", error.message));
+                    return Ok(Err(error.clone().into()));
+                }
+                _ => {
+                    self.draft.remove_active(&uid);
+                    continue;
+                }
+            };
+            let Some(reply) = self.observation.deletion_of(&uid) else {
+                return Err(Needs(Plan::Replace(Victim { name, uid })));
+            };
+            let job = Arc::clone(job);
+            if !self.draft.deleted(&job, reply) {
+                return Ok(Err(Failure::CouldNotReplace(name)));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn create_job(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Result<Outcome, Needs> {
+        match &self.observation.create {
+            None => Err(Needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(&self.draft.base) })),
+            Some(CreateReply::Created(job)) => {
+                self.draft.normal("SuccessfulCreate", format!("Created job {}", job.name.name));
+                self.draft.started(job, slot);
+                Ok(self.wait_for_next_slot(schedule))
+            }
+            Some(CreateReply::BadTemplate(message)) => Ok(Outcome::Failed(Failure::Template(message.clone()))),
+            Some(CreateReply::Refused(error)) if error.is_already_exists() => {
+                self.ask_for_jobs([name])?;
+                self.name_is_taken(name, slot, schedule)
+            }
+            // Nothing can be created there any more, and nobody has to be told.
+            Some(CreateReply::Refused(error)) if error.namespace_terminating => {
+                Ok(Outcome::Failed(error.clone().into()))
+            }
+            Some(CreateReply::Refused(error)) => {
+                self.draft.warning("FailedCreate", format!("Error creating job: {}", error.message));
+                Ok(Outcome::Failed(error.clone().into()))
+            }
+        }
+    }
+
+    /// The slot's Job is there already. Ours: an earlier sync made it and could not say so. Another's: the slot cannot
+    /// run, its owner is told once, and the next slot gets its chance.
+    fn name_is_taken(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Result<Outcome, Needs> {
+        let job = match self.observation.live_job(name) {
+            Some(Ok(job)) => Arc::clone(job),
+            Some(Err(error)) => return Ok(Outcome::Failed(error.clone().into())),
+            None => return Err(Needs(Plan::Lookup(vec![Lookup::Job(name.clone())]))),
+        };
+        let ours = job.controller.as_ref().is_some_and(|owner| owner.uid == self.draft.base.uid);
+        if !ours {
+            if self.observation.name_taken_reported != Some(slot) {
+                let text = format!("Error creating job: jobs.batch {} already exists", quote(&name.name));
+                self.draft.warning("FailedCreate", text);
+            }
+            self.draft.name_taken = Some(slot);
+        } else if !self.draft.status.in_active_list(&job.uid) {
+            self.draft.started(&job, slot);
+        }
+        Ok(self.wait_for_next_slot(schedule))
+    }
+
+    fn wait_for_next_slot(&self, schedule: &Schedule) -> Outcome {
+        match missed::next_requeue_time(&self.observed(), self.now, schedule) {
+            Some(slot) => Outcome::Requeue(Requeue { slot }),
+            None => Outcome::Done,
+        }
+    }
+
+    fn observed(&self) -> Observed {
+        Observed {
+            creation: self.draft.base.creation_timestamp,
+            last_schedule: self.draft.status.last_schedule_time,
+            starting_deadline_seconds: self.draft.base.spec.starting_deadline_seconds,
+        }
+    }
+
+    /// Jobs live in their CronJob's namespace, whatever a reference says.
+    fn name_of(&self, job: &str) -> ObjectName {
+        ObjectName::new(Arc::clone(&self.draft.base.name.namespace), job)
+    }
+
+    fn ask_for_jobs<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Result<(), Needs> {
+        let unknown: Vec<_> = names
+            .into_iter()
+            .filter(|name| self.observation.live_job(name).is_none())
+            .map(|name| Lookup::Job(name.clone()))
+            .collect();
+        if unknown.is_empty() { Ok(()) } else { Err(Needs(Plan::Lookup(unknown))) }
+    }
+}
+
+const TOO_MANY_MISSED: &str =
+    "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+const JOB_ALREADY_ACTIVE: &str = "Not starting job because prior execution is running and concurrency policy is Forbid";
+
+fn unsupported_schedule(schedule: &str) -> String {
+    format!(
+        "CRON_TZ or TZ used in schedule {} is not officially supported, see \
+         https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
+        quote(schedule)
+    )
+}
+
+/// Go's `%q`, for the printable text that the API server lets into these fields.
+fn quote(text: &str) -> String {
+    format!("{text:?}")
+}
+
+/// Whether `job_name` is the name of the slot's Job, compared without building it.
+fn is_job_of_slot(name: &str, cron_job_name: &str, slot: DateTime<Utc>) -> bool {
+    name.strip_prefix(cron_job_name)
+        .and_then(|rest| rest.strip_prefix('-'))
+        .is_some_and(|digits| !digits.starts_with(['0', '+']) && digits.parse() == Ok(slot.timestamp() / 60))
+}
+
+/// A deadline beyond the calendar is never missed.
+fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime<Utc>) -> bool {
+    deadline_seconds
+        .and_then(TimeDelta::try_seconds)
+        .and_then(|deadline| slot.checked_add_signed(deadline))
+        .is_some_and(|deadline| deadline < now)
+}
+
+/// The finished Jobs to prune: all but the `limit` newest by start time. Matches upstream `removeOldestJobs` and the
+/// order `byJobStartTime`: a Job that never started is the newest, names break ties.
+fn oldest_beyond_limit(jobs: &[Arc<Job>], succeeded: bool, limit: i32) -> Vec<Arc<Job>> {
+    let of_kind =
+        |job: &&Arc<Job>| job.finished.is_some_and(|condition| (condition == FinishedCondition::Complete) == succeeded);
+    let keep = usize::try_from(limit).unwrap_or(0);
+    let finished = jobs.iter().filter(of_kind).count();
+    // The usual case: nothing to prune, nothing allocated.
+    if finished <= keep {
+        return Vec::new();
+    }
+    let mut finished: Vec<_> = jobs.iter().filter(of_kind).cloned().collect();
+    finished.sort_by(|a, b| {
+        let key = |job: &Job| (job.start_time.is_none(), job.start_time);
+        key(a).cmp(&key(b)).then_with(|| a.name.name.cmp(&b.name.name))
+    });
+    finished.truncate(finished.len() - keep);
+    finished
+}
+
+#[cfg(test)]
+mod tests;

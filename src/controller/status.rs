@@ -1,0 +1,136 @@
+//! The status a sync is going to write.
+//!
+//! Guarantees: every edit is kept apart from the version it was made to, so that a fresher version of the CronJob can
+//! be put underneath and no edit is lost; `lastScheduleTime` and `lastSuccessfulTime` never go back; a status that did
+//! not change is not written.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::observation::DeleteReply;
+use super::plan::{Event, Outcome, Settlement, StatusWrite};
+use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
+use crate::api::{EventType, ObjectReference, Uid};
+
+/// One change to a status.
+#[derive(Debug)]
+enum Edit {
+    Remove(Uid),
+    Join(ObjectReference),
+    Scheduled(DateTime<Utc>),
+    Succeeded(DateTime<Utc>),
+}
+
+impl Edit {
+    fn apply(&self, status: &mut CronJobStatus) {
+        match self {
+            Self::Remove(uid) => status.delete_from_active_list(uid),
+            Self::Join(reference) if status.in_active_list(&reference.uid) => {}
+            Self::Join(reference) => status.active.push(reference.clone()),
+            Self::Scheduled(slot) => status.last_schedule_time = status.last_schedule_time.max(Some(*slot)),
+            Self::Succeeded(at) => status.last_successful_time = status.last_successful_time.max(Some(*at)),
+        }
+    }
+}
+
+/// A status under construction, with the events that go with it.
+#[derive(Debug)]
+pub struct Draft {
+    /// The version of the CronJob that the status belongs to.
+    pub base: Arc<CronJob>,
+    /// The status with all edits so far.
+    pub status: CronJobStatus,
+    /// The slot whose name belongs to somebody else's Job.
+    pub name_taken: Option<DateTime<Utc>>,
+    edits: Vec<Edit>,
+    events: Vec<Event>,
+}
+
+impl Draft {
+    /// The status of `base`, unchanged.
+    pub fn new(base: &Arc<CronJob>) -> Self {
+        Self {
+            base: Arc::clone(base),
+            status: base.status.clone(),
+            name_taken: None,
+            edits: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Moves the edits to a fresher version. Upstream goes on with the fresher copy but writes the older one.
+    pub fn rebase(&mut self, live: &Arc<CronJob>) {
+        self.base = Arc::clone(live);
+        self.status = live.status.clone();
+        for edit in &self.edits {
+            edit.apply(&mut self.status);
+        }
+    }
+
+    fn edit(&mut self, edit: Edit) {
+        edit.apply(&mut self.status);
+        self.edits.push(edit);
+    }
+
+    /// Takes a Job out of `active`.
+    pub fn remove_active(&mut self, uid: &Uid) {
+        self.edit(Edit::Remove(uid.clone()));
+    }
+
+    /// Records that `job` was made for `slot`, by whomever; while unfinished it is active.
+    pub fn adopt(&mut self, job: &Job, slot: DateTime<Utc>) {
+        if self.status.last_schedule_time < Some(slot) {
+            self.edit(Edit::Scheduled(slot));
+        }
+        if job.finished.is_none() && !self.status.in_active_list(&job.uid) {
+            self.edit(Edit::Join(job.reference()));
+        }
+    }
+
+    /// Records that the Job of `slot` runs.
+    pub fn started(&mut self, job: &Job, slot: DateTime<Utc>) {
+        self.edit(Edit::Join(job.reference()));
+        self.edit(Edit::Scheduled(slot));
+    }
+
+    /// Records a successful completion.
+    pub fn succeeded_at(&mut self, completed: Option<DateTime<Utc>>) {
+        if let Some(completed) = completed
+            && self.status.last_successful_time < Some(completed)
+        {
+            self.edit(Edit::Succeeded(completed));
+        }
+    }
+
+    /// Records the answer to a deletion; says whether the Job is gone. Gone already is what was wanted: no Event.
+    pub fn deleted(&mut self, job: &Job, reply: &DeleteReply) -> bool {
+        match reply {
+            Ok(()) => self.normal("SuccessfulDelete", format!("Deleted job {}", job.name.name)),
+            Err(error) if error.is_not_found() || error.is_conflict() => {}
+            Err(error) => {
+                self.warning("FailedDelete", format!("Deleted job: {}", error.message));
+                return false;
+            }
+        }
+        self.remove_active(&job.uid);
+        true
+    }
+
+    /// Adds a Normal Event.
+    pub fn normal(&mut self, reason: &'static str, message: String) {
+        self.events.push(Event { type_: EventType::Normal, reason, message });
+    }
+
+    /// Adds a Warning Event.
+    pub fn warning(&mut self, reason: &'static str, message: String) {
+        self.events.push(Event { type_: EventType::Warning, reason, message });
+    }
+
+    /// Ends the sync.
+    pub fn settle(self, outcome: Outcome) -> Settlement {
+        let status = (self.status != self.base.status)
+            .then(|| StatusWrite { resource_version: self.base.resource_version.to_string(), status: self.status });
+        Settlement { status, events: self.events, name_taken: self.name_taken, outcome }
+    }
+}

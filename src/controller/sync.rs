@@ -1,0 +1,146 @@
+//! Carries plans out.
+//!
+//! Guarantees: the shell decides nothing: it does what [`reconcile`] says next, adds the answer to the observation and
+//! asks again; each round answers at least one question that was open, so a sync ends; a sync writes the status once.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use futures::StreamExt;
+use futures::stream;
+use tracing::debug;
+
+use super::control::{CronJobControl, JobControl};
+use super::observation::{CreateReply, Observation};
+use super::plan::{Event, Failure, Lookup, Outcome, Plan, Settlement};
+use super::reconcile::reconcile;
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::job_template::job_from_template;
+use crate::api::{ObjectName, Uid};
+use crate::schedule::Zone;
+
+/// How many requests one key may have in flight. Only the first sync after a limit was lowered has many deletions.
+const REQUESTS_PER_KEY: usize = 8;
+
+/// Who wants to know what a sync did, the moment the API server has confirmed it.
+pub trait Witness: Send + Sync {
+    /// A Job was created for `slot`.
+    fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>);
+    /// A Job was deleted.
+    fn deleted(&self, name: &ObjectName, uid: &Uid);
+    /// The status was written; this is the new version.
+    fn status_written(&self, cron_job: &Arc<CronJob>);
+    /// An Event is due.
+    fn event(&self, cron_job: &CronJob, event: Event);
+    /// The slot's name belongs to somebody else's Job.
+    fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>);
+}
+
+/// Runs one sync to its end. `now` is the time that all its decisions are made at.
+///
+/// Matches upstream `sync`: one status write, the requeue only if it succeeded.
+pub async fn carry_out<C: JobControl + CronJobControl>(
+    control: &C,
+    witness: &impl Witness,
+    mut observation: Observation,
+    now: DateTime<Utc>,
+) -> Outcome {
+    loop {
+        match reconcile(&observation, now) {
+            Plan::Lookup(lookups) => look_up(control, &mut observation, lookups).await,
+            Plan::Replace(victim) => {
+                let reply = control.delete_job(&victim.name, &victim.uid).await;
+                if reply.is_ok() {
+                    witness.deleted(&victim.name, &victim.uid);
+                }
+                observation.learn_deletion(victim.uid, reply);
+            }
+            Plan::Create { name, slot, cron_job } => {
+                observation.create =
+                    Some(create(control, witness, &cron_job, &name, slot, observation.local_zone).await);
+            }
+            Plan::Prune(jobs) => prune(control, witness, &mut observation, jobs).await,
+            Plan::Settle(settlement) => return settle(control, witness, &observation.cron_job, settlement).await,
+        }
+    }
+}
+
+async fn look_up<C: JobControl + CronJobControl>(control: &C, observation: &mut Observation, lookups: Vec<Lookup>) {
+    let cron_job = observation.cron_job.name.clone();
+    let mut jobs = Vec::with_capacity(lookups.len());
+    for lookup in lookups {
+        match lookup {
+            Lookup::CronJob => observation.live_cron_job = Some(control.get_cron_job(&cron_job).await),
+            Lookup::Job(name) => jobs.push(name),
+        }
+    }
+    let mut replies = stream::iter(jobs)
+        .map(|name| async move {
+            let reply = control.get_job(&name).await;
+            (name, reply)
+        })
+        .buffered(REQUESTS_PER_KEY);
+    while let Some((name, reply)) = replies.next().await {
+        observation.learn_job(name, reply);
+    }
+}
+
+async fn create<C: JobControl>(
+    control: &C,
+    witness: &impl Witness,
+    cron_job: &CronJob,
+    name: &ObjectName,
+    slot: DateTime<Utc>,
+    local: Zone,
+) -> CreateReply {
+    let body = match job_from_template(cron_job, slot, local) {
+        Ok(body) => body,
+        Err(error) => return CreateReply::BadTemplate(error.to_string()),
+    };
+    match control.create_job(name, body).await {
+        Ok(job) => {
+            witness.created(cron_job, &job, slot);
+            CreateReply::Created(job)
+        }
+        Err(error) => CreateReply::Refused(error),
+    }
+}
+
+async fn prune<C: JobControl>(control: &C, witness: &impl Witness, observation: &mut Observation, jobs: Vec<Arc<Job>>) {
+    let mut replies = stream::iter(jobs)
+        .map(|job| async move {
+            let reply = control.delete_job(&job.name, &job.uid).await;
+            (job, reply)
+        })
+        .buffered(REQUESTS_PER_KEY);
+    while let Some((job, reply)) = replies.next().await {
+        if reply.is_ok() {
+            witness.deleted(&job.name, &job.uid);
+        }
+        observation.learn_deletion(job.uid.clone(), reply);
+    }
+}
+
+async fn settle<C: CronJobControl>(
+    control: &C,
+    witness: &impl Witness,
+    cron_job: &Arc<CronJob>,
+    settlement: Settlement,
+) -> Outcome {
+    for event in settlement.events {
+        witness.event(cron_job, event);
+    }
+    if let Some(slot) = settlement.name_taken {
+        witness.name_taken(cron_job, slot);
+    }
+    if let Some(write) = settlement.status {
+        match control.update_status(&cron_job.name, &write).await {
+            Ok(written) => witness.status_written(&written),
+            Err(error) => {
+                debug!(cronjob = %cron_job.name, %error, "Unable to update status for cronjob");
+                return Outcome::Failed(Failure::Api(error));
+            }
+        }
+    }
+    settlement.outcome
+}

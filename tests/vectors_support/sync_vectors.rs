@@ -1,0 +1,331 @@
+//! `sync.jsonl`: a world (cached and live objects, faults by verb) and what upstream's `sync` does in it.
+//!
+//! Compared are the set of creates with their whole body, the set of deletes, the final status, the multiset of events,
+//! the result, and that Replace deletes before it creates. Free are the order of cleanup deletions, the reads, a status
+//! write that changes nothing, and the library's words at the end of the three schedule errors.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus, Job};
+use cronjob_controller::api::{ApiError, EventType, Interner, Object, ObjectName, Uid};
+use cronjob_controller::controller::control::{CronJobControl, JobControl};
+use cronjob_controller::controller::observation::Observation;
+use cronjob_controller::controller::plan::{Event, Outcome, StatusWrite};
+use cronjob_controller::controller::sync::{Witness, carry_out};
+use cronjob_controller::schedule::Zone;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::support::check_file;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Row {
+    #[serde(rename = "name")]
+    _name: String,
+    now: DateTime<Utc>,
+    cron_job_cached: Box<RawValue>,
+    cron_job_live: Option<Box<RawValue>>,
+    jobs_cached: Option<Vec<Box<RawValue>>>,
+    jobs_live: Option<Vec<Box<RawValue>>>,
+    faults: Option<Vec<Fault>>,
+    expect: Expect,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fault {
+    verb: Verb,
+    code: u16,
+    reason: String,
+    cause: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Verb {
+    Get,
+    GetCronJob,
+    Create,
+    Delete,
+    UpdateStatus,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Expect {
+    writes: Option<Vec<Write>>,
+    #[serde(rename = "reads")]
+    _reads: Option<Vec<Read>>,
+    events: Option<Vec<ExpectedEvent>>,
+    result: Verdict,
+    requeue_after_nanos: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Write {
+    verb: Verb,
+    name: String,
+    status: Option<CronJobStatus>,
+    job: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    #[serde(rename = "verb")]
+    _verb: Verb,
+    #[serde(rename = "name")]
+    _name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExpectedEvent {
+    #[serde(rename = "type")]
+    type_: String,
+    reason: String,
+    message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Verdict {
+    Done,
+    RequeueAfter,
+    RateLimited,
+}
+
+/// What upstream adds to every requeue.
+const UPSTREAM_DELTA: TimeDelta = TimeDelta::milliseconds(100);
+
+#[test]
+fn sync() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    check_file("sync.jsonl", |row: &Row| runtime.block_on(judge(row)));
+}
+
+fn decode<T: Object>(raw: &RawValue) -> Arc<T> {
+    Arc::new(T::decode(raw.get(), &Interner::default()).unwrap())
+}
+
+async fn judge(row: &Row) -> Result<(), String> {
+    let cron_job: Arc<CronJob> = decode(&row.cron_job_cached);
+    let jobs: Vec<Arc<Job>> = row.jobs_cached.iter().flatten().map(|raw| decode(raw)).collect();
+    let children = jobs.into_iter().filter(|job| job.is_child_of(&cron_job)).collect();
+    let world = World::new(row);
+    let observation = Observation::new(Arc::clone(&cron_job), children, Zone::UTC);
+    let outcome = carry_out(&world, &world, observation, row.now).await;
+
+    let seen = world.0.into_inner().unwrap();
+    compare_result(row, &outcome)?;
+    compare_writes(row, &seen, &cron_job)?;
+    compare_events(row, &seen)
+}
+
+fn compare_result(row: &Row, outcome: &Outcome) -> Result<(), String> {
+    let (verdict, nanos) = match outcome {
+        Outcome::Done => (Verdict::Done, None),
+        Outcome::Failed(_) => (Verdict::RateLimited, None),
+        Outcome::Requeue(requeue) => {
+            (Verdict::RequeueAfter, (requeue.slot + UPSTREAM_DELTA - row.now).num_nanoseconds())
+        }
+    };
+    same("result", &(row.expect.result, row.expect.requeue_after_nanos), &(verdict, nanos))
+}
+
+fn compare_writes(row: &Row, seen: &Seen, cron_job: &CronJob) -> Result<(), String> {
+    let expected = row.expect.writes.as_deref().unwrap_or_default();
+    let creates = expected.iter().filter(|w| w.verb == Verb::Create).map(|w| w.job.clone().unwrap());
+    same("creates", &creates.collect::<Vec<_>>(), &seen.creates)?;
+    let deletes = expected.iter().filter(|w| w.verb == Verb::Delete).map(|w| w.name.clone());
+    same("deletes", &deletes.collect::<BTreeSet<_>>(), &seen.deletes.iter().cloned().collect())?;
+    let status = expected.iter().filter_map(|w| w.status.as_ref()).next_back().unwrap_or(&cron_job.status);
+    same("status", status, seen.statuses.last().unwrap_or(&cron_job.status))?;
+    if seen.statuses.len() > 1 {
+        return Err(format!("{} status writes", seen.statuses.len()));
+    }
+    // Replace: what was active and unfinished is deleted before the create.
+    if cron_job.spec.concurrency_policy == cronjob_controller::api::batch_v1::ConcurrencyPolicy::Replace
+        && let Some(create) = seen.order.iter().position(|(verb, _)| *verb == Verb::Create)
+    {
+        let late = seen.order[create..].iter().find(|(verb, name)| *verb == Verb::Delete && seen.was_running(name));
+        if let Some((_, name)) = late {
+            return Err(format!("{name} was deleted after the create"));
+        }
+    }
+    Ok(())
+}
+
+fn compare_events(row: &Row, seen: &Seen) -> Result<(), String> {
+    let mut expected: Vec<_> = row
+        .expect
+        .events
+        .iter()
+        .flatten()
+        .map(|event| (event.type_.clone(), event.reason.clone(), comparable(&event.reason, &event.message)))
+        .collect();
+    let mut got: Vec<_> = seen
+        .events
+        .iter()
+        .map(|event| {
+            let type_ = if event.type_ == EventType::Normal { "Normal" } else { "Warning" };
+            (type_.to_owned(), event.reason.to_owned(), comparable(event.reason, &event.message))
+        })
+        .collect();
+    expected.sort();
+    got.sort();
+    same("events", &expected, &got)
+}
+
+/// The message, less the library's own words where they are free.
+fn comparable(reason: &str, message: &str) -> String {
+    let end = match reason {
+        "UnparseableSchedule" | "InvalidSchedule" => message.find(" : "),
+        "UnknownTimeZone" => message.rfind("\": "),
+        _ => None,
+    };
+    message[..end.unwrap_or(message.len())].to_owned()
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, got: &T) -> Result<(), String> {
+    if expected == got { Ok(()) } else { Err(format!("{what}:\n    expected {expected:?}\n    got      {got:?}")) }
+}
+
+/// The API server of one row, and all it was asked to write.
+struct World(Mutex<Seen>);
+
+struct Seen {
+    cached: Arc<CronJob>,
+    cron_job: Option<Arc<CronJob>>,
+    jobs: BTreeMap<String, Arc<Job>>,
+    finished: BTreeSet<String>,
+    faults: Vec<(Verb, ApiError)>,
+    creates: Vec<Value>,
+    deletes: Vec<String>,
+    statuses: Vec<CronJobStatus>,
+    events: Vec<Event>,
+    order: Vec<(Verb, String)>,
+}
+
+impl Seen {
+    fn was_running(&self, name: &str) -> bool {
+        !self.finished.contains(name)
+    }
+
+    fn fault(&self, verb: Verb) -> Result<(), ApiError> {
+        self.faults.iter().find(|(faulty, _)| *faulty == verb).map_or(Ok(()), |(_, error)| Err(error.clone()))
+    }
+}
+
+fn refusal(name: &str, code: u16, reason: &str, message: String) -> ApiError {
+    ApiError { code, reason: reason.to_owned(), ..ApiError::transport("test", ObjectName::new("ns", name), message) }
+}
+
+impl World {
+    fn new(row: &Row) -> Self {
+        let fault = |fault: &Fault| {
+            let error = refusal("", fault.code, &fault.reason, format!("injected {}", fault.reason));
+            let namespace_terminating = fault.cause.as_deref() == Some("NamespaceTerminating");
+            (fault.verb, ApiError { namespace_terminating, ..error })
+        };
+        let live = |raw: &Box<RawValue>| {
+            let job: Arc<Job> = decode(raw);
+            (job.name.name.to_string(), job)
+        };
+        let cached: Vec<Arc<Job>> = row.jobs_cached.iter().flatten().map(|raw| decode(raw)).collect();
+        Self(Mutex::new(Seen {
+            cached: decode(&row.cron_job_cached),
+            cron_job: row.cron_job_live.as_deref().map(decode),
+            jobs: row.jobs_live.iter().flatten().map(live).collect(),
+            finished: cached.iter().filter(|j| j.finished.is_some()).map(|j| j.name.name.to_string()).collect(),
+            faults: row.faults.iter().flatten().map(fault).collect(),
+            creates: Vec::new(),
+            deletes: Vec::new(),
+            statuses: Vec::new(),
+            events: Vec::new(),
+            order: Vec::new(),
+        }))
+    }
+}
+
+impl JobControl for World {
+    async fn get_job(&self, name: &ObjectName) -> Result<Arc<Job>, ApiError> {
+        let seen = self.0.lock().unwrap();
+        seen.fault(Verb::Get)?;
+        let missing = || refusal(&name.name, 404, "NotFound", format!("jobs.batch {:?} not found", &*name.name));
+        seen.jobs.get(&*name.name).cloned().ok_or_else(missing)
+    }
+
+    async fn create_job(&self, name: &ObjectName, body: Vec<u8>) -> Result<Arc<Job>, ApiError> {
+        let mut seen = self.0.lock().unwrap();
+        let mut body: Value = serde_json::from_slice(&body).unwrap();
+        let slot = DateTime::parse_from_rfc3339(
+            body["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"].as_str().unwrap(),
+        );
+        // On the wire, unlike in the row: apiVersion, kind, namespace. In the row only: what the server fills in.
+        for (field, value) in [("apiVersion", "batch/v1"), ("kind", "Job")] {
+            assert_eq!(body.as_object_mut().unwrap().remove(field), Some(Value::from(value)));
+        }
+        assert_eq!(body["metadata"].as_object_mut().unwrap().remove("namespace"), Some(Value::from(&*name.namespace)));
+        let slot = slot.unwrap().to_utc().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        body["metadata"]["creationTimestamp"] = Value::from(slot);
+        body["status"] = Value::Object(serde_json::Map::new());
+        seen.order.push((Verb::Create, name.name.to_string()));
+        seen.creates.push(body.clone());
+        seen.fault(Verb::Create)?;
+        if seen.jobs.contains_key(&*name.name) {
+            let message = format!("jobs.batch {:?} already exists", &*name.name);
+            return Err(refusal(&name.name, 409, "AlreadyExists", message));
+        }
+        body["metadata"]["uid"] = Value::from("created-uid");
+        body["metadata"]["resourceVersion"] = Value::from("200");
+        body["metadata"]["namespace"] = Value::from(&*name.namespace);
+        Ok(Arc::new(Job::decode(&body.to_string(), &Interner::default()).unwrap()))
+    }
+
+    async fn delete_job(&self, name: &ObjectName, uid: &Uid) -> Result<(), ApiError> {
+        let mut seen = self.0.lock().unwrap();
+        seen.order.push((Verb::Delete, name.name.to_string()));
+        seen.deletes.push(name.name.to_string());
+        seen.fault(Verb::Delete)?;
+        match seen.jobs.remove(&*name.name) {
+            Some(job) if job.uid == *uid => Ok(()),
+            Some(_) => Err(refusal(&name.name, 409, "Conflict", "the UID in the precondition differs".to_owned())),
+            None => Err(refusal(&name.name, 404, "NotFound", format!("jobs.batch {:?} not found", &*name.name))),
+        }
+    }
+}
+
+impl CronJobControl for World {
+    async fn get_cron_job(&self, name: &ObjectName) -> Result<Arc<CronJob>, ApiError> {
+        let seen = self.0.lock().unwrap();
+        seen.fault(Verb::GetCronJob)?;
+        let missing = || refusal(&name.name, 404, "NotFound", format!("cronjobs.batch {:?} not found", &*name.name));
+        seen.cron_job.clone().ok_or_else(missing)
+    }
+
+    async fn update_status(&self, name: &ObjectName, write: &StatusWrite) -> Result<Arc<CronJob>, ApiError> {
+        let mut seen = self.0.lock().unwrap();
+        seen.order.push((Verb::UpdateStatus, name.name.to_string()));
+        seen.statuses.push(write.status.clone());
+        seen.fault(Verb::UpdateStatus)?;
+        let mut written = CronJob::clone(&seen.cached);
+        written.status = write.status.clone();
+        Ok(Arc::new(written))
+    }
+}
+
+impl Witness for World {
+    fn created(&self, _: &CronJob, _: &Arc<Job>, _: DateTime<Utc>) {}
+    fn deleted(&self, _: &ObjectName, _: &Uid) {}
+    fn status_written(&self, _: &Arc<CronJob>) {}
+    fn event(&self, _: &CronJob, event: Event) {
+        self.0.lock().unwrap().events.push(event);
+    }
+    fn name_taken(&self, _: &CronJob, _: DateTime<Utc>) {}
+}
