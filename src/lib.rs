@@ -1,5 +1,7 @@
 //! The Kubernetes CronJob controller as a library.
 pub mod api;
+pub mod app;
+pub mod cache;
 pub mod client;
 pub mod clock;
 pub mod controller;

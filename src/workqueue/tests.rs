@@ -108,6 +108,21 @@ async fn a_waiting_worker_is_woken_for_each_key() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn done_wakes_a_worker_for_a_key_that_was_added_meanwhile() {
+    let queue = queue();
+    queue.add("foo");
+    assert_eq!(get_now(&queue), Some(Some("foo")));
+    queue.add("foo");
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.get().await }
+    });
+    sleep_millis(1).await;
+    queue.done(&"foo");
+    assert_eq!(tokio::time::timeout(Duration::from_secs(1), waiting).await.unwrap().unwrap(), Some("foo"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_get_loses_no_key_and_hands_its_wake_up_on() {
     let queue = queue();
     let mut first = Box::pin(queue.get());

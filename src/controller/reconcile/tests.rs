@@ -125,7 +125,7 @@ fn a_due_slot_is_created_before_anything_is_pruned_or_written() {
 
     observation.create = Some(created());
     let Plan::Prune(jobs) = reconcile(&observation, now()) else { panic!("no pruning") };
-    assert_eq!(jobs, [old.clone()]);
+    assert_eq!(jobs, std::slice::from_ref(&old));
 
     observation.learn_deletion(old.uid.clone(), Ok(()));
     let settlement = settle(&observation);
