@@ -1,0 +1,203 @@
+//! From the bytes of a list page or a watch line to objects, in two stages. Pure.
+//!
+//! Guarantee: the envelope is read first and each object by itself, so an object that cannot be decoded is one
+//! [`MalformedObject`] and harms no other. The objects' text is borrowed from the bytes and never copied.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::error::ServerStatus;
+use super::handlers::MalformedObject;
+use crate::api::{Interner, Object, ObjectName};
+
+/// How much of a server's message is kept.
+const MAX_MESSAGE: usize = 512;
+
+/// One page of a list.
+#[derive(Deserialize)]
+pub(super) struct Page<'a> {
+    #[serde(default)]
+    pub(super) metadata: PageMetadata,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+/// `ListMeta`.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PageMetadata {
+    pub(super) resource_version: String,
+    #[serde(rename = "continue")]
+    pub(super) continue_token: String,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn decode(body: &'a [u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(body)
+    }
+
+    pub(super) fn items(&self) -> impl Iterator<Item = &'a RawValue> {
+        self.items.iter().flatten().copied()
+    }
+}
+
+/// One line of a watch.
+#[derive(Debug)]
+pub(super) enum Event<'a> {
+    /// ADDED or MODIFIED: after a gap the two cannot be told apart, and the store knows better.
+    Upserted(&'a RawValue),
+    /// DELETED, with the object's final state.
+    Deleted(&'a RawValue),
+    /// BOOKMARK: everything up to this resource version was sent.
+    Bookmark { resource_version: String, ends_initial_events: bool },
+    /// ERROR.
+    Error(ServerStatus),
+    /// A type from a newer server.
+    Unknown(String),
+}
+
+#[derive(Deserialize)]
+struct EventEnvelope<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Bookmark {
+    metadata: BookmarkMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMetadata {
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default)]
+    annotations: Option<BookmarkAnnotations>,
+}
+
+#[derive(Deserialize)]
+struct BookmarkAnnotations {
+    #[serde(default, rename = "k8s.io/initial-events-end")]
+    initial_events_end: Option<String>,
+}
+
+impl<'a> Event<'a> {
+    pub(super) fn decode(line: &'a [u8]) -> Result<Self, serde_json::Error> {
+        let EventEnvelope { kind, object } = serde_json::from_slice(line)?;
+        Ok(match &*kind {
+            "ADDED" | "MODIFIED" => Self::Upserted(object),
+            "DELETED" => Self::Deleted(object),
+            "BOOKMARK" => {
+                let Bookmark { metadata } = serde_json::from_str(object.get())?;
+                let end = metadata.annotations.and_then(|annotations| annotations.initial_events_end);
+                Self::Bookmark {
+                    resource_version: metadata.resource_version,
+                    ends_initial_events: end.as_deref() == Some("true"),
+                }
+            }
+            "ERROR" => Self::Error(decode_status(object.get().as_bytes(), None)),
+            _ => Self::Unknown(kind.into_owned()),
+        })
+    }
+}
+
+/// Decodes one object of the scope `namespace` (`None`: any).
+pub(super) fn decode_object<T: Object>(
+    raw: &RawValue,
+    namespace: Option<&str>,
+    interner: &Interner,
+) -> Result<T, MalformedObject> {
+    let object = T::decode(raw.get(), interner).map_err(|error| malformed(raw, error.to_string()))?;
+    // Such an object could not be told from others, or would never be found missing.
+    let ObjectName { namespace: own, name } = object.object_name();
+    if name.is_empty() {
+        return Err(malformed(raw, "it has no name".to_owned()));
+    }
+    if object.resource_version().is_empty() {
+        return Err(malformed(raw, "it has no resource version".to_owned()));
+    }
+    if namespace.is_some_and(|namespace| *namespace != **own) {
+        return Err(malformed(raw, format!("it is not of the namespace {}", namespace.unwrap_or_default())));
+    }
+    Ok(object)
+}
+
+/// Reads what can be read of a malformed object's metadata, each field by itself.
+fn malformed(raw: &RawValue, error: String) -> MalformedObject {
+    #[derive(Deserialize)]
+    struct Outer<'a> {
+        #[serde(borrow)]
+        metadata: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata<'a> {
+        #[serde(borrow)]
+        namespace: Option<&'a RawValue>,
+        #[serde(borrow)]
+        name: Option<&'a RawValue>,
+        #[serde(borrow)]
+        uid: Option<&'a RawValue>,
+        #[serde(borrow)]
+        resource_version: Option<&'a RawValue>,
+    }
+    let text = |field: Option<&RawValue>| -> String {
+        field.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    };
+    let outer = serde_json::from_str(raw.get()).ok();
+    let metadata: Option<Metadata<'_>> =
+        outer.and_then(|outer: Outer<'_>| serde_json::from_str(outer.metadata.get()).ok());
+    let Some(metadata) = metadata else {
+        return MalformedObject { error, ..MalformedObject::default() };
+    };
+    MalformedObject {
+        namespace: text(metadata.namespace),
+        name: text(metadata.name),
+        uid: text(metadata.uid),
+        resource_version: text(metadata.resource_version),
+        error,
+    }
+}
+
+/// Reads a Status, from an ERROR event or from the body of an HTTP error with this code. A body that is no Status is
+/// itself the message: proxies answer in prose.
+pub(super) fn decode_status(body: &[u8], code: Option<u16>) -> ServerStatus {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Status {
+        code: u16,
+        reason: String,
+        message: String,
+        details: Option<Details>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Details {
+        retry_after_seconds: u64,
+        causes: Vec<StatusCause>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct StatusCause {
+        reason: String,
+    }
+    let status: Status = serde_json::from_slice(body)
+        .unwrap_or_else(|_| Status { message: String::from_utf8_lossy(body).into_owned(), ..Status::default() });
+    let details = status.details.unwrap_or_default();
+    ServerStatus {
+        code: code.unwrap_or(status.code),
+        reason: status.reason,
+        message: status.message.chars().take(MAX_MESSAGE).collect(),
+        retry_after: Some(details.retry_after_seconds).filter(|&seconds| seconds > 0).map(Duration::from_secs),
+        resource_version_too_large: details.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

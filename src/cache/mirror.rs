@@ -1,0 +1,182 @@
+//! Applies what the server says to the store and tells the handlers.
+//!
+//! Guarantees: the store is changed before a handler hears of it; the first list of a scope is announced as synced only
+//! after its last handler call; a malformed object is never in the store.
+//!
+//! A malformed object takes its older, readable version with it, as a deletion whose final state is unknown. To keep the
+//! old version would be to act on what is known to be outdated: a CronJob would go on firing by a schedule its owner has
+//! changed. Handlers hear of both, the deletion and the malformed object.
+//!
+//! Matches client-go `tools/cache/shared_informer.go` (`processDeltas`) and `the_real_fifo.go`, without a queue between.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tracing::warn;
+
+use super::decode::decode_object;
+use super::handlers::{Dispatcher, MalformedObject};
+use super::store::{Delta, Store};
+use crate::api::{Interner, Object, ObjectName};
+
+/// One scope of a store, with all that hangs on it.
+pub(super) struct Mirror<T> {
+    pub(super) store: Arc<Store<T>>,
+    pub(super) dispatcher: Arc<Dispatcher<T>>,
+    pub(super) interner: Arc<Interner>,
+    /// The scope's number in the store.
+    pub(super) scope: usize,
+    pub(super) namespace: Option<Arc<str>>,
+    /// The objects that exist and cannot be read, with the resource version that was reported.
+    pub(super) malformed: HashMap<ObjectName, String>,
+    /// Whether a list was completed.
+    pub(super) listed: bool,
+}
+
+/// A list in the making. Later words on an object replace earlier ones.
+pub(super) struct Listing<T> {
+    readable: BTreeMap<ObjectName, Arc<T>>,
+    malformed: BTreeMap<ObjectName, MalformedObject>,
+}
+
+impl<T> Default for Listing<T> {
+    fn default() -> Self {
+        Self { readable: BTreeMap::new(), malformed: BTreeMap::new() }
+    }
+}
+
+impl<T> Listing<T> {
+    fn forget(&mut self, name: &ObjectName) {
+        self.readable.remove(name);
+        self.malformed.remove(name);
+    }
+
+    /// How many objects it has.
+    pub(super) fn len(&self) -> usize {
+        self.readable.len() + self.malformed.len()
+    }
+}
+
+impl<T: Object> Mirror<T> {
+    /// Adds an object to a list in the making.
+    pub(super) fn list(&self, listing: &mut Listing<T>, raw: &RawValue) {
+        match self.decode(raw) {
+            Ok(object) => {
+                let name = object.object_name().clone();
+                listing.malformed.remove(&name);
+                listing.readable.insert(name, Arc::new(object));
+            }
+            Err(malformed) => {
+                let name = self.key(&malformed);
+                listing.readable.remove(&name);
+                listing.malformed.insert(name, malformed);
+            }
+        }
+    }
+
+    /// Takes an object that was deleted meanwhile out of a list in the making.
+    pub(super) fn unlist(&self, listing: &mut Listing<T>, raw: &RawValue) {
+        match self.decode(raw) {
+            Ok(object) => listing.forget(object.object_name()),
+            Err(malformed) => listing.forget(&self.key(&malformed)),
+        }
+    }
+
+    /// Makes the scope equal to a complete list at `resource_version`.
+    pub(super) fn replace(&mut self, listing: Listing<T>, resource_version: &str) {
+        let is_initial = !self.listed;
+        self.listed = true;
+        let deltas = self.store.replace(self.namespace.as_deref(), listing.readable);
+        self.store.observe(self.scope, resource_version);
+        self.deliver(&deltas, is_initial);
+        self.malformed.retain(|name, _| listing.malformed.contains_key(name));
+        for (name, malformed) in listing.malformed {
+            self.report(name, &malformed);
+        }
+        self.dispatcher.observer.listed(T::RESOURCE);
+        if is_initial {
+            self.store.scope_synced();
+        } else {
+            self.dispatcher.relisted();
+        }
+    }
+
+    /// Applies an ADDED or MODIFIED event; returns the object's resource version, empty if it cannot be read.
+    pub(super) fn upsert(&mut self, raw: &RawValue) -> String {
+        match self.decode(raw) {
+            Ok(object) => {
+                let resource_version = object.resource_version().to_owned();
+                self.malformed.remove(object.object_name());
+                let deltas = self.store.upsert(object);
+                self.store.observe(self.scope, &resource_version);
+                self.deliver(&deltas, false);
+                resource_version
+            }
+            Err(malformed) => {
+                let name = self.key(&malformed);
+                let deltas = self.store.delete(&name, None);
+                self.observe(&malformed.resource_version);
+                self.deliver(deltas.as_slice(), false);
+                self.report(name, &malformed);
+                malformed.resource_version
+            }
+        }
+    }
+
+    /// Applies a DELETED event; returns the resource version of the deletion, empty if it cannot be read.
+    pub(super) fn delete(&mut self, raw: &RawValue) -> String {
+        let (name, resource_version, last) = match self.decode(raw) {
+            Ok(last) => (last.object_name().clone(), last.resource_version().to_owned(), Some(last)),
+            Err(malformed) => (self.key(&malformed), malformed.resource_version, None),
+        };
+        self.malformed.remove(&name);
+        let deltas = self.store.delete(&name, last);
+        self.observe(&resource_version);
+        self.deliver(deltas.as_slice(), false);
+        resource_version
+    }
+
+    /// Records that the scope shows every change up to `resource_version`, if there is one.
+    pub(super) fn observe(&self, resource_version: &str) {
+        if !resource_version.is_empty() {
+            self.store.observe(self.scope, resource_version);
+        }
+    }
+
+    fn decode(&self, raw: &RawValue) -> Result<T, MalformedObject> {
+        decode_object(raw, self.namespace.as_deref(), &self.interner)
+    }
+
+    /// The name under which a malformed object is known here. One without a readable name goes by its UID, behind a
+    /// slash, which no name contains.
+    fn key(&self, malformed: &MalformedObject) -> ObjectName {
+        let namespace = self.interner.intern(&malformed.namespace);
+        if malformed.name.is_empty() {
+            return ObjectName { namespace, name: format!("/{}", malformed.uid).into() };
+        }
+        ObjectName { namespace, name: malformed.name.as_str().into() }
+    }
+
+    fn deliver(&self, deltas: &[Delta<T>], is_in_initial_list: bool) {
+        for delta in deltas {
+            self.dispatcher.deliver(delta, is_in_initial_list);
+        }
+    }
+
+    fn report(&mut self, name: ObjectName, malformed: &MalformedObject) {
+        if self.malformed.get(&name).is_some_and(|reported| *reported == malformed.resource_version) {
+            return;
+        }
+        // Without the object itself: it may hold secrets.
+        warn!(
+            kind = T::RESOURCE.kind,
+            object = %name,
+            resource_version = malformed.resource_version,
+            error = malformed.error,
+            "an object cannot be read and is ignored"
+        );
+        self.dispatcher.malformed(malformed);
+        self.malformed.insert(name, malformed.resource_version.clone());
+    }
+}

@@ -1,0 +1,279 @@
+//! List, then watch, and again: one collection's protocol.
+//!
+//! Guarantees: the mirror sees every change of its collection, or learns the difference by a list; lists are consistent
+//! (no resource version is asked for, so the server must show its latest state); a watch that ends, breaks, falls
+//! silent or is refused is followed by another request, and no two requests follow each other without either progress
+//! or a wait.
+//!
+//! Matches client-go `tools/cache/reflector.go`.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tokio::time::{Instant, sleep};
+use tracing::{debug, info, warn};
+
+use super::backoff::Backoff;
+use super::decode::{Event, Page};
+use super::error::{Cause, Fruitless, Operation, Recovery, ReflectorError, VERY_SHORT, recovery};
+use super::mirror::{Listing, Mirror};
+use super::transport::{Endpoint, EventStream};
+use crate::api::{Object, compare_resource_versions};
+
+/// How many objects a page holds. Matches client-go's `pager.defaultPageSize`.
+const PAGE_SIZE: u32 = 500;
+/// A page must be there within this time, body and all.
+const PAGE_DEADLINE: Duration = Duration::from_mins(1);
+/// A list that is not cut into pages must be there within this time.
+const FULL_LIST_DEADLINE: Duration = Duration::from_mins(5);
+/// A watch's answer must begin within this time …
+const WATCH_HEADERS: Duration = Duration::from_secs(30);
+/// … or, once that was too short, this: some proxies hold the headers back until the first event, which is a bookmark
+/// after a minute at the latest.
+const WATCH_HEADERS_PATIENT: Duration = Duration::from_secs(90);
+/// The server is asked to end a watch after a random time in this range, in seconds. Matches client-go's
+/// `defaultMinWatchTimeout` and `defaultMaxWatchTimeout`.
+const WATCH_SECONDS: std::ops::Range<u32> = 300..600;
+/// Servers send a bookmark every minute. Three missed ones mean that the connection is dead.
+const SILENCE: Duration = Duration::from_mins(3);
+/// Nothing heard for so long before the initial events have ended: the server does not know streaming lists.
+const INITIAL_SILENCE: Duration = Duration::from_secs(30);
+/// The initial events must have ended within this time, however busy the stream is.
+const INITIAL_DEADLINE: Duration = Duration::from_mins(5);
+
+/// Where the protocol stands.
+enum State {
+    /// A list by a watch that sends the initial events is due.
+    StreamingList,
+    /// A list in pages is due.
+    PagedList,
+    /// A watch from the last resource version is due.
+    Watch,
+    /// A watch is open.
+    Watching(EventStream),
+}
+
+impl State {
+    fn operation(&self) -> Operation {
+        match self {
+            Self::StreamingList => Operation::StreamingList,
+            Self::PagedList => Operation::List,
+            Self::Watch | Self::Watching(_) => Operation::Watch,
+        }
+    }
+}
+
+/// Keeps one scope of a store equal to one collection on the server.
+pub(super) struct Reflector<T> {
+    endpoint: Endpoint,
+    mirror: Mirror<T>,
+    rng: StdRng,
+    backoff: Backoff,
+    fruitless: Fruitless,
+    /// Whether this server was found not to serve streaming lists.
+    pages_only: bool,
+    /// Whether a watch's headers once took longer than [`WATCH_HEADERS`].
+    slow_headers: bool,
+    /// Everything up to here is in the store.
+    resource_version: String,
+}
+
+impl<T: Object> Reflector<T> {
+    pub(super) fn new(endpoint: Endpoint, mirror: Mirror<T>, rng: StdRng) -> Self {
+        Self {
+            endpoint,
+            mirror,
+            rng,
+            backoff: Backoff::new(),
+            fruitless: Fruitless::default(),
+            pages_only: false,
+            slow_headers: false,
+            resource_version: String::new(),
+        }
+    }
+
+    /// Runs until it is dropped. It may be dropped at any time: the store and the handlers are never left apart.
+    pub(super) async fn run(mut self) {
+        let mut state = self.list_state();
+        loop {
+            let operation = state.operation();
+            state = match self.step(state).await {
+                Ok(next) => next,
+                Err(cause) => self.recover(operation, cause).await,
+            };
+        }
+    }
+
+    fn list_state(&self) -> State {
+        if self.pages_only { State::PagedList } else { State::StreamingList }
+    }
+
+    async fn step(&mut self, state: State) -> Result<State, Cause> {
+        match state {
+            State::StreamingList => self.streaming_list().await,
+            State::PagedList => self.paged_list().await,
+            State::Watch => self.watch().await,
+            State::Watching(stream) => self.watching(stream).await,
+        }
+    }
+
+    /// Decides what follows a failure, and waits as long as it takes.
+    async fn recover(&mut self, operation: Operation, cause: Cause) -> State {
+        self.fruitless.count(operation, &cause);
+        self.slow_headers |= operation == Operation::Watch && matches!(cause, Cause::Timeout(_));
+        let recovery = recovery(operation, &cause, self.fruitless);
+        let error = ReflectorError { operation, resource: self.endpoint.path().to_owned(), cause };
+        self.mirror.dispatcher.observer.failed(T::RESOURCE, &error);
+        let retry_after = match &error.cause {
+            Cause::Status(status) => status.retry_after,
+            _ => None,
+        };
+        match &error.cause {
+            Cause::Status(status) if status.is_expired() => info!(%error, then = ?recovery, "the watch expired"),
+            _ => warn!(%error, then = ?recovery, "the reflector failed"),
+        }
+        let next = match recovery {
+            Recovery::Resume => return State::Watch,
+            Recovery::FallBackToPages => {
+                self.pages_only = true;
+                return State::PagedList;
+            }
+            Recovery::ResumeLater => State::Watch,
+            Recovery::Relist => {
+                self.fruitless.heard();
+                self.list_state()
+            }
+        };
+        sleep(self.backoff.delay(Instant::now(), retry_after, &mut self.rng)).await;
+        next
+    }
+
+    /// Lists by a watch; that watch then goes on.
+    async fn streaming_list(&mut self) -> Result<State, Cause> {
+        let seconds = self.watch_seconds();
+        let mut stream = self.endpoint.streaming_list(seconds, WATCH_HEADERS).await?;
+        let mut listing = Listing::default();
+        let resource_version = loop {
+            if stream.age() > INITIAL_DEADLINE {
+                return Err(Cause::NoEndBookmark(INITIAL_DEADLINE));
+            }
+            let line = match stream.next_line(INITIAL_SILENCE).await {
+                Err(Cause::Silent(silence)) => return Err(Cause::NoEndBookmark(silence)),
+                line => line?.ok_or(Cause::InitialEventsCutOff)?,
+            };
+            match Event::decode(line).map_err(Cause::Envelope)? {
+                Event::Upserted(raw) => self.mirror.list(&mut listing, raw),
+                Event::Deleted(raw) => self.mirror.unlist(&mut listing, raw),
+                Event::Bookmark { resource_version, ends_initial_events: true } => break resource_version,
+                Event::Bookmark { .. } => {}
+                Event::Error(status) => return Err(Cause::Status(status)),
+                Event::Unknown(kind) => self.ignore(&kind),
+            }
+        };
+        self.listed(listing, resource_version)?;
+        Ok(State::Watching(stream))
+    }
+
+    /// Lists in pages. If the history behind a continue token was compacted, the whole list is asked for at once.
+    ///
+    /// Matches client-go `tools/pager/pager.go` (`ListPager.list`).
+    async fn paged_list(&mut self) -> Result<State, Cause> {
+        let mut listing = Listing::default();
+        let mut resource_version = String::new();
+        let (mut limit, mut deadline) = (Some(PAGE_SIZE), PAGE_DEADLINE);
+        let mut continue_token = String::new();
+        loop {
+            let body = match self.endpoint.list(limit, &continue_token, deadline).await {
+                Err(Cause::Status(status)) if status.is_expired() && !continue_token.is_empty() => {
+                    info!(resource = self.endpoint.path(), "a list's continue token expired; asking for all at once");
+                    listing = Listing::default();
+                    resource_version.clear();
+                    continue_token.clear();
+                    (limit, deadline) = (None, FULL_LIST_DEADLINE);
+                    continue;
+                }
+                body => body?,
+            };
+            let page = Page::decode(&body).map_err(Cause::Envelope)?;
+            for raw in page.items() {
+                self.mirror.list(&mut listing, raw);
+            }
+            // All pages show the state of the first one's version.
+            if resource_version.is_empty() {
+                resource_version = page.metadata.resource_version;
+            }
+            if page.metadata.continue_token.is_empty() {
+                break;
+            }
+            continue_token = page.metadata.continue_token;
+        }
+        self.listed(listing, resource_version)?;
+        Ok(State::Watch)
+    }
+
+    fn listed(&mut self, listing: Listing<T>, resource_version: String) -> Result<(), Cause> {
+        if resource_version.is_empty() {
+            return Err(Cause::NoResourceVersion);
+        }
+        debug!(resource = self.endpoint.path(), objects = listing.len(), resource_version, "listed");
+        self.mirror.replace(listing, &resource_version);
+        self.resource_version = resource_version;
+        self.fruitless = Fruitless::default();
+        Ok(())
+    }
+
+    async fn watch(&mut self) -> Result<State, Cause> {
+        let patience = if self.slow_headers { WATCH_HEADERS_PATIENT } else { WATCH_HEADERS };
+        let seconds = self.watch_seconds();
+        Ok(State::Watching(self.endpoint.watch(&self.resource_version, seconds, patience).await?))
+    }
+
+    /// Follows an open watch to its end.
+    async fn watching(&mut self, mut stream: EventStream) -> Result<State, Cause> {
+        while let Some(line) = stream.next_line(SILENCE).await? {
+            let resource_version = match Event::decode(line).map_err(Cause::Envelope)? {
+                Event::Upserted(raw) => self.mirror.upsert(raw),
+                Event::Deleted(raw) => self.mirror.delete(raw),
+                Event::Bookmark { resource_version, .. } => {
+                    self.mirror.observe(&resource_version);
+                    resource_version
+                }
+                Event::Error(status) => return Err(Cause::Status(status)),
+                Event::Unknown(kind) => {
+                    self.ignore(&kind);
+                    continue;
+                }
+            };
+            self.fruitless.heard();
+            self.advance(resource_version)?;
+        }
+        let lasted = stream.age();
+        if lasted < VERY_SHORT {
+            return Err(Cause::VeryShortWatch(lasted));
+        }
+        debug!(resource = self.endpoint.path(), ?lasted, "the watch was closed");
+        Ok(State::Watch)
+    }
+
+    /// Notes how far the watch has come. An object whose version could not be read leaves that to the next event.
+    fn advance(&mut self, resource_version: String) -> Result<(), Cause> {
+        if resource_version.is_empty() {
+            return Ok(());
+        }
+        let order = compare_resource_versions(&resource_version, &self.resource_version);
+        let last = std::mem::replace(&mut self.resource_version, resource_version);
+        if order.is_some_and(std::cmp::Ordering::is_lt) {
+            return Err(Cause::WentBack { last, got: self.resource_version.clone() });
+        }
+        Ok(())
+    }
+
+    fn ignore(&self, kind: &str) {
+        warn!(resource = self.endpoint.path(), kind, "a watch event of unknown type is ignored");
+    }
+
+    fn watch_seconds(&mut self) -> u32 {
+        self.rng.random_range(WATCH_SECONDS)
+    }
+}

@@ -1,0 +1,223 @@
+//! List and watch requests on kube's client.
+//!
+//! Guarantees: no request and no read waits for ever; an answer that is not a success is an error with the server's
+//! Status; of a page's or an event's bytes there is one copy.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::time::Duration;
+
+use http::{Request, StatusCode, header};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde::de::IgnoredAny;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::decode::decode_status;
+use super::error::{Cause, ServerStatus};
+
+/// The longest line of a watch. etcd refuses objects beyond 1.5 MiB by default; this leaves room for whoever raised that.
+const MAX_LINE: usize = 32 << 20;
+/// A buffer larger than this is given back when it is empty.
+const KEEP_BUFFER: usize = 1 << 20;
+/// How much of an error's body is read.
+const MAX_ERROR_BODY: usize = 64 << 10;
+/// How long a watch may stay open beyond the time it was asked to end.
+const OVERDUE_MARGIN: Duration = Duration::from_secs(30);
+
+/// One collection on the API server.
+pub(super) struct Endpoint {
+    client: Client,
+    path: String,
+}
+
+impl Endpoint {
+    pub(super) fn new(client: Client, path: String) -> Self {
+        Self { client, path }
+    }
+
+    /// The URL's path.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Reads one page, whole, within `deadline`. Without a `limit` it is the whole list. The resource version is left
+    /// unset, which asks for the latest state, by a quorum if need be.
+    pub(super) async fn list(
+        &self,
+        limit: Option<u32>,
+        continue_token: &str,
+        deadline: Duration,
+    ) -> Result<Vec<u8>, Cause> {
+        let mut query = String::new();
+        if let Some(limit) = limit {
+            let _ = write!(query, "limit={limit}");
+        }
+        if !continue_token.is_empty() {
+            query.push_str("&continue=");
+            percent_encode(&mut query, continue_token);
+        }
+        let whole = async {
+            let mut body = self.get(&query, false).await?;
+            let mut bytes = Vec::new();
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|error| Cause::Read(Box::new(error)))?;
+                bytes.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+            }
+            Ok(bytes)
+        };
+        timeout(deadline, whole).await.unwrap_or(Err(Cause::Timeout(deadline)))
+    }
+
+    /// Opens a watch that first sends all objects of the latest state, then a bookmark, then changes.
+    pub(super) async fn streaming_list(&self, seconds: u32, deadline: Duration) -> Result<EventStream, Cause> {
+        let query = format!(
+            "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true\
+             &timeoutSeconds={seconds}"
+        );
+        self.open(&query, seconds, deadline).await
+    }
+
+    /// Opens a watch on the changes after `resource_version`.
+    pub(super) async fn watch(
+        &self,
+        resource_version: &str,
+        seconds: u32,
+        deadline: Duration,
+    ) -> Result<EventStream, Cause> {
+        let mut query = "watch=1&resourceVersion=".to_owned();
+        percent_encode(&mut query, resource_version);
+        let _ = write!(query, "&allowWatchBookmarks=true&timeoutSeconds={seconds}");
+        self.open(&query, seconds, deadline).await
+    }
+
+    /// Opens a watch, which the server is asked to end after `seconds`; its answer must begin within `deadline`.
+    async fn open(&self, query: &str, seconds: u32, deadline: Duration) -> Result<EventStream, Cause> {
+        // Before the request, since some proxies hold the headers back until the first event.
+        let opened = Instant::now();
+        let body = timeout(deadline, self.get(query, true)).await.unwrap_or(Err(Cause::Timeout(deadline)))?;
+        let lifetime = Duration::from_secs(seconds.into()) + OVERDUE_MARGIN;
+        Ok(EventStream { body, buffer: Vec::new(), consumed: 0, scanned: 0, opened, lifetime })
+    }
+
+    async fn get(&self, query: &str, is_watch: bool) -> Result<Body, Cause> {
+        let mut request = Request::get(format!("{}?{query}", self.path)).header(header::ACCEPT, "application/json");
+        if is_watch {
+            // Newer servers compress each event by itself, which decompressing layers do not expect.
+            request = request.header(header::ACCEPT_ENCODING, "identity");
+        }
+        let request = request.body(Body::empty())?;
+        let response = self.client.send(request).await.map_err(|error| Cause::Send(Box::new(error)))?;
+        let (parts, body) = response.into_parts();
+        if parts.status == StatusCode::OK {
+            return Ok(body);
+        }
+        let mut status = read_status(body, parts.status).await;
+        let retry_after = parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        status.retry_after = retry_after.map(Duration::from_secs).or(status.retry_after);
+        Err(Cause::Status(status))
+    }
+}
+
+/// Reads the body of an error. If it breaks off, what came is all there is; the status code says enough.
+async fn read_status(mut body: Body, code: StatusCode) -> ServerStatus {
+    let mut bytes = Vec::new();
+    while bytes.len() < MAX_ERROR_BODY {
+        let Some(Ok(frame)) = body.frame().await else { break };
+        bytes.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+    }
+    let mut status = decode_status(&bytes, Some(code.as_u16()));
+    if status.reason.is_empty() {
+        status.reason = code.canonical_reason().unwrap_or_default().to_owned();
+    }
+    status
+}
+
+/// An open watch: one JSON text per line.
+pub(super) struct EventStream {
+    body: Body,
+    buffer: Vec<u8>,
+    /// Where the bytes begin that were not returned yet.
+    consumed: usize,
+    /// Up to where there is no line end after `consumed`.
+    scanned: usize,
+    opened: Instant,
+    lifetime: Duration,
+}
+
+impl EventStream {
+    /// How long ago it was asked for.
+    pub(super) fn age(&self) -> Duration {
+        self.opened.elapsed()
+    }
+
+    /// The next line that is not blank; none when the server has closed the watch. If nothing at all arrives for
+    /// `silence`, or the watch outlives its time, that is an error.
+    pub(super) async fn next_line(&mut self, silence: Duration) -> Result<Option<&[u8]>, Cause> {
+        let line = loop {
+            if let Some(line) = self.take_line() {
+                if !self.buffer[line.clone()].trim_ascii().is_empty() {
+                    break line;
+                }
+            } else if self.buffer.len() - self.consumed > MAX_LINE {
+                return Err(Cause::LineTooLong(MAX_LINE));
+            } else if !self.fill(silence).await? {
+                let Some(rest) = self.take_rest() else { return Ok(None) };
+                break rest;
+            }
+        };
+        Ok(Some(&self.buffer[line]))
+    }
+
+    fn take_line(&mut self) -> Option<Range<usize>> {
+        let Some(found) = self.buffer[self.scanned..].iter().position(|&byte| byte == b'\n') else {
+            self.scanned = self.buffer.len();
+            return None;
+        };
+        let line = self.consumed..self.scanned + found;
+        self.consumed = line.end + 1;
+        self.scanned = self.consumed;
+        Some(line)
+    }
+
+    /// What follows the last line end, if it is whole; a piece of an event means that the connection was cut.
+    fn take_rest(&mut self) -> Option<Range<usize>> {
+        let rest = self.consumed..self.buffer.len();
+        self.consumed = rest.end;
+        serde_json::from_slice::<IgnoredAny>(&self.buffer[rest.clone()]).ok().map(|_| rest)
+    }
+
+    /// Reads on; false when the server has closed the watch.
+    async fn fill(&mut self, silence: Duration) -> Result<bool, Cause> {
+        self.buffer.drain(..self.consumed);
+        self.scanned -= self.consumed;
+        self.consumed = 0;
+        if self.buffer.is_empty() && self.buffer.capacity() > KEEP_BUFFER {
+            self.buffer = Vec::new();
+        }
+        let end = self.opened + self.lifetime;
+        let patience = Instant::now() + silence;
+        match timeout_at(patience.min(end), self.body.frame()).await {
+            Err(_) if end <= patience => Err(Cause::Overdue(self.lifetime)),
+            Err(_) => Err(Cause::Silent(silence)),
+            Ok(None) => Ok(false),
+            Ok(Some(Err(error))) => Err(Cause::CutOff { after: self.age(), source: Box::new(error) }),
+            Ok(Some(Ok(frame))) => {
+                self.buffer.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Appends `text` as a query parameter's value. Matches RFC 3986: all but unreserved characters are escaped.
+fn percent_encode(query: &mut String, text: &str) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            query.push(char::from(byte));
+        } else {
+            let _ = write!(query, "%{byte:02X}");
+        }
+    }
+}
