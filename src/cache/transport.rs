@@ -129,7 +129,7 @@ async fn read_status(mut body: Body, code: StatusCode) -> ServerStatus {
     }
     let mut status = decode_status(&bytes, Some(code.as_u16()));
     if status.reason.is_empty() {
-        status.reason = code.canonical_reason().unwrap_or_default().to_owned();
+        code.canonical_reason().unwrap_or_default().clone_into(&mut status.reason);
     }
     status
 }
