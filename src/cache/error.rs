@@ -243,16 +243,20 @@ mod tests {
         Cause::Status(ServerStatus { code: 504, resource_version_too_large: true, ..ServerStatus::default() })
     }
 
-    fn transport() -> Box<kube::Error> {
-        Box::new(kube::Error::Service("connection refused".into()))
+    fn transport() -> kube::Error {
+        kube::Error::Service("connection refused".into())
+    }
+
+    fn no_connection() -> Cause {
+        Cause::Send(Box::new(transport()))
     }
 
     fn cut_off(millis: u64) -> Cause {
-        Cause::CutOff { after: Duration::from_millis(millis), source: transport() }
+        Cause::CutOff { after: Duration::from_millis(millis), source: Box::new(transport()) }
     }
 
     fn garbage() -> Cause {
-        Cause::Envelope(serde_json::from_str::<u8>("{").unwrap_err())
+        Cause::Envelope(serde_json::from_str::<u8>("{").expect_err("no number"))
     }
 
     #[test]
@@ -267,9 +271,9 @@ mod tests {
             ("a streaming list without end falls back", StreamingList, Cause::NoEndBookmark(second), FallBackToPages),
             ("a streaming list that is forbidden is tried again", StreamingList, status(403, ""), Relist),
             ("a streaming list that is cut off is tried again", StreamingList, cut_off(9), Relist),
-            ("a streaming list in an outage is tried again", StreamingList, Cause::Send(transport()), Relist),
+            ("a streaming list in an outage is tried again", StreamingList, no_connection(), Relist),
             ("a list that is refused is tried again", List, status(400, ""), Relist),
-            ("a list that breaks off is tried again", List, Cause::Read(transport()), Relist),
+            ("a list that breaks off is tried again", List, Cause::Read(Box::new(transport())), Relist),
             ("a watch with code 410 relists", Watch, status(410, ""), Relist),
             ("a watch with reason Expired relists", Watch, status(0, "Expired"), Relist),
             ("a watch with reason Gone relists", Watch, status(0, "Gone"), Relist),
@@ -280,7 +284,7 @@ mod tests {
             ("a watch that goes back in time relists", Watch, went_back(), Relist),
             ("a watch that meets an error of the server waits", Watch, status(500, "InternalError"), ResumeLater),
             ("a watch that is throttled waits", Watch, status(429, "TooManyRequests"), ResumeLater),
-            ("a watch in an outage waits", Watch, Cause::Send(transport()), ResumeLater),
+            ("a watch in an outage waits", Watch, no_connection(), ResumeLater),
             ("a watch without headers waits", Watch, Cause::Timeout(second), ResumeLater),
             ("a very short watch waits", Watch, Cause::VeryShortWatch(second), ResumeLater),
             ("a watch that is cut off within a second waits", Watch, cut_off(999), ResumeLater),
@@ -297,18 +301,14 @@ mod tests {
 
     #[test]
     fn what_bears_no_fruit_again_and_again_is_given_up() {
-        let rows: [(&str, Operation, fn() -> Cause, Option<usize>); 7] = [
+        type Row = (&'static str, Operation, fn() -> Cause, Option<usize>);
+        let rows: [Row; 7] = [
             ("silence is given up the second time", Operation::Watch, || Cause::Silent(Duration::ZERO), Some(2)),
             ("refusals are given up the fifth time", Operation::Watch, || status(500, ""), Some(5)),
             ("throttling is never given up", Operation::Watch, || status(429, ""), None),
-            ("an outage is never given up: a list would not help", Operation::Watch, || Cause::Send(transport()), None),
+            ("an outage is never given up: a list would not help", Operation::Watch, no_connection, None),
             ("cut-off streaming lists are given up the third time", Operation::StreamingList, || cut_off(5), Some(3)),
-            (
-                "an outage says nothing about streaming lists",
-                Operation::StreamingList,
-                || Cause::Send(transport()),
-                None,
-            ),
+            ("an outage says nothing about streaming lists", Operation::StreamingList, no_connection, None),
             ("a failing server says nothing about streaming lists", Operation::StreamingList, || status(500, ""), None),
         ];
         for (sentence, operation, cause, given_up) in rows {
@@ -331,7 +331,7 @@ mod tests {
         let error = |operation, cause| ReflectorError { operation, resource: "/apis/batch/v1/jobs".into(), cause };
         let rows = [
             (
-                error(Operation::Watch, Cause::Send(transport())),
+                error(Operation::Watch, no_connection()),
                 "watch /apis/batch/v1/jobs: sending the request: ServiceError: connection refused",
             ),
             (

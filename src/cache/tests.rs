@@ -87,8 +87,8 @@ fn listed_then(parts: impl IntoIterator<Item = Part>) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists() {
-    use Part::{Break, Line, Stay};
+async fn streaming_lists() {
+    use Part::Stay;
     let rows = vec![
         Row {
             sentence: "a streaming list ends at its bookmark and the same watch goes on",
@@ -120,6 +120,14 @@ async fn lists() {
             stored: &["a/x@6"],
             resource_version: "7",
         },
+    ];
+    assert_rows(100, rows).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn fallbacks() {
+    use Part::{Break, Line, Stay};
+    let rows = vec![
         Row {
             sentence: "a server without streaming lists is listed in pages, after a relist too",
             replies: vec![
@@ -175,6 +183,13 @@ async fn lists() {
             stored: &[],
             resource_version: "6",
         },
+    ];
+    assert_rows(100, rows).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages() {
+    let rows = vec![
         Row {
             sentence: "pages are put together, and the first one's version counts",
             replies: vec![
@@ -273,6 +288,14 @@ async fn watches() {
             stored: &["a/x@6"],
             resource_version: "6",
         },
+    ];
+    assert_rows(100, rows).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes() {
+    use Part::Stay;
+    let rows = vec![
         Row {
             sentence: "a deletion shows the object's final state",
             replies: vec![listed_then([deleted(&job("x", 9)), Stay])],

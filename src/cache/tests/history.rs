@@ -177,8 +177,8 @@ impl Model {
         }
     }
 
-    fn take(&mut self, step: Step) {
-        match step {
+    fn take(&mut self, step: &Step) {
+        match *step {
             Step::Write { name, owner, readable } => self.write(name, OWNERS[owner], readable),
             Step::Delete { name } => self.delete(name),
             Step::Recreate { name } => {
@@ -385,7 +385,7 @@ async fn live_through(behaviour: Behaviour, steps: Vec<Step>, seed: u64) -> Resu
         if let Step::Pause(millis) = step {
             sleep(Duration::from_millis(millis)).await;
         }
-        server.lock().take(step);
+        server.lock().take(&step);
     }
     // The server is well again, but for what was muted: half an hour is enough for everything.
     server.lock().faults.clear();
