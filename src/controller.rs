@@ -1,8 +1,287 @@
-//! temp
+//! The CronJob controller: event handlers fill the workqueue, workers drain it.
+//!
+//! Guarantees: handlers never call the API and never wait; one key is never synced by two workers at once; a sync that
+//! fails or panics is tried again with backoff and harms no other key; every CronJob that has a next slot has a timer or
+//! an entry in the queue.
+//!
+//! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`ControllerV2`).
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use dashmap::DashMap;
+use futures::FutureExt;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, info, warn};
+
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{EventType, Object, ObjectName, Uid};
+use crate::cache::Store;
+use crate::clock::SharedClock;
+use crate::events::{EventRecorder, ObjectReference};
+use crate::metrics::ControllerMetrics;
+use crate::schedule::{Zone, missed};
+use crate::workqueue::WorkQueue;
+
 pub mod control;
+mod handlers;
 pub mod observation;
 pub mod own_writes;
 pub mod plan;
 pub mod reconcile;
 mod status;
 pub mod sync;
+
+use control::{CronJobControl, JobControl};
+pub use handlers::{CronJobHandler, JobHandler};
+use observation::Observation;
+use own_writes::OwnWrites;
+use plan::{Failure, Outcome};
+
+/// While the API server itself is the trouble, a key is tried again at least this often: such a failure says nothing
+/// about the key, and when the server is back every key that was due is late already.
+pub const UNAVAILABLE_BACKOFF: Duration = Duration::from_secs(2);
+
+/// What a controller is made of. The stores are filled by informers that have the controller's handlers.
+pub struct Parts<C> {
+    /// The queue of CronJob keys.
+    pub queue: WorkQueue<ObjectName>,
+    /// CronJobs, as the watch shows them.
+    pub cron_jobs: Arc<Store<CronJob>>,
+    /// Jobs, as the watch shows them, indexed by the UID of their controller.
+    pub jobs: Arc<Store<Job>>,
+    /// The API server.
+    pub control: C,
+    /// Where events go.
+    pub recorder: Arc<dyn EventRecorder>,
+    /// The wall clock.
+    pub clock: SharedClock,
+    /// Counters and histograms.
+    pub metrics: ControllerMetrics,
+    /// The zone of schedules that name none.
+    pub local_zone: Zone,
+    /// How long after a slot its key comes back. Upstream pads by 100 ms against clocks that disagree; here the slot is
+    /// judged by one clock only, so the default is none.
+    pub schedule_delta: TimeDelta,
+}
+
+/// The controller. Matches upstream `ControllerV2`.
+pub struct Controller<C> {
+    parts: Parts<C>,
+    own_writes: OwnWrites,
+    name_taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
+    /// Raised whenever the caches may be behind; a key then reads its CronJob once before it creates a Job.
+    epoch: AtomicU64,
+    confirmed: DashMap<ObjectName, u64>,
+}
+
+impl<C: JobControl + CronJobControl> Controller<C> {
+    /// A controller that does nothing until [`Self::run`].
+    pub fn new(parts: Parts<C>) -> Arc<Self> {
+        Arc::new(Self {
+            parts,
+            own_writes: OwnWrites::default(),
+            name_taken: DashMap::new(),
+            epoch: AtomicU64::new(0),
+            confirmed: DashMap::new(),
+        })
+    }
+
+    /// The queue, for inspection.
+    pub fn queue(&self) -> &WorkQueue<ObjectName> {
+        &self.parts.queue
+    }
+
+    /// Says that the caches may be behind: after a relist with a gap, or when this process has just become the leader.
+    pub fn suspect_views(&self) {
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Runs `workers` workers until `cancel`; what is in flight then is finished. The caches must be synced before.
+    ///
+    /// Matches upstream `Run`.
+    pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
+        info!(workers, "Starting cronjob controller");
+        let mut tasks = JoinSet::new();
+        for _ in 0..workers {
+            let (controller, cancel) = (Arc::clone(self), cancel.clone());
+            tasks.spawn(async move { while !cancel.is_cancelled() && controller.process_next_work_item().await {} });
+        }
+        cancel.cancelled().await;
+        info!("Shutting down cronjob controller");
+        self.parts.queue.shut_down();
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// Takes one key and syncs it; false when the queue has shut down. Matches upstream `processNextWorkItem`.
+    pub async fn process_next_work_item(&self) -> bool {
+        let Some(key) = self.parts.queue.get().await else { return false };
+        match AssertUnwindSafe(self.sync(&key)).catch_unwind().await {
+            Ok(Outcome::Done) => self.parts.queue.forget(&key),
+            Ok(Outcome::Requeue(requeue)) => {
+                self.parts.queue.forget(&key);
+                self.enqueue_at_slot(key.clone(), requeue.slot);
+            }
+            Ok(Outcome::Failed(failure)) => self.retry(&key, &failure),
+            Err(_) => {
+                self.parts.metrics.sync_panics_total.inc();
+                error!(cronjob = %key, "a sync panicked; the key is backed off");
+                self.parts.queue.add_rate_limited(key.clone());
+            }
+        }
+        self.parts.queue.done(&key);
+        true
+    }
+
+    fn retry(&self, key: &ObjectName, failure: &Failure) {
+        warn!(cronjob = %key, error = %failure, "error syncing CronJob, requeuing");
+        match failure {
+            Failure::Api(error) if error.is_unavailable() => {
+                let asked = error.retry_after.unwrap_or_default();
+                self.parts.queue.add_rate_limited_within(key.clone(), asked, UNAVAILABLE_BACKOFF.max(asked));
+            }
+            _ => self.parts.queue.add_rate_limited(key.clone()),
+        }
+    }
+
+    /// Brings one CronJob to where it should be. Matches upstream `sync`.
+    pub async fn sync(&self, key: &ObjectName) -> Outcome {
+        let Some(cached) = self.parts.cron_jobs.get(key) else {
+            debug!(cronjob = %key, "CronJob not found, may be it is deleted");
+            self.forget(key);
+            return Outcome::Done;
+        };
+        let cron_job = self.own_writes.newest(cached);
+        let jobs = self.get_jobs_to_be_reconciled(&cron_job);
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
+        observation.view_is_suspect = epoch > 0 && self.confirmed.get(key).is_none_or(|confirmed| *confirmed < epoch);
+        observation.name_taken_reported = self
+            .name_taken
+            .get(key)
+            .filter(|reported| reported.0 == observation.cron_job.uid)
+            .map(|reported| reported.1);
+        let suspect = observation.view_is_suspect;
+        let outcome = sync::carry_out(&self.parts.control, self, observation, self.parts.clock.now()).await;
+        if suspect && matches!(outcome, Outcome::Requeue(_)) {
+            self.confirmed.insert(key.clone(), epoch);
+        }
+        outcome
+    }
+
+    /// The children of the CronJob, by controller UID and name, in a stable order; Jobs created here count although
+    /// the cache has yet to show them, Jobs deleted here no longer do.
+    ///
+    /// Matches upstream `getJobsToBeReconciled`, which scans all Jobs of the namespace and compares names only.
+    fn get_jobs_to_be_reconciled(&self, cron_job: &CronJob) -> Vec<Arc<Job>> {
+        let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
+        for created in self.own_writes.created_for(&cron_job.uid) {
+            if !jobs.iter().any(|job| job.uid == created.uid) {
+                jobs.push(created);
+            }
+        }
+        jobs.retain(|job| job.is_child_of(cron_job) && !self.own_writes.is_deleted(&job.uid));
+        jobs.sort_unstable_by(|a, b| a.name.name.cmp(&b.name.name));
+        jobs
+    }
+
+    fn enqueue(&self, key: ObjectName) {
+        self.parts.queue.add(key);
+    }
+
+    fn enqueue_at_slot(&self, key: ObjectName, slot: DateTime<Utc>) {
+        let at = slot.checked_add_signed(self.parts.schedule_delta).unwrap_or(slot);
+        self.parts.queue.add_at(key, at);
+    }
+
+    fn forget(&self, key: &ObjectName) {
+        self.own_writes.cron_job_gone(key);
+        self.name_taken.remove(key);
+        self.confirmed.remove(key);
+    }
+
+    /// The CronJob that a controller reference means, if the cache has it under that name with that UID.
+    ///
+    /// Matches upstream `resolveControllerRef`.
+    fn resolve_controller_ref(&self, job: &Job) -> Option<Arc<CronJob>> {
+        let owner = job.controller.as_ref()?;
+        let name = ObjectName { namespace: Arc::clone(&job.name.namespace), name: Arc::clone(&owner.name) };
+        self.parts.cron_jobs.get(&name).filter(|cron_job| job.is_child_of(cron_job))
+    }
+
+    fn enqueue_owner(&self, job: &Job) {
+        if let Some(cron_job) = self.resolve_controller_ref(job) {
+            self.enqueue(cron_job.name.clone());
+        }
+    }
+
+    fn record(&self, cron_job: &CronJob, type_: EventType, reason: &'static str, message: String) {
+        let regarding = reference::<CronJob>(&cron_job.name, &cron_job.uid.to_string(), &cron_job.resource_version);
+        self.parts.recorder.event(&regarding, type_, reason, message);
+    }
+
+    fn next_slot(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
+        let schedule = cron_job.timing(self.parts.local_zone).schedule.as_ref().ok()?;
+        let observed = missed::Observed {
+            creation: cron_job.creation_timestamp,
+            last_schedule: cron_job.status.last_schedule_time,
+            starting_deadline_seconds: cron_job.spec.starting_deadline_seconds,
+        };
+        missed::next_requeue_time(&observed, self.parts.clock.now(), schedule)
+    }
+}
+
+fn reference<T: Object>(name: &ObjectName, uid: &str, resource_version: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: T::RESOURCE.api_version().into(),
+        kind: T::RESOURCE.kind.into(),
+        namespace: Arc::clone(&name.namespace),
+        name: Arc::clone(&name.name),
+        uid: uid.into(),
+        resource_version: resource_version.into(),
+    }
+}
+
+impl<C: JobControl + CronJobControl> sync::Witness for Controller<C> {
+    fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
+        self.own_writes.job_created(&cron_job.uid, job);
+        if self.parts.jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
+            self.own_writes.job_seen(&job.uid);
+        }
+        let skew = self.parts.clock.now() - slot;
+        self.parts.metrics.job_creation_skew.observe(seconds(skew));
+        self.parts.metrics.job_creation_skew_duration.observe(seconds(job.creation_timestamp - slot));
+        debug!(cronjob = %cron_job.name, job = %job.name.name, skew_ms = skew.num_milliseconds(), "Created Job");
+    }
+
+    fn deleted(&self, name: &ObjectName, uid: &Uid) {
+        self.own_writes.job_deleted(uid);
+        if self.parts.jobs.get(name).is_none_or(|cached| cached.uid != *uid) {
+            self.own_writes.job_gone(uid);
+        }
+        debug!(job = %name, "Deleted Job");
+    }
+
+    fn status_written(&self, cron_job: &Arc<CronJob>) {
+        self.own_writes.cron_job_written(cron_job);
+    }
+
+    fn event(&self, cron_job: &CronJob, event: plan::Event) {
+        self.record(cron_job, event.type_, event.reason, event.message);
+    }
+
+    fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        self.name_taken.insert(cron_job.name.clone(), (cron_job.uid.clone(), slot));
+    }
+}
+
+fn seconds(delta: TimeDelta) -> f64 {
+    delta.as_seconds_f64()
+}
+
+#[cfg(test)]
+mod tests;

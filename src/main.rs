@@ -1,2 +1,86 @@
-//! The command line of the controller.
-fn main() {}
+//! The command line of the controller: options, logging, exit codes.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use cronjob_controller::app;
+use cronjob_controller::logging;
+use cronjob_controller::options::{self, Command, Config, PROGRAM, ProcessEnvironment};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// The exit code for a command line that cannot be run, as pflag's and Go's own.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    match options::parse(std::env::args_os(), &ProcessEnvironment) {
+        Ok(Command::Help(text)) => print(&text),
+        Ok(Command::Version(line)) => print(&line),
+        Ok(Command::Run(config)) => run(*config),
+        Err(error) => {
+            complain(error.sentences());
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+/// Runs the controller until it ends or is told to.
+fn run(config: Config) -> ExitCode {
+    if let Err(error) = logging::init(config.verbosity, config.logging_format) {
+        complain(&[error.to_string()]);
+        return ExitCode::from(USAGE);
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&[format!("starting the runtime: {error}")]);
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(async {
+        let stop = CancellationToken::new();
+        tokio::spawn(stop_on_signal(stop.clone()));
+        app::run(config, stop).await
+    });
+    // What still runs has had its time: nothing here writes any more.
+    runtime.shutdown_background();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&[error.to_string()]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Ends the work at the first SIGTERM or SIGINT, and the process at the second.
+async fn stop_on_signal(stop: CancellationToken) {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        tracing::error!("signals cannot be received; end this process with SIGKILL");
+        return;
+    };
+    for first in [true, false] {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        if first {
+            tracing::info!("received a signal to stop; a second one ends the process at once");
+            stop.cancel();
+        }
+    }
+    std::process::exit(1);
+}
+
+fn complain(sentences: &[String]) {
+    for sentence in sentences {
+        eprintln!("{PROGRAM}: {sentence}");
+    }
+}
+
+/// Prints to stdout; a reader that went away (`--help | head -1`) is no fault of ours.
+fn print(text: &str) -> ExitCode {
+    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+    ExitCode::SUCCESS
+}

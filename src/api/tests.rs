@@ -1,1 +1,158 @@
 #![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+
+use super::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
+use super::job_template::{job_from_template, job_name};
+use super::{Interner, Object, ObjectName, Uid};
+use crate::schedule::Zone;
+
+fn cron_job(spec: &Value) -> CronJob {
+    let object = json!({
+        "metadata": {
+            "name": "hello", "namespace": "default", "uid": "61ab93d6-a54e-4366-8ceb-d74618b1bb91",
+            "resourceVersion": "207", "creationTimestamp": "2026-11-20T17:49:42Z",
+        },
+        "spec": spec,
+    });
+    CronJob::decode(&object.to_string(), &Interner::default()).unwrap()
+}
+
+#[test]
+fn a_uid_prints_what_it_was_made_from() {
+    for text in [
+        "61ab93d6-a54e-4366-8ceb-d74618b1bb91",
+        "61AB93D6-a54e-4366-8ceb-d74618b1bb91",
+        "61ab93d6a54e43668cebd74618b1bb91",
+        "61ab93d6-a54e-4366-8ceb-d74618b1bbzz",
+        "created-uid",
+        "",
+    ] {
+        assert_eq!(Uid::new(text).to_string(), text);
+    }
+    assert_ne!(Uid::new("61ab93d6-a54e-4366-8ceb-d74618b1bb91"), Uid::new("61AB93D6-a54e-4366-8ceb-d74618b1bb91"));
+    assert!(size_of::<Uid>() <= 24);
+}
+
+#[test]
+fn fields_this_crate_does_not_know_reach_the_job() {
+    let spec = json!({
+        "schedule": "* * * * *", "timeZone": "Asia/Kathmandu", "fieldOfTheFuture": 1,
+        "jobTemplate": {
+            "metadata": { "labels": { "app": "x" }, "annotations": { "note": "y" }, "finalizers": ["not/taken-over"] },
+            "spec": { "fieldOfTheFuture": { "deep": [1.0, 1e30, "\u{e9}"] }, "backoffLimit": 2 },
+        },
+    });
+    let slot = "2026-11-20T17:50:00Z".parse().unwrap();
+    let body = job_from_template(&cron_job(&spec), slot, Zone::UTC).unwrap();
+    let expected = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {
+            "name": "hello-29919950", "namespace": "default", "labels": { "app": "x" },
+            "annotations": {
+                "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-11-20T23:35:00+05:45", "note": "y",
+            },
+            "ownerReferences": [{
+                "apiVersion": "batch/v1", "kind": "CronJob", "name": "hello",
+                "uid": "61ab93d6-a54e-4366-8ceb-d74618b1bb91", "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": spec["jobTemplate"]["spec"],
+    });
+    assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), expected);
+    let text = String::from_utf8(body).unwrap();
+    assert!(text.contains(&spec["jobTemplate"]["spec"].to_string()), "the spec passes as text: {text}");
+}
+
+#[test]
+fn a_template_that_makes_no_job_names_its_cron_job() {
+    let bad = cron_job(&json!({ "schedule": "* * * * *", "jobTemplate": { "metadata": { "labels": { "a": 1 } } } }));
+    let slot = "2026-11-20T17:50:00Z".parse().unwrap();
+    let error = job_from_template(&bad, slot, Zone::UTC).unwrap_err().to_string();
+    assert!(error.starts_with("make Job from the template of CronJob default/hello: "), "{error}");
+}
+
+#[test]
+fn optional_and_unknown_values_are_read_as_upstream_reads_them() {
+    let plain = cron_job(&json!({ "schedule": "* * * * *", "jobTemplate": {} }));
+    assert_eq!(plain.spec.concurrency_policy, ConcurrencyPolicy::Allow);
+    assert!(!plain.spec.suspend && plain.spec.successful_jobs_history_limit.is_none());
+    let newer = cron_job(&json!({ "schedule": "* * * * *", "jobTemplate": {}, "concurrencyPolicy": "Sometimes" }));
+    assert_eq!(newer.spec.concurrency_policy, ConcurrencyPolicy::Unknown);
+}
+
+#[test]
+fn a_field_of_the_wrong_type_is_an_error_that_says_where() {
+    let object = json!({ "metadata": { "name": "x", "uid": "u" }, "spec": { "schedule": 5, "jobTemplate": {} } });
+    let error = CronJob::decode(&object.to_string(), &Interner::default()).unwrap_err().to_string();
+    assert!(error.starts_with("decode CronJob: invalid type: integer `5`"), "{error}");
+}
+
+#[test]
+fn an_unchanged_schedule_is_parsed_once() {
+    let spec = json!({ "schedule": "* * * * *", "jobTemplate": {} });
+    let (first, mut second) = (cron_job(&spec), cron_job(&spec));
+    let timing = first.timing(Zone::UTC).clone();
+    second.succeed(&first);
+    assert!(std::sync::Arc::ptr_eq(&timing, second.timing(Zone::UTC)));
+    let mut third = cron_job(&json!({ "schedule": "* * * * *", "timeZone": "Asia/Tokyo", "jobTemplate": {} }));
+    third.succeed(&second);
+    assert!(!std::sync::Arc::ptr_eq(&timing, third.timing(Zone::UTC)));
+}
+
+#[test]
+fn a_job_is_finished_by_its_first_true_condition() {
+    let table = [
+        (json!([]), None, false),
+        (json!([{ "type": "Complete", "status": "False" }]), None, false),
+        (json!([{ "type": "Suspended", "status": "True" }]), None, false),
+        (json!([{ "type": "Failed", "status": "True" }]), Some(FinishedCondition::Failed), false),
+        (
+            json!([{ "type": "Failed", "status": "True" }, { "type": "Complete", "status": "True" }]),
+            Some(FinishedCondition::Failed),
+            true,
+        ),
+    ];
+    for (conditions, finished, succeeded) in table {
+        let object =
+            json!({ "metadata": { "name": "x", "uid": "u" }, "status": { "conditions": conditions } }).to_string();
+        let job = Job::decode(&object, &Interner::default()).unwrap();
+        assert_eq!((job.finished, job.succeeded), (finished, succeeded), "{conditions}");
+    }
+}
+
+#[test]
+fn a_child_has_our_kind_group_name_and_uid() {
+    let parent = cron_job(&json!({ "schedule": "* * * * *", "jobTemplate": {} }));
+    let ours = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": "hello",
+        "uid": "61ab93d6-a54e-4366-8ceb-d74618b1bb91", "controller": true,
+    });
+    let table = [
+        ("our own", json!({}), true),
+        ("an older version of our group", json!({ "apiVersion": "batch/v1beta1" }), true),
+        ("a deleted namesake's", json!({ "uid": "b1ab93d6-a54e-4366-8ceb-d74618b1bb91" }), false),
+        ("another group's CronJob's", json!({ "apiVersion": "batch.tutorial.kubebuilder.io/v1" }), false),
+        ("another kind's", json!({ "kind": "Workflow" }), false),
+        ("another name's", json!({ "name": "other" }), false),
+        ("one we own but do not control", json!({ "controller": false }), false),
+    ];
+    for (sentence, patch, expected) in table {
+        let mut owner = ours.clone();
+        for (key, value) in patch.as_object().unwrap() {
+            owner[key] = value.clone();
+        }
+        let object =
+            json!({ "metadata": { "name": "x", "namespace": "default", "uid": "u", "ownerReferences": [owner] } });
+        let job = Job::decode(&object.to_string(), &Interner::default()).unwrap();
+        assert_eq!(job.is_child_of(&parent), expected, "{sentence}");
+    }
+}
+
+#[test]
+fn names_and_paths_are_the_apis_own() {
+    assert_eq!(job_name("hello", "2026-11-20T17:50:59Z".parse().unwrap()), "hello-29919950");
+    assert_eq!(Job::RESOURCE.path(Some("ns")), "/apis/batch/v1/namespaces/ns/jobs");
+    assert_eq!(CronJob::RESOURCE.path(None), "/apis/batch/v1/cronjobs");
+    assert_eq!(ObjectName::new("ns", "x").to_string(), "ns/x");
+}

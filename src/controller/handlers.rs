@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::control::{CronJobControl, JobControl};
 use super::{Controller, reference};
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Object, ObjectReference, Uid};
+use crate::api::{EventType, Object, ObjectName};
 use crate::cache::{MalformedObject, ResourceEventHandler};
 
 /// Job events for a controller.
@@ -94,15 +94,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     fn report_malformed<T: Object>(&self, object: &MalformedObject) {
         self.parts.metrics.malformed_objects_total.with_label_values(&[T::RESOURCE.kind]).inc();
-        let regarding = ObjectReference {
-            kind: T::RESOURCE.kind.to_owned(),
-            namespace: object.namespace.clone(),
-            name: object.name.clone(),
-            uid: Uid::new(&object.uid),
-            api_version: T::RESOURCE.api_version(),
-            resource_version: object.resource_version.clone(),
-            field_path: String::new(),
-        };
+        let name = ObjectName::new(object.namespace.as_str(), object.name.as_str());
+        let regarding = reference::<T>(&name, &object.uid, &object.resource_version);
         let text = format!("The cronjob-controller cannot read this object and ignores it: {}", object.error);
         self.parts.recorder.event(&regarding, EventType::Warning, "MalformedObject", text);
     }

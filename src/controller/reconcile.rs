@@ -24,15 +24,32 @@ use crate::api::job_template::job_name;
 use crate::schedule::Schedule;
 use crate::schedule::missed::{self, Missed, Observed};
 
-/// Why a decision could not be carried to its end: I/O has to happen first.
-struct Needs(Plan);
+/// Why a decision ends before its end.
+enum Stop {
+    /// Something has to be asked or done first.
+    Needs(Plan),
+    /// A request failed; what was decided so far is kept.
+    Failed(Failure),
+}
+
+/// Boxed, because the way without a stop is the one that is hot.
+type Decided<T> = Result<T, Box<Stop>>;
+
+fn needs<T>(plan: Plan) -> Decided<T> {
+    Err(Box::new(Stop::Needs(plan)))
+}
+
+fn failed<T>(failure: impl Into<Failure>) -> Decided<T> {
+    Err(Box::new(Stop::Failed(failure.into())))
+}
 
 /// Decides what the sync of one CronJob does next.
 pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
     let mut sync = Sync { observation, now, draft: Draft::new(&observation.cron_job) };
-    match sync.run() {
+    match sync.run().map_err(|stop| *stop) {
         Ok(outcome) => sync.finish(outcome),
-        Err(Needs(plan)) => plan,
+        Err(Stop::Failed(failure)) => sync.finish(Outcome::Failed(failure)),
+        Err(Stop::Needs(plan)) => plan,
     }
 }
 
@@ -43,25 +60,21 @@ struct Sync<'a> {
 }
 
 impl Sync<'_> {
-    fn run(&mut self) -> Result<Outcome, Needs> {
+    fn run(&mut self) -> Decided<Outcome> {
         if self.observation.view_is_suspect {
             match &self.observation.live_cron_job {
                 None => {}
-                Some(Err(error)) => return Ok(Outcome::Failed(error.clone().into())),
+                Some(Err(error)) => return failed(error.clone()),
                 Some(Ok(live)) if live.uid != self.draft.base.uid => {
-                    return Ok(Outcome::Failed(Failure::Recreated(live.name.clone())));
+                    return failed(Failure::Recreated(live.name.clone()));
                 }
                 Some(Ok(live)) => self.draft.rebase(live),
             }
         }
         self.adopt_own_children();
         self.forget_pruned_jobs();
-        if let Err(failure) = self.walk_children()? {
-            return Ok(Outcome::Failed(failure));
-        }
-        if let Err(failure) = self.drop_missing_jobs()? {
-            return Ok(Outcome::Failed(failure));
-        }
+        self.walk_children()?;
+        self.drop_missing_jobs()?;
         self.start_due_job()
     }
 
@@ -110,16 +123,16 @@ impl Sync<'_> {
         }
     }
 
-    /// Compares the children with `active`. The inner error ends the sync, with what was decided so far kept.
-    fn walk_children(&mut self) -> Result<Result<(), Failure>, Needs> {
+    /// Compares the children with `active`. A failed read ends the walk, with what was decided so far kept.
+    fn walk_children(&mut self) -> Decided<()> {
         for job in self.observation.children() {
             let found = self.draft.status.in_active_list(&job.uid);
             match job.finished {
                 None if !found => match &self.observation.live_cron_job {
-                    None => return Err(Needs(Plan::Lookup(vec![Lookup::CronJob]))),
-                    Some(Err(error)) => return Ok(Err(error.clone().into())),
+                    None => return needs(Plan::Lookup(vec![Lookup::CronJob])),
+                    Some(Err(error)) => return failed(error.clone()),
                     Some(Ok(live)) if live.uid != self.draft.base.uid => {
-                        return Ok(Err(Failure::Recreated(live.name.clone())));
+                        return failed(Failure::Recreated(live.name.clone()));
                     }
                     Some(Ok(live)) if live.status.in_active_list(&job.uid) => self.draft.rebase(live),
                     Some(Ok(_)) => self.draft.warning(
@@ -142,11 +155,11 @@ impl Sync<'_> {
                 }
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Drops references to Jobs that the API server no longer has.
-    fn drop_missing_jobs(&mut self) -> Result<Result<(), Failure>, Needs> {
+    fn drop_missing_jobs(&mut self) -> Decided<()> {
         let unknown: Vec<_> = self
             .draft
             .status
@@ -159,7 +172,7 @@ impl Sync<'_> {
         for (uid, name) in unknown {
             match self.observation.live_job(&name) {
                 Some(Ok(job)) if job.uid == uid => {}
-                Some(Err(error)) if !error.is_not_found() => return Ok(Err(error.clone().into())),
+                Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
                 // Gone, or its name now belongs to another Job, which comes to the same.
                 _ => {
                     self.draft.normal("MissingJob", format!("Active job went missing: {}", name.name));
@@ -167,11 +180,11 @@ impl Sync<'_> {
                 }
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Everything from the deletion check to the create.
-    fn start_due_job(&mut self) -> Result<Outcome, Needs> {
+    fn start_due_job(&mut self) -> Decided<Outcome> {
         let cron_job = Arc::clone(&self.draft.base);
         if cron_job.deleting {
             return Ok(Outcome::Done);
@@ -212,7 +225,7 @@ impl Sync<'_> {
         }
     }
 
-    fn start_job_of(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Result<Outcome, Needs> {
+    fn start_job_of(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
         let cron_job = Arc::clone(&self.draft.base);
         let spec = &cron_job.spec;
         if is_too_late(slot, spec.starting_deadline_seconds, self.now) {
@@ -230,18 +243,16 @@ impl Sync<'_> {
             return Ok(self.wait_for_next_slot(schedule));
         }
         if self.observation.view_is_suspect && self.observation.live_cron_job.is_none() {
-            return Err(Needs(Plan::Lookup(vec![Lookup::CronJob])));
+            return needs(Plan::Lookup(vec![Lookup::CronJob]));
         }
-        if spec.concurrency_policy == ConcurrencyPolicy::Replace
-            && let Err(failure) = self.delete_replaced_jobs()?
-        {
-            return Ok(Outcome::Failed(failure));
+        if spec.concurrency_policy == ConcurrencyPolicy::Replace {
+            self.delete_replaced_jobs()?;
         }
         self.create_job(&name, slot, schedule)
     }
 
     /// Deletes what still runs, one Job after the other; the first failure leaves the rest running.
-    fn delete_replaced_jobs(&mut self) -> Result<Result<(), Failure>, Needs> {
+    fn delete_replaced_jobs(&mut self) -> Decided<()> {
         let active: Vec<_> = self.draft.status.active.iter().map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
         for (uid, name) in active {
             self.ask_for_jobs([&name])?;
@@ -249,7 +260,7 @@ impl Sync<'_> {
                 Some(Ok(job)) if job.uid == uid => job,
                 Some(Err(error)) if !error.is_not_found() => {
                     self.draft.warning("FailedGet", format!("Get job: {}", error.message));
-                    return Ok(Err(error.clone().into()));
+                    return failed(error.clone());
                 }
                 _ => {
                     self.draft.remove_active(&uid);
@@ -257,47 +268,45 @@ impl Sync<'_> {
                 }
             };
             let Some(reply) = self.observation.deletion_of(&uid) else {
-                return Err(Needs(Plan::Replace(Victim { name, uid })));
+                return needs(Plan::Replace(Victim { name, uid }));
             };
             let job = Arc::clone(job);
             if !self.draft.deleted(&job, reply) {
-                return Ok(Err(Failure::CouldNotReplace(name)));
+                return failed(Failure::CouldNotReplace(name));
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    fn create_job(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Result<Outcome, Needs> {
+    fn create_job(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
         match &self.observation.create {
-            None => Err(Needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(&self.draft.base) })),
+            None => needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(&self.draft.base) }),
             Some(CreateReply::Created(job)) => {
                 self.draft.normal("SuccessfulCreate", format!("Created job {}", job.name.name));
                 self.draft.started(job, slot);
                 Ok(self.wait_for_next_slot(schedule))
             }
-            Some(CreateReply::BadTemplate(message)) => Ok(Outcome::Failed(Failure::Template(message.clone()))),
+            Some(CreateReply::BadTemplate(message)) => failed(Failure::Template(message.clone())),
             Some(CreateReply::Refused(error)) if error.is_already_exists() => {
                 self.ask_for_jobs([name])?;
                 self.name_is_taken(name, slot, schedule)
             }
             // Nothing can be created there any more, and nobody has to be told.
-            Some(CreateReply::Refused(error)) if error.namespace_terminating => {
-                Ok(Outcome::Failed(error.clone().into()))
-            }
+            Some(CreateReply::Refused(error)) if error.namespace_terminating => failed(error.clone()),
             Some(CreateReply::Refused(error)) => {
                 self.draft.warning("FailedCreate", format!("Error creating job: {}", error.message));
-                Ok(Outcome::Failed(error.clone().into()))
+                failed(error.clone())
             }
         }
     }
 
     /// The slot's Job is there already. Ours: an earlier sync made it and could not say so. Another's: the slot cannot
     /// run, its owner is told once, and the next slot gets its chance.
-    fn name_is_taken(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Result<Outcome, Needs> {
+    fn name_is_taken(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
         let job = match self.observation.live_job(name) {
             Some(Ok(job)) => Arc::clone(job),
-            Some(Err(error)) => return Ok(Outcome::Failed(error.clone().into())),
-            None => return Err(Needs(Plan::Lookup(vec![Lookup::Job(name.clone())]))),
+            Some(Err(error)) => return failed(error.clone()),
+            None => return needs(Plan::Lookup(vec![Lookup::Job(name.clone())])),
         };
         let ours = job.controller.as_ref().is_some_and(|owner| owner.uid == self.draft.base.uid);
         if !ours {
@@ -332,13 +341,13 @@ impl Sync<'_> {
         ObjectName::new(Arc::clone(&self.draft.base.name.namespace), job)
     }
 
-    fn ask_for_jobs<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Result<(), Needs> {
+    fn ask_for_jobs<'n>(&self, names: impl IntoIterator<Item = &'n ObjectName>) -> Decided<()> {
         let unknown: Vec<_> = names
             .into_iter()
             .filter(|name| self.observation.live_job(name).is_none())
             .map(|name| Lookup::Job(name.clone()))
             .collect();
-        if unknown.is_empty() { Ok(()) } else { Err(Needs(Plan::Lookup(unknown))) }
+        if unknown.is_empty() { Ok(()) } else { needs(Plan::Lookup(unknown)) }
     }
 }
 

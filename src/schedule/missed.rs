@@ -83,7 +83,7 @@ pub fn most_recent_schedule_time(
         _ => return found(Some(first), Missed::None),
     };
     let missed = if estimate(first, second, now) > FEW { Missed::Many } else { Missed::Few };
-    found(Some(newest(schedule, second, now)), missed)
+    found(Some(newest(schedule, first, second, now)), missed)
 }
 
 /// The start that is due at `now`, if any, and how many were missed before it (the caller warns of
@@ -125,18 +125,18 @@ fn estimate(first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> 
     (now - first).num_seconds().min(MAX_DURATION) / interval + 1
 }
 
-/// The newest start not after `now`, given one that is not.
-fn newest(schedule: &Schedule, due: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
+/// The newest start not after `now`, given the first two, which are not. The first interval says how far to look back.
+fn newest(schedule: &Schedule, first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
     if let Some(interval) = schedule.interval().map(|interval| interval.num_seconds()) {
-        let count = (now - due).num_seconds() / interval;
-        return due + TimeDelta::try_seconds(count * interval).unwrap_or_default();
+        let count = (now - second).num_seconds() / interval;
+        return second + TimeDelta::try_seconds(count * interval).unwrap_or_default();
     }
     let due_after = |t: DateTime<Utc>| schedule.next_after(t).filter(|next| *next <= now);
 
     // Step back from now, twice as far each time, until a start comes after the place and before now.
-    let mut best = due;
+    let mut best = second;
     let mut none_after = now;
-    let mut stride = TimeDelta::minutes(1);
+    let mut stride = second - first;
     while let Some(place) = now.checked_sub_signed(stride).filter(|place| *place > best) {
         if let Some(next) = due_after(place) {
             best = next;
@@ -145,15 +145,17 @@ fn newest(schedule: &Schedule, due: DateTime<Utc>, now: DateTime<Utc>) -> DateTi
         none_after = place;
         stride = stride * 2;
     }
-    // Then halve the distance between a start that is due and the place after which none is.
-    while none_after - best > TimeDelta::seconds(1) {
+    // Then, as long as another start follows the best one, halve the distance to the place after which none does.
+    while let Some(next) = due_after(best) {
+        best = next;
         let middle = best + (none_after - best) / 2;
         match due_after(middle) {
-            Some(next) => best = next,
+            // Around a change of offset an earlier place may show an earlier start; `best` never goes back.
+            Some(next) => best = best.max(next),
             None => none_after = middle,
         }
     }
-    due_after(best).unwrap_or(best)
+    best
 }
 
 #[cfg(test)]

@@ -31,7 +31,8 @@ pub fn check_file<T: DeserializeOwned>(file: &str, judge: impl Fn(&T) -> Result<
     rows
 }
 
-/// Prints a line that the test harness does not swallow.
+/// Prints a line that the test harness does not swallow, as it would with `println!`.
 pub fn say(line: &str) {
-    writeln!(std::io::stdout(), "{line}").unwrap();
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}").unwrap();
 }

@@ -233,7 +233,7 @@ impl World {
             let namespace_terminating = fault.cause.as_deref() == Some("NamespaceTerminating");
             (fault.verb, ApiError { namespace_terminating, ..error })
         };
-        let live = |raw: &Box<RawValue>| {
+        let live = |raw: &RawValue| {
             let job: Arc<Job> = decode(raw);
             (job.name.name.to_string(), job)
         };
@@ -241,7 +241,7 @@ impl World {
         Self(Mutex::new(Seen {
             cached: decode(&row.cron_job_cached),
             cron_job: row.cron_job_live.as_deref().map(decode),
-            jobs: row.jobs_live.iter().flatten().map(live).collect(),
+            jobs: row.jobs_live.iter().flatten().map(|raw| live(raw)).collect(),
             finished: cached.iter().filter(|j| j.finished.is_some()).map(|j| j.name.name.to_string()).collect(),
             faults: row.faults.iter().flatten().map(fault).collect(),
             creates: Vec::new(),

@@ -1,1 +1,143 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::type_complexity)]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tower::service_fn;
+
+use super::{CronJobControl, JobControl, RealControl, StatusWrite};
+use crate::api::batch_v1::CronJobStatus;
+use crate::api::{ApiError, ObjectName, Uid};
+
+#[derive(Debug, PartialEq)]
+struct Seen {
+    method: Method,
+    path: String,
+    content_type: String,
+    body: Value,
+}
+
+type Log = Arc<Mutex<Vec<Seen>>>;
+
+/// A control whose server answers every request with `status`, `headers` and `body`, after `delay`.
+fn control(
+    status: u16,
+    header: Option<(&'static str, &'static str)>,
+    body: &str,
+    delay: Duration,
+) -> (RealControl, Log) {
+    let log = Log::default();
+    let (seen, body) = (Arc::clone(&log), body.to_owned());
+    let service = service_fn(move |request: Request<Body>| {
+        let (seen, body) = (Arc::clone(&seen), body.clone());
+        async move {
+            let (head, sent) = request.into_parts();
+            let sent = sent.collect().await.unwrap().to_bytes();
+            seen.lock().unwrap().push(Seen {
+                method: head.method,
+                path: head.uri.to_string(),
+                content_type: head.headers[http::header::CONTENT_TYPE].to_str().unwrap().to_owned(),
+                body: serde_json::from_slice(&sent).unwrap_or(Value::Null),
+            });
+            tokio::time::sleep(delay).await;
+            let mut response = Response::builder().status(StatusCode::from_u16(status).unwrap());
+            if let Some((name, value)) = header {
+                response = response.header(name, value);
+            }
+            Ok::<_, std::convert::Infallible>(response.body(Body::from(body.into_bytes())).unwrap())
+        }
+    });
+    (RealControl::new(Client::new(service, "default"), Arc::new(|| true), Duration::from_secs(4)), log)
+}
+
+fn name() -> ObjectName {
+    ObjectName::new("ns", "report-1")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_names_the_uid_it_means_and_leaves_pods_to_the_background() {
+    let (control, log) = control(200, None, r#"{"kind":"Status","status":"Success"}"#, Duration::ZERO);
+    control.delete_job(&name(), &Uid::new("u-1")).await.unwrap();
+    let body = json!({
+        "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": { "uid": "u-1" },
+    });
+    let path = "/apis/batch/v1/namespaces/ns/jobs/report-1".to_owned();
+    let content_type = "application/json".to_owned();
+    assert_eq!(*log.lock().unwrap(), [Seen { method: Method::DELETE, path, content_type, body }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_patch_names_its_version_and_only_the_status() {
+    let reply = r#"{"metadata":{"name":"report","namespace":"ns","uid":"u","resourceVersion":"8"},
+        "spec":{"schedule":"* * * * *","jobTemplate":{}}}"#;
+    let (control, log) = control(200, None, reply, Duration::ZERO);
+    let status =
+        CronJobStatus { last_schedule_time: Some("2026-03-02T10:00:00Z".parse().unwrap()), ..Default::default() };
+    let write = StatusWrite { resource_version: "7".to_owned(), status };
+    let written = control.update_status(&ObjectName::new("ns", "report"), &write).await.unwrap();
+    assert_eq!(&*written.resource_version, "8");
+    let body = json!({
+        "metadata": { "resourceVersion": "7" },
+        "status": { "active": null, "lastScheduleTime": "2026-03-02T10:00:00Z" },
+    });
+    let path = "/apis/batch/v1/namespaces/ns/cronjobs/report/status".to_owned();
+    let content_type = "application/merge-patch+json".to_owned();
+    assert_eq!(*log.lock().unwrap(), [Seen { method: Method::PATCH, path, content_type, body }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_are_read_from_the_status_and_the_headers() {
+    let terminating = json!({
+        "kind": "Status", "status": "Failure", "message": "being terminated", "reason": "Forbidden", "code": 403,
+        "details": { "causes": [{ "reason": "NamespaceTerminating", "message": "", "field": "metadata.namespace" }] },
+    });
+    let exists = json!({ "kind": "Status", "message": "there", "reason": "AlreadyExists", "code": 409 });
+    let busy = json!({
+        "kind": "Status", "message": "later", "reason": "TooManyRequests", "code": 429,
+        "details": { "retryAfterSeconds": 3 },
+    });
+    let table: [(&str, u16, Option<_>, String, fn(&ApiError) -> bool); 5] = [
+        ("a terminating namespace", 403, None, terminating.to_string(), |e| {
+            e.namespace_terminating && !e.is_unavailable() && e.message == "being terminated"
+        }),
+        ("a taken name", 409, None, exists.to_string(), |e| e.is_already_exists() && !e.is_conflict()),
+        ("a busy server, in the Status", 429, None, busy.to_string(), |e| {
+            e.is_unavailable() && e.retry_after == Some(Duration::from_secs(3))
+        }),
+        ("a busy server, in the header", 429, Some(("retry-after", "1")), "Too many requests".to_owned(), |e| {
+            e.retry_after == Some(Duration::from_secs(1)) && e.message == "429 Too Many Requests: Too many requests"
+        }),
+        ("a proxy without its server", 502, None, "<html>".to_owned(), |e| e.is_unavailable() && e.code == 502),
+    ];
+    for (sentence, status, header, body, judge) in table {
+        let (control, _) = control(status, header, &body, Duration::ZERO);
+        let error = control.create_job(&name(), b"{}".to_vec()).await.unwrap_err();
+        assert!(judge(&error), "{sentence}: {error:?}");
+        assert!(error.to_string().starts_with("create Job ns/report-1: "), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_without_an_answer_is_given_up() {
+    let (control, _) = control(200, None, "{}", Duration::from_secs(3600));
+    let error = control.get_job(&name()).await.unwrap_err();
+    assert_eq!(error.to_string(), "get Job ns/report-1: no answer within 4 s");
+    assert!(error.is_unavailable());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_gate_lets_reads_through_and_no_write() {
+    let (mut control, log) = control(404, None, "{}", Duration::ZERO);
+    control.gate = Arc::new(|| false);
+    let error = control.create_job(&name(), b"{}".to_vec()).await.unwrap_err();
+    assert_eq!(error.to_string(), "create Job ns/report-1: not sent: this process does not hold its lease");
+    assert!(control.delete_job(&name(), &Uid::new("u")).await.is_err());
+    assert!(log.lock().unwrap().is_empty());
+    assert!(control.get_job(&name()).await.unwrap_err().is_not_found());
+    assert_eq!(log.lock().unwrap().len(), 1);
+}

@@ -1,1 +1,355 @@
 #![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::reconcile;
+use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
+use crate::api::{ApiError, Interner, Object, ObjectName};
+use crate::controller::observation::{CreateReply, Observation};
+use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
+use crate::schedule::Zone;
+
+/// 10:00:00 on the day of all these tests; the schedule is hourly unless a row says otherwise.
+const SLOT: &str = "2026-03-02T10:00:00Z";
+const NAME: &str = "report-29540760";
+
+fn time(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn now() -> DateTime<Utc> {
+    time("2026-03-02T10:00:05Z")
+}
+
+fn merge(base: &mut Value, patch: Value) {
+    match (base, patch) {
+        (Value::Object(base), Value::Object(patch)) => {
+            for (key, value) in patch {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, patch) => *base = patch,
+    }
+}
+
+fn cron_job(patch: Value) -> Arc<CronJob> {
+    let mut object = json!({
+        "metadata": {
+            "name": "report", "namespace": "ns", "uid": "own-uid", "resourceVersion": "7",
+            "creationTimestamp": "2026-03-02T08:30:00Z",
+        },
+        "spec": { "schedule": "0 * * * *", "jobTemplate": { "spec": {} } },
+        "status": { "lastScheduleTime": "2026-03-02T09:00:00Z" },
+    });
+    merge(&mut object, patch);
+    Arc::new(CronJob::decode(&object.to_string(), &Interner::default()).unwrap())
+}
+
+fn job(name: &str, uid: &str, patch: Value) -> Arc<Job> {
+    let mut object = json!({
+        "metadata": {
+            "name": name, "namespace": "ns", "uid": uid, "resourceVersion": "3",
+            "ownerReferences": [
+                { "apiVersion": "batch/v1", "kind": "CronJob", "name": "report", "uid": "own-uid", "controller": true },
+            ],
+        },
+    });
+    merge(&mut object, patch);
+    Arc::new(Job::decode(&object.to_string(), &Interner::default()).unwrap())
+}
+
+fn finished(kind: &str) -> Value {
+    json!({ "status": {
+        "startTime": "2026-03-02T09:00:01Z", "completionTime": "2026-03-02T09:10:00Z",
+        "conditions": [{ "type": kind, "status": "True" }],
+    } })
+}
+
+fn made_by_controller(slot: &str) -> Value {
+    json!({ "metadata": { "annotations": { "batch.kubernetes.io/cronjob-scheduled-timestamp": slot } } })
+}
+
+fn reference(name: &str, uid: &str) -> Value {
+    json!({ "kind": "Job", "namespace": "ns", "name": name, "uid": uid, "apiVersion": "batch/v1" })
+}
+
+fn observe(cron_job: &Arc<CronJob>, jobs: &[&Arc<Job>]) -> Observation {
+    Observation::new(Arc::clone(cron_job), jobs.iter().map(|job| Arc::clone(job)).collect(), Zone::UTC)
+}
+
+fn refusal(code: u16, reason: &str) -> ApiError {
+    ApiError {
+        code,
+        reason: reason.to_owned(),
+        ..ApiError::transport("test", ObjectName::new("ns", "x"), "refused for the test")
+    }
+}
+
+fn settle(observation: &Observation) -> Settlement {
+    match reconcile(observation, now()) {
+        Plan::Settle(settlement) => settlement,
+        other => panic!("expected to settle, got {other:?}"),
+    }
+}
+
+fn reasons(settlement: &Settlement) -> Vec<&'static str> {
+    settlement.events.iter().map(|event| event.reason).collect()
+}
+
+fn requeued_at(settlement: &Settlement) -> Option<DateTime<Utc>> {
+    match settlement.outcome {
+        Outcome::Requeue(requeue) => Some(requeue.slot),
+        _ => None,
+    }
+}
+
+fn written(settlement: &Settlement) -> &CronJobStatus {
+    &settlement.status.as_ref().unwrap().status
+}
+
+fn created() -> CreateReply {
+    CreateReply::Created(job(NAME, "new-uid", json!({})))
+}
+
+#[test]
+fn a_due_slot_is_created_before_anything_is_pruned_or_written() {
+    let cron_job = cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 0 } }));
+    let old = job("report-29540700", "old", finished("Complete"));
+    let mut observation = observe(&cron_job, &[&old]);
+
+    let Plan::Create { name, slot, .. } = reconcile(&observation, now()) else { panic!("no create") };
+    assert_eq!((name.to_string(), slot), (format!("ns/{NAME}"), time(SLOT)));
+
+    observation.create = Some(created());
+    let Plan::Prune(jobs) = reconcile(&observation, now()) else { panic!("no pruning") };
+    assert_eq!(jobs, std::slice::from_ref(&old));
+
+    observation.learn_deletion(old.uid.clone(), Ok(()));
+    let settlement = settle(&observation);
+    assert_eq!(reasons(&settlement), ["SuccessfulDelete", "SuccessfulCreate"]);
+    assert_eq!(written(&settlement).last_schedule_time, Some(time(SLOT)));
+    assert_eq!(written(&settlement).active.len(), 1);
+    assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
+}
+
+#[test]
+fn what_was_decided_before_a_live_read_is_written_to_the_live_version() {
+    // Upstream goes on with the live copy and writes the cached one: the new Job's reference is lost.
+    let stale = json!({ "status": { "active": [reference("report-a", "a")] } });
+    let done = job("report-a", "a", finished("Complete"));
+    let running = job("report-b", "b", json!({}));
+    let mut observation = observe(&cron_job(stale), &[&done, &running]);
+    assert!(matches!(reconcile(&observation, now()), Plan::Lookup(asked) if asked == [Lookup::CronJob]));
+
+    observation.live_cron_job = Some(Ok(cron_job(json!({
+        "metadata": { "resourceVersion": "8" },
+        "status": { "active": [reference("report-a", "a"), reference("report-b", "b")] },
+    }))));
+    observation.create = Some(created());
+    let settlement = settle(&observation);
+    let write = settlement.status.as_ref().unwrap();
+    let uids: Vec<_> = write.status.active.iter().map(|r| r.uid.to_string()).collect();
+    assert_eq!((write.resource_version.as_str(), uids), ("8", vec!["b".to_owned(), "new-uid".to_owned()]));
+    assert_eq!(write.status.last_successful_time, Some(time("2026-03-02T09:10:00Z")));
+    assert_eq!(write.status.last_schedule_time, Some(time(SLOT)));
+}
+
+#[test]
+fn a_name_taken_by_somebody_else_is_reported_once_per_slot_and_waits_for_the_next() {
+    let foreign = job(NAME, "foreign", json!({ "metadata": { "ownerReferences": [] } }));
+    let mut observation = observe(&cron_job(json!({})), &[]);
+    observation.create = Some(CreateReply::Refused(refusal(409, "AlreadyExists")));
+    assert!(matches!(reconcile(&observation, now()), Plan::Lookup(_)));
+    observation.learn_job(foreign.name.clone(), Ok(foreign));
+
+    let settlement = settle(&observation);
+    assert_eq!(reasons(&settlement), ["FailedCreate"]);
+    assert_eq!(settlement.name_taken, Some(time(SLOT)));
+    assert!(settlement.status.is_none(), "lastScheduleTime stays");
+    assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
+
+    observation.name_taken_reported = Some(time(SLOT));
+    assert!(reasons(&settle(&observation)).is_empty());
+}
+
+#[test]
+fn a_name_taken_by_our_own_job_is_adopted_and_waits_for_the_next_slot() {
+    let own = job(NAME, "earlier", json!({}));
+    let mut observation = observe(&cron_job(json!({})), &[]);
+    observation.create = Some(CreateReply::Refused(refusal(409, "AlreadyExists")));
+    observation.learn_job(own.name.clone(), Ok(own));
+    let settlement = settle(&observation);
+    assert_eq!(written(&settlement).active[0].uid.to_string(), "earlier");
+    assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
+    assert!(reasons(&settlement).is_empty());
+}
+
+#[test]
+fn after_a_crash_between_create_and_status_the_job_is_adopted_before_any_policy_is_judged() {
+    for policy in ["Allow", "Forbid", "Replace"] {
+        let cron_job = cron_job(json!({ "spec": { "concurrencyPolicy": policy } }));
+        let orphan = job(NAME, "orphan", made_by_controller(SLOT));
+        let settlement = settle(&observe(&cron_job, &[&orphan]));
+        let status = written(&settlement);
+        assert_eq!(status.last_schedule_time, Some(time(SLOT)), "{policy}");
+        assert_eq!(status.active[0].uid.to_string(), "orphan", "{policy}");
+        assert!(reasons(&settlement).is_empty(), "{policy}");
+    }
+}
+
+#[test]
+fn a_finished_orphan_takes_its_slot_but_does_not_become_active() {
+    let mut patch = made_by_controller(SLOT);
+    merge(&mut patch, finished("Failed"));
+    let settlement = settle(&observe(&cron_job(json!({})), &[&job(NAME, "orphan", patch)]));
+    assert_eq!(written(&settlement).last_schedule_time, Some(time(SLOT)));
+    assert!(written(&settlement).active.is_empty());
+}
+
+#[test]
+fn a_manual_job_with_the_annotation_but_not_the_name_is_not_adopted() {
+    let manual = job("report-manual", "manual", made_by_controller(SLOT));
+    let mut observation = observe(&cron_job(json!({})), &[&manual]);
+    observation.live_cron_job = Some(Ok(Arc::clone(&observation.cron_job)));
+    observation.create = Some(created());
+    let settlement = settle(&observation);
+    assert_eq!(reasons(&settlement), ["UnexpectedJob", "SuccessfulCreate"]);
+    assert_eq!(written(&settlement).active.len(), 1);
+}
+
+#[test]
+fn a_deletion_that_finds_nothing_is_what_was_wanted() {
+    let active = json!({
+        "spec": { "concurrencyPolicy": "Replace" },
+        "status": { "active": [reference("report-a", "a")] },
+    });
+    let running = job("report-a", "a", json!({}));
+    let mut by_delete = observe(&cron_job(active.clone()), &[&running]);
+    by_delete.learn_job(running.name.clone(), Ok(Arc::clone(&running)));
+    assert!(matches!(reconcile(&by_delete, now()), Plan::Replace(victim) if victim.uid == running.uid));
+    by_delete.learn_deletion(running.uid.clone(), Err(refusal(404, "NotFound")));
+
+    let mut by_get = observe(&cron_job(active), &[&running]);
+    by_get.learn_job(running.name.clone(), Err(refusal(404, "NotFound")));
+
+    for mut observation in [by_delete, by_get] {
+        observation.create = Some(created());
+        let settlement = settle(&observation);
+        assert_eq!(reasons(&settlement), ["SuccessfulCreate"]);
+        assert_eq!(written(&settlement).active.len(), 1);
+    }
+}
+
+#[test]
+fn replace_never_deletes_a_namesake_of_the_job_it_means() {
+    let cron_job = cron_job(json!({
+        "spec": { "concurrencyPolicy": "Replace" },
+        "status": { "active": [reference("report-a", "a")] },
+    }));
+    let namesake = job("report-a", "another", json!({}));
+    let mut observation = observe(&cron_job, &[&job("report-a", "a", json!({}))]);
+    observation.learn_job(namesake.name.clone(), Ok(namesake));
+    assert!(matches!(reconcile(&observation, now()), Plan::Create { .. }));
+}
+
+#[test]
+fn a_schedule_that_never_fires_gives_one_event_and_no_timer() {
+    let never = cron_job(json!({ "spec": { "schedule": "59 23 31 2 *" } }));
+    let settlement = settle(&observe(&never, &[]));
+    assert_eq!(reasons(&settlement), ["InvalidSchedule"]);
+    assert!(matches!(settlement.outcome, Outcome::Done));
+}
+
+#[test]
+fn the_newest_slot_of_an_uneven_schedule_is_not_lost_after_downtime() {
+    let uneven = cron_job(json!({
+        "spec": { "schedule": "15,45 9-17 * * *" },
+        "status": { "lastScheduleTime": "2026-03-01T17:45:00Z" },
+    }));
+    let Plan::Create { slot, .. } = reconcile(&observe(&uneven, &[]), now()) else { panic!("no create") };
+    assert_eq!(slot, time("2026-03-02T09:45:00Z"));
+}
+
+#[test]
+fn a_suspect_view_is_confirmed_before_a_job_is_created() {
+    let mut observation = observe(&cron_job(json!({})), &[]);
+    observation.view_is_suspect = true;
+    assert!(matches!(reconcile(&observation, now()), Plan::Lookup(asked) if asked == [Lookup::CronJob]));
+
+    let mut fired = observation.clone();
+    fired.live_cron_job = Some(Ok(cron_job(json!({ "status": { "lastScheduleTime": SLOT } }))));
+    assert!(settle(&fired).status.is_none(), "another actor has fired the slot");
+
+    let mut suspended = observation.clone();
+    suspended.live_cron_job = Some(Ok(cron_job(json!({ "spec": { "suspend": true } }))));
+    assert!(matches!(settle(&suspended).outcome, Outcome::Done));
+
+    let mut recreated = observation.clone();
+    recreated.live_cron_job = Some(Ok(cron_job(json!({ "metadata": { "uid": "other-uid" } }))));
+    assert!(matches!(settle(&recreated).outcome, Outcome::Failed(Failure::Recreated(_))));
+
+    observation.live_cron_job = Some(Ok(Arc::clone(&observation.cron_job)));
+    assert!(matches!(reconcile(&observation, now()), Plan::Create { .. }));
+}
+
+#[test]
+fn outcomes_of_a_due_slot() {
+    let forbid = json!({
+        "spec": { "concurrencyPolicy": "Forbid" }, "status": { "active": [reference("report-a", "a")] },
+    });
+    let running = job("report-a", "a", json!({}));
+    let table = [
+        ("suspended", json!({ "spec": { "suspend": true } }), vec![], None),
+        ("being deleted", json!({ "metadata": { "deletionTimestamp": SLOT } }), vec![], None),
+        ("unknown zone", json!({ "spec": { "timeZone": "Nowhere/Land" } }), vec!["UnknownTimeZone"], None),
+        ("unparseable", json!({ "spec": { "schedule": "bad" } }), vec!["UnparseableSchedule"], None),
+        (
+            "too late",
+            json!({ "spec": { "startingDeadlineSeconds": 2, "schedule": "1 * * * *" } }),
+            vec![],
+            Some("2026-03-02T10:01:00Z"),
+        ),
+        ("forbidden by a running Job", forbid, vec!["JobAlreadyActive"], Some("2026-03-02T11:00:00Z")),
+        ("already processed", json!({ "status": { "lastScheduleTime": SLOT } }), vec![], Some("2026-03-02T11:00:00Z")),
+    ];
+    for (sentence, patch, expected, requeue) in table {
+        let cron_job = cron_job(patch);
+        let jobs: Vec<_> = cron_job.status.active.iter().map(|_| &running).collect();
+        let settlement = settle(&observe(&cron_job, &jobs));
+        assert_eq!(reasons(&settlement), expected, "{sentence}");
+        assert_eq!(requeued_at(&settlement), requeue.map(time), "{sentence}");
+        assert!(settlement.status.is_none(), "{sentence}");
+    }
+}
+
+#[test]
+fn a_deadline_of_any_size_is_judged() {
+    for (deadline, missed) in [(4, true), (5, false), (i64::MAX, false), (-1, true), (i64::MIN, false)] {
+        assert_eq!(super::is_too_late(time(SLOT), Some(deadline), now()), missed, "{deadline}");
+    }
+}
+
+#[test]
+fn the_history_keeps_the_newest_by_start_time_then_name() {
+    let started = |name: &str, at: Option<&str>| {
+        let mut patch = finished("Complete");
+        merge(&mut patch, json!({ "status": { "startTime": at } }));
+        job(name, name, patch)
+    };
+    let jobs = [
+        started("never-started", None),
+        started("b", Some("2026-03-02T09:00:00Z")),
+        started("a", Some("2026-03-02T09:00:00Z")),
+        started("c", Some("2026-03-02T08:00:00Z")),
+    ];
+    let pruned = |limit| -> Vec<_> {
+        super::oldest_beyond_limit(&jobs, true, limit).iter().map(|job| job.name.name.to_string()).collect()
+    };
+    assert_eq!(pruned(0), ["c", "a", "b", "never-started"]);
+    assert_eq!(pruned(2), ["c", "a"]);
+    assert!(pruned(4).is_empty());
+    assert!(super::oldest_beyond_limit(&jobs, false, 0).is_empty());
+}

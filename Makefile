@@ -1,0 +1,46 @@
+# The fixture says which Kubernetes it is, or it would call itself v0.0.0.
+KUBERNETES_VERSION := v1.36.3
+VERSION_PACKAGE := k8s.io/component-base/version
+FIXTURE := tests/controlplane/bin/controlplane
+IMAGE ?= cronjob-controller:latest
+
+.PHONY: all build fmt check test e2e bench fixture ci docker-build
+
+all: check test
+
+build:
+	cargo build --release --locked
+
+fmt:
+	cargo fmt
+
+check:
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
+
+# End-to-end tests are skipped, with a line that says so, until `make fixture` has been run.
+test:
+	cargo test --locked
+
+e2e: fixture
+	REQUIRE_FIXTURE=1 cargo test --locked --test e2e
+
+bench:
+	cargo bench --locked
+
+# etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one binary, from the Go module proxy.
+# Some minutes the first time, seconds from then on.
+fixture: $(FIXTURE)
+
+$(FIXTURE): tests/controlplane/main.go tests/controlplane/go.mod tests/controlplane/go.sum
+	cd tests/controlplane && CGO_ENABLED=0 go build -trimpath -o bin/controlplane -ldflags "-s -w \
+		-X $(VERSION_PACKAGE).gitVersion=$(KUBERNETES_VERSION) \
+		-X $(VERSION_PACKAGE).gitMajor=1 \
+		-X $(VERSION_PACKAGE).gitMinor=36" .
+
+ci:
+	.ci/run
+
+docker-build:
+	docker build -t $(IMAGE) .

@@ -1,0 +1,142 @@
+//! What the embedded API server knows of a kind of object.
+//!
+//! Guarantees: the server's storage, verbs, watches and patches know no kind; everything that differs between kinds is
+//! asked of a [`Strategy`]. Objects are JSON values here, since the server must keep what clients send.
+//!
+//! Matches the strategies of k8s.io/kubernetes `pkg/registry` and `rest.RESTCreateStrategy`/`RESTUpdateStrategy` of
+//! k8s.io/apiserver.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+/// One kind of object that is served.
+#[derive(Clone)]
+pub struct Resource {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Kind; the list's kind is this with `List` behind it.
+    pub kind: String,
+    /// Plural name, as in URLs.
+    pub plural: String,
+    /// Singular name, as kubectl prints it.
+    pub singular: String,
+    /// Names that kubectl accepts instead.
+    pub short_names: Vec<String>,
+    /// Categories, such as `all`.
+    pub categories: Vec<String>,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether `/status` is a subresource of its own.
+    pub has_status: bool,
+    /// Everything that differs between kinds.
+    pub strategy: Arc<dyn Strategy>,
+}
+
+impl Resource {
+    /// `group/version`, or the version alone in the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// `plural.group`, as messages name a resource.
+    pub fn qualified_name(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Resource({})", self.qualified_name())
+    }
+}
+
+/// Why a field is refused. Matches apimachinery `field.ErrorType`; the text is the `reason` of a Status cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldErrorKind {
+    /// `FieldValueRequired`.
+    Required,
+    /// `FieldValueInvalid`.
+    Invalid,
+    /// `FieldValueNotSupported`.
+    NotSupported,
+    /// `FieldValueForbidden`.
+    Forbidden,
+    /// `FieldValueTooLong`.
+    TooLong,
+    /// `FieldValueDuplicate`.
+    Duplicate,
+}
+
+/// One refused field, from which the server makes the Status of an Invalid answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// Why.
+    pub kind: FieldErrorKind,
+    /// Which, as `spec.schedule` or `spec.template.spec.containers[0].image`.
+    pub field: String,
+    /// The whole text of the cause, as `field.Error.ErrorBody()` prints it: `Invalid value: "x": …`.
+    pub body: String,
+}
+
+/// One column of a table answer. Matches metav1 `TableColumnDefinition`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Heading.
+    pub name: &'static str,
+    /// `string`, `integer`, `boolean`, `date`.
+    pub type_: &'static str,
+    /// `name` for the name column, else empty.
+    pub format: &'static str,
+    /// Shown in wide output only where above 0.
+    pub priority: i32,
+    /// For people.
+    pub description: &'static str,
+}
+
+/// What differs between kinds. `now` is the server's clock.
+pub trait Strategy: Send + Sync + 'static {
+    /// Decodes and encodes as the real server's types do: unknown fields go, and are returned as paths (for
+    /// `fieldValidation`); a field of the wrong type is an error, in the real server's words.
+    fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String>;
+    /// Sets the defaults of the API version.
+    fn set_defaults(&self, object: &mut Value);
+    /// Changes an object before it is first stored (status wiped, selectors and labels generated). `metadata` with name,
+    /// namespace, uid and creationTimestamp is in place.
+    fn prepare_for_create(&self, object: &mut Value);
+    /// Judges a new object. `metadata` itself is judged by the server.
+    fn validate_create(&self, object: &Value) -> Vec<FieldError>;
+    /// Changes an object before it replaces `old` (status kept, generation raised when the spec changed).
+    fn prepare_for_update(&self, object: &mut Value, old: &Value);
+    /// Judges a change.
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError>;
+    /// Changes an object before its status replaces that of `old` (everything else kept).
+    fn prepare_for_status_update(&self, object: &mut Value, old: &Value);
+    /// Judges a change of status.
+    fn validate_status_update(&self, object: &Value, old: &Value) -> Vec<FieldError>;
+    /// Warnings for the client, sent as `Warning` headers.
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let _ = object;
+        Vec::new()
+    }
+    /// The columns of the table form.
+    fn columns(&self) -> Vec<Column>;
+    /// The cells of one object, as many as there are columns.
+    fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value>;
+    /// The fields beside `metadata.name` and `metadata.namespace` that field selectors may name, with the object's
+    /// values; absent fields are empty text.
+    fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)>;
+    /// The merge key of the list at `path` (field names without indices) in a strategic merge patch; `None` replaces the list.
+    fn patch_merge_key(&self, path: &[&str]) -> Option<&'static str>;
+    /// The longest name, where the kind allows less than 253 or has its own rule, is judged in `validate_create`; this
+    /// is what deletion does when no propagation policy is given: `Background`, `Orphan` or `Foreground`.
+    fn default_propagation(&self) -> &'static str {
+        "Background"
+    }
+    /// The OpenAPI v3 schema of the kind, `$ref`s into `#/components/schemas/`.
+    fn schema(&self) -> Value;
+}

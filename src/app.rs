@@ -1,0 +1,260 @@
+//! The process: what is built at the start, in which order it runs, and how it ends.
+//!
+//! Guarantees: everything that can be wrong with the configuration is found before the first request; a standby keeps
+//! its caches warm and writes nothing; on SIGTERM or SIGINT what is in flight is finished, the lease is given up after
+//! the last write and not before, and the process ends within [`GRACE`]; a leader that lost its lease stops at once.
+//!
+//! Matches upstream `cmd/kube-controller-manager/app/controllermanager.go` (`Run`) for one controller.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use kube::Client;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use crate::api::ObjectName;
+use crate::api::batch_v1::{CronJob, Job};
+use crate::cache::{Informer, Store};
+use crate::client::{self, ConnectError};
+use crate::clock::{SharedClock, SystemClock};
+use crate::controller::control::{RealControl, WriteGate};
+use crate::controller::{Controller, CronJobHandler, JobHandler, Parts};
+use crate::events;
+use crate::leader_election::{self, ConfigError, Leadership};
+use crate::metrics::{
+    ControllerMetrics, LeaderElectionMetrics, MetricsError, ProcessCollector, Registry, RestClientMetrics,
+};
+use crate::options::Config;
+use crate::schedule::local_zone;
+use crate::server::ServerError;
+use crate::workqueue::{self, WorkQueue};
+
+mod election;
+mod requests;
+mod serving;
+
+/// The longest a shutdown takes: the work in flight, then the lease, then the events.
+pub const GRACE: Duration = Duration::from_secs(20);
+
+/// How long one request of a sync may take where no lease says otherwise.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
+const MAX_PENDING_EVENTS: usize = 16_384;
+
+/// Why the process could not run, or ended otherwise than it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// A listener could not be opened.
+    #[error(transparent)]
+    Serve(#[from] ServerError),
+    /// No client for the API server.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// A metric of that name was registered twice.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+    /// The settings of the election contradict each other.
+    #[error(transparent)]
+    LeaderElection(#[from] ConfigError),
+    /// Another process leads now.
+    #[error("leader election lost")]
+    LostLease,
+    /// The work in flight did not end.
+    #[error("shutdown took longer than {} s", GRACE.as_secs())]
+    SlowShutdown,
+}
+
+/// Runs the controller until `stop`.
+///
+/// # Errors
+/// When something of the configuration cannot be used, and when leadership is lost.
+pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError> {
+    let clock: SharedClock = Arc::new(SystemClock);
+    let registry = Registry::new();
+    ProcessCollector::register(&registry)?;
+    let listeners = serving::Listeners::bind(&config).await?;
+
+    let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
+    let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
+    let ends = CancellationToken::new();
+    let parts = Assembly::new(&config, &client, &registry, &clock, &ends)?;
+
+    let election = match &config.leader_election {
+        None => None,
+        Some(settings) => {
+            let client = client::connect_for_leader_election(&config, Some(Arc::new(observer))).await?;
+            let metrics = LeaderElectionMetrics::register(&registry)?;
+            let hooks = election::hooks(&settings.name, metrics, Arc::clone(&parts.recorder), &parts.stood_by);
+            Some(election::elector(settings, client, Arc::clone(&clock), hooks)?)
+        }
+    };
+    let health = election.as_ref().map(|elector| elector.healthz_adaptor(election::HEALTH_TIMEOUT));
+    let served = listeners.serve(&config, &registry, parts.has_synced(), health, &ends);
+
+    let result = lead(&config, &parts, election, stop).await;
+    ends.cancel();
+    let _ = tokio::time::timeout(Duration::from_secs(3), async {
+        for task in parts.background.into_iter().chain(served) {
+            let _ = task.await;
+        }
+    })
+    .await;
+    result
+}
+
+type Elector = leader_election::LeaderElector<leader_election::KubeLeaseLock>;
+
+/// The controller and what feeds it, running or ready to run.
+struct Assembly {
+    controller: Arc<Controller<RealControl>>,
+    cron_jobs: Arc<Store<CronJob>>,
+    jobs: Arc<Store<Job>>,
+    recorder: Arc<dyn events::EventRecorder>,
+    gate: Arc<election::Gate>,
+    /// Whether another process led while this one's caches filled.
+    stood_by: Arc<AtomicBool>,
+    background: Vec<JoinHandle<()>>,
+}
+
+impl Assembly {
+    fn new(
+        config: &Config,
+        client: &Client,
+        registry: &Registry,
+        clock: &SharedClock,
+        ends: &CancellationToken,
+    ) -> Result<Self, AppError> {
+        let metrics = ControllerMetrics::register(registry)?;
+        let queue: WorkQueue<ObjectName> = WorkQueue::new(workqueue::Config::new("cronjob", Arc::clone(clock)));
+        queue.register_metrics(registry)?;
+        let (zone, source) = local_zone();
+        info!(%zone, source, "schedules that name no time zone run in this one");
+
+        let discarded = metrics.events_discarded_total.clone();
+        let event_config = events::Config {
+            max_queued: MAX_PENDING_EVENTS,
+            max_pending: MAX_PENDING_EVENTS,
+            ..events::Config::default()
+        };
+        let (recorder, sink) = events::Recorder::new(event_config, Arc::clone(clock), move |reason| {
+            discarded.with_label_values(&[reason]).inc();
+        });
+        let recorder: Arc<dyn events::EventRecorder> = Arc::new(recorder);
+
+        let gate = Arc::new(election::Gate::default());
+        let may_write: WriteGate = {
+            let gate = Arc::clone(&gate);
+            Arc::new(move || gate.may_write())
+        };
+        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &config.namespaces, rand::random());
+        let mut job_informer = Informer::<Job>::new(client.clone(), &config.namespaces, rand::random());
+        let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
+        let controller = Controller::new(Parts {
+            queue,
+            cron_jobs: Arc::clone(&cron_jobs),
+            jobs: Arc::clone(&jobs),
+            control: RealControl::new(client.clone(), may_write, request_timeout(config)),
+            recorder: Arc::clone(&recorder),
+            clock: Arc::clone(clock),
+            metrics,
+            local_zone: zone,
+            schedule_delta: TimeDelta::zero(),
+        });
+        cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
+        job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
+        let sink_client = events::KubeSink::new(client.clone());
+        let sink_ends = ends.clone();
+        let background = vec![
+            tokio::spawn(cron_job_informer.run(ends.clone())),
+            tokio::spawn(job_informer.run(ends.clone())),
+            tokio::spawn(async move {
+                let dropped = sink.run(sink_client, sink_ends).await;
+                if dropped > 0 {
+                    error!(dropped, "events were not written before the end");
+                }
+            }),
+        ];
+        Ok(Self { controller, cron_jobs, jobs, recorder, gate, stood_by: Arc::default(), background })
+    }
+
+    fn has_synced(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {
+        let (cron_jobs, jobs) = (Arc::clone(&self.cron_jobs), Arc::clone(&self.jobs));
+        move || cron_jobs.has_synced() && jobs.has_synced()
+    }
+
+    /// Opens the gate for writes and works until `stop`.
+    async fn work(&self, leadership: Leadership, workers: usize, stop: CancellationToken) {
+        self.gate.open(leadership);
+        if self.stood_by.load(Ordering::Relaxed) {
+            self.controller.suspect_views();
+        }
+        let synced = async {
+            self.cron_jobs.wait_for_cache_sync().await;
+            self.jobs.wait_for_cache_sync().await;
+        };
+        if stop.run_until_cancelled(synced).await.is_some() {
+            info!(cronjobs = self.cron_jobs.len(), jobs = self.jobs.len(), "caches are synced");
+            self.controller.run(workers, stop).await;
+        }
+    }
+}
+
+/// A write that begins while the lease is surely ours must end before another process can hold it.
+fn request_timeout(config: &Config) -> Duration {
+    let Some(settings) = &config.leader_election else { return REQUEST_TIMEOUT };
+    let margin = settings.lease_duration.saturating_sub(settings.renew_deadline);
+    margin.mul_f64(0.8).clamp(Duration::from_millis(100), REQUEST_TIMEOUT)
+}
+
+/// Works, as the leader where there is an election, until `stop` or until the lease is lost.
+async fn lead(
+    config: &Config,
+    parts: &Assembly,
+    election: Option<Elector>,
+    stop: CancellationToken,
+) -> Result<(), AppError> {
+    let workers = config.concurrent_cronjob_syncs.get();
+    let Some(elector) = election else {
+        let work = parts.work(Leadership::unconditional(), workers, stop.clone());
+        return finish_in_time(work, &stop).await;
+    };
+    let resign = CancellationToken::new();
+    let (elected, mut leadership) = oneshot::channel();
+    let mut election = tokio::spawn(elector.run(resign.clone(), move |leadership| {
+        let _ = elected.send(leadership);
+    }));
+    let leadership = tokio::select! {
+        () = stop.cancelled() => None,
+        leadership = &mut leadership => leadership.ok(),
+    };
+    if let Some(leadership) = leadership {
+        tokio::select! {
+            done = finish_in_time(parts.work(leadership, workers, stop.clone()), &stop) => done?,
+            outcome = &mut election => {
+                error!(?outcome, "leader election lost");
+                return Err(AppError::LostLease);
+            }
+        }
+    }
+    // Nothing is in flight any more: only now may another process begin.
+    resign.cancel();
+    let _ = tokio::time::timeout(Duration::from_secs(5), election).await;
+    Ok(())
+}
+
+async fn finish_in_time(work: impl Future<Output = ()>, stop: &CancellationToken) -> Result<(), AppError> {
+    let overdue = async {
+        stop.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        () = work => Ok(()),
+        () = overdue => Err(AppError::SlowShutdown),
+    }
+}

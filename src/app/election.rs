@@ -1,0 +1,102 @@
+//! Leader election as this process uses it.
+//!
+//! Guarantees: no write passes the gate before this process leads, nor after its deadline; the metrics and Events of
+//! the election have upstream's names and words.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tracing::info;
+
+use crate::api::EventType;
+use crate::clock::SharedClock;
+use crate::events::{EventRecorder, ObjectReference};
+use crate::leader_election::{Config, ConfigError, Hooks, KubeLeaseLock, LeaderElector, Leadership, default_identity};
+use crate::metrics::LeaderElectionMetrics;
+use crate::options::LeaderElectionConfig;
+
+/// How long after the end of its lease a leader is still called healthy. Matches upstream.
+pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Lets writes through while this process leads.
+#[derive(Debug, Default)]
+pub struct Gate(OnceLock<Leadership>);
+
+impl Gate {
+    /// This process leads; the handle runs out by itself.
+    pub fn open(&self, leadership: Leadership) {
+        // A process leads once: it ends when it loses the lease.
+        let _ = self.0.set(leadership);
+    }
+
+    /// Whether a write may begin now.
+    pub fn may_write(&self) -> bool {
+        self.0.get().is_some_and(Leadership::is_valid_now)
+    }
+}
+
+/// The candidate for the lease that the flags name.
+pub fn elector(
+    settings: &LeaderElectionConfig,
+    client: Client,
+    clock: SharedClock,
+    hooks: impl FnOnce(&str) -> Hooks,
+) -> Result<LeaderElector<KubeLeaseLock>, ConfigError> {
+    let identity = default_identity();
+    let config = Config {
+        lease_duration: settings.lease_duration,
+        renew_deadline: settings.renew_deadline,
+        retry_period: settings.retry_period,
+        ..Config::new(&settings.namespace, &settings.name, &identity)
+    };
+    let lock = KubeLeaseLock::new(client, &settings.namespace, &settings.name);
+    LeaderElector::new(config, lock, clock, hooks(&identity), StdRng::from_rng(&mut rand::rng()))
+}
+
+/// Metrics, Events and log lines of the election. `stood_by` becomes true when another process is seen to lead.
+pub fn hooks(
+    name: &str,
+    metrics: LeaderElectionMetrics,
+    recorder: Arc<dyn EventRecorder>,
+    stood_by: &Arc<AtomicBool>,
+) -> impl FnOnce(&str) -> Hooks {
+    let (status, slowpath) = ((metrics.clone(), name.to_owned()), (metrics, name.to_owned()));
+    let stood_by = Arc::clone(stood_by);
+    move |identity| {
+        let own = identity.to_owned();
+        Hooks {
+            on_master_status: Some(Box::new(
+                move |leads| {
+                    if leads { status.0.on(&status.1) } else { status.0.off(&status.1) }
+                },
+            )),
+            on_slowpath: Some(Box::new(move || slowpath.0.slowpath_exercised(&slowpath.1))),
+            on_event: Some(Box::new(move |lease, note| {
+                recorder.event(&reference(lease), EventType::Normal, "LeaderElection", note.to_owned());
+            })),
+            on_new_leader: Some(Box::new(move |leader| {
+                if !leader.is_empty() && leader != own {
+                    stood_by.store(true, Ordering::Relaxed);
+                    info!(leader, "another process leads");
+                }
+            })),
+        }
+    }
+}
+
+fn reference(lease: &ObjectMeta) -> ObjectReference {
+    let text = |field: &Option<String>| field.as_deref().unwrap_or_default().into();
+    ObjectReference {
+        api_version: "coordination.k8s.io/v1".into(),
+        kind: "Lease".into(),
+        namespace: text(&lease.namespace),
+        name: text(&lease.name),
+        uid: text(&lease.uid),
+        resource_version: text(&lease.resource_version),
+    }
+}

@@ -1,0 +1,151 @@
+//! The connection to the API server.
+//!
+//! Guarantees: what the command line names is used and nothing else (no `~/.kube/config`, no `KUBECONFIG`); a request
+//! is sent once, never repeated in here, so that retries happen in the workqueue where they are seen and counted; no
+//! request waits for ever, watches excepted, which their reader must bound; a `Retry-After` of the server reaches the
+//! caller ([`retry_after()`]), whatever the shape of the answer that carried it.
+//!
+//! Each request passes through these layers, from the outside in:
+//!
+//! 1. `observe` counts it and takes its time, waiting included, as client-go does;
+//! 2. `rate_limit` holds it back (only with `--kube-api-qps`; watches pass);
+//! 3. `retry_after` makes a `Retry-After` readable;
+//! 4. `deadline` bounds it; within the rate limit, so that a request is not given up before it was sent;
+//! 5. kube's own: server address, credentials, user agent, connection pool.
+//!
+//! kube speaks HTTP/1.1, so every request in flight has a connection. hyper's pool keeps as many idle ones as there
+//! were, for 90 seconds: longer than a minute, so that the burst of one minute finds the connections of the last.
+
+mod deadline;
+mod kubeconfig;
+mod observe;
+mod rate_limit;
+mod retry_after;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use kube::Client;
+use kube::client::{Body, ClientBuilder};
+use kube::config::{InClusterError, KubeconfigError};
+use tower::util::AndThenLayer;
+use tower::{BoxError, Service};
+
+pub use self::deadline::{DeadlineError, REQUEST_DEADLINE};
+pub use self::observe::{RequestObserver, Unobserved};
+pub use self::retry_after::retry_after;
+use crate::options::{Config, PROGRAM, RateLimit};
+
+/// Requests that may queue between two layers; as many as kube's client lets queue in front of them.
+const BUFFER: usize = 1024;
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig file does not exist, does not parse, or has no usable current context.
+    #[error("--kubeconfig: the file {} cannot be used: {}", .file.display(), kubeconfig::cause(.cause))]
+    Kubeconfig {
+        /// The file that `--kubeconfig` names.
+        file: PathBuf,
+        /// What is wrong with it.
+        cause: Box<KubeconfigError>,
+    },
+    /// `--master` is no URL.
+    #[error("--master: {master} is not a URL: {cause}")]
+    Master {
+        /// The flag's value.
+        master: String,
+        /// What is wrong with it.
+        cause: http::uri::InvalidUri,
+    },
+    /// Neither flag was given and the process does not run in a Pod with a service account.
+    #[error("neither --kubeconfig nor --master is given, and there is no in-cluster configuration: {cause}")]
+    InCluster {
+        /// What the Pod lacks.
+        cause: InClusterError,
+    },
+    /// The configuration was read, but a certificate, a key, a credential plugin or a proxy in it cannot be used.
+    #[error("making a client for {server}: {cause}")]
+    Build {
+        /// The server's address.
+        server: String,
+        /// What cannot be used.
+        cause: Box<kube::Error>,
+    },
+}
+
+/// Makes the client for the controller's own work: rate limited if the command line says so, observed by `observer`.
+/// No request is sent yet. Must run inside a tokio runtime; reads files without yielding, so call it at the start.
+///
+/// The order of sources is that of client-go's `BuildConfigFromFlags`, without its last resort (the default files).
+///
+/// # Errors
+/// See [`ConnectError`]; each is one sentence that names the flag or the file.
+pub async fn connect(config: &Config, observer: Option<Arc<dyn RequestObserver>>) -> Result<Client, ConnectError> {
+    build(config, PROGRAM, config.kube_api, observer).await
+}
+
+/// Makes the client for leader election: never rate limited and with connections of its own, so that a burst of the
+/// controller's requests cannot delay the renewal of the lease until it is lost. Upstream gives leader election a
+/// client of its own for the same reason (`cmd/kube-controller-manager/app`, `createResourceLock`).
+///
+/// # Errors
+/// See [`ConnectError`].
+pub async fn connect_for_leader_election(
+    config: &Config,
+    observer: Option<Arc<dyn RequestObserver>>,
+) -> Result<Client, ConnectError> {
+    build(config, "leader-election", None, observer).await
+}
+
+async fn build(
+    config: &Config,
+    component: &str,
+    limit: Option<RateLimit>,
+    observer: Option<Arc<dyn RequestObserver>>,
+) -> Result<Client, ConnectError> {
+    // Both of the process's TLS users want the same provider; whoever comes second finds it installed.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let kube = kubeconfig::kube_config(config, component).await?;
+    let server = kube.cluster_url.to_string();
+    let host = kubeconfig::host_label(&kube);
+    let builder =
+        ClientBuilder::try_from(kube).map_err(|cause| ConnectError::Build { server, cause: Box::new(cause) })?;
+    Ok(assemble(builder, &host, limit, observer.unwrap_or_else(|| Arc::new(Unobserved))))
+}
+
+/// Puts this crate's layers around the service that reaches the server.
+fn assemble<S, B>(
+    builder: ClientBuilder<S>,
+    host: &str,
+    limit: Option<RateLimit>,
+    observer: Arc<dyn RequestObserver>,
+) -> Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = <Body as http_body::Body>::Data> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    let bounded = builder.with_layer(&deadline::layer()).with_layer(&AndThenLayer::new(retry_after::surface));
+    match limit {
+        None => bounded.with_layer(&observe::layer(host, observer)).build(),
+        Some(limit) => {
+            // A request that waits needs the service later than the call that brought it: the buffer is what makes
+            // the service below it cheap to clone.
+            let buffered = bounded.with_layer(&tower::buffer::BufferLayer::new(BUFFER));
+            let limited = buffered.with_layer(&rate_limit::layer(limit, host, Arc::clone(&observer)));
+            limited.with_layer(&observe::layer(host, observer)).build()
+        }
+    }
+}
+
+/// Whether this request opens a watch, which stays open for minutes by design.
+fn is_watch<T>(request: &Request<T>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1")
+}

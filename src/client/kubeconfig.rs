@@ -1,0 +1,101 @@
+//! From the command line to kube's configuration.
+
+use std::path::Path;
+use std::time::Duration;
+
+use http::header::USER_AGENT;
+use http::uri::{InvalidUri, Uri};
+use http::{HeaderValue, uri::Scheme};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError, NamedCluster};
+
+use super::ConnectError;
+use crate::options::{Config, PROGRAM};
+
+/// TCP and TLS handshake together. A server that needs longer is as good as gone, and the leader election has ten
+/// seconds in all.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the socket may refuse to take more of a request.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// kube's configuration for these flags. Matches client-go's `BuildConfigFromFlags`.
+pub(super) async fn kube_config(config: &Config, component: &str) -> Result<kube::Config, ConnectError> {
+    let mut kube = match (&config.kubeconfig, &config.master) {
+        (Some(file), master) => from_file(file, master.as_deref())
+            .await
+            .map_err(|cause| ConnectError::Kubeconfig { file: file.clone(), cause: Box::new(cause) })?,
+        (None, Some(master)) => {
+            let url = server_url(master, false);
+            let url = url.map_err(|cause| ConnectError::Master { master: master.clone(), cause })?;
+            kube::Config::new(url)
+        }
+        (None, None) => kube::Config::incluster_env().map_err(|cause| ConnectError::InCluster { cause })?,
+    };
+    kube.default_retry = false;
+    kube.connect_timeout = Some(CONNECT_TIMEOUT);
+    kube.write_timeout = Some(WRITE_TIMEOUT);
+    // A read timeout would end quiet watches too; `deadline` bounds everything else.
+    kube.read_timeout = None;
+    kube.headers.push((USER_AGENT, user_agent(component)));
+    Ok(kube)
+}
+
+async fn from_file(file: &Path, master: Option<&str>) -> Result<kube::Config, KubeconfigError> {
+    let mut kubeconfig = Kubeconfig::read_from(file)?;
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        let tls = cluster.certificate_authority.is_some()
+            || cluster.certificate_authority_data.is_some()
+            || cluster.insecure_skip_tls_verify == Some(true);
+        let server = master.or(cluster.server.as_deref()).filter(|server| !server.is_empty());
+        // An address that does not parse stays as it is: it is a fault only in the current context's cluster.
+        cluster.server = server.map(|text| server_url(text, tls).map_or(text.to_owned(), |url| url.to_string()));
+    }
+    let clusters = kubeconfig.clusters.clone();
+    let mut kube = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    kube.proxy_url = named_proxy(kube.proxy_url, &clusters);
+    Ok(kube)
+}
+
+/// The proxy, if the file names it. kube also takes `HTTPS_PROXY`, but it compares `NO_PROXY` with the proxy instead of
+/// the server, so that variable would cut off servers that need no proxy.
+pub(super) fn named_proxy(proxy: Option<Uri>, clusters: &[NamedCluster]) -> Option<Uri> {
+    let named = |named: &NamedCluster| named.cluster.as_ref()?.proxy_url.as_ref()?.parse().ok();
+    proxy.filter(|proxy| clusters.iter().filter_map(named).any(|named: Uri| named == *proxy))
+}
+
+/// The server's URL; without a scheme it is `https` if TLS is configured, else `http`. Matches client-go's
+/// `DefaultServerURL`.
+fn server_url(text: &str, tls: bool) -> Result<Uri, InvalidUri> {
+    if text.contains("://") {
+        return text.parse();
+    }
+    format!("{}://{text}", if tls { "https" } else { "http" }).parse()
+}
+
+/// The `host` label of the client's metrics. client-go takes it from the URL as configured, and its in-cluster
+/// configuration always writes the port.
+pub(super) fn host_label(kube: &kube::Config) -> String {
+    let url = &kube.cluster_url;
+    let host = url.authority().map_or("none", |authority| authority.as_str());
+    let in_cluster = kube.auth_info.token_file.is_some() && kube.root_cert_file.is_some();
+    if in_cluster && url.port().is_none() && url.scheme() == Some(&Scheme::HTTPS) {
+        return format!("{host}:443");
+    }
+    host.to_owned()
+}
+
+fn user_agent(component: &str) -> HeaderValue {
+    let mut text = format!("{PROGRAM}/{}", env!("CARGO_PKG_VERSION"));
+    if component != PROGRAM {
+        text = format!("{text} {component}");
+    }
+    HeaderValue::from_str(&text).expect("a version and a component's name are visible ASCII")
+}
+
+/// The cause without the file's name, which the sentence around it has already.
+pub(super) fn cause(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(cause, _) => cause.to_string(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,103 @@
+//! Counting and timing of requests.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use tokio::time::Instant;
+use tower::layer::layer_fn;
+use tower::{Layer, Service};
+
+use super::is_watch;
+
+/// Sees what becomes of requests. Implementations must not block: they are called on the request's way.
+pub trait RequestObserver: Send + Sync + 'static {
+    /// A request was answered or given up. `code` is the HTTP status, or `<error>` when no answer came. `seconds` runs
+    /// from the caller's call, waiting for the rate limit included, to the head of the answer; it is `None` for a
+    /// watch, which is counted but not timed. Matches client-go's `RequestResult` and `RequestLatency`, except that
+    /// the latter runs to the end of the answer's body.
+    fn observe(&self, method: &str, host: &str, code: &str, seconds: Option<f64>);
+
+    /// A request waited this long for the client's rate limit, perhaps not at all. Not called while there is no
+    /// limit, nor for watches. Matches client-go's `RateLimiterLatency`.
+    fn rate_limited(&self, verb: &str, host: &str, seconds: f64);
+}
+
+/// Looks away.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Unobserved;
+
+impl RequestObserver for Unobserved {
+    fn observe(&self, _: &str, _: &str, _: &str, _: Option<f64>) {}
+
+    fn rate_limited(&self, _: &str, _: &str, _: f64) {}
+}
+
+/// Tells `observer` about each request to `host`.
+pub(super) fn layer<S>(
+    host: &str,
+    observer: Arc<dyn RequestObserver>,
+) -> impl Layer<S, Service = Observed<S>> + use<S> {
+    let host: Arc<str> = host.into();
+    layer_fn(move |inner| Observed { inner, host: Arc::clone(&host), observer: Arc::clone(&observer) })
+}
+
+#[derive(Clone)]
+pub(super) struct Observed<S> {
+    inner: S,
+    host: Arc<str>,
+    observer: Arc<dyn RequestObserver>,
+}
+
+impl<S, A, B> Service<Request<A>> for Observed<S>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response<B>, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let record = Record {
+            method: request.method().clone(),
+            timed: !is_watch(&request),
+            started: Instant::now(),
+            code: None,
+            host: Arc::clone(&self.host),
+            observer: Arc::clone(&self.observer),
+        };
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            // Whole: capturing `record.code` alone would leave the rest, and the report, behind.
+            let mut record = record;
+            let answer = answer.await;
+            record.code = answer.as_ref().ok().map(Response::status);
+            answer
+        })
+    }
+}
+
+/// Reports on drop, so that a request whose caller went away is counted too.
+struct Record {
+    method: Method,
+    timed: bool,
+    started: Instant,
+    code: Option<http::StatusCode>,
+    host: Arc<str>,
+    observer: Arc<dyn RequestObserver>,
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let code = self.code.as_ref().map_or("<error>", http::StatusCode::as_str);
+        let seconds = self.timed.then(|| Duration::as_secs_f64(&self.started.elapsed()));
+        self.observer.observe(self.method.as_str(), &self.host, code, seconds);
+    }
+}

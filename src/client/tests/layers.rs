@@ -1,0 +1,316 @@
+use std::time::Duration;
+
+use futures::future::{join_all, pending};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, StreamBody};
+use proptest::prelude::*;
+use tokio::time::{Instant, advance, sleep};
+
+use super::super::rate_limit::TokenBucket;
+use super::*;
+
+async fn ok(_: Request<Body>) -> Result<Response<Body>, BoxError> {
+    Ok(Response::new(b"{}".to_vec().into()))
+}
+
+#[test]
+fn a_watch_is_known_by_its_query() {
+    let rows = [
+        ("a list", "/apis/batch/v1/jobs", false),
+        ("a watch", "/apis/batch/v1/jobs?watch=true", true),
+        ("a watch in client-go's other spelling", "/apis/batch/v1/jobs?a=b&watch=1&c=d", true),
+        ("a list that says it is none", "/apis/batch/v1/jobs?watch=false", false),
+        ("a parameter that ends alike", "/apis/batch/v1/jobs?nowatch=true", false),
+    ];
+    for (sentence, path, want) in rows {
+        assert_eq!(is_watch(&request("GET", path)), want, "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_counted_and_timed_and_watches_only_counted() {
+    let notes = Arc::new(Notes::default());
+    let client = client(None, notes.clone(), |request: Request<Body>| async move {
+        sleep(Duration::from_millis(250)).await;
+        match request.uri().path() {
+            "/gone" => Ok(Response::builder().status(404).body(Body::empty())?),
+            "/broken" => Err("connection refused".into()),
+            _ => ok(request).await,
+        }
+    });
+    client.request_text(request("GET", "/x")).await.unwrap();
+    client.request_text(request("GET", "/x?watch=true")).await.unwrap();
+    client.request_text(request("DELETE", "/gone")).await.unwrap_err();
+    client.request_text(request("POST", "/broken")).await.unwrap_err();
+    let impatient = tokio::time::timeout(Duration::from_millis(100), client.request_text(request("PUT", "/x"))).await;
+    assert!(impatient.is_err());
+    assert_eq!(
+        notes.take(),
+        [
+            "GET server:6443 200 0.250s",
+            "GET server:6443 200 untimed",
+            "DELETE server:6443 404 0.250s",
+            "POST server:6443 <error> 0.250s",
+            "PUT server:6443 <error> 0.100s",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rate_limit_lets_a_burst_through_then_a_steady_rate_and_watches_at_once() {
+    let notes = Arc::new(Notes::default());
+    let client = client(Some(limit(10.0, 2)), notes.clone(), ok);
+    for _ in 0..4 {
+        client.request_text(request("POST", "/x")).await.unwrap();
+    }
+    client.request_text(request("GET", "/x?watch=1")).await.unwrap();
+    let notes = notes.take();
+    let waits: Vec<_> = notes.iter().filter(|note| note.contains("waited")).map(String::as_str).collect();
+    assert_eq!(
+        waits,
+        [
+            "POST server:6443 waited 0.000s",
+            "POST server:6443 waited 0.000s",
+            "POST server:6443 waited 0.100s",
+            "POST server:6443 waited 0.100s",
+        ]
+    );
+    assert_eq!(notes.last().unwrap(), "GET server:6443 200 untimed");
+    assert!(notes.contains(&"POST server:6443 200 0.100s".to_owned()), "the wait is part of the request's time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_does_not_stand_in_line_behind_requests() {
+    let client = client(Some(limit(1.0, 1)), Arc::new(Unobserved), ok);
+    let crowd: Vec<_> = (0..50).map(|_| client.clone()).collect();
+    let crowd = crowd.into_iter().map(|client| async move { client.request_text(request("POST", "/x")).await });
+    let crowd = tokio::spawn(join_all(crowd));
+    tokio::task::yield_now().await;
+    let started = Instant::now();
+    client.request_text(request("GET", "/x?watch=true")).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    assert!(crowd.await.unwrap().iter().all(Result::is_ok));
+    assert_eq!(started.elapsed(), Duration::from_secs(49));
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_are_served_in_the_order_in_which_they_came() {
+    let bucket = Arc::new(TokenBucket::new(limit(100.0, 3)));
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let callers = (0..20).map(|n| {
+        let (bucket, order) = (Arc::clone(&bucket), Arc::clone(&order));
+        async move {
+            bucket.acquire().await;
+            order.lock().push(n);
+        }
+    });
+    join_all(callers).await;
+    assert_eq!(*order.lock(), (0..20).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_goes_away_takes_no_token_with_it() {
+    let bucket = Arc::new(TokenBucket::new(limit(1.0, 1)));
+    bucket.acquire().await;
+    for _ in 0..10 {
+        let gone = tokio::time::timeout(Duration::from_millis(10), bucket.acquire()).await;
+        assert!(gone.is_err());
+    }
+    // A hundred milliseconds have passed; the one token is due at one second, and nobody took it.
+    assert_eq!(bucket.acquire().await, Duration::from_millis(900));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_bucket_fills_to_its_burst_and_no_further() {
+    let bucket = TokenBucket::new(limit(10.0, 5));
+    advance(Duration::from_secs(3600)).await;
+    let started = Instant::now();
+    for _ in 0..6 {
+        bucket.acquire().await;
+    }
+    assert_eq!(started.elapsed(), Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rates_beyond_all_measure_do_no_harm() {
+    for qps in [f64::MIN_POSITIVE, 1e-12, 1e-9, 1e9, 1e12, f64::MAX] {
+        for burst in [1, u32::MAX] {
+            let bucket = TokenBucket::new(limit(qps, burst));
+            assert_eq!(bucket.acquire().await, Duration::ZERO, "{qps} {burst}");
+            let _ = tokio::time::timeout(Duration::from_secs(1), bucket.acquire()).await;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The bucket's promise, for every pair of departures: between them at most `burst + qps * time` left.
+    #[test]
+    fn never_more_than_the_burst_and_the_rate_leave(
+        qps in 1_u32..400,
+        burst in 1_u32..20,
+        pauses in prop::collection::vec(0_u64..200, 1..60),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let departures = runtime.block_on(async {
+            let bucket = Arc::new(TokenBucket::new(limit(f64::from(qps), burst)));
+            let started = Instant::now();
+            let mut callers = Vec::new();
+            for pause in &pauses {
+                sleep(Duration::from_millis(*pause)).await;
+                let bucket = Arc::clone(&bucket);
+                callers.push(tokio::spawn(async move {
+                    bucket.acquire().await;
+                    started.elapsed().as_secs_f64()
+                }));
+            }
+            join_all(callers).await.into_iter().map(Result::unwrap).collect::<Vec<_>>()
+        });
+        prop_assert_eq!(departures.len(), pauses.len(), "nobody waits for ever");
+        for (i, first) in departures.iter().enumerate() {
+            for (j, last) in departures.iter().enumerate().skip(i) {
+                prop_assert!(last >= first, "in order");
+                let left = f64::from(u32::try_from(j - i + 1).unwrap());
+                prop_assert!(left <= f64::from(burst) + f64::from(qps) * (last - first) + 1e-6, "{departures:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+#[allow(clippy::type_complexity)] // A table's row.
+async fn a_retry_after_reaches_the_caller_whatever_carries_it() {
+    let status = |seconds: u32| {
+        let details = serde_json::json!({ "retryAfterSeconds": seconds, "name": "a" });
+        let status = serde_json::json!({
+            "kind": "Status", "status": "Failure", "message": "slow down", "reason": "Timeout", "code": 504,
+            "details": details,
+        });
+        status.to_string()
+    };
+    let long = "x".repeat(200_000);
+    let rows: Vec<(&str, u16, Option<&str>, String, Option<u64>, &str, &str)> = vec![
+        (
+            "priority and fairness refuses in plain text",
+            429,
+            Some("1"),
+            "Too many requests, please try again later.\n".into(),
+            Some(1),
+            "TooManyRequests",
+            "Too many requests, please try again later.",
+        ),
+        (
+            "a server that shuts down",
+            503,
+            Some("5"),
+            "apiserver is shutting down".into(),
+            Some(5),
+            "ServiceUnavailable",
+            "apiserver is shutting down",
+        ),
+        ("an empty body", 429, Some(" 2 "), String::new(), Some(2), "TooManyRequests", "Too Many Requests"),
+        ("a status with its own figure keeps it", 504, Some("1"), status(7), Some(7), "Timeout", "slow down"),
+        ("a status without one gets the header's", 504, Some("3"), status(0), Some(3), "Timeout", "slow down"),
+        ("a status in the body is enough", 504, None, status(7), Some(7), "Timeout", "slow down"),
+        ("a proxy's page of any length", 502, Some("4"), long, Some(4), "InternalError", "Bad Gateway"),
+        (
+            "a date is not understood",
+            503,
+            Some("Fri, 31 Dec 1999 23:59:59 GMT"),
+            "no".into(),
+            None,
+            "Failed to parse error data",
+            "no",
+        ),
+        ("zero is no wish", 429, Some("0"), "no".into(), None, "TooManyRequests", "no"),
+        ("a refusal that waiting does not heal", 403, Some("9"), "no".into(), None, "Failed to parse error data", "no"),
+    ];
+    for (sentence, code, header, body, want, reason, message) in rows {
+        let client = client(None, Arc::new(Unobserved), move |_| {
+            let mut response = Response::builder().status(code);
+            if let Some(header) = header {
+                response = response.header("Retry-After", header);
+            }
+            let response = response.header("Content-Length", body.len()).body(Body::from(body.clone().into_bytes()));
+            async move { Ok(response?) }
+        });
+        let error = client.request_text(request("POST", "/x")).await.unwrap_err();
+        assert_eq!(retry_after(&error), want.map(Duration::from_secs), "{sentence}");
+        let kube::Error::Api(status) = error else { panic!("{sentence}: {error}") };
+        assert_eq!((status.reason.as_str(), status.message.as_str()), (reason, message), "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_asks_for_nothing_passes_untouched() {
+    let client = client(None, Arc::new(Unobserved), |_| async {
+        Ok(Response::builder().header("Retry-After", "9").body(Body::from(b"as it is".to_vec()))?)
+    });
+    assert_eq!(client.request_text(request("GET", "/x")).await.unwrap(), "as it is");
+    let other = kube::Error::LinesCodecMaxLineLengthExceeded;
+    assert_eq!(retry_after(&other), None, "an error that is no answer asks for nothing");
+}
+
+fn deadline_in(error: &kube::Error) -> Option<DeadlineError> {
+    let kube::Error::Service(error) = error else { return None };
+    // The body's error reaches the caller inside kube's own.
+    let inner = error.downcast_ref::<kube::Error>().and_then(deadline_in);
+    inner.or_else(|| error.downcast_ref::<DeadlineError>().copied())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_given_up_but_a_watch_is_not() {
+    let client = client(None, Arc::new(Unobserved), |_| pending::<Result<Response<Body>, _>>());
+    let started = Instant::now();
+    let error = client.request_text(request("GET", "/x")).await.unwrap_err();
+    assert_eq!(deadline_in(&error), Some(DeadlineError::Answer), "{error}");
+    assert_eq!(started.elapsed(), REQUEST_DEADLINE);
+    assert_eq!(error.to_string(), "ServiceError: no answer from the API server within 30s");
+
+    let watch = client.request_text(request("GET", "/x?watch=true"));
+    assert!(tokio::time::timeout(Duration::from_secs(3600), watch).await.is_err(), "its reader bounds a watch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_in_line_does_not_count_against_the_deadline() {
+    let client = client(Some(limit(0.01, 1)), Arc::new(Unobserved), ok);
+    client.request_text(request("GET", "/x")).await.unwrap();
+    let started = Instant::now();
+    client.request_text(request("GET", "/x")).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::from_secs(100));
+}
+
+/// A body of `pieces`, each after a pause; then silence if it `stalls`.
+fn dripping(pieces: usize, pause: Duration, stalls: bool) -> UnsyncBoxBody<<Body as http_body::Body>::Data, BoxError> {
+    let pieces = futures::stream::unfold(0, move |n| async move {
+        if n == pieces {
+            return if stalls { pending().await } else { None };
+        }
+        sleep(pause).await;
+        Some((Ok(http_body::Frame::data(b"piece ".to_vec().into())), n + 1))
+    });
+    StreamBody::new(pieces).boxed_unsync()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_answer_may_take_as_long_as_it_moves() {
+    let slow = Duration::from_secs(29);
+    let rows = [
+        ("ten pieces, each in time", "/x", 10, slow, false, Ok(60)),
+        ("a piece too late", "/x", 2, Duration::from_secs(31), false, Err(DeadlineError::Body)),
+        ("silence after a good start", "/x", 3, slow, true, Err(DeadlineError::Body)),
+        ("a watch may pause for an hour", "/x?watch=true", 2, Duration::from_secs(3600), false, Ok(12)),
+    ];
+    for (sentence, path, pieces, pause, stalls, want) in rows {
+        let client =
+            client(
+                None,
+                Arc::new(Unobserved),
+                move |_| async move { Ok(Response::new(dripping(pieces, pause, stalls))) },
+            );
+        let got = client.request_text(request("GET", path)).await;
+        let got = got.map(|text| text.len()).map_err(|error| deadline_in(&error).unwrap_or(DeadlineError::Answer));
+        assert_eq!(got, want, "{sentence}");
+    }
+}

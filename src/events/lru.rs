@@ -1,0 +1,70 @@
+//! A map that remembers the entries used last.
+//!
+//! Guarantees: never more than `capacity` entries; when a new one does not fit, the one whose last use is longest ago
+//! goes. Every access is a use and costs O(log n).
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+
+#[derive(Debug)]
+pub(super) struct Lru<K, V> {
+    capacity: usize,
+    /// The number of uses so far, which dates each use.
+    uses: u64,
+    entries: HashMap<K, (u64, V)>,
+    /// Holds each key of `entries` once, under the date of its last use.
+    by_last_use: BTreeMap<u64, K>,
+}
+
+impl<K: Clone + Eq + Hash, V> Lru<K, V> {
+    /// An empty map for at most `capacity` entries, and for one if that is zero.
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity: capacity.max(1), uses: 0, entries: HashMap::new(), by_last_use: BTreeMap::new() }
+    }
+
+    /// The value under `key`, made by `make` if there is none yet.
+    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        self.uses += 1;
+        if let Some((last_use, _)) = self.entries.get(&key) {
+            self.by_last_use.remove(last_use);
+        } else if self.entries.len() >= self.capacity
+            && let Some((_, oldest)) = self.by_last_use.pop_first()
+        {
+            self.entries.remove(&oldest);
+        }
+        self.by_last_use.insert(self.uses, key.clone());
+        let entry = self.entries.entry(key).or_insert_with(|| (0, make()));
+        entry.0 = self.uses;
+        &mut entry.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a list in order of use.
+        #[test]
+        fn forgets_exactly_the_least_recently_used(
+            capacity in 1_usize..6,
+            keys in proptest::collection::vec(0_u8..9, 0..200),
+        ) {
+            let mut lru = Lru::new(capacity);
+            let mut model: Vec<(u8, usize)> = Vec::new();
+            for (made_at, key) in keys.into_iter().enumerate() {
+                let value = *lru.get_or_insert_with(key, || made_at);
+                let known = model.iter().position(|(k, _)| *k == key).map(|at| model.remove(at));
+                if known.is_none() && model.len() == capacity {
+                    model.remove(0);
+                }
+                model.push(known.unwrap_or((key, made_at)));
+                prop_assert_eq!(Some(&(key, value)), model.last());
+                prop_assert_eq!(lru.entries.len(), model.len());
+                prop_assert_eq!(lru.by_last_use.values().copied().collect::<Vec<_>>(),
+                                model.iter().map(|(k, _)| *k).collect::<Vec<_>>());
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The recorder: the only part of this module that callers on the firing path touch.
+//!
+//! Guarantees: `event` takes a slot in a bounded queue, or counts the event as dropped where there is none, and returns. No two
+//! events of one recorder have the same time in their names, even if the clock stands still (as it may under
+//! simulation) or steps back: a second event with the name of the first would be refused as existing already.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::mpsc;
+
+use super::{CorrelatorOptions, Event, EventRecorder, EventSinkTask, EventType, ObjectReference, discard};
+use crate::clock::SharedClock;
+
+/// What counts the events that are not written, by reason (one of [`discard`]).
+pub(super) type Discarded = Arc<dyn Fn(&'static str) + Send + Sync>;
+
+/// The numbers of the recorder and its task. The defaults are client-go's where client-go has the number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `source.component` and `reportingComponent`.
+    pub component: &'static str,
+    /// How many recorded events may wait to be correlated. A newer one is dropped when they are this many.
+    pub max_queued: usize,
+    /// How many correlated events may wait to be written or tried again. With that many, `max_queued` fills up.
+    pub max_pending: usize,
+    /// How many requests may be in flight.
+    pub max_in_flight: usize,
+    /// How often one event is tried.
+    pub max_tries: u32,
+    /// The pause before the second and each later try. The first pause is a random part of it, so that not all come
+    /// back at the same time.
+    pub retry_delay: Duration,
+    /// The longest pause that the server can ask for.
+    pub max_retry_after: Duration,
+    /// How long one request may take.
+    pub request_timeout: Duration,
+    /// How long the task goes on writing after it was told to stop.
+    pub drain_timeout: Duration,
+    /// The seed of the random pauses, for runs that must repeat. `None`: from the operating system.
+    pub seed: Option<u64>,
+    /// The correlator's numbers.
+    pub correlator: CorrelatorOptions,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            component: "cronjob-controller",
+            max_queued: 1000,
+            max_pending: 1000,
+            max_in_flight: 3,
+            max_tries: 12,
+            retry_delay: Duration::from_secs(10),
+            max_retry_after: Duration::from_secs(60),
+            request_timeout: Duration::from_secs(10),
+            drain_timeout: Duration::from_secs(2),
+            seed: None,
+            correlator: CorrelatorOptions::default(),
+        }
+    }
+}
+
+/// The real [`EventRecorder`]. Cheap to clone; all clones feed one task.
+///
+/// Matches `recorderImpl` in client-go's `tools/record/event.go` and the long queue of its broadcaster.
+#[derive(Clone)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    component: &'static str,
+    clock: SharedClock,
+    queue: mpsc::Sender<Event>,
+    discarded: Discarded,
+    last_nanos: AtomicI64,
+    dropped: AtomicU64,
+}
+
+impl Recorder {
+    /// A recorder and the task that writes what it records; spawn [`EventSinkTask::run`].
+    ///
+    /// `discarded` is called for each event that will not be written, with the reason (one of [`discard`]). It is called
+    /// from inside `event` and from the task, and must not block.
+    pub fn new(
+        config: Config,
+        clock: SharedClock,
+        discarded: impl Fn(&'static str) + Send + Sync + 'static,
+    ) -> (Self, EventSinkTask) {
+        let discarded: Discarded = Arc::new(discarded);
+        let (queue, incoming) = mpsc::channel(config.max_queued.max(1));
+        let shared = Shared {
+            component: config.component,
+            clock,
+            queue,
+            discarded: discarded.clone(),
+            last_nanos: AtomicI64::new(i64::MIN),
+            dropped: AtomicU64::new(0),
+        };
+        (Self { shared: Arc::new(shared) }, EventSinkTask::new(config, incoming, discarded))
+    }
+}
+
+impl Shared {
+    /// `now` in nanoseconds since 1970, or the first later number that was not given out yet.
+    fn unique_nanos(&self, now: DateTime<Utc>) -> i64 {
+        // Beyond what the number can hold (before 1677, after 2262) the time in the name is not the time.
+        let nanos = now.timestamp_nanos_opt().unwrap_or(0);
+        let after = |last: i64| nanos.max(last.saturating_add(1));
+        let last = self.last_nanos.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(after(last)));
+        last.map_or_else(after, after)
+    }
+
+    fn dropped(&self, event: &Event, error: mpsc::error::TrySendError<()>) {
+        let (reason, why) = match error {
+            mpsc::error::TrySendError::Full(()) => (discard::QUEUE_FULL, "too many queued events"),
+            mpsc::error::TrySendError::Closed(()) => (discard::GAVE_UP, "the recorder is shut down"),
+        };
+        (self.discarded)(reason);
+        // An API server that is away fills the queue; a line for each event would then fill the log.
+        let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+        if dropped.is_power_of_two() {
+            tracing::warn!(
+                namespace = &*event.namespace,
+                object = &*event.involved_object.name,
+                reason = event.reason,
+                dropped,
+                "Unable to record event: {why}"
+            );
+        }
+    }
+}
+
+impl EventRecorder for Recorder {
+    fn event(&self, regarding: &ObjectReference, type_: EventType, reason: &'static str, message: String) {
+        let now = self.shared.clock.now();
+        let nanos = self.shared.unique_nanos(now);
+        let event = Event::new(regarding, type_, reason, message, self.shared.component, now, nanos);
+        tracing::debug!(
+            namespace = &*regarding.namespace,
+            object = &*regarding.name,
+            kind = &*regarding.kind,
+            r#type = type_.as_str(),
+            reason,
+            message = event.message,
+            "Event occurred"
+        );
+        match self.shared.queue.try_reserve() {
+            Ok(slot) => slot.send(event),
+            Err(error) => self.shared.dropped(&event, error),
+        }
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").field("component", &self.shared.component).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,155 @@
+//! The port to the API server, and what its errors mean for an event.
+//!
+//! Guarantees: a sink makes one try and tells what came of it; whether there is another is the writer's decision, and
+//! it follows [`SinkError::disposition`] alone. The server's answer is not read when it is a yes.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use kube::Client;
+use kube::core::Status;
+use serde::Serialize;
+use thiserror::Error;
+
+use super::Event;
+
+/// Stores events. Matches `EventSink` of client-go's `tools/record/event.go`.
+pub trait EventSink: Send + Sync + 'static {
+    /// Creates the Event in its namespace.
+    fn create(&self, event: &Event) -> impl Future<Output = Result<(), SinkError>> + Send;
+
+    /// Brings the Event of that name up to date with [`Event::patch`].
+    fn patch(&self, event: &Event) -> impl Future<Output = Result<(), SinkError>> + Send;
+}
+
+/// What a failed write means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// No such Event: a patch must become a create.
+    NotFound,
+    /// An Event of that name exists.
+    AlreadyExists,
+    /// The server would say no again.
+    Refused,
+    /// It may work later, but not before this long.
+    Retry {
+        /// The server's own wish, zero if it has none.
+        not_before: Duration,
+    },
+}
+
+/// One write that failed.
+#[derive(Debug, Error)]
+#[error("could not {operation} event {namespace}/{name}: {fault}")]
+pub struct SinkError {
+    /// `create` or `patch`.
+    pub operation: &'static str,
+    /// The Event's namespace.
+    pub namespace: Arc<str>,
+    /// The Event's name.
+    pub name: Arc<str>,
+    /// What went wrong.
+    #[source]
+    pub fault: SinkFault,
+}
+
+/// Why a write failed.
+#[derive(Debug, Error)]
+pub enum SinkFault {
+    /// The server answered with a Status.
+    #[error("{}", .0.message)]
+    Status(Box<Status>),
+    /// The request could not be made at all, and could not the next time.
+    #[error("cannot build the request: {0}")]
+    Request(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// There is no answer, or none that can be read.
+    #[error(transparent)]
+    Transport(Box<kube::Error>),
+    /// There was no answer in time.
+    #[error("no answer within {}s", .0.as_secs())]
+    Timeout(Duration),
+}
+
+impl SinkError {
+    /// An error of `operation` (`create` or `patch`) on `event`.
+    pub fn new(operation: &'static str, event: &Event, fault: SinkFault) -> Self {
+        Self { operation, namespace: event.namespace.clone(), name: event.name.clone(), fault }
+    }
+
+    /// What to do about it. Matches the switch in `recordEvent` (client-go's `tools/record/event.go`), with one
+    /// difference: there no Status is tried again, because the REST client below has by then repeated a 429 or 5xx
+    /// ten times, where the server sent `Retry-After`. This crate's client does not repeat requests by itself.
+    pub fn disposition(&self) -> Disposition {
+        match &self.fault {
+            SinkFault::Status(status) => status_disposition(status),
+            SinkFault::Request(_) => Disposition::Refused,
+            SinkFault::Transport(_) | SinkFault::Timeout(_) => Disposition::Retry { not_before: Duration::ZERO },
+        }
+    }
+
+    /// Whether this is the everyday refusal of a namespace that is being deleted.
+    pub fn is_namespace_terminating(&self) -> bool {
+        let SinkFault::Status(status) = &self.fault else { return false };
+        status.details.as_ref().is_some_and(|details| details.causes.iter().any(|c| c.reason == "NamespaceTerminating"))
+    }
+}
+
+fn status_disposition(status: &Status) -> Disposition {
+    let asked = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    match status.code {
+        _ if status.is_already_exists() => Disposition::AlreadyExists,
+        404 => Disposition::NotFound,
+        // A code below 400 is an answer that makes no sense as a failure, such as a proxy's.
+        ..400 | 429 | 500.. => Disposition::Retry { not_before: Duration::from_secs(asked.into()) },
+        _ => Disposition::Refused,
+    }
+}
+
+impl From<kube::Error> for SinkFault {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::Status(status),
+            kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => Self::Request(Box::new(error)),
+            _ => Self::Transport(Box::new(error)),
+        }
+    }
+}
+
+/// The sink that writes core/v1 Events through a Kubernetes client.
+#[derive(Clone)]
+pub struct KubeSink {
+    client: Client,
+}
+
+impl KubeSink {
+    /// Writes through `client`, whose rate limits and identity apply.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    async fn send(&self, request: http::request::Builder, body: &impl Serialize) -> Result<(), SinkFault> {
+        let body = serde_json::to_vec(body).map_err(|error| SinkFault::Request(error.into()))?;
+        let request = request.body(body).map_err(|error| SinkFault::Request(error.into()))?;
+        self.client.request_text(request).await?;
+        Ok(())
+    }
+}
+
+impl EventSink for KubeSink {
+    async fn create(&self, event: &Event) -> Result<(), SinkError> {
+        let request = Request::post(format!("/api/v1/namespaces/{}/events", event.namespace))
+            .header(http::header::CONTENT_TYPE, "application/json");
+        self.send(request, event).await.map_err(|fault| SinkError::new("create", event, fault))
+    }
+
+    async fn patch(&self, event: &Event) -> Result<(), SinkError> {
+        let request = Request::patch(format!("/api/v1/namespaces/{}/events/{}", event.namespace, event.name))
+            .header(http::header::CONTENT_TYPE, "application/strategic-merge-patch+json");
+        self.send(request, &event.patch()).await.map_err(|fault| SinkError::new("patch", event, fault))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! Leader election on a coordination.k8s.io/v1 Lease: client-go's algorithm, with the loose ends tied.
+//!
+//! Guarantees: of all processes that contend for one lease by this protocol, at most one holds a valid [`Leadership`]
+//! at any moment, whatever the network does to requests and answers and however their wall clocks are set, as long as
+//! their monotonic clocks run at about the same rate and nobody edits or deletes the lease by hand. A leader that
+//! cannot renew stops being valid one renew deadline after the start of its last successful renewal; others take over
+//! no sooner than one lease duration after it. Giving the lease up never takes it away from somebody else.
+//!
+//! [`decide`] is the pure heart; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
+
+mod config;
+pub mod decision;
+mod leadership;
+mod lease_lock;
+mod record;
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use self::decision::{Action, Candidate, Knowledge, Observed, decide, released};
+use crate::clock::SharedClock;
+
+pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity};
+pub use self::leadership::{HealthzAdaptor, Leadership};
+pub use self::lease_lock::{KubeLeaseLock, LeaseLock, LockError};
+pub use self::record::LeaderElectionRecord;
+
+/// How often giving up the lease is tried: an answer may be lost, or a renewal still on its way may win the race.
+const RELEASE_ATTEMPTS: u32 = 3;
+
+/// Hears the note of an Event and the metadata of the lease it is about.
+pub type EventHook = Box<dyn Fn(&ObjectMeta, &str) + Send + Sync>;
+
+/// Hears an identity.
+pub type NameHook = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What the rest of the program hears of the election. Every hook is optional and must not block.
+#[derive(Default)]
+pub struct Hooks {
+    /// Whether this process leads: for `leader_election_master_status`. Called with `false` once at the start.
+    pub on_master_status: Option<Box<dyn Fn(bool) + Send + Sync>>,
+    /// A leader had to read the lease before it could renew: for `leader_election_slowpath_total`.
+    pub on_slowpath: Option<Box<dyn Fn() + Send + Sync>>,
+    /// The note of an Event with reason `LeaderElection` about the lease with this metadata.
+    pub on_event: Option<EventHook>,
+    /// A holder that was not the last one reported, this process included; empty when the lease was given up.
+    pub on_new_leader: Option<NameHook>,
+}
+
+/// Why leadership was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loss {
+    /// No renewal succeeded within the renew deadline; the last error.
+    RenewDeadline(String),
+    /// The lease names another holder.
+    TakenBy(String),
+}
+
+/// How an election ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// This process led and may no longer. It should exit at once.
+    Lost(Loss),
+    /// Cancelled while leading, and the lease was given up: another candidate takes over at its next attempt.
+    Released,
+    /// Cancelled without giving up a lease: there was none, or it was to be kept, or the API server did not answer.
+    Cancelled,
+}
+
+/// Why an attempt to acquire or renew did not succeed.
+#[derive(Debug, thiserror::Error)]
+enum AttemptError {
+    #[error("the lease is held by {0}")]
+    HeldBy(String),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+}
+
+/// A candidate for one lease. Matches `LeaderElector` in client-go's tools/leaderelection/leaderelection.go.
+pub struct LeaderElector<L> {
+    config: Config,
+    lock: L,
+    clock: SharedClock,
+    rng: StdRng,
+    hooks: Hooks,
+    leadership: Leadership,
+    /// The newest version of the lease this process has read or written; its resourceVersion fences every update.
+    lease: Option<Lease>,
+    observed: Option<Observed>,
+    reported_leader: String,
+    /// A write that would make this process the holder has been sent, with whatever result.
+    may_hold: bool,
+}
+
+impl<L: LeaseLock> LeaderElector<L> {
+    /// A candidate that does nothing until [`LeaderElector::run`]. `rng` spreads the attempts of candidates.
+    ///
+    /// # Errors
+    /// When the settings are not valid.
+    pub fn new(config: Config, lock: L, clock: SharedClock, hooks: Hooks, rng: StdRng) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let elector = Self {
+            config,
+            lock,
+            clock,
+            rng,
+            hooks,
+            leadership: Leadership::none(),
+            lease: None,
+            observed: None,
+            reported_leader: String::new(),
+            may_hold: false,
+        };
+        elector.master_status(false);
+        Ok(elector)
+    }
+
+    /// The health check of this elector; `timeout` is what is tolerated beyond the end of the lease (upstream: 20 s).
+    pub fn healthz_adaptor(&self, timeout: Duration) -> HealthzAdaptor {
+        HealthzAdaptor::new(self.leadership.clone(), &self.config.name, timeout)
+    }
+
+    /// Contends for the lease until it is held, calls `on_started_leading` once, and renews until the lease is lost or
+    /// `cancel` fires. The work under the lease must have ended before `cancel` fires. Matches `Run` in client-go's
+    /// tools/leaderelection/leaderelection.go.
+    pub async fn run<F>(mut self, cancel: CancellationToken, on_started_leading: F) -> Outcome
+    where
+        F: FnOnce(Leadership) + Send,
+    {
+        info!(lease = self.config.lease(), identity = self.config.identity, "attempting to acquire the leader lease");
+        if cancel.run_until_cancelled(self.acquire()).await.is_none() {
+            return self.stop().await;
+        }
+        info!(lease = self.config.lease(), "successfully acquired the lease");
+        self.master_status(true);
+        self.event("became leader");
+        on_started_leading(self.leadership.clone());
+
+        let outcome = match cancel.run_until_cancelled(self.renew()).await {
+            Some(loss) => {
+                // The lease is not given up here: the work under it may still be ending, and the time until the lease
+                // runs out is what it has for that.
+                self.leadership.revoke(matches!(loss, Loss::RenewDeadline(_)));
+                self.master_status(false);
+                warn!(lease = self.config.lease(), ?loss, "lost the lease");
+                Outcome::Lost(loss)
+            }
+            None => self.stop().await,
+        };
+        self.event("stopped leading");
+        outcome
+    }
+
+    async fn acquire(&mut self) {
+        loop {
+            let result = self.try_acquire_or_renew().await;
+            self.report_transition();
+            match result {
+                Ok(()) => return,
+                Err(AttemptError::HeldBy(holder)) => debug!(lease = self.config.lease(), holder, "the lease is held"),
+                Err(AttemptError::Lock(error)) => warn!(%error, "failed to acquire the lease"),
+            }
+            let stretch = 1.0 + JITTER_FACTOR * self.rng.random::<f64>();
+            sleep(self.config.retry_period.mul_f64(stretch)).await;
+        }
+    }
+
+    async fn renew(&mut self) -> Loss {
+        let mut last_error = "no attempt to renew was answered in time".to_owned();
+        let mut next = Instant::now() + self.config.retry_period;
+        loop {
+            let fence = self.leadership.deadline();
+            sleep_until(next.min(fence)).await;
+            let started = Instant::now();
+            if started >= fence {
+                return Loss::RenewDeadline(last_error);
+            }
+            let result = timeout_at(fence, self.try_acquire_or_renew()).await;
+            self.report_transition();
+            // Counted from the start: with slow answers the next renewal follows at once, since the fence counts from
+            // the start too.
+            next = started + self.config.retry_period;
+            match result {
+                Ok(Ok(())) => {}
+                Ok(Err(AttemptError::HeldBy(holder))) => return Loss::TakenBy(holder),
+                Ok(Err(AttemptError::Lock(error))) => {
+                    warn!(%error, "failed to renew the lease");
+                    last_error = error.to_string();
+                }
+                Err(_) => return Loss::RenewDeadline(last_error),
+            }
+        }
+    }
+
+    /// One attempt. Matches `tryAcquireOrRenew` in client-go's tools/leaderelection/leaderelection.go.
+    async fn try_acquire_or_renew(&mut self) -> Result<(), AttemptError> {
+        if let Action::Update(record) = self.decide(Knowledge::Remembered(self.observed.as_ref())) {
+            match self.update(record).await {
+                Ok(()) => return Ok(()),
+                Err(error) => debug!(%error, "optimistic renewal failed, reading the lease"),
+            }
+        }
+        let action = match self.call("get", self.lock.get()).await? {
+            Some(lease) => {
+                self.observe(lease);
+                self.observed.as_ref().map_or(Action::Read, |seen| self.decide(Knowledge::Fresh(seen)))
+            }
+            None => self.decide(Knowledge::Absent),
+        };
+        match action {
+            Action::Wait(holder) => Err(AttemptError::HeldBy(holder)),
+            Action::Create(record) => Ok(self.create(record).await?),
+            Action::Update(record) => {
+                if self.observed.as_ref().is_some_and(|seen| seen.record.holder_identity == self.config.identity) {
+                    self.hooks.on_slowpath.iter().for_each(|hook| hook());
+                }
+                Ok(self.update(record).await?)
+            }
+            Action::Read => unreachable!("what was just read is not read again"),
+        }
+    }
+
+    fn decide(&self, knowledge: Knowledge<'_>) -> Action {
+        let candidate = Candidate { identity: &self.config.identity, lease_duration: self.config.lease_duration };
+        decide(knowledge, candidate, Instant::now().into_std(), self.clock.now())
+    }
+
+    /// Notes the lease that was read. The time of observation moves only when the record has changed.
+    fn observe(&mut self, lease: Lease) {
+        let record = LeaderElectionRecord::from_lease(&lease);
+        self.lease = Some(lease);
+        if self.observed.as_ref().is_none_or(|seen| seen.record != record) {
+            self.observed = Some(Observed { record, at: Instant::now().into_std() });
+        }
+    }
+
+    async fn create(&mut self, record: LeaderElectionRecord) -> Result<(), LockError> {
+        let metadata = ObjectMeta {
+            name: Some(self.config.name.clone()),
+            namespace: Some(self.config.namespace.clone()),
+            ..ObjectMeta::default()
+        };
+        let lease = Lease { metadata, spec: Some(record.to_lease_spec()) };
+        let started = Instant::now();
+        self.may_hold = true;
+        let written = self.call("create", self.lock.create(&lease)).await?;
+        self.holds(written, record, started);
+        Ok(())
+    }
+
+    async fn update(&mut self, record: LeaderElectionRecord) -> Result<(), LockError> {
+        let lease = self.replacement(&record);
+        let started = Instant::now();
+        self.may_hold = true;
+        let written = self.call("update", self.lock.update(&lease)).await?;
+        self.holds(written, record, started);
+        Ok(())
+    }
+
+    /// The lease as last seen, metadata and all, with a new record.
+    fn replacement(&self, record: &LeaderElectionRecord) -> Lease {
+        let metadata = self.lease.as_ref().map(|lease| lease.metadata.clone()).unwrap_or_default();
+        Lease { metadata, spec: Some(record.to_lease_spec()) }
+    }
+
+    /// A write that names this process the holder has succeeded. The leadership is counted from the moment the call
+    /// *began*: that is the earliest moment from which others can have counted the lease's duration.
+    fn holds(&mut self, written: Lease, record: LeaderElectionRecord, started: Instant) {
+        self.lease = Some(written);
+        self.observed = Some(Observed { record, at: Instant::now().into_std() });
+        self.leadership.extend(started + self.config.renew_deadline, started + self.config.lease_seconds());
+    }
+
+    async fn call<T>(
+        &self,
+        operation: &'static str,
+        future: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, LockError> {
+        let limit = self.config.call_timeout();
+        timeout(limit, future).await.unwrap_or_else(|_| {
+            Err(LockError::Timeout { operation, lease: self.config.lease(), seconds: limit.as_secs_f64() })
+        })
+    }
+
+    /// Ends the right to write, then gives the lease up if that is wanted. Bounded by the renew deadline.
+    async fn stop(&mut self) -> Outcome {
+        self.leadership.revoke(false);
+        self.master_status(false);
+        if !self.config.release_on_cancel || !self.may_hold {
+            return Outcome::Cancelled;
+        }
+        let limit = Instant::now() + self.config.renew_deadline;
+        for _ in 0..RELEASE_ATTEMPTS {
+            match timeout_at(limit, self.try_release()).await {
+                Ok(Ok(true)) => return Outcome::Released,
+                Ok(Ok(false)) => return Outcome::Cancelled,
+                Ok(Err(error)) => warn!(%error, "failed to release the lease"),
+                Err(_) => break,
+            }
+        }
+        Outcome::Cancelled
+    }
+
+    /// Gives the lease up if, and only if, the server still names this process the holder. `Ok(false)`: somebody else
+    /// holds it, or it is gone. Matches `release` in client-go's tools/leaderelection/leaderelection.go.
+    async fn try_release(&mut self) -> Result<bool, LockError> {
+        let Some(lease) = self.call("get", self.lock.get()).await? else { return Ok(false) };
+        self.observe(lease);
+        let Some(seen) = &self.observed else { return Ok(false) };
+        if seen.record.holder_identity.is_empty() {
+            // An earlier attempt succeeded and its answer was lost.
+            return Ok(true);
+        }
+        if seen.record.holder_identity != self.config.identity {
+            return Ok(false);
+        }
+        let lease = self.replacement(&released(&seen.record, self.clock.now()));
+        self.call("update", self.lock.update(&lease)).await?;
+        info!(lease = self.config.lease(), "released the lease");
+        Ok(true)
+    }
+
+    /// Matches `maybeReportTransition` in client-go's tools/leaderelection/leaderelection.go.
+    fn report_transition(&mut self) {
+        let Some(seen) = &self.observed else { return };
+        if seen.record.holder_identity == self.reported_leader {
+            return;
+        }
+        self.reported_leader.clone_from(&seen.record.holder_identity);
+        info!(lease = self.config.lease(), leader = self.reported_leader, "new leader");
+        self.hooks.on_new_leader.iter().for_each(|hook| hook(&self.reported_leader));
+    }
+
+    fn master_status(&self, leads: bool) {
+        self.hooks.on_master_status.iter().for_each(|hook| hook(leads));
+    }
+
+    fn event(&self, what: &str) {
+        if let (Some(hook), Some(lease)) = (&self.hooks.on_event, &self.lease) {
+            hook(&lease.metadata, &format!("{} {what}", self.config.identity));
+        }
+    }
+}
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;

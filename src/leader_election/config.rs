@@ -1,0 +1,186 @@
+//! The elector's settings, their validity, and the identity of a candidate.
+//!
+//! Guarantees: settings that pass [`Config::validate`] leave room between the moment a leader stops writing and the
+//! moment others may take the lease, and room for more than one attempt to renew before that.
+
+use std::time::Duration;
+
+/// How far a candidate's pause between attempts is stretched at random: the pause lies between the retry period and
+/// `1 + JITTER_FACTOR` times it. Client-go's value.
+pub const JITTER_FACTOR: f64 = 1.2;
+
+/// What is elected, under which name, and how fast. Matches `LeaderElectionConfig` in client-go's
+/// tools/leaderelection/leaderelection.go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Namespace of the lease.
+    pub namespace: String,
+    /// Name of the lease; also the label `name` of the metrics.
+    pub name: String,
+    /// What this process writes as the holder; must be unique among all candidates, also after a restart.
+    pub identity: String,
+    /// How long others wait for a silent leader. Written into the lease in whole seconds; a fraction is cut off.
+    pub lease_duration: Duration,
+    /// How long a leader that cannot renew goes on writing.
+    pub renew_deadline: Duration,
+    /// The pause between attempts.
+    pub retry_period: Duration,
+    /// Whether the lease is given up when the elector is cancelled. The work under the lease must have ended by then.
+    pub release_on_cancel: bool,
+}
+
+/// Settings under which an election would not be safe.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("leader election: {0}")]
+pub struct ConfigError(String);
+
+impl Config {
+    /// The lease `namespace/name` with client-go's times: 15 s, 10 s and 2 s.
+    pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            identity: identity.to_owned(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+            release_on_cancel: true,
+        }
+    }
+
+    /// Checks the settings against each other. Matches `NewLeaderElector` in client-go's
+    /// tools/leaderelection/leaderelection.go, except that the lease duration counts in the whole seconds that others
+    /// will read.
+    ///
+    /// # Errors
+    /// One sentence that names the first setting in the way.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let problem = if self.namespace.is_empty() || self.name.is_empty() {
+            Some("the lease's namespace and name must not be empty".to_owned())
+        } else if self.identity.is_empty() {
+            Some("the identity must not be empty".to_owned())
+        } else if self.retry_period.is_zero() {
+            Some("the retry period must be greater than zero".to_owned())
+        } else if self.renew_deadline <= self.retry_period.mul_f64(JITTER_FACTOR) {
+            Some(format!(
+                "the renew deadline ({:?}) must be greater than {JITTER_FACTOR} times the retry period ({:?})",
+                self.renew_deadline, self.retry_period
+            ))
+        } else if self.lease_seconds() <= self.renew_deadline {
+            Some(format!(
+                "the lease duration ({:?}, in whole seconds) must be greater than the renew deadline ({:?})",
+                self.lease_seconds(),
+                self.renew_deadline
+            ))
+        } else if i32::try_from(self.lease_duration.as_secs()).is_err() {
+            Some(format!("the lease duration ({:?}) is too long", self.lease_duration))
+        } else {
+            None
+        };
+        problem.map_or(Ok(()), |problem| Err(ConfigError(problem)))
+    }
+
+    /// The lease duration as others see it.
+    pub(super) fn lease_seconds(&self) -> Duration {
+        Duration::from_secs(self.lease_duration.as_secs())
+    }
+
+    /// How long one call on the lease may take: half the renew deadline, as kube-controller-manager gives its client
+    /// (`NewFromKubeconfig` in client-go's tools/leaderelection/resourcelock/interface.go), so that one hanging call
+    /// does not cost the leadership.
+    pub(super) fn call_timeout(&self) -> Duration {
+        self.renew_deadline / 2
+    }
+
+    /// `namespace/name`, for messages.
+    pub(super) fn lease(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+/// An identity for this process: the host name, `_`, and a random (version 4) UUID. Matches `Run` in
+/// cmd/kube-controller-manager/app/controllermanager.go.
+pub fn default_identity() -> String {
+    format!("{}_{}", host_name(), uuid_v4(rand::random()))
+}
+
+#[cfg(unix)]
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn host_name() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_else(|_| "unknown".to_owned())
+}
+
+fn uuid_v4(random: u128) -> String {
+    const VERSION: u128 = 0xf << 76;
+    const VARIANT: u128 = 0b11 << 62;
+    let hex = format!("{:032x}", random & !VERSION & !VARIANT | 4 << 76 | 0b10 << 62);
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(lease: u64, renew: u64, retry: u64) -> Config {
+        Config {
+            lease_duration: Duration::from_millis(lease),
+            renew_deadline: Duration::from_millis(renew),
+            retry_period: Duration::from_millis(retry),
+            ..Config::new("kube-system", "cronjob-controller", "me")
+        }
+    }
+
+    #[test]
+    fn validity() {
+        let rows: [(&str, Config, Option<&str>); 10] = [
+            ("client-go's times are valid", times(15_000, 10_000, 2_000), None),
+            (
+                "a lease as long as the renew deadline leaves no room",
+                times(10_000, 10_000, 2_000),
+                Some("lease duration"),
+            ),
+            ("a lease whose fraction makes the room has none", times(10_900, 10_500, 2_000), Some("whole seconds")),
+            ("a lease under a second cannot be written", times(900, 500, 100), Some("whole seconds")),
+            ("a lease of one second can", times(1_000, 900, 100), None),
+            (
+                "a lease beyond what the field holds",
+                times(u64::from(u32::MAX) * 1_000, 10_000, 2_000),
+                Some("too long"),
+            ),
+            (
+                "a renew deadline of 1.2 retry periods gives one attempt",
+                times(15_000, 2_400, 2_000),
+                Some("renew deadline"),
+            ),
+            ("a retry period of zero spins", times(15_000, 10_000, 0), Some("retry period")),
+            ("an empty identity", Config { identity: String::new(), ..times(15_000, 10_000, 2_000) }, Some("identity")),
+            ("an empty name", Config { name: String::new(), ..times(15_000, 10_000, 2_000) }, Some("name")),
+        ];
+        for (name, config, want) in rows {
+            match (config.validate(), want) {
+                (Ok(()), None) => {}
+                (Err(error), Some(part)) => assert!(error.to_string().contains(part), "{name}: {error}"),
+                (got, want) => panic!("{name}: got {got:?}, want {want:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_identity_is_the_host_name_and_a_random_uuid() {
+        let identity = default_identity();
+        let (host, uuid) = identity.rsplit_once('_').expect("an underscore");
+        assert!(!host.is_empty());
+        assert_eq!(uuid.split('-').map(str::len).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
+        assert_ne!(identity, default_identity());
+    }
+
+    #[test]
+    fn a_uuid_carries_version_and_variant() {
+        assert_eq!(uuid_v4(0), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(uuid_v4(u128::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    }
+}

@@ -1,0 +1,291 @@
+//! What a candidate or a leader does next, decided without a clock, a client or a lock.
+//!
+//! Guarantees: a lease that somebody else holds is taken only when its record has stayed the same, as seen by us, for
+//! the whole duration that the record itself names, measured on our monotonic clock. The wall-clock times inside the
+//! record are never compared with ours, so skewed clocks of others cannot make us leader too early. Every record that
+//! is written differs from the one it replaces, so that a renewal is always visible to the other candidates.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+
+use super::record::LeaderElectionRecord;
+
+/// A record and the monotonic moment at which this process first saw it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// What the lease said.
+    pub record: LeaderElectionRecord,
+    /// When the answer that said so had arrived.
+    pub at: Instant,
+}
+
+impl Observed {
+    /// Whether the record's own duration has not yet run out at `now`. Matches `isLeaseValid` in client-go's
+    /// tools/leaderelection/leaderelection.go.
+    pub fn is_lease_valid(&self, now: Instant) -> bool {
+        let seconds = u64::try_from(self.record.lease_duration_seconds).unwrap_or(0);
+        now.saturating_duration_since(self.at) < Duration::from_secs(seconds)
+    }
+}
+
+/// What is known about the lease before a step.
+#[derive(Debug, Clone, Copy)]
+pub enum Knowledge<'a> {
+    /// Only what was seen earlier, if anything; the lease was not read in this attempt.
+    Remembered(Option<&'a Observed>),
+    /// The lease was read in this attempt.
+    Fresh(&'a Observed),
+    /// The lease was read in this attempt and does not exist.
+    Absent,
+}
+
+/// The next step of an attempt to acquire or renew.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Read the lease, then decide again.
+    Read,
+    /// Create the lease with this record.
+    Create(LeaderElectionRecord),
+    /// Replace the record in the version of the lease that was seen last.
+    Update(LeaderElectionRecord),
+    /// The lease is held by this other identity and has not run out.
+    Wait(String),
+}
+
+/// Who is asking, and for how long it wants the lease.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// The identity that is written as the holder.
+    pub identity: &'a str,
+    /// The duration that is written into the record, in whole seconds (a fraction is cut off).
+    pub lease_duration: Duration,
+}
+
+/// Chooses the next step. `now` is monotonic, `wall` is only ever written, never compared.
+///
+/// Matches `tryAcquireOrRenew` in client-go's tools/leaderelection/leaderelection.go.
+pub fn decide(knowledge: Knowledge<'_>, candidate: Candidate<'_>, now: Instant, wall: DateTime<Utc>) -> Action {
+    let wall = wall.trunc_subsecs(6);
+    match knowledge {
+        // The fast path: whoever believes to hold the lease renews the version it saw last, without reading.
+        Knowledge::Remembered(Some(observed))
+            if observed.record.holder_identity == candidate.identity && observed.is_lease_valid(now) =>
+        {
+            Action::Update(renewal(&observed.record, candidate, wall))
+        }
+        Knowledge::Remembered(_) => Action::Read,
+        Knowledge::Absent => Action::Create(fresh_record(candidate, wall)),
+        Knowledge::Fresh(observed) => {
+            let holder = &observed.record.holder_identity;
+            if holder == candidate.identity {
+                Action::Update(renewal(&observed.record, candidate, wall))
+            } else if !holder.is_empty() && observed.is_lease_valid(now) {
+                Action::Wait(holder.clone())
+            } else {
+                let leader_transitions = observed.record.leader_transitions.saturating_add(1);
+                Action::Update(LeaderElectionRecord { leader_transitions, ..fresh_record(candidate, wall) })
+            }
+        }
+    }
+}
+
+/// The record that gives the lease up: no holder, and one second to run. Matches `release` in client-go's
+/// tools/leaderelection/leaderelection.go.
+pub fn released(old: &LeaderElectionRecord, wall: DateTime<Utc>) -> LeaderElectionRecord {
+    let wall = wall.trunc_subsecs(6);
+    LeaderElectionRecord {
+        holder_identity: String::new(),
+        lease_duration_seconds: 1,
+        acquire_time: Some(wall),
+        renew_time: Some(wall),
+        leader_transitions: old.leader_transitions,
+    }
+}
+
+fn fresh_record(candidate: Candidate<'_>, wall: DateTime<Utc>) -> LeaderElectionRecord {
+    LeaderElectionRecord {
+        holder_identity: candidate.identity.to_owned(),
+        lease_duration_seconds: i32::try_from(candidate.lease_duration.as_secs()).unwrap_or(i32::MAX),
+        acquire_time: Some(wall),
+        renew_time: Some(wall),
+        leader_transitions: 0,
+    }
+}
+
+fn renewal(old: &LeaderElectionRecord, candidate: Candidate<'_>, wall: DateTime<Utc>) -> LeaderElectionRecord {
+    // A wall clock that was stepped back may show the very time of the last renewal. Others would see an unchanged
+    // record and count it as silence.
+    let renew_time = if old.renew_time == Some(wall) { wall + TimeDelta::microseconds(1) } else { wall };
+    LeaderElectionRecord {
+        acquire_time: old.acquire_time,
+        renew_time: Some(renew_time),
+        leader_transitions: old.leader_transitions,
+        ..fresh_record(candidate, wall)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const ME: Candidate<'static> = Candidate { identity: "me", lease_duration: Duration::from_millis(15_900) };
+
+    fn wall(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+    }
+
+    fn record(holder: &str, transitions: i32) -> LeaderElectionRecord {
+        LeaderElectionRecord {
+            holder_identity: holder.to_owned(),
+            lease_duration_seconds: 15,
+            acquire_time: Some(wall(-100)),
+            renew_time: Some(wall(-1)),
+            leader_transitions: transitions,
+        }
+    }
+
+    fn mine(acquired: i64, renewed: i64, transitions: i32) -> LeaderElectionRecord {
+        LeaderElectionRecord {
+            holder_identity: "me".to_owned(),
+            lease_duration_seconds: 15,
+            acquire_time: Some(wall(acquired)),
+            renew_time: Some(wall(renewed)),
+            leader_transitions: transitions,
+        }
+    }
+
+    #[test]
+    #[allow(clippy::too_many_lines)] // a table
+    fn decisions() {
+        struct Row {
+            name: &'static str,
+            seen: Option<(LeaderElectionRecord, u64)>,
+            fresh: bool,
+            want: Action,
+        }
+        let rows = [
+            Row { name: "nothing seen yet: read", seen: None, fresh: false, want: Action::Read },
+            Row { name: "no lease: create it", seen: None, fresh: true, want: Action::Create(mine(0, 0, 0)) },
+            Row {
+                name: "our own valid lease is renewed without reading",
+                seen: Some((record("me", 3), 14)),
+                fresh: false,
+                want: Action::Update(mine(-100, 0, 3)),
+            },
+            Row {
+                name: "our own lease that ran out is read first",
+                seen: Some((record("me", 3), 15)),
+                fresh: false,
+                want: Action::Read,
+            },
+            Row {
+                name: "a lease of another is never renewed unread",
+                seen: Some((record("other", 3), 0)),
+                fresh: false,
+                want: Action::Read,
+            },
+            Row {
+                name: "our own lease, read again, keeps acquireTime and transitions",
+                seen: Some((record("me", 3), 0)),
+                fresh: true,
+                want: Action::Update(mine(-100, 0, 3)),
+            },
+            Row {
+                name: "our own lease that ran out and nobody took is renewed",
+                seen: Some((record("me", 3), 60)),
+                fresh: true,
+                want: Action::Update(mine(-100, 0, 3)),
+            },
+            Row {
+                name: "another's lease that was just seen is waited for",
+                seen: Some((record("other", 3), 0)),
+                fresh: true,
+                want: Action::Wait("other".to_owned()),
+            },
+            Row {
+                name: "another's lease is waited for until its last second",
+                seen: Some((record("other", 3), 14)),
+                fresh: true,
+                want: Action::Wait("other".to_owned()),
+            },
+            Row {
+                name: "another's lease that stayed unchanged for its duration is taken",
+                seen: Some((record("other", 3), 15)),
+                fresh: true,
+                want: Action::Update(mine(0, 0, 4)),
+            },
+            Row {
+                name: "a released lease is taken at once",
+                seen: Some((LeaderElectionRecord { lease_duration_seconds: 1, ..record("", 3) }, 0)),
+                fresh: true,
+                want: Action::Update(mine(0, 0, 4)),
+            },
+            Row {
+                name: "another's lease with a longer duration than ours is given that long",
+                seen: Some((LeaderElectionRecord { lease_duration_seconds: 60, ..record("other", 0) }, 59)),
+                fresh: true,
+                want: Action::Wait("other".to_owned()),
+            },
+            Row {
+                name: "a lease with a negative duration has run out",
+                seen: Some((LeaderElectionRecord { lease_duration_seconds: -5, ..record("other", 0) }, 0)),
+                fresh: true,
+                want: Action::Update(mine(0, 0, 1)),
+            },
+            Row {
+                name: "a record from a clock a year ahead is waited for no longer than any other",
+                seen: Some((LeaderElectionRecord { renew_time: Some(wall(31_536_000)), ..record("other", 0) }, 15)),
+                fresh: true,
+                want: Action::Update(mine(0, 0, 1)),
+            },
+            Row {
+                name: "a record from a clock a year behind is not taken early",
+                seen: Some((LeaderElectionRecord { renew_time: Some(wall(-31_536_000)), ..record("other", 0) }, 14)),
+                fresh: true,
+                want: Action::Wait("other".to_owned()),
+            },
+            Row {
+                name: "the count of transitions does not overflow",
+                seen: Some((record("", i32::MAX), 0)),
+                fresh: true,
+                want: Action::Update(mine(0, 0, i32::MAX)),
+            },
+        ];
+        let started = Instant::now();
+        for row in rows {
+            let observed = row.seen.as_ref().map(|(record, _)| Observed { record: record.clone(), at: started });
+            let age = row.seen.as_ref().map_or(0, |(_, age)| *age);
+            let knowledge = match (row.fresh, observed.as_ref()) {
+                (false, seen) => Knowledge::Remembered(seen),
+                (true, None) => Knowledge::Absent,
+                (true, Some(seen)) => Knowledge::Fresh(seen),
+            };
+            let got = decide(knowledge, ME, started + Duration::from_secs(age), wall(0));
+            assert_eq!(got, row.want, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_renewal_differs_from_the_last_even_when_the_wall_clock_shows_the_same_time() {
+        let old = record("me", 0);
+        let observed = Observed { record: old.clone(), at: Instant::now() };
+        let Action::Update(new) = decide(Knowledge::Remembered(Some(&observed)), ME, observed.at, wall(-1)) else {
+            panic!("a holder renews")
+        };
+        assert_ne!(new, old);
+    }
+
+    #[test]
+    fn a_released_record_has_no_holder_and_one_second_to_run() {
+        let got = released(&record("me", 7), wall(5));
+        let want = LeaderElectionRecord {
+            lease_duration_seconds: 1,
+            acquire_time: Some(wall(5)),
+            renew_time: Some(wall(5)),
+            ..record("", 7)
+        };
+        assert_eq!(got, want);
+    }
+}

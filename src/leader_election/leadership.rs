@@ -1,0 +1,115 @@
+//! The right to write, as a handle that runs out by itself.
+//!
+//! Guarantees: a [`Leadership`] is valid only while no other process that follows the protocol can hold the lease. It
+//! needs nobody to end it: if the elector is stopped, starved or dropped, the handle still runs out at its deadline.
+//! Once it has been revoked it never becomes valid again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// What the elector tells its handles.
+#[derive(Debug)]
+struct State {
+    /// Writes may begin before this moment. `None`: there is no election and writes may always begin.
+    fence: Option<Instant>,
+    /// The moment from which others may take the lease; `None` while this process does not hold it.
+    lease_end: Option<Instant>,
+    revoked: bool,
+}
+
+/// A cheap handle on this process's leadership, to be asked before each write.
+///
+/// The fence lies one renew deadline after the *start* of the last successful renewal, and others take over at the
+/// earliest one lease duration after it. A write that begins before [`Leadership::deadline`] must therefore end within
+/// `lease_duration - renew_deadline` (5 s by default) to be safe.
+///
+/// It is measured on the monotonic clock, which stands still while the machine is suspended: after a wake-up the
+/// handle can look valid until the elector's next renewal fails (one retry period).
+#[derive(Debug, Clone)]
+pub struct Leadership(Arc<Mutex<State>>);
+
+impl Leadership {
+    /// Leadership without an election, for `--leader-elect=false`: valid for ever.
+    pub fn unconditional() -> Self {
+        Self(Arc::new(Mutex::new(State { fence: None, lease_end: None, revoked: false })))
+    }
+
+    /// Not yet held.
+    pub(super) fn none() -> Self {
+        Self(Arc::new(Mutex::new(State { fence: Some(Instant::now()), lease_end: None, revoked: false })))
+    }
+
+    /// Until when writes may begin; in the past when leadership was lost or never held.
+    pub fn deadline(&self) -> Instant {
+        // The answer for "never" has to be an instant; a century is far enough and cannot overflow.
+        const NEVER: Duration = Duration::from_secs(100 * 366 * 86_400);
+        self.0.lock().fence.unwrap_or_else(|| Instant::now() + NEVER)
+    }
+
+    /// Whether a write may begin now.
+    pub fn is_valid_now(&self) -> bool {
+        self.0.lock().fence.is_none_or(|fence| Instant::now() < fence)
+    }
+
+    /// Moves the fence after a successful write of the lease.
+    pub(super) fn extend(&self, fence: Instant, lease_end: Instant) {
+        let mut state = self.0.lock();
+        if !state.revoked {
+            state.fence = Some(fence);
+            state.lease_end = Some(lease_end);
+        }
+    }
+
+    /// Ends the right to write, for good. `holds_lease` says whether the lease itself is still ours and merely could
+    /// not be renewed: then the health check goes on watching it.
+    pub(super) fn revoke(&self, holds_lease: bool) {
+        let mut state = self.0.lock();
+        let now = Instant::now();
+        state.revoked = true;
+        state.fence = Some(state.fence.map_or(now, |fence| fence.min(now)));
+        if !holds_lease {
+            state.lease_end = None;
+        }
+    }
+
+    /// The moment from which others may take the lease, while this process holds it.
+    pub(super) fn lease_end(&self) -> Option<Instant> {
+        self.0.lock().lease_end
+    }
+}
+
+/// The health check `leaderElection`: it fails only for a leader whose lease ran out longer ago than is tolerated, that
+/// is, for a process that should have ended and did not. Matches `HealthzAdaptor` in client-go's
+/// tools/leaderelection/healthzadaptor.go.
+#[derive(Debug, Clone)]
+pub struct HealthzAdaptor {
+    leadership: Leadership,
+    lease_name: String,
+    timeout: Duration,
+}
+
+impl HealthzAdaptor {
+    /// The name of the check, as upstream's.
+    pub const NAME: &'static str = "leaderElection";
+
+    pub(super) fn new(leadership: Leadership, lease_name: &str, timeout: Duration) -> Self {
+        Self { leadership, lease_name: lease_name.to_owned(), timeout }
+    }
+
+    /// Passes on a standby and on a leader that renews. Matches `Check` in client-go's
+    /// tools/leaderelection/leaderelection.go.
+    ///
+    /// # Errors
+    /// When this process holds the lease and it ran out more than the tolerated time ago.
+    pub fn check(&self) -> Result<(), String> {
+        match self.leadership.lease_end() {
+            Some(end) if Instant::now() > end + self.timeout => {
+                Err(format!("failed election to renew leadership on lease {}", self.lease_name))
+            }
+            _ => Ok(()),
+        }
+    }
+}

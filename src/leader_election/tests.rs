@@ -1,0 +1,609 @@
+//! The elector against a fake lease server, on paused time.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use rand::SeedableRng;
+
+use super::fake::{FakeLock, FakeServer, Fault, Lost, Network};
+use super::*;
+use crate::clock::TestClock;
+
+fn start_of_time() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+fn config(identity: &str) -> Config {
+    Config::new("kube-system", "cronjob-controller", identity)
+}
+
+fn elector(identity: &str, lock: FakeLock, hooks: Hooks) -> LeaderElector<FakeLock> {
+    let clock = TestClock::new(start_of_time());
+    LeaderElector::new(config(identity), lock, clock, hooks, StdRng::seed_from_u64(1)).unwrap()
+}
+
+fn record(holder: &str, renewed: i64) -> LeaderElectionRecord {
+    LeaderElectionRecord {
+        holder_identity: holder.to_owned(),
+        lease_duration_seconds: 15,
+        acquire_time: Some(start_of_time()),
+        renew_time: Some(start_of_time() + TimeDelta::seconds(renewed)),
+        leader_transitions: 1,
+    }
+}
+
+/// What the network does from a moment on: to the calls of one kind (empty: all), for a number of seconds.
+type Weather = (f64, f64, &'static str, Fault);
+
+/// What somebody else does to the lease at a moment.
+type Deed = (f64, fn(&FakeServer, i64));
+
+const OK: Fault = Fault { before: Duration::ZERO, after: Duration::ZERO, lost: Lost::Nothing };
+const REFUSED: Fault = Fault { lost: Lost::Refused, ..OK };
+const SILENT: Fault = Fault { lost: Lost::Request, ..OK };
+const REPLY_LOST: Fault = Fault { lost: Lost::Reply, ..OK };
+const REPLY_SILENT: Fault = Fault { lost: Lost::ReplyInSilence, ..OK };
+
+const fn slow(seconds: u64) -> Fault {
+    Fault { before: Duration::from_secs(seconds), ..OK }
+}
+
+struct Scenario {
+    name: &'static str,
+    initial: Option<LeaderElectionRecord>,
+    weather: Vec<Weather>,
+    deeds: Vec<Deed>,
+    cancel_at: f64,
+    release: bool,
+    /// Between which seconds leadership starts; `None`: never.
+    leads: Option<(f64, f64)>,
+    /// Between which seconds the run ends, and how.
+    ends: (f64, f64),
+    outcome: Outcome,
+    /// The holder in the end.
+    holder: Option<&'static str>,
+}
+
+impl Default for Scenario {
+    /// A candidate alone in fair weather.
+    fn default() -> Self {
+        Self {
+            name: "",
+            initial: None,
+            weather: vec![],
+            deeds: vec![],
+            cancel_at: 60.0,
+            release: true,
+            leads: Some((0.0, 0.0)),
+            ends: (60.0, 60.0),
+            outcome: Outcome::Released,
+            holder: Some(""),
+        }
+    }
+}
+
+fn renew_other(server: &FakeServer, now: i64) {
+    server.force(Some(&record("other", now)));
+}
+
+#[allow(clippy::too_many_lines)] // a table
+fn scenarios() -> Vec<Scenario> {
+    let taken_by_other = || Outcome::Lost(Loss::TakenBy("other".to_owned()));
+    let deadline = |message: &str| Outcome::Lost(Loss::RenewDeadline(message.to_owned()));
+    vec![
+        Scenario { name: "without a lease, it is created and led at once", ..Scenario::default() },
+        Scenario { name: "a released lease is taken at once", initial: Some(record("", 0)), ..Scenario::default() },
+        Scenario {
+            name: "a dead leader's lease is taken after its duration",
+            initial: Some(record("dead", 0)),
+            leads: Some((15.0, 19.4)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a dead leader whose clock was an hour ahead is waited for no longer",
+            initial: Some(record("dead", 3_600)),
+            leads: Some((15.0, 19.4)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a leader whose clock is an hour behind keeps its lease while it renews",
+            initial: Some(record("other", -3_600)),
+            deeds: (1..8)
+                .map(|i| (f64::from(i) * 8.0, (|server, now| renew_other(server, now - 3_600)) as fn(&FakeServer, i64)))
+                .collect(),
+            leads: None,
+            outcome: Outcome::Cancelled,
+            holder: Some("other"),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a leader that stops renewing is followed one duration after its last renewal",
+            initial: Some(record("other", 0)),
+            deeds: (1..4).map(|i| (f64::from(i) * 8.0, renew_other as fn(&FakeServer, i64))).collect(),
+            leads: Some((39.0, 43.4)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a leader's release is followed at the next attempt",
+            initial: Some(record("other", 0)),
+            deeds: vec![(10.0, |server, now| server.force(Some(&record("", now))))],
+            leads: Some((10.0, 14.4)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a rival that creates the lease first is respected",
+            weather: vec![(0.0, 1.0, "create", slow(1))],
+            deeds: vec![(0.5, |server, now| server.force(Some(&record("other", now))))],
+            leads: Some((15.5, 22.0)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a rival that takes the released lease first is respected",
+            initial: Some(record("", 0)),
+            weather: vec![(0.0, 1.0, "update", slow(1))],
+            deeds: vec![(0.5, |server, now| server.force(Some(&record("other", now))))],
+            leads: Some((15.5, 22.0)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "an API server that is away at the start is waited for",
+            weather: vec![(0.0, 20.0, "", REFUSED)],
+            leads: Some((20.0, 24.4)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a create whose reply was lost is found out and led",
+            weather: vec![(0.0, 1.0, "create", REPLY_LOST)],
+            leads: Some((2.0, 4.4)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a create whose reply never comes is found out and led",
+            weather: vec![(0.0, 1.0, "create", REPLY_SILENT)],
+            leads: Some((7.0, 9.4)),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "an outage of 7 seconds while leading is survived",
+            weather: vec![(20.5, 7.0, "", REFUSED)],
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "updates refused for a while fall back to reading and are survived",
+            weather: vec![(20.5, 7.0, "update", REFUSED)],
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "replies lost for a while are survived",
+            weather: vec![(20.5, 7.0, "", REPLY_LOST)],
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "calls that take 4 seconds each are survived",
+            weather: vec![(20.5, 30.0, "", slow(4))],
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "one renewal that hangs is survived",
+            weather: vec![(20.5, 2.0, "update", SILENT)],
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "refused for longer than the renew deadline, leadership ends one deadline after the last renewal",
+            weather: vec![(20.5, 100.0, "", REFUSED)],
+            ends: (30.0, 30.0),
+            outcome: deadline("get lease kube-system/cronjob-controller: connection refused"),
+            holder: Some("me"),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "when every call hangs, leadership ends just as punctually",
+            weather: vec![(20.5, 100.0, "", SILENT)],
+            ends: (30.0, 30.0),
+            outcome: deadline("no attempt to renew was answered in time"),
+            holder: Some("me"),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "renewals that arrive but are never confirmed do not count",
+            weather: vec![(20.5, 100.0, "", REPLY_SILENT)],
+            ends: (30.0, 30.0),
+            outcome: deadline("no attempt to renew was answered in time"),
+            holder: Some("me"),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a leader that finds another's name in the lease stops at once",
+            deeds: vec![(21.0, |server, now| server.force(Some(&record("other", now))))],
+            ends: (22.0, 22.0),
+            outcome: taken_by_other(),
+            holder: Some("other"),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a lease that was deleted under a leader is created again",
+            deeds: vec![(21.0, |server, _| server.force(None))],
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a lease whose holder was cleared under a leader is taken again",
+            deeds: vec![(21.0, |server, now| server.force(Some(&record("", now))))],
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a standby that is cancelled leaves the lease alone",
+            initial: Some(record("other", 0)),
+            cancel_at: 5.0,
+            leads: None,
+            ends: (5.0, 5.0),
+            outcome: Outcome::Cancelled,
+            holder: Some("other"),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a leader told to keep the lease keeps it",
+            release: false,
+            outcome: Outcome::Cancelled,
+            holder: Some("me"),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a leader that is cancelled does not wipe out the one who took over meanwhile",
+            deeds: vec![(59.9, |server, now| server.force(Some(&record("other", now))))],
+            cancel_at: 59.95,
+            ends: (59.95, 59.95),
+            outcome: Outcome::Cancelled,
+            holder: Some("other"),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a renewal still under way when cancelled does not undo the release",
+            weather: vec![(59.5, 1.0, "update", slow(1))],
+            cancel_at: 60.5,
+            ends: (60.5, 60.5),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a renewal that arrives between the reads and the write of a release is overcome",
+            weather: vec![
+                (59.5, 1.0, "update", slow(1)),
+                (60.4, 0.5, "get", Fault { after: Duration::from_secs(1), ..OK }),
+            ],
+            cancel_at: 60.5,
+            ends: (61.5, 61.5),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a release whose reply was lost counts as released",
+            weather: vec![(60.5, 10.0, "update", REPLY_LOST)],
+            cancel_at: 61.0,
+            ends: (61.0, 61.0),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a release that is never answered ends within the renew deadline",
+            weather: vec![(60.5, 100.0, "", SILENT)],
+            cancel_at: 61.0,
+            ends: (71.0, 71.0),
+            outcome: Outcome::Cancelled,
+            holder: Some("me"),
+            ..Scenario::default()
+        },
+        Scenario {
+            name: "a candidate cancelled while its create is under way cleans up after itself",
+            weather: vec![(0.0, 0.5, "create", Fault { after: Duration::from_secs(3), ..OK })],
+            cancel_at: 1.0,
+            leads: None,
+            ends: (1.0, 1.0),
+            ..Scenario::default()
+        },
+    ]
+}
+
+fn network(weather: Vec<Weather>) -> Network {
+    let started = Instant::now();
+    Box::new(move |operation| {
+        let now = started.elapsed().as_secs_f64();
+        let hit = |(from, length, kind, _): &&Weather| {
+            *from <= now && now < from + length && (kind.is_empty() || *kind == operation)
+        };
+        weather.iter().find(hit).map_or(OK, |(_, _, _, fault)| *fault)
+    })
+}
+
+async fn play(scenario: Scenario) {
+    let name = scenario.name;
+    let started = Instant::now();
+    let server = FakeServer::default();
+    if let Some(record) = &scenario.initial {
+        server.force(Some(record));
+    }
+    for (at, deed) in scenario.deeds {
+        let server = server.clone();
+        tokio::spawn(async move {
+            sleep(Duration::from_secs_f64(at)).await;
+            #[allow(clippy::cast_possible_truncation)]
+            deed(&server, at as i64);
+        });
+    }
+    let cancel = CancellationToken::new();
+    let canceller = cancel.clone();
+    tokio::spawn(async move {
+        sleep(Duration::from_secs_f64(scenario.cancel_at)).await;
+        canceller.cancel();
+    });
+
+    let mut elector = elector("me", FakeLock::new(&server, network(scenario.weather)), Hooks::default());
+    elector.config.release_on_cancel = scenario.release;
+    let led = Arc::new(Mutex::new(None));
+    let note = led.clone();
+    let outcome = elector.run(cancel, move |leadership| *note.lock() = Some((started.elapsed(), leadership))).await;
+
+    let ended = started.elapsed().as_secs_f64();
+    let led = led.lock().take();
+    let led_at = led.as_ref().map(|(at, _)| at.as_secs_f64());
+    let within = |t: f64, (from, to): (f64, f64)| from - 0.01 <= t && t <= to + 0.01;
+    match (led_at, scenario.leads) {
+        (None, None) => {}
+        (Some(at), Some(span)) if within(at, span) => {}
+        (got, want) => panic!("{name}: leads at {got:?}, want {want:?}"),
+    }
+    assert_eq!(outcome, scenario.outcome, "{name}");
+    assert!(within(ended, scenario.ends), "{name}: ended at {ended}, want {:?}", scenario.ends);
+    assert!(led.is_none_or(|(_, leadership)| !leadership.is_valid_now()), "{name}: leadership outlives the run");
+    // Whatever is still under way may arrive now.
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(server.holder().as_deref(), scenario.holder, "{name}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn scenarios_of_one_elector() {
+    for scenario in scenarios() {
+        play(scenario).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn transitions_and_times_are_written_as_client_go_writes_them() {
+    let server = FakeServer::default();
+    server.force(Some(&record("", 0)));
+    let cancel = CancellationToken::new();
+    let run = elector("me", FakeLock::new(&server, network(vec![])), Hooks::default());
+    let clock = run.clock.clone();
+    let task = tokio::spawn(run.run(cancel.clone(), |_| {}));
+    sleep(Duration::from_secs(11)).await;
+    let held = server.record().unwrap();
+    assert_eq!((held.leader_transitions, held.lease_duration_seconds), (2, 15));
+    assert_eq!(held.acquire_time, Some(start_of_time()));
+    assert_eq!(held.renew_time, Some(clock.now() - TimeDelta::seconds(1)), "the last of five renewals");
+    cancel.cancel();
+    assert_eq!(task.await.unwrap(), Outcome::Released);
+    let left = server.record().unwrap();
+    assert_eq!((left.leader_transitions, left.lease_duration_seconds), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_hear_of_everything_in_order() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let tell = |what: &'static str| {
+        let heard = heard.clone();
+        move |detail: String| heard.lock().push(format!("{what} {detail}"))
+    };
+    let (status, slow, event, leader) = (tell("status"), tell("slowpath"), tell("event"), tell("leader"));
+    let hooks = Hooks {
+        on_master_status: Some(Box::new(move |leads| status(leads.to_string()))),
+        on_slowpath: Some(Box::new(move || slow(String::new()))),
+        on_event: Some(Box::new(move |lease, note| event(format!("{}: {note}", lease.name.as_deref().unwrap())))),
+        on_new_leader: Some(Box::new(move |who| leader(who.to_owned()))),
+    };
+    let lock = FakeLock::new(&FakeServer::default(), network(vec![(1.5, 1.0, "update", REFUSED)]));
+    let cancel = CancellationToken::new();
+    let task = tokio::spawn(elector("me", lock, hooks).run(cancel.clone(), |_| {}));
+    sleep(Duration::from_secs(3)).await;
+    cancel.cancel();
+    task.await.unwrap();
+    let want = [
+        "status false",
+        "leader me",
+        "status true",
+        "event cronjob-controller: me became leader",
+        "slowpath ",
+        "status false",
+        "event cronjob-controller: me stopped leading",
+    ];
+    let mut heard = heard.lock().clone();
+    // The slow path's own update was refused too: it fell into the same second.
+    heard.dedup();
+    assert_eq!(heard, want);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_health_check_fails_only_for_a_leader_long_past_its_lease() {
+    let server = FakeServer::default();
+    let standby = elector("standby", FakeLock::new(&server, network(vec![])), Hooks::default());
+    let elector = elector("me", FakeLock::new(&server, network(vec![(10.5, 1_000.0, "", SILENT)])), Hooks::default());
+    let health = [standby.healthz_adaptor(Duration::from_secs(20)), elector.healthz_adaptor(Duration::from_secs(20))];
+    assert_eq!(health.clone().map(|h| h.check()), [Ok(()), Ok(())], "before the election");
+    let started = Instant::now();
+    tokio::spawn(elector.run(CancellationToken::new(), |_| {}));
+    // The last renewal is at 10 s, the lease runs out at 25 s, and 20 s are tolerated.
+    sleep_until(started + Duration::from_millis(44_900)).await;
+    assert_eq!(health.clone().map(|h| h.check()), [Ok(()), Ok(())], "within what is tolerated");
+    sleep_until(started + Duration::from_millis(45_100)).await;
+    let failed = Err("failed election to renew leadership on lease cronjob-controller".to_owned());
+    assert_eq!(health.map(|h| h.check()), [Ok(()), failed], "the standby stays healthy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_runs_out_by_itself_when_its_elector_is_dropped() {
+    let lock = FakeLock::new(&FakeServer::default(), network(vec![]));
+    let kept = Arc::new(Mutex::new(None));
+    let note = kept.clone();
+    let task = tokio::spawn(
+        elector("me", lock, Hooks::default())
+            .run(CancellationToken::new(), move |leadership| *note.lock() = Some(leadership)),
+    );
+    sleep(Duration::from_secs(5)).await;
+    let leadership = kept.lock().take().unwrap();
+    assert!(leadership.is_valid_now());
+    assert_eq!(leadership.deadline(), Instant::now() + Duration::from_secs(9), "one deadline after the last renewal");
+    task.abort();
+    sleep(Duration::from_secs(9)).await;
+    assert!(!leadership.is_valid_now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_is_counted_from_the_start_of_a_renewal_and_not_from_its_answer() {
+    let late_answer = Fault { after: Duration::from_secs(4), ..OK };
+    let lock = FakeLock::new(&FakeServer::default(), network(vec![(0.0, 1.0, "create", late_answer)]));
+    let started = Instant::now();
+    let kept = Arc::new(Mutex::new(None));
+    let note = kept.clone();
+    tokio::spawn(
+        elector("me", lock, Hooks::default())
+            .run(CancellationToken::new(), move |leadership| *note.lock() = Some(leadership)),
+    );
+    sleep(Duration::from_secs(5)).await;
+    let leadership = kept.lock().take().unwrap();
+    assert_eq!(leadership.deadline(), started + Duration::from_secs(10));
+    assert_eq!(leadership.lease_end(), Some(started + Duration::from_secs(15)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_without_an_election_is_always_valid() {
+    let leadership = Leadership::unconditional();
+    sleep(Duration::from_secs(86_400 * 365)).await;
+    assert!(leadership.is_valid_now());
+    assert!(leadership.deadline() > Instant::now());
+}
+
+/// A network that does anything to a call with the given probability of harm.
+fn storm(seed: u64, harm: f64, calm_from: Instant) -> Network {
+    let mut rng = StdRng::seed_from_u64(seed);
+    Box::new(move |_| {
+        if Instant::now() >= calm_from || !rng.random_bool(harm) {
+            return OK;
+        }
+        let lost = match rng.random_range(0..8) {
+            0 => Lost::Refused,
+            1 => Lost::Request,
+            2 => Lost::Reply,
+            3 => Lost::ReplyInSilence,
+            _ => Lost::Nothing,
+        };
+        let mut delay = || Duration::from_millis(rng.random_range(0..2u64) * rng.random_range(0..20_000));
+        Fault { before: delay(), after: delay(), lost }
+    })
+}
+
+#[derive(Default)]
+struct Tally {
+    takeovers: usize,
+    terms: Vec<(String, Leadership)>,
+}
+
+impl Tally {
+    /// A new term may begin only when nobody else may begin a write, and when every lease that was not given up in
+    /// order has run out, so that writes of the last leader that began in time have had their time to end.
+    fn begin(&mut self, who: &str, leadership: Leadership) {
+        let now = Instant::now();
+        for (other, theirs) in &self.terms {
+            assert!(!theirs.is_valid_now(), "{who} begins to lead while {other} may still write");
+            assert!(
+                theirs.lease_end().is_none_or(|end| end <= now),
+                "{who} begins to lead within the lease of {other}"
+            );
+        }
+        if self.terms.last().is_some_and(|(last, _)| last != who) {
+            self.takeovers += 1;
+        }
+        self.terms.push((who.to_owned(), leadership));
+    }
+}
+
+/// One replica: contends, is cancelled now and then, and comes back under a new identity after each run.
+async fn replica(index: u64, seed: u64, harm: f64, server: FakeServer, calm_from: Instant, tally: Arc<Mutex<Tally>>) {
+    let mut rng = StdRng::seed_from_u64(seed ^ (index << 32));
+    for life in 0u64.. {
+        let identity = format!("replica-{index}-{life}");
+        let lock = FakeLock::new(&server, storm(rng.random(), harm, calm_from));
+        let clock = TestClock::new(start_of_time() + TimeDelta::seconds(rng.random_range(-4_000_000..4_000_000)));
+        let elector = LeaderElector::new(
+            config(&identity),
+            lock,
+            clock.clone(),
+            Hooks::default(),
+            StdRng::seed_from_u64(rng.random()),
+        )
+        .unwrap();
+        let cancel = CancellationToken::new();
+        let note = tally.clone();
+        let who = identity.clone();
+        let run = elector.run(cancel.clone(), move |leadership| note.lock().begin(&who, leadership));
+        tokio::pin!(run);
+        let lifetime = Duration::from_millis(rng.random_range(1_000..120_000));
+        let stepped_at = lifetime.mul_f64(rng.random());
+        let leave = Instant::now() + lifetime;
+        // After the storm nobody leaves any more.
+        let leaves = leave < calm_from;
+        let crash = rng.random_bool(0.5);
+        tokio::select! {
+            _ = &mut run => {}
+            () = async { sleep(stepped_at).await; clock.step(TimeDelta::seconds(-30)); sleep_until(leave).await },
+                if leaves => {
+                if !crash {
+                    cancel.cancel();
+                    run.await;
+                }
+                // A crash drops the elector in whatever state it is; its leadership must run out on its own.
+            }
+        }
+    }
+}
+
+async fn weather_a_storm(seed: u64, replicas: u64, harm: f64) -> (usize, usize) {
+    let calm_from = Instant::now() + Duration::from_secs(600);
+    let server = FakeServer::default();
+    let tally = Arc::new(Mutex::new(Tally::default()));
+    let tasks: Vec<_> =
+        (0..replicas).map(|i| tokio::spawn(replica(i, seed, harm, server.clone(), calm_from, tally.clone()))).collect();
+    let check = |when: &str| {
+        let tally = tally.lock();
+        let valid = tally.terms.iter().filter(|(_, leadership)| leadership.is_valid_now()).count();
+        assert!(valid <= 1, "{when}: {valid} may write at once");
+        valid
+    };
+    while Instant::now() < calm_from + Duration::from_secs(90) {
+        sleep(Duration::from_millis(250)).await;
+        check("in the storm");
+    }
+    assert_eq!(check("after the storm"), 1, "in calm weather somebody leads");
+    for task in tasks {
+        assert!(!task.is_finished(), "a replica panicked");
+        task.abort();
+    }
+    let tally = tally.lock();
+    (tally.terms.len(), tally.takeovers)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn two_or_three_electors_never_lead_at_one_instant(seed: u64, replicas in 2u64..=3, harm in 0.0..0.9f64) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let (terms, takeovers) = runtime.block_on(weather_a_storm(seed, replicas, harm));
+        prop_assert!(terms >= 1);
+        prop_assert!(takeovers < terms);
+    }
+}
+
+#[test]
+fn the_storm_is_strong_enough_to_change_leaders() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (terms, takeovers) = runtime.block_on(weather_a_storm(7, 3, 0.5));
+    assert!(terms > 5 && takeovers > 3, "{terms} terms, {takeovers} takeovers");
+}

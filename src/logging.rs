@@ -1,0 +1,285 @@
+//! Log lines on stderr, as klog's `-v` and `--logging-format` ask for them.
+//!
+//! Guarantees: stdout is never written to; a JSON line is one object with the keys of Kubernetes' own JSON logs; at no
+//! verbosity below 6 does a dependency write response bodies or repeat, as an error, a failed request that this crate
+//! reports itself. `RUST_LOG`, when set and not empty, decides alone what is logged.
+
+use std::fmt;
+use std::io::IsTerminal as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::{LookupSpan, Scope};
+use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
+
+use crate::options::LogFormat;
+
+/// Why logging could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggingError {
+    /// `RUST_LOG` does not parse.
+    #[error("RUST_LOG: {value:?} is not allowed; use directives such as info,cronjob_controller=debug ({cause})")]
+    Directives {
+        /// The variable's value.
+        value: String,
+        /// What is wrong with it.
+        cause: tracing_subscriber::filter::ParseError,
+    },
+    /// Somebody set up logging before.
+    #[error("setting up logging: {0}")]
+    Installed(#[from] TryInitError),
+}
+
+/// Sends the process's log lines to stderr from now on; coloured when that is a terminal. Call once.
+///
+/// # Errors
+/// [`LoggingError::Directives`] if `RUST_LOG` does not parse, [`LoggingError::Installed`] on a second call.
+pub fn init(verbosity: u8, format: LogFormat) -> Result<(), LoggingError> {
+    let directives = std::env::var("RUST_LOG").ok().filter(|value| !value.is_empty());
+    let filter = match directives {
+        Some(value) => EnvFilter::try_new(&value).map_err(|cause| LoggingError::Directives { value, cause })?,
+        None => EnvFilter::new(directives_for(verbosity)),
+    };
+    let registry = tracing_subscriber::registry().with(filter);
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => registry.with(layer.compact().with_ansi(std::io::stderr().is_terminal())).try_init()?,
+        LogFormat::Json => registry.with(layer.fmt_fields(JsonFields::new()).event_format(KlogJson)).try_init()?,
+    }
+    Ok(())
+}
+
+/// The filter for `-v`: 0 and 1 log what an operator needs, 2 and 3 each decision of the controller, 4 and 5 all of
+/// this crate's debugging, 6 and above every request and everything that the libraries say. Matches the customs of
+/// Kubernetes' logging (`docs/devel/sig-instrumentation/logging.md`), where requests appear from 6 on.
+fn directives_for(verbosity: u8) -> &'static str {
+    // kube's client logs a failed request at ERROR, and a body that does not parse, whole, at WARN. Both reach this
+    // crate as errors, which it logs with the object's name, counts and retries.
+    match verbosity {
+        0..=1 => "warn,cronjob_controller=info,kube_client::client=off",
+        // The machinery's steps (queue, cache, client) outnumber the controller's decisions by far.
+        2..=3 => {
+            "warn,cronjob_controller=debug,cronjob_controller::workqueue=info,cronjob_controller::cache=info,\
+             cronjob_controller::client=info,kube_client::client=off"
+        }
+        4..=5 => "info,cronjob_controller=debug,kube_client::client=off",
+        6.. => "trace",
+    }
+}
+
+/// One JSON object per line: `ts` (milliseconds since 1970), `caller`, `level`, `v` (unless it is an error), `msg`, the
+/// fields of the spans around it and its own. Matches component-base's `logs/json`, whose lines carry no `level`; it
+/// is added because WARN and INFO would otherwise be one.
+struct KlogJson;
+
+impl<S> FormatEvent<S, JsonFields> for KlogJson
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, JsonFields>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let metadata = event.metadata();
+        let mut line = Map::new();
+        line.insert("ts".to_owned(), millis(SystemTime::now()).into());
+        line.insert("caller".to_owned(), caller(metadata.file(), metadata.line()).into());
+        line.insert("level".to_owned(), metadata.level().as_str().to_ascii_lowercase().into());
+        if *metadata.level() != Level::ERROR {
+            line.insert("v".to_owned(), klog_verbosity(*metadata.level()).into());
+        }
+        // From the outermost span inwards, so that the nearest value of a key stays.
+        for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
+            let extensions = span.extensions();
+            let fields = extensions.get::<FormattedFields<JsonFields>>();
+            if let Some(Ok(Value::Object(fields))) = fields.map(|fields| serde_json::from_str(fields)) {
+                line.extend(fields);
+            }
+        }
+        event.record(&mut JsonVisitor(&mut line));
+        writeln!(writer, "{}", Value::Object(line))
+    }
+}
+
+fn millis(now: SystemTime) -> f64 {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs_f64() * 1000.0
+}
+
+/// The last directory, the file and the line, as zap's short caller.
+fn caller(file: Option<&str>, line: Option<u32>) -> String {
+    let file = file.unwrap_or("unknown");
+    let short = file.rmatch_indices('/').nth(1).map_or(file, |(slash, _)| &file[slash + 1..]);
+    format!("{short}:{}", line.unwrap_or_default())
+}
+
+/// The least `-v` at which klog would print a line of this weight.
+fn klog_verbosity(level: Level) -> u8 {
+    match level {
+        Level::ERROR | Level::WARN | Level::INFO => 0,
+        Level::DEBUG => 4,
+        Level::TRACE => 6,
+    }
+}
+
+/// Puts an event's fields into the line, under the names that Kubernetes' logs use.
+struct JsonVisitor<'a>(&'a mut Map<String, Value>);
+
+impl JsonVisitor<'_> {
+    fn put(&mut self, field: &Field, value: Value) {
+        let key = match field.name() {
+            "message" => "msg",
+            "error" => "err",
+            name => name,
+        };
+        self.0.insert(key.to_owned(), value);
+    }
+}
+
+impl Visit for JsonVisitor<'_> {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value.into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value.into());
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.put(field, value.to_string().into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format!("{value:?}").into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io;
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+    use tracing_subscriber::fmt::MakeWriter;
+
+    use super::*;
+
+    /// Keeps what is written.
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<'a> MakeWriter<'a> for Page {
+        type Writer = Self;
+
+        fn make_writer(&'a self) -> Self {
+            self.clone()
+        }
+    }
+
+    /// The lines that `work` logs as JSON under the filter for `verbosity`.
+    fn lines(verbosity: u8, work: impl FnOnce()) -> Vec<Value> {
+        let page = Page::default();
+        let layer = tracing_subscriber::fmt::layer()
+            .with_writer(page.clone())
+            .fmt_fields(JsonFields::new())
+            .event_format(KlogJson);
+        let filter = EnvFilter::new(directives_for(verbosity));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(filter).with(layer), work);
+        let text = String::from_utf8(page.0.lock().clone()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_line_has_the_keys_of_kubernetes_json_logs() {
+        let lines = lines(4, || {
+            let _span = tracing::info_span!("sync", cronjob = "ns/a", attempt = 1).entered();
+            let error = io::Error::other("no \"route\"\nto host");
+            tracing::error!(error = &error as &dyn std::error::Error, attempt = 2, "Failed\tto sync");
+            tracing::debug!(jobs = 3_u64, late = true, skew = 0.5, "Synced");
+        });
+        let [failed, synced] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(failed["msg"], "Failed\tto sync");
+        assert_eq!(failed["err"], "no \"route\"\nto host");
+        assert_eq!(failed["level"], "error");
+        assert_eq!(failed.get("v"), None, "an error has no verbosity");
+        assert_eq!(failed["cronjob"], "ns/a", "a span's fields are the line's");
+        assert_eq!(failed["attempt"], 2, "an event's own field wins over its span's");
+        assert!(failed["caller"].as_str().unwrap().starts_with("src/logging.rs:"), "{failed}");
+        assert!(failed["ts"].as_f64().unwrap() > 1.6e12, "milliseconds since 1970");
+        assert_eq!(synced["v"], 4);
+        assert_eq!((&synced["jobs"], &synced["late"], &synced["skew"]), (&3.into(), &true.into(), &0.5.into()));
+        assert_eq!(synced["attempt"], 1);
+    }
+
+    #[test]
+    fn verbosity_opens_one_door_after_the_other() {
+        let say_everything = || {
+            tracing::warn!("warn");
+            tracing::info!("info");
+            tracing::debug!("debug");
+            tracing::debug!(target: "cronjob_controller::workqueue::delaying", "queue");
+            tracing::trace!("trace");
+            tracing::error!(target: "kube_client::client::builder", "kube error");
+            tracing::warn!(target: "kube_client::client", "kube body");
+            tracing::info!(target: "hyper_util", "hyper info");
+            tracing::trace!(target: "hyper_util", "hyper trace");
+        };
+        let rows: [(&str, &[u8], &[&str]); 4] = [
+            ("an operator sees what matters", &[0, 1], &["warn", "info"]),
+            ("then the decisions", &[2, 3], &["warn", "info", "debug"]),
+            ("then the machinery", &[4, 5], &["warn", "info", "debug", "queue", "hyper info"]),
+            (
+                "then everything",
+                &[6, 10],
+                &["warn", "info", "debug", "queue", "trace", "kube error", "kube body", "hyper info", "hyper trace"],
+            ),
+        ];
+        for (sentence, verbosities, want) in rows {
+            for verbosity in verbosities {
+                let got = lines(*verbosity, say_everything);
+                let got: Vec<&str> = got.iter().map(|line| line["msg"].as_str().unwrap()).collect();
+                assert_eq!(got, want, "{sentence}, -v={verbosity}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_caller_is_the_last_directory_file_and_line() {
+        assert_eq!(caller(Some("src/controller/sync.rs"), Some(7)), "controller/sync.rs:7");
+        assert_eq!(caller(Some("main.rs"), Some(7)), "main.rs:7");
+        assert_eq!(caller(None, None), "unknown:0");
+    }
+}

@@ -1,0 +1,242 @@
+//! What the process tells Prometheus, under the names that kube-controller-manager uses.
+//!
+//! Guarantees:
+//! - Every series that kube-controller-manager also has keeps its name, type, help text, label names and bucket
+//!   bounds, down to the digits of each `le`: to Prometheus a bound written otherwise is another series, and a
+//!   dashboard or alert written for the in-tree controller must go on working.
+//! - Nothing is global. Each group of metrics is made by registering it with a registry that the caller owns, so two
+//!   controllers can live in one process and a test sees only what it did.
+//! - A histogram is written from one snapshot: its `+Inf` bucket always equals its `_count`, and buckets never fall,
+//!   also while observations race with the scrape.
+//! - Series that this program has and upstream has not carry names of their own and never change the meaning of an
+//!   upstream name.
+
+pub mod exposition;
+pub mod family;
+pub mod process;
+
+use std::time::Duration;
+
+use prometheus::core::Collector;
+use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts};
+
+pub use exposition::{CONTENT_TYPE, encode};
+pub use process::ProcessCollector;
+/// The registry that metrics are registered with and [`encode`]d from.
+pub use prometheus::Registry;
+
+/// Bucket bounds, in seconds, of the durations of requests, as in upstream's
+/// `component-base/metrics/prometheus/restclient/metrics.go`.
+const REQUEST_SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
+
+/// Bucket bounds, in seconds, of our finer view of the creation skew: dense around one second and below, where
+/// upstream's histogram has a single bucket.
+const SKEW_SECONDS: [f64; 15] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
+
+/// Why a group of metrics could not be registered.
+#[derive(Debug, thiserror::Error)]
+#[error("register metric {metric}: {source}")]
+pub struct MetricsError {
+    /// The name of the first metric that was refused.
+    pub metric: String,
+    /// What the registry or the metric's constructor said.
+    #[source]
+    pub source: prometheus::Error,
+}
+
+impl MetricsError {
+    /// Tells which metric `source` is about.
+    pub fn new(metric: &str, source: prometheus::Error) -> Self {
+        Self { metric: metric.to_owned(), source }
+    }
+}
+
+/// `count` bucket bounds, the first `start`, each the one before times `factor`.
+///
+/// Multiplied step by step like upstream's `prometheus.ExponentialBuckets`: the rounding of each step is visible in
+/// the `le` labels (`9.999999999999999e-06`), and a power computed at once would round differently.
+pub fn exponential_buckets(start: f64, factor: f64, count: usize) -> Vec<f64> {
+    std::iter::successors(Some(start), |bound| Some(bound * factor)).take(count).collect()
+}
+
+/// The controller's own metrics, names prefixed `cronjob_controller_`.
+#[derive(Debug, Clone)]
+pub struct ControllerMetrics {
+    /// Seconds from a slot to the creation of its Job; upstream's histogram
+    /// (`pkg/controller/cronjob/metrics/metrics.go`).
+    pub job_creation_skew_duration: Histogram,
+    /// The same seconds in finer buckets, under a name of our own.
+    pub job_creation_skew: Histogram,
+    /// Syncs that panicked, were caught and backed off.
+    pub sync_panics_total: IntCounter,
+    /// Objects from the API server that could not be decoded and were left out, by `kind`.
+    pub malformed_objects_total: IntCounterVec,
+    /// Events that were not written, by `reason` for dropping them.
+    pub events_discarded_total: IntCounterVec,
+}
+
+impl ControllerMetrics {
+    /// Makes the metrics and registers them with `registry`.
+    ///
+    /// # Errors
+    /// When one of the names is taken in `registry`.
+    pub fn register(registry: &Registry) -> Result<Self, MetricsError> {
+        Ok(Self {
+            job_creation_skew_duration: histogram(
+                registry,
+                "cronjob_controller_job_creation_skew_duration_seconds",
+                "[STABLE] Time between when a cronjob is scheduled to be run, and when the corresponding job is created",
+                exponential_buckets(1.0, 2.0, 10),
+            )?,
+            job_creation_skew: histogram(
+                registry,
+                "cronjob_controller_job_creation_skew_seconds",
+                "[ALPHA] Time between a slot of a cronjob and the creation of its job, in buckets finer than a second.",
+                SKEW_SECONDS.to_vec(),
+            )?,
+            sync_panics_total: {
+                let name = "cronjob_controller_sync_panics_total";
+                let help = "[ALPHA] Number of syncs that panicked, were caught and will be retried.";
+                add(registry, name, IntCounter::new(name, help))?
+            },
+            malformed_objects_total: counter_vec(
+                registry,
+                "cronjob_controller_malformed_objects_total",
+                "[ALPHA] Number of objects that could not be decoded and were left out, partitioned by kind.",
+                &["kind"],
+            )?,
+            events_discarded_total: counter_vec(
+                registry,
+                "cronjob_controller_events_discarded_total",
+                "[ALPHA] Number of events that were not written, partitioned by the reason for discarding them.",
+                &["reason"],
+            )?,
+        })
+    }
+
+    /// Records that the Job of a slot was created `skew` after the slot, in both histograms.
+    pub fn observe_job_creation_skew(&self, skew: Duration) {
+        self.job_creation_skew_duration.observe(skew.as_secs_f64());
+        self.job_creation_skew.observe(skew.as_secs_f64());
+    }
+}
+
+/// Metrics of the requests to the API server, with upstream's names
+/// (`component-base/metrics/prometheus/restclient/metrics.go`).
+#[derive(Debug, Clone)]
+pub struct RestClientMetrics {
+    requests_total: IntCounterVec,
+    request_duration: HistogramVec,
+    rate_limiter_duration: HistogramVec,
+}
+
+impl RestClientMetrics {
+    /// Makes the metrics and registers them with `registry`.
+    ///
+    /// # Errors
+    /// When one of the names is taken in `registry`.
+    pub fn register(registry: &Registry) -> Result<Self, MetricsError> {
+        Ok(Self {
+            requests_total: counter_vec(
+                registry,
+                "rest_client_requests_total",
+                "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host.",
+                &["code", "method", "host"],
+            )?,
+            request_duration: histogram_vec(
+                registry,
+                "rest_client_request_duration_seconds",
+                "[ALPHA] Request latency in seconds. Broken down by verb, and host.",
+            )?,
+            rate_limiter_duration: histogram_vec(
+                registry,
+                "rest_client_rate_limiter_duration_seconds",
+                "[ALPHA] Client side rate limiter latency in seconds. Broken down by verb, and host.",
+            )?,
+        })
+    }
+
+    /// Counts one finished request. `code` is the HTTP status, or `<error>` (client-go's word) when there was no
+    /// answer; `method` the HTTP method; `host` the server's host and port.
+    pub fn increment_requests(&self, code: &str, method: &str, host: &str) {
+        self.requests_total.with_label_values(&[code, method, host]).inc();
+    }
+
+    /// Records how long the server took to answer a request. `verb` is the HTTP method.
+    pub fn observe_request_duration(&self, verb: &str, host: &str, took: Duration) {
+        self.request_duration.with_label_values(&[verb, host]).observe(took.as_secs_f64());
+    }
+
+    /// Records how long a request waited for our own rate limiter.
+    pub fn observe_rate_limiter_duration(&self, verb: &str, host: &str, waited: Duration) {
+        self.rate_limiter_duration.with_label_values(&[verb, host]).observe(waited.as_secs_f64());
+    }
+}
+
+/// Metrics of leader election, with upstream's names
+/// (`component-base/metrics/prometheus/clientgo/leaderelection/metrics.go`).
+#[derive(Debug, Clone)]
+pub struct LeaderElectionMetrics {
+    master_status: IntGaugeVec,
+    slowpath_total: IntCounterVec,
+}
+
+impl LeaderElectionMetrics {
+    /// Makes the metrics and registers them with `registry`.
+    ///
+    /// # Errors
+    /// When one of the names is taken in `registry`.
+    pub fn register(registry: &Registry) -> Result<Self, MetricsError> {
+        let name = "leader_election_master_status";
+        let help = "[ALPHA] Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 \
+                    indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.";
+        Ok(Self {
+            master_status: add(registry, name, IntGaugeVec::new(Opts::new(name, help), &["name"]))?,
+            slowpath_total: counter_vec(
+                registry,
+                "leader_election_slowpath_total",
+                "[ALPHA] Total number of slow path exercised in renewing leader leases. 'name' is the string used to \
+                 identify the lease. Please make sure to group by name.",
+                &["name"],
+            )?,
+        })
+    }
+
+    /// This process leads by the lease called `name`.
+    pub fn on(&self, name: &str) {
+        self.master_status.with_label_values(&[name]).set(1);
+    }
+
+    /// This process does not lead by the lease called `name`.
+    pub fn off(&self, name: &str) {
+        self.master_status.with_label_values(&[name]).set(0);
+    }
+
+    /// A renewal of the lease called `name` had to read it first.
+    pub fn slowpath_exercised(&self, name: &str) {
+        self.slowpath_total.with_label_values(&[name]).inc();
+    }
+}
+
+/// Registers a clone of a freshly made metric; both failures name the metric.
+fn add<M>(registry: &Registry, name: &str, made: prometheus::Result<M>) -> Result<M, MetricsError>
+where
+    M: Collector + Clone + 'static,
+{
+    let metric = made.map_err(|source| MetricsError::new(name, source))?;
+    registry.register(Box::new(metric.clone())).map_err(|source| MetricsError::new(name, source))?;
+    Ok(metric)
+}
+
+fn histogram(registry: &Registry, name: &str, help: &str, buckets: Vec<f64>) -> Result<Histogram, MetricsError> {
+    add(registry, name, Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets)))
+}
+
+fn histogram_vec(registry: &Registry, name: &str, help: &str) -> Result<HistogramVec, MetricsError> {
+    let opts = HistogramOpts::new(name, help).buckets(REQUEST_SECONDS.to_vec());
+    add(registry, name, HistogramVec::new(opts, &["verb", "host"]))
+}
+
+fn counter_vec(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, MetricsError> {
+    add(registry, name, IntCounterVec::new(Opts::new(name, help), labels))
+}

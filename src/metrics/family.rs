@@ -1,0 +1,98 @@
+//! Families of samples made by hand, for collectors that read their numbers at scrape time.
+//!
+//! Guarantees: what is built here has the same shape as what the metric types of the `prometheus` crate build, and
+//! a [`PlainHistogram`] is as consistent as the lock that its owner keeps it under.
+
+use prometheus::core::Desc;
+use prometheus::proto::{Bucket, Counter, Gauge, Histogram, Metric, MetricFamily, MetricType};
+
+/// A counter family with one sample, labelled with the constant labels of `desc`.
+pub fn counter(desc: &Desc, value: f64) -> MetricFamily {
+    let mut counter = Counter::default();
+    counter.set_value(value);
+    let mut metric = Metric::from_label(desc.const_label_pairs.clone());
+    metric.set_counter(counter);
+    family(desc, MetricType::COUNTER, metric)
+}
+
+/// A gauge family with one sample, labelled with the constant labels of `desc`.
+pub fn gauge(desc: &Desc, value: f64) -> MetricFamily {
+    let mut gauge = Gauge::default();
+    gauge.set_value(value);
+    let mut metric = Metric::from_label(desc.const_label_pairs.clone());
+    metric.set_gauge(gauge);
+    family(desc, MetricType::GAUGE, metric)
+}
+
+/// A histogram family with one histogram, labelled with the constant labels of `desc`.
+pub fn histogram(desc: &Desc, histogram: &PlainHistogram) -> MetricFamily {
+    let mut metric = Metric::from_label(desc.const_label_pairs.clone());
+    metric.set_histogram(histogram.to_proto());
+    family(desc, MetricType::HISTOGRAM, metric)
+}
+
+/// `count` as the float that the exposition carries; exact up to 2^53.
+#[allow(clippy::cast_precision_loss)]
+pub fn count(count: u64) -> f64 {
+    count as f64
+}
+
+fn family(desc: &Desc, kind: MetricType, metric: Metric) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(desc.fq_name.clone());
+    family.set_help(desc.help.clone());
+    family.set_field_type(kind);
+    family.set_metric(vec![metric]);
+    family
+}
+
+/// A histogram of plain numbers for an owner that has a lock of its own: an observation costs no atomic operation,
+/// and a clone taken under that lock is one snapshot.
+#[derive(Debug, Clone)]
+pub struct PlainHistogram {
+    upper_bounds: Vec<f64>,
+    /// One more than there are bounds: the last counts what is above all of them.
+    counts: Vec<u64>,
+    sum: f64,
+}
+
+impl PlainHistogram {
+    /// An empty histogram with these bounds, which must ascend.
+    pub fn new(upper_bounds: Vec<f64>) -> Self {
+        let counts = vec![0; upper_bounds.len() + 1];
+        Self { upper_bounds, counts, sum: 0.0 }
+    }
+
+    /// Counts `value` in the first bucket whose bound is not below it.
+    pub fn observe(&mut self, value: f64) {
+        let bucket = self.upper_bounds.partition_point(|bound| *bound < value);
+        self.counts[bucket] += 1;
+        self.sum += value;
+    }
+
+    /// How many values were observed.
+    pub fn sample_count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The sum of all observed values.
+    pub fn sample_sum(&self) -> f64 {
+        self.sum
+    }
+
+    fn to_proto(&self) -> Histogram {
+        let mut cumulative = 0;
+        let buckets = self.upper_bounds.iter().zip(&self.counts).map(|(bound, count)| {
+            cumulative += count;
+            let mut bucket = Bucket::default();
+            bucket.set_upper_bound(*bound);
+            bucket.set_cumulative_count(cumulative);
+            bucket
+        });
+        let mut histogram = Histogram::default();
+        histogram.set_bucket(buckets.collect());
+        histogram.set_sample_count(self.sample_count());
+        histogram.set_sample_sum(self.sum);
+        histogram
+    }
+}

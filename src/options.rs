@@ -1,0 +1,174 @@
+//! The command line: kube-controller-manager's flags, read and judged.
+//!
+//! Guarantees: [`parse`] is pure (what it needs from the process comes in through [`Environment`]); a [`Config`] that
+//! it returns is complete and consistent, so that nobody behind it has to look at a flag again; whatever is wrong is
+//! said in one sentence per fault that names the flag, the value and what is allowed, all faults at once.
+//!
+//! Names, meanings and syntax are those of kube-controller-manager (`cmd/kube-controller-manager/app/options`,
+//! `component-base/config/options`, `spf13/pflag`). Where a default differs, the constant here says why.
+
+mod configz;
+mod flags;
+mod go_syntax;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The program's name, as it stands before every message on stderr and in the user agent.
+pub const PROGRAM: &str = "cronjob-controller";
+
+/// The default of `--concurrent-cronjob-syncs`. Upstream's 5 makes a burst queue up behind five round trips; a worker
+/// here is a task that mostly waits for the API server and costs a few kilobytes. To be set from measurement.
+const DEFAULT_CONCURRENT_CRONJOB_SYNCS: &str = "64";
+
+/// Where the Lease lives when the process does not run in a Pod.
+const DEFAULT_LEASE_NAMESPACE: &str = "kube-system";
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Run the controller.
+    Run(Box<Config>),
+    /// Print this text, the help, to stdout and exit with 0.
+    Help(String),
+    /// Print this line, name and version, to stdout and exit with 0.
+    Version(String),
+}
+
+/// Everything that the command line decides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The kubeconfig file; `None` means none was named.
+    pub kubeconfig: Option<PathBuf>,
+    /// The API server's address, which overrides the kubeconfig's.
+    pub master: Option<String>,
+    /// The number of workers.
+    pub concurrent_cronjob_syncs: NonZeroUsize,
+    /// The client-side limit on requests; `None` is no limit.
+    pub kube_api: Option<RateLimit>,
+    /// Leader election; `None` is off.
+    pub leader_election: Option<LeaderElectionConfig>,
+    /// The HTTPS listener; `None` is off.
+    pub secure: Option<SecureServing>,
+    /// The plain listener for metrics; `None` is off.
+    pub metrics_addr: Option<SocketAddr>,
+    /// The plain listener for health checks; `None` is off.
+    pub health_addr: Option<SocketAddr>,
+    /// The namespaces to work in, sorted, each once; empty means all.
+    pub namespaces: Vec<String>,
+    /// klog's verbosity, 0 to 10.
+    pub verbosity: u8,
+    /// The form of log lines.
+    pub logging_format: LogFormat,
+}
+
+/// A token bucket: `burst` requests at once, refilled with `qps` a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateLimit {
+    /// Requests per second; finite and above zero.
+    pub qps: f64,
+    /// The bucket's size in requests.
+    pub burst: NonZeroU32,
+}
+
+/// The flags of leader election. `lease_duration > renew_deadline > 1.2 * retry_period > 0` holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderElectionConfig {
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// The name of the Lease.
+    pub name: String,
+    /// How long others wait after the last renewal they saw.
+    pub lease_duration: Duration,
+    /// How long the leader tries to renew before it gives up.
+    pub renew_deadline: Duration,
+    /// The time between two attempts.
+    pub retry_period: Duration,
+}
+
+/// The HTTPS listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecureServing {
+    /// Where to listen.
+    pub addr: SocketAddr,
+    /// The files of certificate and private key; `None` means a self-signed certificate.
+    pub tls: Option<(PathBuf, PathBuf)>,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// A command line that cannot be run. Displays as one sentence per line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .sentences.join("\n"))]
+pub struct UsageError {
+    sentences: Vec<String>,
+}
+
+impl UsageError {
+    fn one(sentence: String) -> Self {
+        Self { sentences: vec![sentence] }
+    }
+
+    /// One sentence per fault, in the order of the flags in `--help`.
+    pub fn sentences(&self) -> &[String] {
+        &self.sentences
+    }
+}
+
+/// What the flags' defaults depend on outside the command line.
+pub trait Environment {
+    /// The namespace of the Pod in which the process runs; `None` outside a Pod.
+    fn pod_namespace(&self) -> Option<String>;
+}
+
+/// The real process: the variable `POD_NAMESPACE` (the downward API), else the service account's own namespace file.
+/// Matches the order of client-go's `inClusterClientConfig.Namespace`.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct ProcessEnvironment;
+
+const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+impl Environment for ProcessEnvironment {
+    fn pod_namespace(&self) -> Option<String> {
+        std::env::var("POD_NAMESPACE")
+            .ok()
+            .or_else(|| std::fs::read_to_string(NAMESPACE_FILE).ok())
+            .map(|text| text.trim().to_owned())
+            .filter(|namespace| !namespace.is_empty())
+    }
+}
+
+/// Reads a command line; `args` begins with the program's name, as [`std::env::args_os`] does.
+///
+/// `--help` is answered before `--version`, and both before any value is judged, as upstream does.
+///
+/// # Errors
+/// Every fault of the command line, one sentence each. Exit with 2.
+pub fn parse<I, S>(args: I, env: &dyn Environment) -> Result<Command, UsageError>
+where
+    I: IntoIterator<Item = S>,
+    S: Into<OsString>,
+{
+    let raw = flags::read(args)?;
+    if raw.help {
+        return Ok(Command::Help(flags::help()));
+    }
+    if resolve::version_asked(&raw)? {
+        return Ok(Command::Version(format!("{PROGRAM} v{}", env!("CARGO_PKG_VERSION"))));
+    }
+    resolve::resolve(&raw, env).map(|config| Command::Run(Box::new(config)))
+}

@@ -1,0 +1,240 @@
+//! The flags as they stand on the command line.
+//!
+//! Guarantees: every value stays the text that the user wrote (see `resolve` for its meaning), and the command line
+//! is cut up as pflag cuts it: `--flag=value`, `--flag value`, `--bool`, `--bool=false`, `-v=4`, `-v 4`, `-v4`; the
+//! last of a repeated flag wins; an underscore in a flag's name counts as a dash; a flag that needs a value takes the
+//! next argument whatever it looks like; one dash before a long name is refused.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
+
+use super::{PROGRAM, UsageError};
+
+const GENERIC: &str = "Generic flags";
+const CONTROLLER: &str = "Cronjob-controller flags";
+const SECURE: &str = "Secure serving flags";
+const PLAIN: &str = "Plain serving flags";
+const LOGS: &str = "Logs flags";
+const GLOBAL: &str = "Global flags";
+const MISC: &str = "Misc flags";
+
+/// The text of every flag. A boolean is a text too, so that Go's spellings are read in one place.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = PROGRAM,
+    about = "Creates Jobs on the schedules of CronJobs, in place of the CronJob controller in kube-controller-manager.",
+    override_usage = "cronjob-controller [flags]",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true,
+    next_line_help = true
+)]
+pub(super) struct RawFlags {
+    /// Requests per second to the API server; -1 is no limit: the server's API Priority and Fairness shares its
+    /// capacity out, and its Retry-After is obeyed. Watches and leader election are never held back
+    #[arg(long, value_name = "FLOAT", default_value = "-1", help_heading = GENERIC, verbatim_doc_comment)]
+    pub kube_api_qps: String,
+
+    /// Requests that may be sent at once before --kube-api-qps holds them back; no effect while that is -1.
+    #[arg(long, value_name = "INT", default_value = "-1", help_heading = GENERIC)]
+    pub kube_api_burst: String,
+
+    /// Become the leader before doing any work. Needed when more than one replica runs.
+    #[arg(long, value_name = "BOOL", default_value = "true", help_heading = GENERIC,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub leader_elect: String,
+
+    /// How long the other replicas wait after the last renewal that they saw before they try to take the lease.
+    #[arg(long, value_name = "DURATION", default_value = "15s", help_heading = GENERIC)]
+    pub leader_elect_lease_duration: String,
+
+    /// How long the leader tries to renew the lease before it gives up and exits. Less than the lease duration.
+    #[arg(long, value_name = "DURATION", default_value = "10s", help_heading = GENERIC)]
+    pub leader_elect_renew_deadline: String,
+
+    /// How long to wait between two attempts to take or to renew the lease.
+    #[arg(long, value_name = "DURATION", default_value = "2s", help_heading = GENERIC)]
+    pub leader_elect_retry_period: String,
+
+    /// The kind of object that is the lock. Only "leases" is supported.
+    #[arg(long, value_name = "STRING", default_value = "leases", help_heading = GENERIC)]
+    pub leader_elect_resource_lock: String,
+
+    /// The name of the Lease.
+    #[arg(long, value_name = "STRING", default_value = "cronjob-controller", help_heading = GENERIC)]
+    pub leader_elect_resource_name: String,
+
+    /// The namespace of the Lease [default: the Pod's own namespace, else kube-system]
+    #[arg(long, value_name = "STRING", help_heading = GENERIC)]
+    pub leader_elect_resource_namespace: Option<String>,
+
+    /// How many CronJobs are synced at the same time.
+    #[arg(long, alias = "concurrent-cron-job-syncs", value_name = "INT",
+          default_value = super::DEFAULT_CONCURRENT_CRONJOB_SYNCS, help_heading = CONTROLLER)]
+    pub concurrent_cronjob_syncs: String,
+
+    /// The namespaces to work in; may be repeated and takes commas [default: all namespaces]
+    #[arg(long, value_name = "STRINGS", action = ArgAction::Append, help_heading = CONTROLLER)]
+    pub namespace: Vec<String>,
+
+    /// The IP address on which --secure-port listens.
+    #[arg(long, value_name = "IP", default_value = "0.0.0.0", help_heading = SECURE)]
+    pub bind_address: String,
+
+    /// The port for HTTPS: health checks, metrics and configuration. 0 turns it off.
+    #[arg(long, value_name = "INT", default_value = "10257", help_heading = SECURE)]
+    pub secure_port: String,
+
+    /// The file with the serving certificate (PEM), the CA's after it. Without it a self-signed one is made.
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = SECURE)]
+    pub tls_cert_file: String,
+
+    /// The file with the private key (PEM) of --tls-cert-file.
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = SECURE)]
+    pub tls_private_key_file: String,
+
+    /// The address for metrics over plain HTTP, such as :8080 or 127.0.0.1:8080. "0" turns it off.
+    #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = PLAIN)]
+    pub metrics_bind_address: String,
+
+    /// The address for health checks over plain HTTP, such as :8081 or 127.0.0.1:8081. "0" turns it off.
+    #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = PLAIN)]
+    pub health_probe_bind_address: String,
+
+    /// The format of log lines: "text" or "json".
+    #[arg(long, value_name = "STRING", default_value = "text", help_heading = LOGS)]
+    pub logging_format: String,
+
+    /// How much to log: 0 (what an operator needs) to 10 (everything).
+    #[arg(short, long, value_name = "LEVEL", default_value = "0", help_heading = LOGS)]
+    pub v: String,
+
+    /// The kubeconfig file with the server's address and the credentials; its current context counts.
+    /// Without this and without --master, the Pod's service account is used
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = MISC,
+          verbatim_doc_comment)]
+    pub kubeconfig: String,
+
+    /// The API server's address. Overrides the one in the kubeconfig.
+    #[arg(long, value_name = "URL", default_value = "", hide_default_value = true, help_heading = MISC)]
+    pub master: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue, help_heading = GLOBAL)]
+    pub help: bool,
+
+    /// Print the version and quit.
+    #[arg(long, value_name = "BOOL", default_value = "false", hide_default_value = true, help_heading = GLOBAL,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub version: String,
+}
+
+/// Cuts the command line up; `args` begins with the program's name.
+///
+/// # Errors
+/// One sentence for the first argument that is no flag, or that lacks its value.
+pub(super) fn read<I, S>(args: I) -> Result<RawFlags, UsageError>
+where
+    I: IntoIterator<Item = S>,
+    S: Into<OsString>,
+{
+    let mut command = RawFlags::command();
+    let args = normalise(&command, args.into_iter().map(Into::into))?;
+    command
+        .try_get_matches_from_mut(args)
+        .and_then(|matches| RawFlags::from_arg_matches(&matches))
+        .map_err(|error| UsageError::one(explain(&error)))
+}
+
+/// The text of `--help`, in sections as kube-controller-manager prints its own.
+pub(super) fn help() -> String {
+    RawFlags::command().render_help().to_string()
+}
+
+/// Rewrites pflag's spellings to the one that clap reads alike: `--name=value` and `-v=value`.
+fn normalise(command: &clap::Command, args: impl Iterator<Item = OsString>) -> Result<Vec<OsString>, UsageError> {
+    let takes_value: HashMap<String, bool> = command.get_arguments().flat_map(spellings).collect();
+    let mut args = args;
+    let mut out = Vec::from_iter(args.next());
+    while let Some(arg) = args.next() {
+        let Some((name, value)) = split_flag(&arg) else {
+            out.push(arg);
+            continue;
+        };
+        let name = if name.starts_with("--") { name.replace('_', "-") } else { name };
+        if let Some(long) = single_dash_long(&name, &takes_value) {
+            return Err(UsageError::one(format!("{name} is not a flag; did you mean {long}?")));
+        }
+        match value {
+            Some(value) => out.push(join(&name, &value)),
+            None if takes_value.get(&name).copied().unwrap_or(false) => match args.next() {
+                Some(value) => out.push(join(&name, &value)),
+                None => return Err(UsageError::one(format!("{name} needs a value, as in {name}=..."))),
+            },
+            None => out.push(name.into()),
+        }
+    }
+    Ok(out)
+}
+
+/// Every way to write a flag, with "the next argument is its value" for each.
+fn spellings(arg: &clap::Arg) -> Vec<(String, bool)> {
+    let takes_next = arg.get_action().takes_values() && !arg.is_require_equals_set();
+    let longs = arg.get_long_and_visible_aliases().unwrap_or_default().into_iter();
+    let hidden = arg.get_all_aliases().unwrap_or_default().into_iter();
+    let short = arg.get_short().map(|c| format!("-{c}"));
+    longs.chain(hidden).map(|name| format!("--{name}")).chain(short).map(|name| (name, takes_next)).collect()
+}
+
+/// `--name=value` as its two halves, or `None` if this is no flag (a word, `-`, `--`, or not UTF-8 in the name).
+fn split_flag(arg: &OsStr) -> Option<(String, Option<OsString>)> {
+    let text = arg.to_str()?;
+    if !text.starts_with('-') || text.trim_start_matches('-').is_empty() {
+        return None;
+    }
+    Some(match text.split_once('=') {
+        Some((name, value)) => (name.to_owned(), Some(value.into())),
+        None => (text.to_owned(), None),
+    })
+}
+
+/// The long flag that somebody meant who wrote its name behind a single dash, as Go's own `flag` package allows.
+fn single_dash_long(name: &str, known: &HashMap<String, bool>) -> Option<String> {
+    let long = format!("-{}", name.replace('_', "-"));
+    (!name.starts_with("--") && name.len() > 2 && known.contains_key(&long)).then_some(long)
+}
+
+fn join(name: &str, value: &OsStr) -> OsString {
+    let mut joined = OsString::from(name);
+    joined.push("=");
+    joined.push(value);
+    joined
+}
+
+/// clap's refusal as one sentence.
+fn explain(error: &clap::Error) -> String {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+        _ => None,
+    };
+    let arg = text(ContextKind::InvalidArg).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::UnknownArgument if !arg.starts_with('-') => {
+            format!("unexpected argument {arg:?}; write a boolean flag's value with \"=\", as in --leader-elect=false")
+        }
+        ErrorKind::UnknownArgument => match text(ContextKind::SuggestedArg) {
+            Some(meant) => format!("{arg} is not a flag; did you mean {meant}?"),
+            None => format!("{arg} is not a flag; --help lists all flags"),
+        },
+        ErrorKind::InvalidUtf8 => "an argument is not valid UTF-8".to_owned(),
+        ErrorKind::TooManyValues => format!("{arg} takes no value"),
+        _ => {
+            let rendered = error.to_string();
+            rendered.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        }
+    }
+}

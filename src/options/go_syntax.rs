@@ -1,0 +1,291 @@
+//! Values as Go programs write them on a command line.
+//!
+//! Guarantees: a text that Go's `strconv` and `time` packages accept is read here with the same meaning, and a text
+//! that they refuse is refused here (hexadecimal floating point numbers excepted: nobody writes a rate that way).
+//! Nothing in this module panics, whatever the text.
+
+use std::fmt::Write as _;
+
+const NANOSECOND: i64 = 1;
+const MICROSECOND: i64 = 1_000 * NANOSECOND;
+const MILLISECOND: i64 = 1_000 * MICROSECOND;
+const SECOND: i64 = 1_000 * MILLISECOND;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+
+/// Reads a boolean. Matches `strconv.ParseBool`; `None` for anything else, such as `yes` or `tRuE`.
+pub(super) fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// Reads a whole number with an optional sign. Matches `strconv.ParseInt(text, 0, 64)`, as pflag calls it: `0x`,
+/// `0o`, `0b` and a leading `0` set the base, and `_` may stand between digits.
+pub(super) fn parse_int(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.strip_prefix(['+', '-']) {
+        Some(rest) => (text.starts_with('-'), rest),
+        None => (false, text),
+    };
+    let (base, digits) = match digits.to_ascii_lowercase() {
+        d if d.starts_with("0x") => (16, d[2..].to_owned()),
+        d if d.starts_with("0o") => (8, d[2..].to_owned()),
+        d if d.starts_with("0b") => (2, d[2..].to_owned()),
+        d if d.len() > 1 && d.starts_with('0') => (8, d[1..].to_owned()),
+        d => (10, d),
+    };
+    // An underscore is a separator: never last, never doubled, and first only behind a base prefix.
+    let misplaced = digits.ends_with('_') || digits.contains("__") || (base == 10 && digits.starts_with('_'));
+    if misplaced {
+        return None;
+    }
+    let digits = digits.replace('_', "");
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    let magnitude = i128::from(u64::from_str_radix(&digits, base).ok()?);
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+}
+
+/// Reads a finite decimal number. `strconv.ParseFloat` also takes infinities and NaN; no flag has a use for them.
+pub(super) fn parse_float(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|n: &f64| n.is_finite())
+}
+
+/// Reads a duration such as `15s`, `1m30s`, `1.5h` or `0` and gives it in nanoseconds; a negative one is possible.
+/// Matches `time.ParseDuration`; `None` where that returns an error, overflow included.
+pub(super) fn parse_duration(text: &str) -> Option<i64> {
+    let (negative, mut rest) = match text.strip_prefix(['+', '-']) {
+        Some(rest) => (text.starts_with('-'), rest),
+        None => (false, text),
+    };
+    if rest == "0" {
+        return Some(0);
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    let mut total: i128 = 0;
+    while !rest.is_empty() {
+        let (part, after) = leading_part(rest)?;
+        total += part;
+        // Go keeps the magnitude in 64 bits; 2^63 itself only fits with a minus sign.
+        if total > 1 << 63 {
+            return None;
+        }
+        rest = after;
+    }
+    i64::try_from(if negative { -total } else { total }).ok()
+}
+
+/// Splits off one `number unit` pair and gives it in nanoseconds.
+fn leading_part(text: &str) -> Option<(i128, &str)> {
+    let (whole, rest) = split_digits(text);
+    let (fraction, rest) = match rest.strip_prefix('.') {
+        Some(rest) => split_digits(rest),
+        None => ("", rest),
+    };
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
+    let (unit, rest) = rest.split_at(end);
+    let unit = unit_nanos(unit)?;
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()? };
+    let whole = i128::from(whole) * i128::from(unit);
+    if whole > 1 << 63 {
+        return None;
+    }
+    Some((whole + i128::from(fraction_nanos(fraction, unit)), rest))
+}
+
+fn split_digits(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// The nanoseconds of `0.<digits>` units, cut off below the nanosecond. Digits that no longer fit are ignored.
+fn fraction_nanos(digits: &str, unit: i64) -> i64 {
+    let (mut numerator, mut scale) = (0_i64, 1.0_f64);
+    for digit in digits.bytes() {
+        let Some(next) = numerator.checked_mul(10).and_then(|n| n.checked_add(i64::from(digit - b'0'))) else { break };
+        numerator = next;
+        scale *= 10.0;
+    }
+    // Floating point, as Go computes it, so that both cut at the same nanosecond. The product is below one unit.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+    let nanos = (numerator as f64 * (unit as f64 / scale)) as i64;
+    nanos
+}
+
+fn unit_nanos(unit: &str) -> Option<i64> {
+    match unit {
+        "ns" => Some(NANOSECOND),
+        // Both spellings of micro: U+00B5 and U+03BC.
+        "us" | "\u{b5}s" | "\u{3bc}s" => Some(MICROSECOND),
+        "ms" => Some(MILLISECOND),
+        "s" => Some(SECOND),
+        "m" => Some(MINUTE),
+        "h" => Some(HOUR),
+        _ => None,
+    }
+}
+
+/// Writes a duration the way Go prints one: `15s`, `1m30s`, `2h0m0s`, `1.5s`, `100ms`. Durations beyond 292 years
+/// print as the longest that Go knows. Matches `time.Duration.String`.
+pub(super) fn format_duration(duration: std::time::Duration) -> String {
+    let nanos = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+    match nanos {
+        0 => "0s".to_owned(),
+        n if n < MICROSECOND => format!("{n}ns"),
+        n if n < MILLISECOND => format!("{}\u{b5}s", decimal(n, MICROSECOND)),
+        n if n < SECOND => format!("{}ms", decimal(n, MILLISECOND)),
+        n => {
+            let mut text = String::new();
+            let (hours, minutes) = (n / HOUR, n % HOUR / MINUTE);
+            // Writing to a String cannot fail.
+            if hours > 0 {
+                let _ = write!(text, "{hours}h");
+            }
+            if n >= MINUTE {
+                let _ = write!(text, "{minutes}m");
+            }
+            text + &decimal(n % MINUTE, SECOND) + "s"
+        }
+    }
+}
+
+/// `nanos / unit` with as many decimals as it takes to be exact.
+fn decimal(nanos: i64, unit: i64) -> String {
+    let (whole, fraction) = (nanos / unit, nanos % unit);
+    if fraction == 0 {
+        return whole.to_string();
+    }
+    let width = unit.ilog10() as usize;
+    format!("{whole}.{fraction:0width$}").trim_end_matches('0').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn booleans_are_what_go_calls_booleans() {
+        let rows = [
+            ("one is true", "1", Some(true)),
+            ("t is true", "t", Some(true)),
+            ("capital T is true", "T", Some(true)),
+            ("true is true", "true", Some(true)),
+            ("True is true", "True", Some(true)),
+            ("TRUE is true", "TRUE", Some(true)),
+            ("zero is false", "0", Some(false)),
+            ("f is false", "f", Some(false)),
+            ("False is false", "False", Some(false)),
+            ("mixed case is refused", "tRUE", None),
+            ("yes is refused", "yes", None),
+            ("nothing is refused", "", None),
+        ];
+        for (sentence, text, want) in rows {
+            assert_eq!(parse_bool(text), want, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_what_go_calls_integers() {
+        let rows = [
+            ("a plain number", "64", Some(64)),
+            ("a plus sign is allowed", "+5", Some(5)),
+            ("a minus sign is allowed", "-1", Some(-1)),
+            ("hexadecimal by prefix", "0x10", Some(16)),
+            ("octal by letter", "0o17", Some(15)),
+            ("octal by a leading zero", "010", Some(8)),
+            ("binary by prefix", "0B101", Some(5)),
+            ("underscores separate digits", "1_000", Some(1000)),
+            ("an underscore may follow the prefix", "0x_f", Some(15)),
+            ("a doubled underscore is refused", "1__0", None),
+            ("a last underscore is refused", "1_", None),
+            ("two signs are refused", "--1", None),
+            ("a sign behind the prefix is refused", "0x+1", None),
+            ("a prefix without digits is refused", "0x", None),
+            ("the least number fits", "-9223372036854775808", Some(i64::MIN)),
+            ("one below it does not", "-9223372036854775809", None),
+            ("a fraction is refused", "1.5", None),
+            ("a word is refused", "many", None),
+            ("nothing is refused", "", None),
+        ];
+        for (sentence, text, want) in rows {
+            assert_eq!(parse_int(text), want, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn durations_are_what_go_calls_durations() {
+        let rows = [
+            ("seconds", "15s", Some(15 * SECOND)),
+            ("minutes and seconds", "1m30s", Some(90 * SECOND)),
+            ("hours and minutes", "2h45m", Some(165 * MINUTE)),
+            ("a fraction of an hour", "1.5h", Some(90 * MINUTE)),
+            ("a fraction without a whole part", ".5s", Some(500 * MILLISECOND)),
+            ("a point without a fraction", "1.s", Some(SECOND)),
+            ("milliseconds", "100ms", Some(100 * MILLISECOND)),
+            ("micro in the first spelling", "3\u{b5}s", Some(3 * MICROSECOND)),
+            ("micro in the second spelling", "3\u{3bc}s", Some(3 * MICROSECOND)),
+            ("micro in ASCII", "3us", Some(3 * MICROSECOND)),
+            ("nanoseconds", "7ns", Some(7)),
+            ("zero needs no unit", "0", Some(0)),
+            ("not even with a sign", "-0", Some(0)),
+            ("a negative duration", "-1m", Some(-MINUTE)),
+            ("units may repeat", "1s1s", Some(2 * SECOND)),
+            ("digits below the nanosecond are cut off", "0.3333333333333333333h", Some(20 * MINUTE)),
+            ("the longest", "9223372036854775807ns", Some(i64::MAX)),
+            ("one more is refused", "9223372036854775808ns", None),
+            ("hours that overflow are refused", "2562048h", None),
+            ("a number without a unit is refused", "15", None),
+            ("an unknown unit is refused", "1d", None),
+            ("a space is refused", "1 s", None),
+            ("a unit alone is refused", "s", None),
+            ("a point alone is refused", ".s", None),
+            ("a sign alone is refused", "-", None),
+            ("nothing is refused", "", None),
+        ];
+        for (sentence, text, want) in rows {
+            assert_eq!(parse_duration(text), want, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn durations_print_as_go_prints_them() {
+        let rows = [
+            ("zero", Duration::ZERO, "0s"),
+            ("nanoseconds", Duration::from_nanos(12), "12ns"),
+            ("microseconds with a fraction", Duration::from_nanos(1_100), "1.1\u{b5}s"),
+            ("milliseconds", Duration::from_millis(100), "100ms"),
+            ("seconds", Duration::from_secs(15), "15s"),
+            ("seconds with a fraction", Duration::from_millis(2_050), "2.05s"),
+            ("minutes keep their seconds", Duration::from_secs(60), "1m0s"),
+            ("hours keep their minutes", Duration::from_secs(7_200), "2h0m0s"),
+        ];
+        for (sentence, duration, want) in rows {
+            assert_eq!(format_duration(duration), want, "{sentence}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back_the_same(nanos in 0..=i64::MAX) {
+            let printed = format_duration(Duration::from_nanos(nanos.unsigned_abs()));
+            prop_assert_eq!(parse_duration(&printed), Some(nanos));
+        }
+
+        #[test]
+        fn no_text_makes_a_reader_panic(text in "[-+.0-9_xobhmsnu\u{b5}]{0,24}|\\PC{0,16}") {
+            let _ = (parse_bool(&text), parse_int(&text), parse_float(&text), parse_duration(&text));
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! From the flags' texts to a [`Config`].
+//!
+//! Guarantees: every flag is judged even when an earlier one was refused, so that one run shows all faults; rules
+//! between two flags are judged only where both could be read on their own.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::flags::RawFlags;
+use super::go_syntax::{format_duration, parse_bool, parse_duration, parse_float, parse_int};
+use super::{
+    Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, RateLimit, SecureServing, UsageError,
+};
+
+/// A renewal is retried at most `1.2 * retry period` after the last one, so the deadline must lie beyond that.
+/// Matches `JitterFactor` in client-go's `tools/leaderelection`.
+const JITTER_FACTOR: f64 = 1.2;
+
+/// The faults found so far.
+#[derive(Default)]
+struct Faults(Vec<String>);
+
+impl Faults {
+    fn add(&mut self, flag: &str, value: &str, use_instead: &str) {
+        // An empty or spaced value would be invisible or misread in the middle of a sentence.
+        let quote = value.is_empty() || value.contains(|c: char| c.is_whitespace() || c.is_control());
+        let value = if quote { format!("{value:?}") } else { value.to_owned() };
+        self.0.push(format!("--{flag}: {value} is not allowed; use {use_instead}"));
+    }
+
+    /// The value as `read` understands it; else the fault is noted.
+    fn read<T>(
+        &mut self,
+        flag: &str,
+        text: &str,
+        use_instead: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let value = read(text);
+        if value.is_none() {
+            self.add(flag, text, use_instead);
+        }
+        value
+    }
+}
+
+/// Whether `--version` stands on the command line.
+pub(super) fn version_asked(raw: &RawFlags) -> Result<bool, UsageError> {
+    let mut faults = Faults::default();
+    let asked = faults.read("version", &raw.version, "true or false", parse_bool);
+    asked.ok_or(UsageError { sentences: faults.0 })
+}
+
+/// Judges all values.
+///
+/// # Errors
+/// One sentence per fault.
+pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, UsageError> {
+    let mut faults = Faults::default();
+    // In the order of `--help`. What could not be read is a fault already; its stand-in never leaves this function.
+    let kube_api = kube_api(raw, &mut faults);
+    let leader_election = leader_election(raw, env, &mut faults);
+    let syncs = faults.read(
+        "concurrent-cronjob-syncs",
+        &raw.concurrent_cronjob_syncs,
+        "a whole number from 1 to 2147483647",
+        positive_int32,
+    );
+    let namespaces = namespaces(raw, &mut faults);
+    let secure = secure(raw, &mut faults);
+    let metrics_addr = plain_address("metrics-bind-address", &raw.metrics_bind_address, &mut faults);
+    let health_addr = plain_address("health-probe-bind-address", &raw.health_probe_bind_address, &mut faults);
+    different_addresses(secure.as_ref(), metrics_addr, health_addr, &mut faults);
+    let logging_format = faults.read("logging-format", &raw.logging_format, "text or json", |text| match text {
+        "text" => Some(LogFormat::Text),
+        "json" => Some(LogFormat::Json),
+        _ => None,
+    });
+    let verbosity = faults.read("v", &raw.v, "a whole number from 0 to 10", |text| {
+        parse_int(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 10)
+    });
+    let master = master(raw, &mut faults);
+
+    if !faults.0.is_empty() {
+        return Err(UsageError { sentences: faults.0 });
+    }
+    Ok(Config {
+        kubeconfig: path(&raw.kubeconfig),
+        master,
+        concurrent_cronjob_syncs: syncs.unwrap_or(NonZeroUsize::MIN),
+        kube_api,
+        leader_election,
+        secure,
+        metrics_addr,
+        health_addr,
+        namespaces,
+        verbosity: verbosity.unwrap_or_default(),
+        logging_format: logging_format.unwrap_or_default(),
+    })
+}
+
+fn path(text: &str) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| PathBuf::from(text))
+}
+
+fn positive_int32(text: &str) -> Option<NonZeroUsize> {
+    let n = i32::try_from(parse_int(text)?).ok()?;
+    NonZeroUsize::new(usize::try_from(n).ok()?)
+}
+
+/// -1 is the only negative value: upstream takes any, but nobody means -20.
+fn kube_api(raw: &RawFlags, faults: &mut Faults) -> Option<RateLimit> {
+    #[allow(clippy::float_cmp)] // -1 is exact.
+    let qps = faults.read("kube-api-qps", &raw.kube_api_qps, "a positive rate, or -1 for no limit", |text| {
+        parse_float(text).filter(|qps| *qps > 0.0 || *qps == -1.0)
+    });
+    let burst =
+        faults.read("kube-api-burst", &raw.kube_api_burst, "a positive whole number, or -1 for no limit", |text| {
+            parse_int(text).and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0 || *n == -1)
+        });
+    let (qps, burst) = (qps.filter(|qps| *qps > 0.0)?, burst?);
+    let burst = u32::try_from(burst).ok().and_then(NonZeroU32::new);
+    if burst.is_none() {
+        faults.add("kube-api-burst", &raw.kube_api_burst, "a positive whole number when --kube-api-qps is a rate");
+    }
+    Some(RateLimit { qps, burst: burst? })
+}
+
+/// Matches `ValidateLeaderElectionConfiguration` (component-base) and `NewLeaderElector` (client-go); like there,
+/// nothing but the syntax counts while leader election is off.
+fn leader_election(raw: &RawFlags, env: &dyn Environment, faults: &mut Faults) -> Option<LeaderElectionConfig> {
+    let on = faults.read("leader-elect", &raw.leader_elect, "true or false", parse_bool).unwrap_or(false);
+    let mut duration = |flag: &str, text: &str| {
+        faults.read(flag, text, "a duration above zero, such as 15s or 1m30s", |text| {
+            let nanos = parse_duration(text)?;
+            let above_zero = u64::try_from(nanos).ok().filter(|nanos| *nanos > 0);
+            if on { above_zero.map(Duration::from_nanos) } else { Some(Duration::ZERO) }
+        })
+    };
+    let lease = duration("leader-elect-lease-duration", &raw.leader_elect_lease_duration);
+    let renew = duration("leader-elect-renew-deadline", &raw.leader_elect_renew_deadline);
+    let retry = duration("leader-elect-retry-period", &raw.leader_elect_retry_period);
+    if !on {
+        return None;
+    }
+    durations_in_order(raw, [lease, renew, retry], faults);
+    if raw.leader_elect_resource_lock != "leases" {
+        faults.add("leader-elect-resource-lock", &raw.leader_elect_resource_lock, "leases, the only kind of lock");
+    }
+    let name = raw.leader_elect_resource_name.clone();
+    if !is_dns1123_subdomain(&name) {
+        faults.add("leader-elect-resource-name", &name, "lower case letters, digits, '-' and '.', at most 253");
+    }
+    let namespace = raw.leader_elect_resource_namespace.clone();
+    let namespace = namespace.or_else(|| env.pod_namespace()).unwrap_or_else(|| DEFAULT_LEASE_NAMESPACE.to_owned());
+    if !is_dns1123_label(&namespace) {
+        faults.add("leader-elect-resource-namespace", &namespace, LABEL);
+    }
+    if name == "kube-controller-manager" && namespace == DEFAULT_LEASE_NAMESPACE {
+        faults.add("leader-elect-resource-name", &name, "another name: this Lease is kube-controller-manager's own");
+    }
+    Some(LeaderElectionConfig {
+        namespace,
+        name,
+        lease_duration: lease.unwrap_or_default(),
+        renew_deadline: renew.unwrap_or_default(),
+        retry_period: retry.unwrap_or_default(),
+    })
+}
+
+fn durations_in_order(raw: &RawFlags, [lease, renew, retry]: [Option<Duration>; 3], faults: &mut Faults) {
+    if let (Some(lease), Some(renew)) = (lease, renew)
+        && lease <= renew
+    {
+        let than = format!("more than --leader-elect-renew-deadline, {}", format_duration(renew));
+        faults.add("leader-elect-lease-duration", &raw.leader_elect_lease_duration, &than);
+    }
+    if let (Some(renew), Some(retry)) = (renew, retry)
+        && renew.as_secs_f64() <= retry.as_secs_f64() * JITTER_FACTOR
+    {
+        let than = format!("more than {JITTER_FACTOR} times --leader-elect-retry-period, {}", format_duration(retry));
+        faults.add("leader-elect-renew-deadline", &raw.leader_elect_renew_deadline, &than);
+    }
+}
+
+fn namespaces(raw: &RawFlags, faults: &mut Faults) -> Vec<String> {
+    // `--namespace=` alone asks for nothing, as pflag reads an empty slice; an empty name between commas is a slip.
+    let lists = raw.namespace.iter().filter(|list| !list.is_empty());
+    let mut names: Vec<String> = lists.flat_map(|list| list.split(',')).map(str::to_owned).collect();
+    for name in names.iter().filter(|name| !is_dns1123_label(name)) {
+        faults.add("namespace", name, LABEL);
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn secure(raw: &RawFlags, faults: &mut Faults) -> Option<SecureServing> {
+    let ip = faults.read("bind-address", &raw.bind_address, "an IP address, such as 0.0.0.0 or ::1", |text| {
+        text.parse::<IpAddr>().ok()
+    });
+    let port = faults.read("secure-port", &raw.secure_port, "a port from 1 to 65535, or 0 to turn it off", |text| {
+        u16::try_from(parse_int(text)?).ok()
+    });
+    let tls = match (path(&raw.tls_cert_file), path(&raw.tls_private_key_file)) {
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (None, None) => None,
+        (Some(_), None) => {
+            faults.add("tls-private-key-file", "", "the private key of --tls-cert-file, or neither of the two flags");
+            None
+        }
+        (None, Some(_)) => {
+            faults.add("tls-cert-file", "", "the certificate of --tls-private-key-file, or neither of the two flags");
+            None
+        }
+    };
+    let port = port.filter(|port| *port != 0)?;
+    Some(SecureServing { addr: SocketAddr::new(ip?, port), tls })
+}
+
+/// `0` or nothing is off; `:8080`, `127.0.0.1:8080`, `[::1]:8080` and `localhost:8080` are addresses. Other host names
+/// would need a resolver, and what they resolve to may change.
+fn plain_address(flag: &str, text: &str, faults: &mut Faults) -> Option<SocketAddr> {
+    if text.is_empty() || text == "0" {
+        return None;
+    }
+    faults.read(flag, text, "an address such as :8080 or 127.0.0.1:8080, or 0 to turn it off", |text| {
+        let (host, port) = text.rsplit_once(':')?;
+        let port = port.parse::<u16>().ok().filter(|port| *port != 0)?;
+        match host {
+            "" => Some(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),
+            "localhost" => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
+            _ => text.parse().ok(),
+        }
+    })
+}
+
+/// Metrics and health checks may share an address, as one listener; the secure one speaks another protocol.
+fn different_addresses(
+    secure: Option<&SecureServing>,
+    metrics: Option<SocketAddr>,
+    health: Option<SocketAddr>,
+    faults: &mut Faults,
+) {
+    let secure = secure.map(|secure| secure.addr);
+    let pairs = [("metrics-bind-address", metrics), ("health-probe-bind-address", health)];
+    for (flag, mine) in pairs {
+        if let Some(addr) = mine.filter(|_| mine == secure) {
+            faults.add(flag, &addr.to_string(), "another address: this one is --secure-port's");
+        }
+    }
+}
+
+/// A URL, or `host:port` to which the client adds the scheme, as client-go does.
+fn master(raw: &RawFlags, faults: &mut Faults) -> Option<String> {
+    if raw.master.is_empty() {
+        return None;
+    }
+    // Credentials in a URL would show up in logs and in /configz.
+    faults.read("master", &raw.master, "a URL without credentials, such as https://10.0.0.1:6443", |text| {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+        let uri: http::Uri = format!("{scheme}://{rest}").parse().ok()?;
+        let plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        (plain && matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none()).then(|| text.to_owned())
+    })
+}
+
+const LABEL: &str = "a namespace's name: lower case letters, digits and '-', at most 63";
+
+/// Matches `IsDNS1123Label` in apimachinery's `pkg/util/validation`.
+fn is_dns1123_label(text: &str) -> bool {
+    let alphanumeric = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && alphanumeric(bytes.first())
+        && alphanumeric(bytes.last())
+        && bytes.iter().all(|c| *c == b'-' || alphanumeric(Some(c)))
+}
+
+/// Matches `IsDNS1123Subdomain` in apimachinery's `pkg/util/validation`: there a part may be longer than a label.
+fn is_dns1123_subdomain(text: &str) -> bool {
+    let part = |part: &str| {
+        let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        part.starts_with(alphanumeric)
+            && part.ends_with(alphanumeric)
+            && part.chars().all(|c| c == '-' || alphanumeric(c))
+    };
+    text.len() <= 253 && text.split('.').all(part)
+}

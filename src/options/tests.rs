@@ -1,0 +1,449 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A process in a Pod of this namespace, or outside any Pod.
+struct Fake(Option<&'static str>);
+
+impl Environment for Fake {
+    fn pod_namespace(&self) -> Option<String> {
+        self.0.map(str::to_owned)
+    }
+}
+
+fn parse_line(args: &[&str]) -> Result<Command, UsageError> {
+    parse([PROGRAM].iter().chain(args), &Fake(None))
+}
+
+#[track_caller]
+fn config(args: &[&str]) -> Config {
+    match parse_line(args) {
+        Ok(Command::Run(config)) => *config,
+        other => panic!("{args:?} gives {other:?}"),
+    }
+}
+
+fn defaults() -> Config {
+    Config {
+        kubeconfig: None,
+        master: None,
+        concurrent_cronjob_syncs: NonZeroUsize::new(64).unwrap(),
+        kube_api: None,
+        leader_election: Some(election()),
+        secure: Some(SecureServing { addr: "0.0.0.0:10257".parse().unwrap(), tls: None }),
+        metrics_addr: None,
+        health_addr: None,
+        namespaces: vec![],
+        verbosity: 0,
+        logging_format: LogFormat::Text,
+    }
+}
+
+fn election() -> LeaderElectionConfig {
+    LeaderElectionConfig {
+        namespace: "kube-system".to_owned(),
+        name: "cronjob-controller".to_owned(),
+        lease_duration: Duration::from_secs(15),
+        renew_deadline: Duration::from_secs(10),
+        retry_period: Duration::from_secs(2),
+    }
+}
+
+fn syncs(n: usize) -> Config {
+    Config { concurrent_cronjob_syncs: NonZeroUsize::new(n).unwrap(), ..defaults() }
+}
+
+fn limit(qps: f64, burst: u32) -> Config {
+    Config { kube_api: Some(RateLimit { qps, burst: NonZeroU32::new(burst).unwrap() }), ..defaults() }
+}
+
+fn elect(change: impl FnOnce(&mut LeaderElectionConfig)) -> Config {
+    let mut election = election();
+    change(&mut election);
+    Config { leader_election: Some(election), ..defaults() }
+}
+
+fn no_election() -> Config {
+    Config { leader_election: None, ..defaults() }
+}
+
+fn secure(addr: &str, tls: Option<(&str, &str)>) -> Config {
+    let tls = tls.map(|(cert, key)| (cert.into(), key.into()));
+    Config { secure: Some(SecureServing { addr: addr.parse().unwrap(), tls }), ..defaults() }
+}
+
+fn metrics(addr: &str) -> Config {
+    Config { metrics_addr: Some(addr.parse().unwrap()), ..defaults() }
+}
+
+fn only(namespaces: &[&str]) -> Config {
+    Config { namespaces: namespaces.iter().map(|&name| name.to_owned()).collect(), ..defaults() }
+}
+
+fn kubeconfig(path: &str) -> Config {
+    Config { kubeconfig: Some(path.into()), ..defaults() }
+}
+
+fn master(url: &str) -> Config {
+    Config { master: Some(url.to_owned()), ..defaults() }
+}
+
+fn verbosity(verbosity: u8) -> Config {
+    Config { verbosity, ..defaults() }
+}
+
+#[test]
+fn flags_are_cut_up_as_pflag_cuts_them() {
+    let rows: Vec<(&str, &[&str], Config)> = vec![
+        ("no flag gives the defaults", &[], defaults()),
+        ("a value behind an equals sign", &["--kubeconfig=/etc/k"], kubeconfig("/etc/k")),
+        ("a value as the next argument", &["--kubeconfig", "/etc/k"], kubeconfig("/etc/k")),
+        (
+            "the next argument is the value even if it looks like a flag",
+            &["--kubeconfig", "--v_1"],
+            kubeconfig("--v_1"),
+        ),
+        ("a value may hold an equals sign", &["--kubeconfig=a=b"], kubeconfig("a=b")),
+        ("an empty value is as good as none", &["--kubeconfig="], defaults()),
+        ("the next argument may be empty too", &["--kubeconfig", ""], defaults()),
+        ("of a repeated flag the last wins", &["--v=1", "--kubeconfig=a", "--kubeconfig=b", "-v", "2"], {
+            Config { verbosity: 2, ..kubeconfig("b") }
+        }),
+        ("an underscore counts as a dash", &["--kube_api_qps=5", "--kube-api_burst", "7"], limit(5.0, 7)),
+        ("a boolean alone is true", &["--leader-elect"], defaults()),
+        ("a boolean takes its value behind an equals sign", &["--leader-elect=false"], no_election()),
+        ("0 is false", &["--leader-elect=0"], no_election()),
+        ("F is false", &["--leader_elect=F"], no_election()),
+        ("TRUE is true", &["--leader-elect=TRUE"], defaults()),
+        ("the last boolean wins", &["--leader-elect=false", "--leader-elect"], defaults()),
+        ("-v=4", &["-v=4"], verbosity(4)),
+        ("-v 4", &["-v", "4"], verbosity(4)),
+        ("-v4", &["-v4"], verbosity(4)),
+        ("--v=4", &["--v=4"], verbosity(4)),
+        ("--v 4", &["--v", "4"], verbosity(4)),
+        ("two dashes end the flags", &["--v=1", "--"], verbosity(1)),
+    ];
+    for (sentence, args, want) in rows {
+        assert_eq!(config(args), want, "{sentence}: {args:?}");
+    }
+}
+
+#[test]
+fn every_flag_has_upstreams_meaning() {
+    let pair = Some(("c.pem", "k.pem"));
+    let rows: Vec<(&str, &[&str], Config)> = vec![
+        ("the number of workers", &["--concurrent-cronjob-syncs=5"], syncs(5)),
+        ("its name in kube-controller-manager", &["--concurrent-cron-job-syncs", "7"], syncs(7)),
+        ("both names are one flag", &["--concurrent-cron-job-syncs=7", "--concurrent-cronjob-syncs=5"], syncs(5)),
+        ("a hexadecimal number, as Go reads it", &["--concurrent-cronjob-syncs=0x10"], syncs(16)),
+        ("-1 is no limit", &["--kube-api-qps", "-1", "--kube-api-burst", "-1"], defaults()),
+        ("a burst without a rate limits nothing", &["--kube-api-burst=30"], defaults()),
+        ("a rate with its burst", &["--kube-api-qps=20", "--kube-api-burst=30"], limit(20.0, 30)),
+        ("a rate may be a fraction", &["--kube-api-qps=0.5", "--kube-api-burst=1"], limit(0.5, 1)),
+        ("a lease of minutes", &["--leader-elect-lease-duration=1m30s"], {
+            elect(|e| e.lease_duration = Duration::from_secs(90))
+        }),
+        ("a deadline just beyond the jittered retry", &["--leader-elect-renew-deadline=2401ms"], {
+            elect(|e| e.renew_deadline = Duration::from_millis(2401))
+        }),
+        ("a retry period in milliseconds", &["--leader-elect-retry-period=100ms"], {
+            elect(|e| e.retry_period = Duration::from_millis(100))
+        }),
+        ("the only kind of lock", &["--leader-elect-resource-lock=leases"], defaults()),
+        (
+            "a Lease of another name",
+            &["--leader-elect-resource-name=my.cron"],
+            elect(|e| e.name = "my.cron".to_owned()),
+        ),
+        ("a Lease in another namespace", &["--leader-elect-resource-namespace=ops"], {
+            elect(|e| e.namespace = "ops".to_owned())
+        }),
+        (
+            "upstream's lock name is free elsewhere",
+            &["--leader-elect-resource-name=kube-controller-manager", "--leader-elect-resource-namespace=ops"],
+            elect(|e| (e.name, e.namespace) = ("kube-controller-manager".to_owned(), "ops".to_owned())),
+        ),
+        (
+            "what leader election would refuse is not judged while it is off",
+            &["--leader-elect=false", "--leader-elect-lease-duration=0", "--leader-elect-resource-lock=endpoints"],
+            no_election(),
+        ),
+        ("port 0 is off", &["--secure-port=0"], Config { secure: None, ..defaults() }),
+        ("another port", &["--secure-port=8443"], secure("0.0.0.0:8443", None)),
+        ("another address", &["--bind-address=127.0.0.1"], secure("127.0.0.1:10257", None)),
+        ("an IPv6 address", &["--bind-address", "::"], secure("[::]:10257", None)),
+        ("a certificate with its key", &["--tls-cert-file=c.pem", "--tls-private-key-file=k.pem"], {
+            secure("0.0.0.0:10257", pair)
+        }),
+        ("metrics off", &["--metrics-bind-address=0"], defaults()),
+        ("metrics off by nothing", &["--metrics-bind-address="], defaults()),
+        ("metrics on a port of every address", &["--metrics-bind-address=:8080"], metrics("0.0.0.0:8080")),
+        ("metrics on one address", &["--metrics-bind-address=127.0.0.1:8080"], metrics("127.0.0.1:8080")),
+        ("metrics on one IPv6 address", &["--metrics-bind-address=[::1]:8080"], metrics("[::1]:8080")),
+        ("metrics on localhost", &["--metrics-bind-address=localhost:8080"], metrics("127.0.0.1:8080")),
+        ("health checks on a port", &["--health-probe-bind-address", ":8081"], {
+            Config { health_addr: Some("0.0.0.0:8081".parse().unwrap()), ..defaults() }
+        }),
+        (
+            "metrics and health checks on one address",
+            &["--metrics-bind-address=:1", "--health-probe-bind-address=:1"],
+            { Config { health_addr: Some("0.0.0.0:1".parse().unwrap()), ..metrics("0.0.0.0:1") } },
+        ),
+        ("one namespace", &["--namespace=a"], only(&["a"])),
+        ("namespaces pile up, sorted, each once", &["--namespace=c,a", "--namespace", "b,a"], only(&["a", "b", "c"])),
+        ("an empty list is all namespaces", &["--namespace="], defaults()),
+        ("the most that is logged", &["--v=10"], verbosity(10)),
+        ("log lines as JSON", &["--logging-format=json"], Config { logging_format: LogFormat::Json, ..defaults() }),
+        ("an address of the server", &["--master=https://10.0.0.1:6443"], master("https://10.0.0.1:6443")),
+        ("a server without a scheme", &["--master=localhost:8080"], master("localhost:8080")),
+    ];
+    for (sentence, args, want) in rows {
+        assert_eq!(config(args), want, "{sentence}: {args:?}");
+    }
+}
+
+#[test]
+#[allow(clippy::too_many_lines)] // A table.
+fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
+    let rows: Vec<(&[&str], &str)> = vec![
+        (&["--kube-api-qps=0"], "--kube-api-qps: 0 is not allowed; use a positive rate, or -1 for no limit"),
+        (&["--kube-api-qps=-3"], "--kube-api-qps: -3 is not allowed; use a positive rate, or -1 for no limit"),
+        (&["--kube-api-qps=NaN"], "--kube-api-qps: NaN is not allowed; use a positive rate, or -1 for no limit"),
+        (&["--kube-api-qps=fast"], "--kube-api-qps: fast is not allowed; use a positive rate, or -1 for no limit"),
+        (
+            &["--kube-api-burst=0"],
+            "--kube-api-burst: 0 is not allowed; use a positive whole number, or -1 for no limit",
+        ),
+        (
+            &["--kube-api-burst=2147483648"],
+            "--kube-api-burst: 2147483648 is not allowed; use a positive whole number, or -1 for no limit",
+        ),
+        (
+            &["--kube-api-qps=20"],
+            "--kube-api-burst: -1 is not allowed; use a positive whole number when --kube-api-qps is a rate",
+        ),
+        (
+            &["--concurrent-cronjob-syncs=0"],
+            "--concurrent-cronjob-syncs: 0 is not allowed; use a whole number from 1 to 2147483647",
+        ),
+        (
+            &["--concurrent-cron-job-syncs=-5"],
+            "--concurrent-cronjob-syncs: -5 is not allowed; use a whole number from 1 to 2147483647",
+        ),
+        (&["--leader-elect=maybe"], "--leader-elect: maybe is not allowed; use true or false"),
+        (&["--leader-elect="], "--leader-elect: \"\" is not allowed; use true or false"),
+        (
+            &["--leader-elect-lease-duration=10s"],
+            "--leader-elect-lease-duration: 10s is not allowed; use more than --leader-elect-renew-deadline, 10s",
+        ),
+        (
+            &["--leader-elect-renew-deadline=2.4s"],
+            "--leader-elect-renew-deadline: 2.4s is not allowed; \
+             use more than 1.2 times --leader-elect-retry-period, 2s",
+        ),
+        (
+            &["--leader-elect-resource-lock=endpoints"],
+            "--leader-elect-resource-lock: endpoints is not allowed; use leases, the only kind of lock",
+        ),
+        (
+            &["--leader-elect-resource-name=kube-controller-manager"],
+            "--leader-elect-resource-name: kube-controller-manager is not allowed; \
+             use another name: this Lease is kube-controller-manager's own",
+        ),
+        (
+            &["--leader-elect-resource-name=a..b"],
+            "--leader-elect-resource-name: a..b is not allowed; \
+             use lower case letters, digits, '-' and '.', at most 253",
+        ),
+        (
+            &["--secure-port=65536"],
+            "--secure-port: 65536 is not allowed; use a port from 1 to 65535, or 0 to turn it off",
+        ),
+        (&["--bind-address=here"], "--bind-address: here is not allowed; use an IP address, such as 0.0.0.0 or ::1"),
+        (
+            &["--tls-cert-file=c.pem"],
+            "--tls-private-key-file: \"\" is not allowed; \
+             use the private key of --tls-cert-file, or neither of the two flags",
+        ),
+        (
+            &["--tls-private-key-file=k.pem"],
+            "--tls-cert-file: \"\" is not allowed; \
+             use the certificate of --tls-private-key-file, or neither of the two flags",
+        ),
+        (
+            &["--metrics-bind-address=8080"],
+            "--metrics-bind-address: 8080 is not allowed; \
+             use an address such as :8080 or 127.0.0.1:8080, or 0 to turn it off",
+        ),
+        (
+            &["--health-probe-bind-address=example.com:80"],
+            "--health-probe-bind-address: example.com:80 is not allowed; \
+             use an address such as :8080 or 127.0.0.1:8080, or 0 to turn it off",
+        ),
+        (
+            &["--metrics-bind-address=:10257"],
+            "--metrics-bind-address: 0.0.0.0:10257 is not allowed; use another address: this one is --secure-port's",
+        ),
+        (&["-v=11"], "--v: 11 is not allowed; use a whole number from 0 to 10"),
+        (&["-v=-1"], "--v: -1 is not allowed; use a whole number from 0 to 10"),
+        (&["--logging-format=xml"], "--logging-format: xml is not allowed; use text or json"),
+        (
+            &["--master=https://me:pw@host"],
+            "--master: https://me:pw@host is not allowed; \
+             use a URL without credentials, such as https://10.0.0.1:6443",
+        ),
+        (
+            &["--master=ftp://host"],
+            "--master: ftp://host is not allowed; use a URL without credentials, such as https://10.0.0.1:6443",
+        ),
+        (&["--version=raw"], "--version: raw is not allowed; use true or false"),
+    ];
+    for (args, want) in rows {
+        let error = parse_line(args).unwrap_err();
+        assert_eq!(error.sentences(), [want], "{args:?}");
+    }
+}
+
+#[test]
+fn a_duration_is_above_zero_and_has_a_unit() {
+    let rows: Vec<(&[&str], &str)> = vec![
+        (&["--leader-elect-lease-duration=15"], "--leader-elect-lease-duration: 15"),
+        (&["--leader-elect-retry-period=-1s"], "--leader-elect-retry-period: -1s"),
+        (&["--leader-elect=false", "--leader-elect-renew-deadline=1 s"], "--leader-elect-renew-deadline: \"1 s\""),
+    ];
+    for (args, want) in rows {
+        let want = format!("{want} is not allowed; use a duration above zero, such as 15s or 1m30s");
+        assert_eq!(parse_line(args).unwrap_err().sentences(), [want], "{args:?}");
+    }
+}
+
+#[test]
+fn a_namespace_is_a_dns_label() {
+    let rows: Vec<(&[&str], &str)> = vec![
+        (&["--leader-elect-resource-namespace="], "--leader-elect-resource-namespace: \"\""),
+        (&["--namespace=Team_A"], "--namespace: Team_A"),
+        (&["--namespace=a,,b"], "--namespace: \"\""),
+        (&["--namespace=-a"], "--namespace: -a"),
+    ];
+    for (args, want) in rows {
+        let want =
+            format!("{want} is not allowed; use a namespace's name: lower case letters, digits and '-', at most 63");
+        assert_eq!(parse_line(args).unwrap_err().sentences(), [want], "{args:?}");
+    }
+}
+
+#[test]
+fn an_argument_that_is_no_flag_is_refused() {
+    let rows: Vec<(&str, &[&str], &str)> = vec![
+        ("a slip of the pen", &["--kube-api-qsp=3"], "--kube-api-qsp is not a flag; did you mean --kube-api-qps?"),
+        ("nothing like it", &["--controllers=*"], "--controllers is not a flag; --help lists all flags"),
+        ("a prefix is no flag", &["--kubeconf=x"], "--kubeconf is not a flag; did you mean --kubeconfig?"),
+        ("one dash before a long name", &["-kubeconfig=x"], "-kubeconfig is not a flag; did you mean --kubeconfig?"),
+        (
+            "one dash before a name that begins like -v",
+            &["-version"],
+            "-version is not a flag; did you mean --version?",
+        ),
+        ("an unknown letter", &["-x"], "-x is not a flag; --help lists all flags"),
+        ("a value is missing", &["--kubeconfig"], "--kubeconfig needs a value, as in --kubeconfig=..."),
+        ("a short flag's value is missing", &["-v"], "-v needs a value, as in -v=..."),
+        ("help takes none", &["--help=no"], "--help takes no value"),
+        (
+            "a boolean's value as an argument of its own, which pflag does not take either",
+            &["--leader-elect", "false"],
+            "unexpected argument \"false\"; write a boolean flag's value with \"=\", as in --leader-elect=false",
+        ),
+        (
+            "a word behind two dashes",
+            &["--", "x"],
+            "unexpected argument \"x\"; write a boolean flag's value with \"=\", as in --leader-elect=false",
+        ),
+    ];
+    for (sentence, args, want) in rows {
+        assert_eq!(parse_line(args).unwrap_err().to_string(), want, "{sentence}: {args:?}");
+    }
+}
+
+#[test]
+fn all_faults_are_shown_at_once_in_the_order_of_the_help() {
+    let error = parse_line(&["-v=11", "--secure-port=x", "--kube-api-qps=0"]).unwrap_err();
+    let flags: Vec<_> = error.sentences().iter().map(|s| s.split(':').next().unwrap()).collect();
+    assert_eq!(flags, ["--kube-api-qps", "--secure-port", "--v"]);
+    assert_eq!(error.to_string().lines().count(), 3);
+}
+
+#[test]
+fn the_lease_lives_in_the_pods_own_namespace() {
+    let namespace = |env, args: &[&str]| match parse([PROGRAM].iter().chain(args), &Fake(env)) {
+        Ok(Command::Run(config)) => config.leader_election.unwrap().namespace,
+        other => panic!("{other:?}"),
+    };
+    let flag: &[&str] = &["--leader-elect-resource-namespace=flagged"];
+    assert_eq!(namespace(Some("ops"), &[]), "ops", "the Pod's namespace is the default");
+    assert_eq!(namespace(None, &[]), "kube-system", "kube-system outside a Pod");
+    assert_eq!(namespace(Some("ops"), flag), "flagged", "the flag wins");
+}
+
+#[test]
+fn help_and_version_come_before_any_judgement() {
+    let version = format!("cronjob-controller v{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(parse_line(&["--version", "--v=99"]), Ok(Command::Version(version)));
+    assert!(matches!(parse_line(&["--version=false"]), Ok(Command::Run(_))));
+    assert!(matches!(parse_line(&["--help", "--version", "--v=99"]), Ok(Command::Help(_))));
+    assert!(matches!(parse_line(&["-h"]), Ok(Command::Help(_))));
+}
+
+#[test]
+fn help_lists_every_flag_in_its_section() {
+    insta::assert_snapshot!(flags::help());
+}
+
+#[test]
+fn configz_shows_the_resolved_configuration() {
+    let config = config(&[
+        "--kubeconfig=/etc/k",
+        "--kube-api-qps=20",
+        "--kube-api-burst=30",
+        "--leader-elect-lease-duration=90s",
+        "--namespace=b,a",
+        "--metrics-bind-address=:8080",
+        "--logging-format=json",
+    ]);
+    insta::assert_json_snapshot!(config.configz());
+}
+
+proptest! {
+    #[test]
+    fn no_command_line_makes_parse_panic(
+        args in prop::collection::vec("(--?[a-z_-]{0,30}(=\\PC{0,6})?)|\\PC{0,8}", 0..6),
+    ) {
+        let _ = parse(std::iter::once(PROGRAM.to_owned()).chain(args), &Fake(None));
+    }
+
+    #[test]
+    fn a_known_flag_with_any_value_gives_a_configuration_or_sentences(
+        flag in prop::sample::select(vec![
+            "kube-api-qps", "kube-api-burst", "leader-elect", "leader-elect-lease-duration", "namespace", "secure-port",
+            "bind-address", "metrics-bind-address", "v", "master", "concurrent-cronjob-syncs",
+        ]),
+        value in "\\PC{0,12}|[-0-9.:smh]{0,8}",
+    ) {
+        let parsed = parse_line(&[&format!("--{flag}={value}")]);
+        match parsed {
+            Ok(Command::Run(config)) => {
+                let in_order = |e: &LeaderElectionConfig| {
+                    e.lease_duration > e.renew_deadline && e.renew_deadline > e.retry_period
+                };
+                prop_assert!(config.leader_election.as_ref().is_none_or(in_order));
+                prop_assert!(config.kube_api.is_none_or(|limit| limit.qps > 0.0 && limit.qps.is_finite()));
+            }
+            Ok(other) => prop_assert!(false, "{other:?}"),
+            Err(error) => {
+                let clear = |s: &String| s.starts_with("--") && s.contains("; use ");
+                prop_assert!(error.sentences().iter().all(clear), "{error}");
+            }
+        }
+    }
+}

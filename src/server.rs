@@ -1,0 +1,222 @@
+//! The serving endpoints: health, metrics, configuration and version, over HTTP and HTTPS.
+//!
+//! Guarantees: an address that cannot be had is known before anything else starts ([`bind`]). No client can hold the
+//! server: handshakes, headers and whole connections have time limits, and the number of connections is bounded. After
+//! a cancel, no new connection is accepted, requests in flight are answered, and serving ends within a few seconds
+//! whatever the clients do.
+
+mod endpoints;
+mod health;
+mod tls;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+pub use self::endpoints::{Endpoints, VersionInfo, Which, router};
+pub use self::health::HealthCheck;
+pub use self::tls::{RELOAD_PERIOD, Tls, TlsSource};
+
+/// Why a server cannot start. Once it is bound and its certificate loaded, it has no way to fail.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {addr}: {}", explain(source))]
+    Bind {
+        /// The address that was asked for.
+        addr: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A certificate or key file cannot be read.
+    #[error("cannot read the TLS file {}: {source}", path.display())]
+    ReadTls {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A certificate or key cannot be used.
+    #[error("cannot use the TLS certificate: {0}")]
+    Tls(String),
+}
+
+fn explain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "the address is already in use by another process".to_owned(),
+        io::ErrorKind::PermissionDenied => "no permission (ports below 1024 are privileged)".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// What a client is given.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Connections at a time; more wait in the system's backlog.
+    connections: usize,
+    /// For the TLS handshake.
+    handshake: Duration,
+    /// For the header of an HTTP/1.1 request, the idle time before it included; and between HTTP/2 keep-alives.
+    header: Duration,
+    /// For the whole connection. Scrapers simply connect again.
+    age: Duration,
+    /// For requests in flight when a connection ends for age or by a cancel.
+    drain: Duration,
+}
+
+const LIMITS: Limits = Limits {
+    connections: 128,
+    handshake: Duration::from_secs(10),
+    header: Duration::from_secs(32),
+    age: Duration::from_secs(600),
+    drain: Duration::from_secs(5),
+};
+
+/// How long to wait when the system has no file descriptor for a new connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A listener that has its address and does not answer yet.
+#[derive(Debug)]
+pub struct Bound {
+    listener: TcpListener,
+    local_addr: SocketAddr,
+    limits: Limits,
+}
+
+/// Takes the address. Port 0 takes a free port; see [`Bound::local_addr`].
+///
+/// # Errors
+/// One sentence that names the address and what is in the way.
+pub async fn bind(addr: SocketAddr) -> Result<Bound, ServerError> {
+    let bind_error = |source| ServerError::Bind { addr, source };
+    let listener = TcpListener::bind(addr).await.map_err(bind_error)?;
+    let local_addr = listener.local_addr().map_err(bind_error)?;
+    Ok(Bound { listener, local_addr, limits: LIMITS })
+}
+
+impl Bound {
+    /// The address that was taken.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Serves plain HTTP/1.1 until `cancel` fires and the last request is answered.
+    pub async fn serve_http(self, router: Router, cancel: CancellationToken) {
+        let limits = self.limits;
+        let stop = cancel.clone();
+        let serve = move |stream| serve_connection(stream, Protocol::Http1, router.clone(), limits, stop.clone());
+        self.accept(serve, &cancel).await;
+    }
+
+    /// Serves HTTPS (h2 and HTTP/1.1) until `cancel` fires and the last request is answered, and keeps the
+    /// certificate fresh meanwhile.
+    pub async fn serve_https(self, tls: Tls, router: Router, cancel: CancellationToken) {
+        let limits = self.limits;
+        let acceptor = TlsAcceptor::from(tls.config.clone());
+        let stop = cancel.clone();
+        let serve = move |stream| serve_tls(stream, acceptor.clone(), router.clone(), limits, stop.clone());
+        tokio::select! {
+            () = self.accept(serve, &cancel) => {}
+            () = tls.keep_fresh() => {}
+        }
+    }
+
+    /// Accepts until cancelled, then waits for the connections to end.
+    async fn accept<F, C>(self, serve: F, cancel: &CancellationToken)
+    where
+        F: Fn(TcpStream) -> C,
+        C: Future<Output = ()> + Send + 'static,
+    {
+        let slots = Arc::new(Semaphore::new(self.limits.connections));
+        let connections = TaskTracker::new();
+        while let Some(Ok(slot)) = cancel.run_until_cancelled(slots.clone().acquire_owned()).await {
+            match cancel.run_until_cancelled(self.listener.accept()).await {
+                None => break,
+                Some(Ok((stream, _))) => {
+                    let connection = serve(stream);
+                    connections.spawn(async move {
+                        connection.await;
+                        drop(slot);
+                    });
+                }
+                Some(Err(error)) => {
+                    warn!(addr = %self.local_addr, %error, "cannot accept a connection");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        // Refuse at once rather than let clients wait in the backlog.
+        drop(self.listener);
+        connections.close();
+        connections.wait().await;
+    }
+}
+
+/// The protocol of a connection, known before its first byte: there is no guessing phase that a silent client could
+/// draw out.
+#[derive(Debug, Clone, Copy)]
+enum Protocol {
+    Http1,
+    Http2,
+}
+
+async fn serve_tls(stream: TcpStream, tls: TlsAcceptor, router: Router, limits: Limits, cancel: CancellationToken) {
+    let handshake = timeout(limits.handshake, tls.accept(stream));
+    let stream = match cancel.run_until_cancelled(handshake).await {
+        Some(Ok(Ok(stream))) => stream,
+        Some(Ok(Err(error))) => return debug!(%error, "TLS handshake failed"),
+        Some(Err(_)) | None => return,
+    };
+    let protocol = match stream.get_ref().1.alpn_protocol() {
+        Some(b"h2") => Protocol::Http2,
+        _ => Protocol::Http1,
+    };
+    serve_connection(stream, protocol, router, limits, cancel).await;
+}
+
+async fn serve_connection<S>(stream: S, protocol: Protocol, router: Router, limits: Limits, cancel: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(limits.header)
+        .keep_alive_timeout(limits.handshake)
+        .max_concurrent_streams(100);
+    let builder = match protocol {
+        Protocol::Http1 => builder.http1_only(),
+        Protocol::Http2 => builder.http2_only(),
+    };
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    tokio::pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = cancel.cancelled() => {}
+        () = sleep(limits.age) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    // Nobody is left to tell: the client is gone, or about to be.
+    let _ = timeout(limits.drain, connection).await;
+}
+
+#[cfg(test)]
+mod tests;

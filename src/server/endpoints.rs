@@ -1,0 +1,138 @@
+//! The paths of the serving endpoints.
+//!
+//! Guarantees: each path answers GET and HEAD only (405 otherwise), unknown paths answer 404, and a source of metrics
+//! that panics costs one answer 500. Nothing here changes the state of the program.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+use tracing::error;
+
+use super::health::{self, HealthCheck};
+
+/// What is served. Cloned for each listener.
+#[derive(Clone)]
+pub struct Endpoints {
+    /// The checks of `/healthz`.
+    pub healthz: Vec<HealthCheck>,
+    /// The checks of `/livez`: a failure has the process restarted.
+    pub livez: Vec<HealthCheck>,
+    /// The checks of `/readyz`: a failure says "not yet".
+    pub readyz: Vec<HealthCheck>,
+    /// Writes all metrics in the Prometheus text format, version 0.0.4.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// The whole answer of `/configz`: an object whose key names the configuration, as in
+    /// `{"cronjobcontroller.config": {…}}`.
+    pub configz: serde_json::Value,
+    /// The answer of `/version`.
+    pub version: VersionInfo,
+}
+
+/// Which of the endpoints a listener shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Everything.
+    All,
+    /// `/metrics`.
+    MetricsOnly,
+    /// `/healthz`, `/livez`, `/readyz` and their checks.
+    HealthOnly,
+}
+
+/// What was built, from what. Matches `Info` in k8s.io/apimachinery's pkg/version/types.go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // The names are upstream's and say it all.
+pub struct VersionInfo {
+    pub major: String,
+    pub minor: String,
+    pub git_version: String,
+    pub git_commit: String,
+    pub git_tree_state: String,
+    pub build_date: String,
+    /// Always empty: this is not Go. Kept because readers of the upstream type expect the key.
+    pub go_version: String,
+    pub compiler: String,
+    /// `os/architecture` in Go's names.
+    pub platform: String,
+}
+
+impl VersionInfo {
+    /// This build. Commit, date and compiler come from the environment of the build (`GIT_COMMIT`, `GIT_TREE_STATE`,
+    /// `BUILD_DATE`, `RUSTC_VERSION`) and are empty, or just `rustc`, without it.
+    pub fn current() -> Self {
+        let arch = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            "x86" => "386",
+            other => other,
+        };
+        Self {
+            major: env!("CARGO_PKG_VERSION_MAJOR").to_owned(),
+            minor: env!("CARGO_PKG_VERSION_MINOR").to_owned(),
+            git_version: format!("v{}", env!("CARGO_PKG_VERSION")),
+            git_commit: option_env!("GIT_COMMIT").unwrap_or_default().to_owned(),
+            git_tree_state: option_env!("GIT_TREE_STATE").unwrap_or_default().to_owned(),
+            build_date: option_env!("BUILD_DATE").unwrap_or_default().to_owned(),
+            go_version: String::new(),
+            compiler: option_env!("RUSTC_VERSION").unwrap_or("rustc").to_owned(),
+            platform: format!("{}/{arch}", std::env::consts::OS),
+        }
+    }
+}
+
+/// The router of one listener.
+pub fn router(endpoints: Endpoints, which: Which) -> Router {
+    let Endpoints { healthz, livez, readyz, metrics, configz, version } = endpoints;
+    let mut router = Router::new();
+    if which != Which::MetricsOnly {
+        for (name, checks) in [("healthz", healthz), ("livez", livez), ("readyz", readyz)] {
+            router = router.merge(health::routes(name, checks));
+        }
+    }
+    if which != Which::HealthOnly {
+        router = router.route("/metrics", get(move || async move { show_metrics(metrics.as_ref()) }));
+    }
+    if which == Which::All {
+        let configz = configz.to_string();
+        router = router
+            .route("/configz", get(move || async move { with_type("application/json", configz) }))
+            .route("/version", get(move || async move { axum::Json(version) }));
+    }
+    router.fallback(async || not_found())
+}
+
+fn show_metrics(metrics: &(dyn Fn() -> String + Send + Sync)) -> Response {
+    if let Ok(text) = catch_unwind(AssertUnwindSafe(metrics)) {
+        with_type("text/plain; version=0.0.4; charset=utf-8", text)
+    } else {
+        error!("gathering the metrics panicked");
+        plain_text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal server error: gathering the metrics panicked\n".to_owned(),
+        )
+    }
+}
+
+fn with_type(content_type: &'static str, body: String) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
+}
+
+/// Text that no browser may take for anything else, as Go's `http.Error` sends it.
+pub(super) fn plain_text(status: StatusCode, body: String) -> Response {
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    (status, headers, body).into_response()
+}
+
+pub(super) fn not_found() -> Response {
+    plain_text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())
+}

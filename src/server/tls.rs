@@ -1,0 +1,171 @@
+//! The serving certificate: from files that are watched, or made up at the start.
+//!
+//! Guarantees: a certificate and key that do not belong together are never served. When files are replaced, new
+//! connections get the new certificate within [`RELOAD_PERIOD`]; while the new files are unreadable or half-written,
+//! the old certificate stays. TLS is 1.2 or 1.3, with h2 and HTTP/1.1 offered.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::{info, warn};
+
+use super::ServerError;
+
+/// How often the files are looked at. Kubernetes rewrites a mounted Secret about once a minute.
+pub const RELOAD_PERIOD: Duration = Duration::from_secs(60);
+
+/// Where the serving certificate comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TlsSource {
+    /// `--tls-cert-file` and `--tls-private-key-file`, PEM; the certificate may be followed by its chain.
+    Files {
+        /// The certificate and its chain.
+        cert: PathBuf,
+        /// The private key.
+        key: PathBuf,
+    },
+    /// A new key and certificate at each start, for clients that do not verify.
+    SelfSigned {
+        /// Names and addresses to put into the certificate.
+        hosts: Vec<String>,
+    },
+}
+
+/// A certificate that was found good, ready to serve and to be watched.
+#[derive(Debug)]
+pub struct Tls {
+    pub(super) config: Arc<ServerConfig>,
+    current: Arc<Current>,
+    watched: Option<Watched>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    cert: PathBuf,
+    key: PathBuf,
+    /// The bytes that were last found good. Contents are compared, not times: a mounted Secret is a symlink whose
+    /// target changes, and a restored backup has an old time.
+    loaded: Mutex<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Hands out the certificate of the moment.
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.read().clone())
+    }
+}
+
+impl fmt::Debug for Current {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Current")
+    }
+}
+
+impl Tls {
+    /// Reads or makes the certificate. Reads files; to be called once, at the start.
+    ///
+    /// # Errors
+    /// When a file cannot be read, is not PEM, or certificate and key do not belong together.
+    pub fn load(source: TlsSource) -> Result<Self, ServerError> {
+        let provider = Arc::new(ring::default_provider());
+        let (certified, watched) = match source {
+            TlsSource::SelfSigned { hosts } => (self_signed(hosts, &provider)?, None),
+            TlsSource::Files { cert, key } => {
+                let read = |path: &Path| std::fs::read(path).map_err(|e| unreadable(path, e));
+                let pems = (read(&cert)?, read(&key)?);
+                let certified = parse(&cert, &key, &pems, &provider)?;
+                (certified, Some(Watched { cert, key, loaded: Mutex::new(pems) }))
+            }
+        };
+        let current = Arc::new(Current(RwLock::new(Arc::new(certified))));
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|e| ServerError::Tls(format!("no usable protocol version: {e}")))?
+            .with_no_client_auth()
+            .with_cert_resolver(current.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { config: Arc::new(config), current, watched })
+    }
+
+    /// Looks after the files for ever. Never returns, also when there is nothing to look after.
+    pub(super) async fn keep_fresh(&self) {
+        let Some(watched) = &self.watched else { return std::future::pending().await };
+        let mut ticks = interval(RELOAD_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            match self.reload(watched).await {
+                Ok(true) => info!(cert = %watched.cert.display(), "reloaded the serving certificate"),
+                Ok(false) => {}
+                Err(error) => warn!(%error, "keeping the old serving certificate"),
+            }
+        }
+    }
+
+    /// Whether there was a new certificate.
+    async fn reload(&self, watched: &Watched) -> Result<bool, ServerError> {
+        let cert = tokio::fs::read(&watched.cert).await.map_err(|e| unreadable(&watched.cert, e))?;
+        let key = tokio::fs::read(&watched.key).await.map_err(|e| unreadable(&watched.key, e))?;
+        let pems = (cert, key);
+        if *watched.loaded.lock() == pems {
+            return Ok(false);
+        }
+        let certified = parse(&watched.cert, &watched.key, &pems, self.config.crypto_provider())?;
+        *self.current.0.write() = Arc::new(certified);
+        *watched.loaded.lock() = pems;
+        Ok(true)
+    }
+
+    #[cfg(test)]
+    pub(super) async fn reload_now(&self) -> Result<bool, ServerError> {
+        self.reload(self.watched.as_ref().expect("files to watch")).await
+    }
+
+    #[cfg(test)]
+    pub(super) fn certificate(&self) -> CertificateDer<'static> {
+        self.current.0.read().cert[0].clone()
+    }
+}
+
+fn unreadable(path: &Path, source: std::io::Error) -> ServerError {
+    ServerError::ReadTls { path: path.to_owned(), source }
+}
+
+fn parse(
+    cert: &Path,
+    key: &Path,
+    pems: &(Vec<u8>, Vec<u8>),
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, ServerError> {
+    let bad = |path: &Path, e: &dyn fmt::Display| ServerError::Tls(format!("{}: {e}", path.display()));
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&pems.0).collect::<Result<_, _>>().map_err(|e| bad(cert, &e))?;
+    if chain.is_empty() {
+        return Err(bad(cert, &"holds no certificate"));
+    }
+    let secret = PrivateKeyDer::from_pem_slice(&pems.1).map_err(|e| bad(key, &e))?;
+    CertifiedKey::from_der(chain, secret, provider)
+        .map_err(|e| ServerError::Tls(format!("{} with {}: {e}", cert.display(), key.display())))
+}
+
+fn self_signed(mut hosts: Vec<String>, provider: &CryptoProvider) -> Result<CertifiedKey, ServerError> {
+    if hosts.is_empty() {
+        hosts.push("localhost".to_owned());
+    }
+    let made = rcgen::generate_simple_self_signed(hosts)
+        .map_err(|e| ServerError::Tls(format!("making a self-signed certificate: {e}")))?;
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    CertifiedKey::from_der(vec![made.cert.der().clone()], key.into(), provider)
+        .map_err(|e| ServerError::Tls(format!("making a self-signed certificate: {e}")))
+}

@@ -1,0 +1,385 @@
+//! client-go's work queue: rate limited, delaying, fair. It knows nothing of Kubernetes.
+//!
+//! Guarantees, those of upstream's `util/workqueue/doc.go` and a few more:
+//! - Fair: keys are handed out in the order in which they became ready.
+//! - Stingy: a key that is added several times before it is processed is processed once; one that is added while it
+//!   is being processed is processed once more afterwards. No two workers ever have the same key.
+//! - Nothing is lost: a key that was added before shutdown is handed out, also when a worker's [`WorkQueue::get`]
+//!   is dropped at any point.
+//! - Any number of producers and consumers. Producers never wait.
+//! - Shutdown takes in nothing new, forgets what waits for its time, hands out what is ready, then says `None`. With
+//!   drain, it also waits until all that was handed out is done.
+//! - A delayed key never comes before its time, and when it was asked for several times with the same kind of timer, it
+//!   comes at the soonest. [`WorkQueue::add_after`] is monotonic and serves backoff; [`WorkQueue::add_at`] goes by the wall
+//!   clock and serves schedules: it is judged afresh when that clock is stepped or the machine has slept, within
+//!   [`WALL_SLICE`]. No instant and no delay is too far away.
+//! - One task of its own keeps all timers. When nothing waits it does not wake; when only monotonic timers wait it
+//!   wakes for them alone; when wall timers wait it wakes once per slice to look at the clock.
+//! - No thread, no global state, no clock but tokio's and the one it was given: on paused time it is deterministic.
+
+mod delaying;
+mod metrics;
+mod queue;
+pub mod rate_limiters;
+
+use std::fmt;
+use std::hash::Hash;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use self::delaying::Delays;
+pub use self::delaying::{Scheduled, WALL_SLICE};
+use self::metrics::{QueueCollector, Snapshot, Source};
+use self::queue::Queue;
+use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
+use crate::clock::SharedClock;
+use crate::metrics::{MetricsError, Registry};
+
+/// What can be a key. Keys are cloned now and then; let that be cheap (`Arc<str>`).
+pub trait Key: Clone + Eq + Hash + Send + Sync + 'static {}
+
+impl<K: Clone + Eq + Hash + Send + Sync + 'static> Key for K {}
+
+/// How many due timers are delivered before the timer task lets others have the lock and the thread: with a hundred
+/// thousand due at one instant the first must not wait for the last.
+const BATCH: usize = 256;
+
+/// What a queue needs to begin.
+#[derive(Debug)]
+pub struct Config<K> {
+    /// The value of the metrics' label `name`.
+    pub name: String,
+    /// The wall clock of [`WorkQueue::add_at`].
+    pub clock: SharedClock,
+    /// Decides the delays of [`WorkQueue::add_rate_limited`].
+    pub rate_limiter: Box<dyn RateLimiter<K>>,
+}
+
+impl<K: Key> Config<K> {
+    /// With the rate limiter that the controller uses: 5 ms·2ⁿ up to 1000 s for each key (see [`rate_limiters`]).
+    pub fn new(name: impl Into<String>, clock: SharedClock) -> Self {
+        Self { name: name.into(), clock, rate_limiter: Box::new(ItemExponentialFailure::default()) }
+    }
+}
+
+/// A handle on a queue; clones share it. When the last handle is dropped its timer task ends.
+pub struct WorkQueue<K> {
+    shared: Arc<Shared<K>>,
+    timer_task: Arc<AbortOnDropHandle<()>>,
+}
+
+struct Shared<K> {
+    name: String,
+    clock: SharedClock,
+    rate_limiter: Mutex<Box<dyn RateLimiter<K>>>,
+    state: Mutex<State<K>>,
+    /// A key became ready, or shutdown began: workers look.
+    ready: Notify,
+    /// Shutdown began or the last key was done: whoever drains looks.
+    drained: Notify,
+    /// A timer became the soonest, or shutdown began: the timer task looks.
+    rearm: Notify,
+}
+
+struct State<K> {
+    queue: Queue<K>,
+    delays: Delays<K>,
+}
+
+/// What the timer task does next.
+enum Next {
+    /// More is due: go on when others had their turn.
+    Yield,
+    /// Sleep until then, or until told.
+    Sleep(Instant),
+    /// Nothing waits: sleep until told.
+    Idle,
+    /// The queue is shut down.
+    End,
+}
+
+impl<K: Key> WorkQueue<K> {
+    /// An empty queue and its timer task.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime whose time driver is on.
+    pub fn new(config: Config<K>) -> Self {
+        let shared = Arc::new(Shared {
+            name: config.name,
+            clock: config.clock,
+            rate_limiter: Mutex::new(config.rate_limiter),
+            state: Mutex::new(State { queue: Queue::new(), delays: Delays::new() }),
+            ready: Notify::new(),
+            drained: Notify::new(),
+            rearm: Notify::new(),
+        });
+        let timer_task = tokio::spawn(Arc::clone(&shared).keep_timers());
+        Self { shared, timer_task: Arc::new(AbortOnDropHandle::new(timer_task)) }
+    }
+
+    /// Registers the queue's metrics, labelled with its name, with `registry`.
+    ///
+    /// # Errors
+    /// When `registry` has the metrics of a queue of that name already.
+    pub fn register_metrics(&self, registry: &Registry) -> Result<(), MetricsError> {
+        let weak: Weak<Shared<K>> = Arc::downgrade(&self.shared);
+        QueueCollector::register(registry, &self.shared.name, weak)
+    }
+
+    /// Makes `key` ready now, unless it is ready already or, while it is being processed, as soon as that is done.
+    /// Does nothing once shutdown began. Timers of the key stay.
+    pub fn add(&self, key: K) {
+        let now = now();
+        if self.shared.state.lock().queue.add(key, now) {
+            self.shared.ready.notify_one();
+        }
+    }
+
+    /// Adds `key` when `delay` has passed by the monotonic clock; at once if it is zero. A sooner such timer of the
+    /// key stays in place of this one.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        let now = now();
+        self.add_later(key, delay.is_zero(), now, |delays, key| delays.add_after(key, delay, now));
+    }
+
+    /// Adds `key` when the wall clock shows `at`; at once if it shows that or later. A sooner such timer of the key
+    /// stays in place of this one.
+    pub fn add_at(&self, key: K, at: DateTime<Utc>) {
+        let due = at <= self.shared.clock.now();
+        self.add_later(key, due, now(), |delays, key| delays.add_at(key, at));
+    }
+
+    /// Counts a failure of `key` and adds it after the delay that the rate limiter names.
+    pub fn add_rate_limited(&self, key: K) {
+        let delay = self.shared.rate_limiter.lock().when(&key, now());
+        self.add_after(key, delay);
+    }
+
+    /// As [`WorkQueue::add_rate_limited`], but with a delay of no less than `at_least` and no more than `at_most`: for
+    /// failures whose end does not depend on the key, such as an outage, and for a server that says how long to wait.
+    pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) {
+        let delay = self.shared.rate_limiter.lock().when(&key, now());
+        self.add_after(key, delay.min(at_most).max(at_least));
+    }
+
+    /// Makes the rate limiter forget the failures of `key`. It must still be [`WorkQueue::done`].
+    pub fn forget(&self, key: &K) {
+        self.shared.rate_limiter.lock().forget(key);
+    }
+
+    /// How many failures of `key` the rate limiter remembers.
+    pub fn num_requeues(&self, key: &K) -> u32 {
+        self.shared.rate_limiter.lock().num_requeues(key)
+    }
+
+    /// Waits for a key to process, which must be given back to [`WorkQueue::done`]. `None`: shutdown began and nothing
+    /// is ready; the worker should end.
+    ///
+    /// Cancel safe: when the future is dropped before it is ready no key is lost, and the wake-up goes to another
+    /// worker. Yields to the runtime now and then, also when keys are always ready.
+    pub async fn get(&self) -> Option<K> {
+        tokio::task::coop::consume_budget().await;
+        if let Some(answer) = self.try_get() {
+            return answer;
+        }
+        loop {
+            let mut woken = pin!(self.shared.ready.notified());
+            // In line before looking: what becomes ready after the look finds us waiting.
+            woken.as_mut().enable();
+            if let Some(answer) = self.try_get() {
+                return answer;
+            }
+            woken.await;
+        }
+    }
+
+    /// Ends the processing of `key`. If it was added meanwhile it is ready again. Does nothing for a key that is not
+    /// being processed.
+    pub fn done(&self, key: &K) {
+        let now = now();
+        let (ready, drained) = {
+            let queue = &mut self.shared.state.lock().queue;
+            (queue.done(key, now), queue.shutting_down() && queue.drained())
+        };
+        if ready {
+            self.shared.ready.notify_one();
+        }
+        if drained {
+            self.shared.drained.notify_waiters();
+        }
+    }
+
+    /// Begins shutdown: nothing new is taken in, timers are dropped, ready keys are still handed out. Calls off the
+    /// wait of [`WorkQueue::shut_down_with_drain`].
+    pub fn shut_down(&self) {
+        self.begin_shutdown(false);
+    }
+
+    /// Begins shutdown and waits until every key that was ready or being processed is done, for which workers must go on
+    /// calling [`WorkQueue::get`] and [`WorkQueue::done`]; or until [`WorkQueue::shut_down`] calls the wait off.
+    pub async fn shut_down_with_drain(&self) {
+        self.begin_shutdown(true);
+        loop {
+            let mut woken = pin!(self.shared.drained.notified());
+            woken.as_mut().enable();
+            if self.shared.state.lock().queue.drained() {
+                return;
+            }
+            woken.await;
+        }
+    }
+
+    /// Whether shutdown began.
+    pub fn shutting_down(&self) -> bool {
+        self.shared.state.lock().queue.shutting_down()
+    }
+
+    /// How many keys are ready. For information only: by the time it is read it may be wrong.
+    pub fn len(&self) -> usize {
+        self.shared.state.lock().queue.len()
+    }
+
+    /// Whether no key is ready.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many timers wait; a key with one of each kind counts twice.
+    pub fn waiting(&self) -> usize {
+        self.shared.state.lock().delays.len()
+    }
+
+    /// The timers of `key`, if it has any.
+    pub fn scheduled_for(&self, key: &K) -> Option<Scheduled> {
+        self.shared.state.lock().delays.scheduled_for(key)
+    }
+
+    /// Whether `key` is to be processed without waiting for any timer: it is ready, or was added again while being
+    /// processed.
+    pub fn is_dirty(&self, key: &K) -> bool {
+        self.shared.state.lock().queue.is_dirty(key)
+    }
+
+    /// Whether a worker has `key`.
+    pub fn is_processing(&self, key: &K) -> bool {
+        self.shared.state.lock().queue.is_processing(key)
+    }
+
+    /// Adds `key` now if it is `due`, else gives it a timer with `schedule`, which answers whether that is the soonest.
+    fn add_later(&self, key: K, due: bool, now: std::time::Instant, schedule: impl FnOnce(&mut Delays<K>, K) -> bool) {
+        let mut state = self.shared.state.lock();
+        if state.queue.shutting_down() {
+            return;
+        }
+        state.queue.stats.retry();
+        let (ready, soonest) =
+            if due { (state.queue.add(key, now), false) } else { (false, schedule(&mut state.delays, key)) };
+        drop(state);
+        if ready {
+            self.shared.ready.notify_one();
+        }
+        if soonest {
+            self.shared.rearm.notify_one();
+        }
+    }
+
+    /// Without waiting: a key, or that there will be none, or nothing yet.
+    #[allow(clippy::option_option)]
+    fn try_get(&self) -> Option<Option<K>> {
+        let now = now();
+        let queue = &mut self.shared.state.lock().queue;
+        match queue.get(now) {
+            Some(key) => Some(Some(key)),
+            None if queue.shutting_down() => Some(None),
+            None => None,
+        }
+    }
+
+    fn begin_shutdown(&self, draining: bool) {
+        {
+            let mut state = self.shared.state.lock();
+            state.queue.shut_down(draining);
+            state.delays.clear();
+        }
+        self.shared.ready.notify_waiters();
+        self.shared.drained.notify_waiters();
+        self.shared.rearm.notify_one();
+    }
+}
+
+impl<K: Key> Shared<K> {
+    /// The timer task: delivers what is due, then sleeps as long as it may.
+    async fn keep_timers(self: Arc<Self>) {
+        loop {
+            match self.deliver() {
+                Next::Yield => tokio::task::yield_now().await,
+                // Both ways of waking lead to the same: look again.
+                Next::Sleep(until) => drop(tokio::time::timeout_at(until, self.rearm.notified()).await),
+                Next::Idle => self.rearm.notified().await,
+                Next::End => return,
+            }
+        }
+    }
+
+    /// Makes up to [`BATCH`] due keys ready.
+    fn deliver(&self) -> Next {
+        let (now, wall) = (now(), self.clock.now());
+        let mut ready = 0;
+        let next = {
+            let State { queue, delays } = &mut *self.state.lock();
+            let mut room = BATCH;
+            while room > 0 {
+                let Some(key) = delays.pop_due(now, wall) else { break };
+                ready += usize::from(queue.add(key, now));
+                room -= 1;
+            }
+            match delays.next_look(now, wall) {
+                _ if queue.shutting_down() => Next::End,
+                None => Next::Idle,
+                Some(_) if room == 0 => Next::Yield,
+                Some(at) => Next::Sleep(at.into()),
+            }
+        };
+        // After the lock is free, or the workers that wake would at once wait for it.
+        for _ in 0..ready {
+            self.ready.notify_one();
+        }
+        next
+    }
+}
+
+impl<K: Key> Source for Shared<K> {
+    fn snapshot(&self) -> Snapshot {
+        let queue = &self.state.lock().queue;
+        let now = now();
+        let running = queue.processing_since().map(|since| now.saturating_duration_since(since)).collect();
+        Snapshot { stats: queue.stats.clone(), depth: queue.depth(), running }
+    }
+}
+
+impl<K> Clone for WorkQueue<K> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), timer_task: Arc::clone(&self.timer_task) }
+    }
+}
+
+impl<K> fmt::Debug for WorkQueue<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkQueue").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+/// The monotonic time of the runtime: under paused time, the paused one.
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! Keys that wait for their time.
+//!
+//! Guarantees: pure; the time comes as an argument. A key has at most one timer of each kind, monotonic ("after so
+//! long") and wall ("at that time"); when it is given a second of the same kind, the sooner one stays and the other
+//! is gone, so memory is bounded by the number of keys. No timer is due before its time by the clock of its kind.
+//! Timers of one kind come out in order of their time, equal ones in the order in which they came. Adding and removing
+//! cost O(log n).
+//!
+//! The two kinds exist because they answer differently when the wall clock is stepped or the machine sleeps: a
+//! backoff of ten seconds still lasts ten seconds, while the slot at noon is due as soon as the clock shows noon.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+
+/// How long a wall timer may wait before the wall clock is looked at again: a step of the clock and a sleep of the
+/// machine are noticed within this time.
+pub const WALL_SLICE: Duration = Duration::from_secs(1);
+
+/// Delays are cut here, a century, which every clock and timer can represent. `Duration::MAX` is a delay like any other.
+const LONGEST_DELAY: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// When a key will be added, for each kind of timer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// By the monotonic clock.
+    pub after: Option<Instant>,
+    /// By the wall clock.
+    pub at: Option<DateTime<Utc>>,
+}
+
+/// The timers of both kinds.
+#[derive(Debug)]
+pub(super) struct Delays<K> {
+    after: Timers<K, Instant>,
+    at: Timers<K, DateTime<Utc>>,
+}
+
+impl<K: Clone + Eq + Hash> Delays<K> {
+    pub(super) fn new() -> Self {
+        Self { after: Timers::new(), at: Timers::new() }
+    }
+
+    /// Adds a monotonic timer. True if it is now the soonest of them, so that whoever sleeps may have to wake sooner.
+    pub(super) fn add_after(&mut self, key: K, delay: Duration, now: Instant) -> bool {
+        self.after.insert(key, now + delay.min(LONGEST_DELAY))
+    }
+
+    /// Adds a wall timer. True if it is now the soonest of them.
+    pub(super) fn add_at(&mut self, key: K, at: DateTime<Utc>) -> bool {
+        self.at.insert(key, at)
+    }
+
+    /// Takes out one key whose time has come. Wall timers come first: a slot that is due goes before a retry.
+    pub(super) fn pop_due(&mut self, now: Instant, wall: DateTime<Utc>) -> Option<K> {
+        self.at.pop_due(wall).or_else(|| self.after.pop_due(now))
+    }
+
+    /// When to look again; nothing is due before. None if nothing waits.
+    pub(super) fn next_look(&self, now: Instant, wall: DateTime<Utc>) -> Option<Instant> {
+        let until_wall = |at: DateTime<Utc>| (at - wall).to_std().unwrap_or(Duration::ZERO).min(WALL_SLICE);
+        let by_wall = self.at.soonest().map(|at| now + until_wall(at));
+        [by_wall, self.after.soonest()].into_iter().flatten().min()
+    }
+
+    /// How many timers there are.
+    pub(super) fn len(&self) -> usize {
+        self.after.times.len() + self.at.times.len()
+    }
+
+    pub(super) fn scheduled_for(&self, key: &K) -> Option<Scheduled> {
+        let scheduled = Scheduled { after: self.after.time_of(key), at: self.at.time_of(key) };
+        (scheduled != Scheduled::default()).then_some(scheduled)
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::new();
+    }
+}
+
+/// The timers of one kind.
+#[derive(Debug)]
+struct Timers<K, T> {
+    /// Keys by their time; the number makes equal times distinct and keeps their order.
+    queue: BTreeMap<(T, u64), K>,
+    /// The place of each key in `queue`; both hold exactly the same keys.
+    times: HashMap<K, (T, u64)>,
+    /// How many timers were ever inserted.
+    sequence: u64,
+}
+
+impl<K: Clone + Eq + Hash, T: Copy + Ord> Timers<K, T> {
+    fn new() -> Self {
+        Self { queue: BTreeMap::new(), times: HashMap::new(), sequence: 0 }
+    }
+
+    /// True if the key is now the first.
+    fn insert(&mut self, key: K, time: T) -> bool {
+        let place = (time, self.sequence);
+        match self.times.get_mut(&key) {
+            Some(known) if known.0 <= time => return false,
+            Some(known) => {
+                self.queue.remove(known);
+                *known = place;
+            }
+            None => {
+                self.times.insert(key.clone(), place);
+            }
+        }
+        self.sequence += 1;
+        self.queue.insert(place, key);
+        self.queue.first_key_value().is_some_and(|(first, _)| *first == place)
+    }
+
+    fn pop_due(&mut self, now: T) -> Option<K> {
+        let first = self.queue.first_entry().filter(|first| first.key().0 <= now)?;
+        let key = first.remove();
+        self.times.remove(&key);
+        Some(key)
+    }
+
+    fn soonest(&self) -> Option<T> {
+        self.queue.first_key_value().map(|(place, _)| place.0)
+    }
+
+    fn time_of(&self, key: &K) -> Option<T> {
+        self.times.get(key).map(|place| place.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Timers on times that the test makes up.
+#![allow(clippy::unwrap_used)]
+
+use chrono::TimeDelta;
+
+use super::*;
+
+fn wall(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn drain(delays: &mut Delays<&'static str>, now: Instant, wall: DateTime<Utc>) -> Vec<&'static str> {
+    std::iter::from_fn(|| delays.pop_due(now, wall)).collect()
+}
+
+#[test]
+fn timers_come_out_in_order_of_time_and_equal_ones_in_order_of_arrival() {
+    let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
+    let mut delays = Delays::new();
+    for (key, millis) in [("d", 300), ("b", 200), ("a", 100), ("c", 200)] {
+        delays.add_after(key, Duration::from_millis(millis), start);
+    }
+    assert_eq!(drain(&mut delays, start + Duration::from_millis(99), noon), [""; 0]);
+    assert_eq!(drain(&mut delays, start + Duration::from_millis(200), noon), ["a", "b", "c"]);
+    assert_eq!(drain(&mut delays, start + Duration::from_millis(900), noon), ["d"]);
+    assert_eq!((delays.len(), delays.next_look(start, noon)), (0, None));
+}
+
+#[test]
+fn the_sooner_of_two_timers_of_one_kind_stays_and_the_other_is_gone() {
+    let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
+    let seconds = Duration::from_secs;
+    let mut delays = Delays::new();
+    assert!(delays.add_after("x", seconds(50), start), "the first is the soonest");
+    assert!(!delays.add_after("x", seconds(70), start), "a later one changes nothing");
+    assert!(delays.add_after("x", seconds(30), start), "a sooner one replaces it");
+    assert!(!delays.add_after("y", seconds(40), start), "another key behind it is not the soonest");
+    assert!(delays.add_at("x", noon + TimeDelta::seconds(60)), "the wall timer lives beside the monotonic one");
+    assert!(!delays.add_at("x", noon + TimeDelta::seconds(61)));
+    let expected = Scheduled { after: Some(start + seconds(30)), at: Some(noon + TimeDelta::seconds(60)) };
+    assert_eq!(delays.scheduled_for(&"x"), Some(expected));
+    assert_eq!(delays.len(), 3);
+    assert_eq!(drain(&mut delays, start + seconds(3600), noon), ["x", "y"]);
+    assert_eq!(delays.scheduled_for(&"x"), Some(Scheduled { after: None, at: expected.at }));
+    assert_eq!(drain(&mut delays, start, noon + TimeDelta::seconds(60)), ["x"]);
+    assert_eq!(delays.scheduled_for(&"x"), None);
+}
+
+/// What the row shows; the monotonic delay; the wall delay; how long to sleep.
+type Row = (&'static str, Option<Duration>, Option<TimeDelta>, Option<Duration>);
+
+#[test]
+fn the_next_look_is_the_soonest_timer_but_a_wall_timer_is_looked_at_every_slice() {
+    let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
+    let rows: [Row; 8] = [
+        ("nothing waits", None, None, None),
+        ("a monotonic timer is slept through", Some(Duration::from_secs(90)), None, Some(Duration::from_secs(90))),
+        ("a far wall timer is looked at after a slice", None, Some(TimeDelta::days(9)), Some(WALL_SLICE)),
+        ("a near wall timer is met", None, Some(TimeDelta::milliseconds(400)), Some(Duration::from_millis(400))),
+        ("a wall timer that is due is met at once", None, Some(TimeDelta::seconds(-5)), Some(Duration::ZERO)),
+        ("of both the sooner: slice", Some(Duration::from_secs(90)), Some(TimeDelta::days(9)), Some(WALL_SLICE)),
+        (
+            "of both the sooner: monotonic",
+            Some(Duration::from_millis(5)),
+            Some(TimeDelta::days(9)),
+            Some(Duration::from_millis(5)),
+        ),
+        ("the greatest delay is a century", Some(Duration::MAX), None, Some(Duration::from_secs(100 * 366 * 86_400))),
+    ];
+    for (name, after, at, expected) in rows {
+        let mut delays = Delays::new();
+        after.map(|after| delays.add_after("x", after, start));
+        at.map(|at| delays.add_at("x", noon + at));
+        assert_eq!(delays.next_look(start, noon), expected.map(|expected| start + expected), "{name}");
+    }
+}
+
+#[test]
+fn no_wall_time_is_too_far_away() {
+    let start = Instant::now();
+    for (at, now) in [
+        (wall("9999-12-31T23:59:59Z"), wall("0001-01-01T00:00:00Z")),
+        (DateTime::<Utc>::MAX_UTC, DateTime::<Utc>::MIN_UTC),
+    ] {
+        let mut delays = Delays::new();
+        delays.add_at("x", at);
+        assert_eq!(delays.next_look(start, now), Some(start + WALL_SLICE));
+        assert_eq!(delays.next_look(start, at), Some(start));
+        assert_eq!(drain(&mut delays, start, now), [""; 0]);
+        assert_eq!(drain(&mut delays, start, at), ["x"]);
+        delays.add_at("x", now);
+        assert_eq!(delays.next_look(start, at), Some(start));
+        assert_eq!(drain(&mut delays, start, at), ["x"]);
+    }
+}
+
+#[test]
+fn a_key_that_is_added_again_and_again_holds_one_place() {
+    let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
+    let mut delays = Delays::new();
+    for i in (1..10_000).rev() {
+        delays.add_after("x", Duration::from_secs(i), start);
+        delays.add_at("x", noon + TimeDelta::seconds(i64::try_from(i).unwrap()));
+    }
+    assert_eq!((delays.after.queue.len(), delays.at.queue.len()), (1, 1));
+    assert_eq!((delays.after.times.len(), delays.at.times.len()), (1, 1));
+    delays.clear();
+    assert_eq!(delays.len(), 0);
+}

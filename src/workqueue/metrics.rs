@@ -1,0 +1,154 @@
+//! The queue's metrics, with client-go's names.
+//!
+//! Guarantees: names, help texts, labels and buckets are those of upstream's
+//! `component-base/metrics/prometheus/workqueue/metrics.go`; what is counted when is what
+//! `util/workqueue/metrics.go` counts. All seven families of a scrape come from one snapshot taken under the queue's lock.
+//!
+//! Upstream sets `unfinished_work_seconds` and `longest_running_processor_seconds` from a ticker, every 500 ms; here
+//! they are computed when they are asked for, so they are never stale and an idle queue never wakes.
+
+use std::collections::HashMap;
+use std::sync::Weak;
+use std::time::Duration;
+
+use prometheus::Registry;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+
+use crate::metrics::family::{PlainHistogram, count, counter, gauge, histogram};
+use crate::metrics::{MetricsError, exponential_buckets};
+
+/// What is counted as it happens. Lives inside the queue, under its lock.
+#[derive(Debug, Clone)]
+pub(super) struct Stats {
+    adds: u64,
+    retries: u64,
+    queue_duration: PlainHistogram,
+    work_duration: PlainHistogram,
+}
+
+impl Stats {
+    pub(super) fn new() -> Self {
+        // Upstream writes 10e-9; one is as good as the other, but the steps must be multiplied one by one.
+        let buckets = exponential_buckets(10e-9, 10.0, 10);
+        Self {
+            adds: 0,
+            retries: 0,
+            queue_duration: PlainHistogram::new(buckets.clone()),
+            work_duration: PlainHistogram::new(buckets),
+        }
+    }
+
+    /// A key became dirty.
+    pub(super) fn add(&mut self) {
+        self.adds += 1;
+    }
+
+    /// A key was handed to a worker after it had been dirty for `waited`.
+    pub(super) fn get(&mut self, waited: Duration) {
+        self.queue_duration.observe(waited.as_secs_f64());
+    }
+
+    /// A worker finished a key after `worked`.
+    pub(super) fn done(&mut self, worked: Duration) {
+        self.work_duration.observe(worked.as_secs_f64());
+    }
+
+    /// A key was asked to come back later, now included.
+    pub(super) fn retry(&mut self) {
+        self.retries += 1;
+    }
+}
+
+/// Everything that one scrape tells about a queue.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) stats: Stats,
+    pub(super) depth: usize,
+    /// How long each piece of work that is going on has taken so far.
+    pub(super) running: Vec<Duration>,
+}
+
+/// Where the collector gets its snapshots: a queue, whatever its keys.
+pub(super) trait Source: Send + Sync {
+    fn snapshot(&self) -> Snapshot;
+}
+
+/// Collects the families of one queue, for as long as that queue lives.
+pub(super) struct QueueCollector {
+    source: Weak<dyn Source>,
+    depth: Desc,
+    adds: Desc,
+    queue_duration: Desc,
+    work_duration: Desc,
+    unfinished_work: Desc,
+    longest_running: Desc,
+    retries: Desc,
+}
+
+impl QueueCollector {
+    /// Registers the families of `source` under the label `name`.
+    pub(super) fn register(registry: &Registry, name: &str, source: Weak<dyn Source>) -> Result<(), MetricsError> {
+        let desc = |metric: &str, help: &str| {
+            let labels = HashMap::from([("name".to_owned(), name.to_owned())]);
+            Desc::new(format!("workqueue_{metric}"), format!("[BETA] {help}"), Vec::new(), labels)
+                .map_err(|source| MetricsError::new(&format!("workqueue_{metric}"), source))
+        };
+        let collector = Self {
+            source,
+            depth: desc("depth", "Current depth of workqueue")?,
+            adds: desc("adds_total", "Total number of adds handled by workqueue")?,
+            queue_duration: desc(
+                "queue_duration_seconds",
+                "How long in seconds an item stays in workqueue before being requested.",
+            )?,
+            work_duration: desc(
+                "work_duration_seconds",
+                "How long in seconds processing an item from workqueue takes.",
+            )?,
+            unfinished_work: desc(
+                "unfinished_work_seconds",
+                "How many seconds of work has done that is in progress and hasn't been observed by work_duration. \
+                 Large values indicate stuck threads. One can deduce the number of stuck threads by observing the \
+                 rate at which this increases.",
+            )?,
+            longest_running: desc(
+                "longest_running_processor_seconds",
+                "How many seconds has the longest running processor for workqueue been running.",
+            )?,
+            retries: desc("retries_total", "Total number of retries handled by workqueue")?,
+        };
+        registry.register(Box::new(collector)).map_err(|source| MetricsError::new("workqueue_*", source))
+    }
+}
+
+impl Collector for QueueCollector {
+    fn desc(&self) -> Vec<&Desc> {
+        vec![
+            &self.depth,
+            &self.adds,
+            &self.queue_duration,
+            &self.work_duration,
+            &self.unfinished_work,
+            &self.longest_running,
+            &self.retries,
+        ]
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let Some(Snapshot { stats, depth, running }) = self.source.upgrade().map(|source| source.snapshot()) else {
+            return Vec::new();
+        };
+        let unfinished = running.iter().sum::<Duration>();
+        let longest = running.into_iter().max().unwrap_or_default();
+        vec![
+            gauge(&self.depth, count(depth as u64)),
+            counter(&self.adds, count(stats.adds)),
+            histogram(&self.queue_duration, &stats.queue_duration),
+            histogram(&self.work_duration, &stats.work_duration),
+            gauge(&self.unfinished_work, unfinished.as_secs_f64()),
+            gauge(&self.longest_running, longest.as_secs_f64()),
+            counter(&self.retries, count(stats.retries)),
+        ]
+    }
+}

@@ -1,0 +1,565 @@
+//! The queue as its users see it, on paused time; the tables follow client-go's `queue_test.go` and
+//! `delaying_queue_test.go`.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use chrono::TimeDelta;
+use futures::FutureExt;
+use futures::future::join_all;
+
+use super::*;
+use crate::clock::{Clock, SystemClock, TestClock};
+use crate::metrics::encode;
+
+type TestQueue = WorkQueue<&'static str>;
+
+fn wall(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn noon() -> DateTime<Utc> {
+    wall("2026-01-01T12:00:00Z")
+}
+
+fn queue_with_clock() -> (TestQueue, Arc<TestClock>) {
+    let clock = TestClock::new(noon());
+    (WorkQueue::new(Config::new("cronjob", Arc::<TestClock>::clone(&clock))), clock)
+}
+
+fn queue() -> TestQueue {
+    queue_with_clock().0
+}
+
+/// What `get` answers without waiting; `None` if it would wait.
+#[allow(clippy::option_option)]
+fn get_now<K: Key>(queue: &WorkQueue<K>) -> Option<Option<K>> {
+    tokio::task::unconstrained(queue.get()).now_or_never()
+}
+
+/// Takes out and finishes what is ready.
+fn drain<K: Key>(queue: &WorkQueue<K>) -> Vec<K> {
+    std::iter::from_fn(|| get_now(queue).flatten().inspect(|key| queue.done(key))).collect()
+}
+
+async fn sleep_millis(millis: u64) {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_leave_in_the_order_in_which_they_became_ready_and_each_once() {
+    let queue = queue();
+    for key in ["a", "b", "a", "c", "b"] {
+        queue.add(key);
+    }
+    assert_eq!(queue.len(), 3);
+    assert_eq!(drain(&queue), ["a", "b", "c"]);
+    assert!(queue.is_empty());
+    assert_eq!(get_now(&queue), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_added_while_it_is_processed_comes_once_more_when_that_is_done() {
+    let queue = queue();
+    queue.add("foo");
+    assert_eq!(queue.get().await, Some("foo"));
+    queue.add("foo");
+    queue.add("foo");
+    queue.add("bar");
+    assert!(queue.is_dirty(&"foo") && queue.is_processing(&"foo"));
+    assert_eq!((queue.len(), get_now(&queue)), (1, Some(Some("bar"))), "foo is not given to a second worker");
+    assert_eq!(get_now(&queue), None);
+    queue.done(&"foo");
+    assert_eq!(get_now(&queue), Some(Some("foo")));
+    queue.done(&"foo");
+    assert!(!queue.is_dirty(&"foo") && !queue.is_processing(&"foo"));
+    assert_eq!(get_now(&queue), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn done_for_a_key_that_nobody_has_changes_nothing() {
+    let queue = queue();
+    queue.done(&"unknown");
+    queue.add("foo");
+    queue.done(&"foo");
+    assert_eq!(drain(&queue), ["foo"]);
+    assert_eq!(get_now(&queue), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_worker_is_woken_for_each_key() {
+    let queue = queue();
+    let workers: Vec<_> = (0..3)
+        .map(|_| {
+            tokio::spawn({
+                let queue = queue.clone();
+                async move { queue.get().await }
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    for key in ["a", "b", "c"] {
+        queue.add(key);
+    }
+    let mut got: Vec<_> = join_all(workers).await.into_iter().map(|key| key.unwrap().unwrap()).collect();
+    got.sort_unstable();
+    assert_eq!(got, ["a", "b", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn done_wakes_a_worker_for_a_key_that_was_added_meanwhile() {
+    let queue = queue();
+    queue.add("foo");
+    assert_eq!(get_now(&queue), Some(Some("foo")));
+    queue.add("foo");
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.get().await }
+    });
+    sleep_millis(1).await;
+    queue.done(&"foo");
+    assert_eq!(tokio::time::timeout(Duration::from_secs(1), waiting).await.unwrap().unwrap(), Some("foo"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_get_loses_no_key_and_hands_its_wake_up_on() {
+    let queue = queue();
+    let mut first = Box::pin(queue.get());
+    let mut second = Box::pin(queue.get());
+    assert_eq!(futures::poll!(&mut first), std::task::Poll::Pending);
+    assert_eq!(futures::poll!(&mut second), std::task::Poll::Pending);
+    queue.add("foo");
+    drop(first);
+    let got = tokio::time::timeout(Duration::from_secs(1), second).await;
+    assert_eq!(got, Ok(Some("foo")), "the wake-up was meant for the first and reached the second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_always_finds_keys_lets_others_run() {
+    let queue = queue();
+    let others = Arc::new(AtomicUsize::new(0));
+    let neighbour = tokio::spawn({
+        let others = Arc::clone(&others);
+        async move { others.fetch_add(1, Ordering::Relaxed) }
+    });
+    queue.add("foo");
+    for _ in 0..10_000 {
+        let key = queue.get().await.unwrap();
+        queue.add(key);
+        queue.done(&key);
+    }
+    assert_eq!(others.load(Ordering::Relaxed), 1, "ten thousand keys without a turn for the neighbour");
+    neighbour.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_hands_out_what_is_ready_then_none_and_takes_in_nothing() {
+    let (queue, clock) = queue_with_clock();
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move {
+            let first = queue.get().await;
+            (first, queue.get().await, queue.get().await)
+        }
+    });
+    tokio::task::yield_now().await;
+    queue.add("a");
+    queue.add("b");
+    queue.add_after("later", Duration::from_secs(1));
+    queue.add_at("at noon", noon() + TimeDelta::seconds(5));
+    assert_eq!(queue.waiting(), 2);
+    queue.shut_down();
+    queue.add("after shutdown");
+    queue.add_after("after shutdown", Duration::from_secs(1));
+    queue.add_at("after shutdown", clock.now());
+    queue.add_rate_limited("after shutdown");
+    assert!(queue.shutting_down());
+    assert_eq!(queue.waiting(), 0);
+    assert_eq!(waiting.await.unwrap(), (Some("a"), Some("b"), None));
+    sleep_millis(10_000).await;
+    assert_eq!(get_now(&queue), Some(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_waits_until_what_was_handed_out_is_done() {
+    let queue = queue();
+    queue.add("foo");
+    queue.add("bar");
+    assert_eq!((get_now(&queue), get_now(&queue)), (Some(Some("foo")), Some(Some("bar"))));
+    let drain = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.shut_down_with_drain().await }
+    });
+    sleep_millis(1).await;
+    assert_eq!(get_now(&queue), Some(None));
+    queue.done(&"foo");
+    sleep_millis(1).await;
+    assert!(!drain.is_finished());
+    queue.done(&"bar");
+    tokio::time::timeout(Duration::from_secs(1), drain).await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_waits_for_a_key_that_was_added_while_it_was_processed() {
+    let queue = queue();
+    queue.add("foo");
+    assert_eq!(get_now(&queue), Some(Some("foo")));
+    queue.add("foo");
+    let drain = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.shut_down_with_drain().await }
+    });
+    sleep_millis(1).await;
+    assert_eq!(get_now(&queue), Some(None));
+    queue.done(&"foo");
+    assert_eq!(get_now(&queue), Some(Some("foo")), "the shutdown is taken back for the key that is ready again");
+    sleep_millis(1).await;
+    assert!(!drain.is_finished());
+    queue.done(&"foo");
+    drain.await.unwrap();
+    assert_eq!(get_now(&queue), Some(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_waits_for_ready_keys_that_no_worker_has_yet() {
+    let queue = queue();
+    queue.add("foo");
+    let mut draining = Box::pin(queue.shut_down_with_drain());
+    assert_eq!(futures::poll!(&mut draining), std::task::Poll::Pending);
+    assert_eq!(drain(&queue), ["foo"]);
+    draining.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_calls_a_drain_off_and_an_idle_queue_drains_at_once() {
+    let queue = queue();
+    queue.shut_down_with_drain().await;
+    let queue = self::queue();
+    queue.add("foo");
+    assert_eq!(get_now(&queue), Some(Some("foo")));
+    let mut draining = Box::pin(queue.shut_down_with_drain());
+    assert_eq!(futures::poll!(&mut draining), std::task::Poll::Pending);
+    queue.shut_down();
+    draining.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_key_comes_once_and_at_the_sooner_of_its_times() {
+    let rows: [(&str, &[u64], u64); 4] = [
+        ("alone", &[50], 50),
+        ("a later one is dropped", &[50, 70], 50),
+        ("a sooner one replaces", &[50, 30], 30),
+        ("the soonest of many", &[900, 40, 20, 60, 20], 20),
+    ];
+    for (name, delays, expected) in rows {
+        let queue = queue();
+        for delay in delays {
+            queue.add_after("foo", Duration::from_millis(*delay));
+        }
+        let started = Instant::now();
+        assert_eq!(queue.waiting(), 1, "{name}");
+        assert_eq!(queue.get().await, Some("foo"), "{name}");
+        let took = started.elapsed().as_millis();
+        assert!((u128::from(expected)..=u128::from(expected) + 2).contains(&took), "{name}: {took} ms");
+        queue.done(&"foo");
+        sleep_millis(3_600_000).await;
+        assert_eq!((get_now(&queue), queue.waiting()), (None, 0), "{name}: came again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delayed_keys_come_in_the_order_of_their_times() {
+    let queue = queue();
+    for (key, delay) in [("foo", 1000), ("bar", 500), ("baz", 250)] {
+        queue.add_after(key, Duration::from_millis(delay));
+    }
+    sleep_millis(2000).await;
+    assert_eq!(drain(&queue), ["baz", "bar", "foo"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_that_has_come_is_now() {
+    let (queue, clock) = queue_with_clock();
+    queue.add_after("zero", Duration::ZERO);
+    queue.add_at("now", clock.now());
+    queue.add_at("year one", wall("0001-01-01T00:00:00Z"));
+    assert_eq!((drain(&queue), queue.waiting()), (vec!["zero", "now", "year one"], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_time_is_too_far_away() {
+    let (queue, _clock) = queue_with_clock();
+    queue.add_after("max", Duration::MAX);
+    queue.add_after("tokio-util panics", Duration::from_millis(1 << 36));
+    queue.add_at("year 9999", wall("9999-12-31T23:59:59Z"));
+    queue.add_at("end of time", DateTime::<Utc>::MAX_UTC);
+    queue.add_at("soon", noon() + TimeDelta::seconds(2));
+    assert_eq!(queue.get().await, Some("soon"));
+    assert_eq!(queue.waiting(), 4);
+    assert_eq!(queue.scheduled_for(&"end of time").unwrap().at, Some(DateTime::<Utc>::MAX_UTC));
+}
+
+#[tokio::test(start_paused = true)]
+async fn both_kinds_of_timer_of_one_key_fire() {
+    let (queue, _clock) = queue_with_clock();
+    queue.add_after("foo", Duration::from_millis(300));
+    queue.add_at("foo", noon() + TimeDelta::milliseconds(700));
+    sleep_millis(302).await;
+    assert_eq!(drain(&queue), ["foo"]);
+    assert!(queue.scheduled_for(&"foo").unwrap().at.is_some());
+    sleep_millis(398).await;
+    sleep_millis(2).await;
+    assert_eq!(drain(&queue), ["foo"]);
+    assert_eq!(queue.scheduled_for(&"foo"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_immediate_add_leaves_the_timers_alone() {
+    let (queue, _clock) = queue_with_clock();
+    queue.add_at("foo", noon() + TimeDelta::seconds(30));
+    queue.add("foo");
+    assert_eq!(drain(&queue), ["foo"]);
+    assert_eq!(queue.get().await, Some("foo"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wall_time_is_met_within_two_milliseconds_and_never_early() {
+    let (queue, clock) = queue_with_clock();
+    for (key, millis) in [("a", 3), ("b", 999), ("c", 1000), ("d", 1001), ("e", 60_000), ("f", 86_400_000)] {
+        let at = clock.now() + TimeDelta::milliseconds(millis) + TimeDelta::microseconds(300);
+        queue.add_at(key, at);
+        assert_eq!(queue.get().await, Some(key));
+        queue.done(&key);
+        let late = clock.now() - at;
+        assert!(late >= TimeDelta::zero() && late <= TimeDelta::milliseconds(2), "{key} came {late} late");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stepped_wall_clock_moves_wall_timers_and_no_others() {
+    type Row = (&'static str, i64, &'static [(&'static str, std::ops::RangeInclusive<u128>)]);
+    let rows: [Row; 3] = [
+        ("no step", 0, &[("after", 30_000..=30_002), ("at", 60_000..=60_002)]),
+        ("forward: due within a slice", 3600, &[("at", 10_000..=11_002), ("after", 30_000..=30_002)]),
+        ("backward: due so much later", -3600, &[("after", 30_000..=30_002), ("at", 3_660_000..=3_660_002)]),
+    ];
+    for (name, step, expected) in rows {
+        let (queue, clock) = queue_with_clock();
+        let started = Instant::now();
+        queue.add_at("at", noon() + TimeDelta::seconds(60));
+        queue.add_after("after", Duration::from_secs(30));
+        sleep_millis(10_000).await;
+        clock.step(TimeDelta::seconds(step));
+        for (key, range) in expected {
+            assert_eq!(queue.get().await, Some(*key), "{name}");
+            let took = started.elapsed().as_millis();
+            assert!(range.contains(&took), "{name}: {key} after {took} ms");
+        }
+    }
+}
+
+/// A clock that counts how often it is looked at.
+#[derive(Debug)]
+struct CountingClock(Arc<TestClock>, AtomicUsize);
+
+impl Clock for CountingClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.now()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timer_task_wakes_only_for_what_waits() {
+    let clock = Arc::new(CountingClock(TestClock::new(noon()), AtomicUsize::new(0)));
+    let queue = WorkQueue::new(Config::new("cronjob", Arc::<CountingClock>::clone(&clock)));
+    let looks_in = async |seconds: u64| {
+        let before = clock.1.load(Ordering::Relaxed);
+        sleep_millis(seconds * 1000).await;
+        clock.1.load(Ordering::Relaxed) - before
+    };
+    looks_in(1).await;
+    assert_eq!(looks_in(86_400).await, 0, "nothing waits");
+    queue.add_after("foo", Duration::from_secs(7200));
+    looks_in(1).await;
+    assert_eq!(looks_in(3600).await, 0, "a monotonic timer waits");
+    queue.add_at("bar", noon() + TimeDelta::days(365));
+    looks_in(1).await;
+    let looks = looks_in(60).await;
+    assert!((59..=61).contains(&looks), "a wall timer waits: {looks} looks in a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_keys_of_one_instant_come_in_order_of_arrival() {
+    let clock = TestClock::new(noon());
+    let queue = WorkQueue::new(Config::new("cronjob", clock));
+    for key in 0..10_000u32 {
+        queue.add_at(key, noon() + TimeDelta::seconds(60));
+    }
+    assert_eq!(queue.waiting(), 10_000);
+    sleep_millis(60_002).await;
+    assert_eq!(drain(&queue), (0..10_000).collect::<Vec<u32>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_key_backs_off_until_it_is_forgotten() {
+    let queue = queue();
+    for expected in [5, 10, 20, 40] {
+        queue.add_rate_limited("foo");
+        let started = Instant::now();
+        assert_eq!(queue.get().await, Some("foo"));
+        let took = started.elapsed().as_millis();
+        assert!((expected..=expected + 2).contains(&took), "{took} ms instead of {expected}");
+        queue.done(&"foo");
+    }
+    assert_eq!(queue.num_requeues(&"foo"), 4);
+    queue.forget(&"foo");
+    assert_eq!(queue.num_requeues(&"foo"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_last_handle_ends_the_timer_task() {
+    let (queue, clock) = queue_with_clock();
+    queue.add_at("foo", noon() + TimeDelta::days(1));
+    let other = queue.clone();
+    sleep_millis(10).await;
+    drop(queue);
+    sleep_millis(10).await;
+    assert!(Arc::strong_count(&clock) > 1, "a handle is left");
+    drop(other);
+    sleep_millis(10).await;
+    assert_eq!(Arc::strong_count(&clock), 1, "nobody holds the queue's parts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_count_what_client_go_counts() {
+    let (queue, _clock) = queue_with_clock();
+    let registry = Registry::new();
+    queue.register_metrics(&registry).unwrap();
+    let assert_metrics = |step: &str, expected: &[(&str, &str)]| {
+        let text = encode(&registry);
+        for (name, value) in expected {
+            let line = format!("workqueue_{name}{{name=\"cronjob\"}} {value}\n");
+            assert!(text.contains(&line), "{step}: no {line}in\n{text}");
+        }
+    };
+    assert_metrics("new", &[("depth", "0"), ("adds_total", "0"), ("retries_total", "0")]);
+    queue.add("foo");
+    queue.add("foo");
+    assert_metrics("added twice", &[("adds_total", "1"), ("depth", "1"), ("queue_duration_seconds_count", "0")]);
+    sleep_millis(50).await;
+    assert_eq!(get_now(&queue), Some(Some("foo")));
+    assert_metrics(
+        "taken",
+        &[
+            ("depth", "0"),
+            ("queue_duration_seconds_count", "1"),
+            ("queue_duration_seconds_sum", "0.05"),
+            ("work_duration_seconds_count", "0"),
+        ],
+    );
+    sleep_millis(500).await;
+    queue.add("foo");
+    assert_metrics(
+        "added while processed",
+        &[
+            ("adds_total", "2"),
+            ("depth", "1"),
+            ("unfinished_work_seconds", "0.5"),
+            ("longest_running_processor_seconds", "0.5"),
+        ],
+    );
+    queue.add("bar");
+    assert_eq!(get_now(&queue), Some(Some("bar")));
+    sleep_millis(250).await;
+    assert_metrics("two in work", &[("unfinished_work_seconds", "1"), ("longest_running_processor_seconds", "0.75")]);
+    queue.done(&"foo");
+    queue.done(&"bar");
+    assert_metrics(
+        "done",
+        &[
+            ("depth", "1"),
+            ("unfinished_work_seconds", "0"),
+            ("longest_running_processor_seconds", "0"),
+            ("work_duration_seconds_count", "2"),
+            ("work_duration_seconds_sum", "1"),
+        ],
+    );
+    queue.add_after("foo", Duration::ZERO);
+    queue.add_after("foo", Duration::from_secs(9));
+    queue.add_at("foo", noon());
+    queue.add_at("foo", noon() + TimeDelta::days(1));
+    queue.add_rate_limited("foo");
+    assert_metrics("delays, the passed ones too, are retries", &[("retries_total", "5"), ("adds_total", "3")]);
+    queue.shut_down();
+    queue.add_after("foo", Duration::from_secs(1));
+    assert_metrics("shut down", &[("retries_total", "5")]);
+    drop(queue);
+    tokio::task::yield_now().await;
+    assert_eq!(encode(&registry), "", "the queue is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_queue_of_the_same_name_is_refused_and_of_another_name_welcome() {
+    let registry = Registry::new();
+    let clock: SharedClock = Arc::new(SystemClock);
+    let [first, second, third] =
+        ["a", "a", "b"].map(|name| WorkQueue::<u32>::new(Config::new(name, Arc::clone(&clock))));
+    first.register_metrics(&registry).unwrap();
+    let refused = second.register_metrics(&registry).unwrap_err().to_string();
+    assert!(refused.starts_with("register metric workqueue_*: "), "{refused}");
+    third.register_metrics(&registry).unwrap();
+    let text = encode(&registry);
+    assert!(text.contains("workqueue_depth{name=\"a\"} 0\nworkqueue_depth{name=\"b\"} 0\n"), "{text}");
+}
+
+/// Real threads: producers add, workers re-add and finish, and no two of them ever hold one key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_producers_and_workers_on_many_threads_never_share_or_lose_a_key() {
+    const KEYS: usize = 50;
+    const ROUNDS: usize = 200;
+    let queue = WorkQueue::<usize>::new(Config::new("cronjob", Arc::new(SystemClock)));
+    let held: Arc<Vec<AtomicUsize>> = Arc::new((0..KEYS).map(|_| AtomicUsize::new(0)).collect());
+    let workers: Vec<_> = (0..10)
+        .map(|_| {
+            let (queue, held) = (queue.clone(), Arc::clone(&held));
+            tokio::spawn(async move {
+                let mut seen: HashMap<usize, usize> = HashMap::new();
+                while let Some(key) = queue.get().await {
+                    assert_eq!(held[key].fetch_add(1, Ordering::SeqCst), 0, "two workers on {key}");
+                    let times = seen.entry(key).or_default();
+                    *times += 1;
+                    if *times == 1 {
+                        queue.add(key);
+                    }
+                    tokio::task::yield_now().await;
+                    held[key].fetch_sub(1, Ordering::SeqCst);
+                    queue.done(&key);
+                }
+                seen
+            })
+        })
+        .collect();
+    let producers = (0..KEYS).map(|key| {
+        let queue = queue.clone();
+        tokio::spawn(async move {
+            for round in 0..ROUNDS {
+                match round % 3 {
+                    0 => queue.add(key),
+                    1 => queue.add_after(key, Duration::from_micros(50)),
+                    _ => queue.add_at(key, Utc::now() + TimeDelta::microseconds(50)),
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+    });
+    join_all(producers).await.into_iter().for_each(|producer| producer.unwrap());
+    tokio::time::timeout(Duration::from_secs(60), queue.shut_down_with_drain()).await.unwrap();
+    let mut processed = [0; KEYS];
+    for worker in join_all(workers).await {
+        worker.unwrap().into_iter().for_each(|(key, times)| processed[key] += times);
+    }
+    assert!(processed.iter().all(|times| *times > 0), "{processed:?}");
+    assert!(queue.is_empty());
+}

@@ -1,0 +1,65 @@
+//! The table of scenarios.
+
+mod failures;
+mod minute;
+mod operations;
+mod policy;
+
+use super::runner::{Group, Scenario};
+
+macro_rules! scenario {
+    ($group:ident, $module:ident :: $function:ident, $name:literal) => {
+        scenario!($group, $module::$function, $name, None)
+    };
+    ($group:ident, $module:ident :: $function:ident, $name:literal, $differs:expr) => {
+        Scenario {
+            name: $name,
+            group: Group::$group,
+            differs_in_tree: $differs,
+            run: |world| Box::pin($module::$function(world)),
+        }
+    };
+}
+
+pub fn all() -> Vec<Scenario> {
+    vec![
+        scenario!(Together, minute::fires, "a minutely CronJob fires within a second of the minute"),
+        scenario!(Together, minute::suspends, "a suspended CronJob stays quiet and fires the missed slot when resumed"),
+        scenario!(Together, minute::edits, "an edited schedule is followed from the next slot on"),
+        scenario!(Together, minute::deletes, "a deleted CronJob fires no more and its Jobs are collected"),
+        scenario!(Together, policy::forbid, "Forbid skips while the last Job runs and catches up after it"),
+        scenario!(Together, policy::replace, "Replace deletes the running Job and creates the new one"),
+        scenario!(Together, policy::allow, "Allow lets Jobs overlap and the active list follows them"),
+        scenario!(Together, policy::deadline, "startingDeadlineSeconds decides whether a late slot still fires"),
+        scenario!(Together, policy::history, "finished Jobs beyond the history limits are deleted, the oldest first"),
+        scenario!(Together, policy::time_zone, "spec.timeZone decides when a schedule is due"),
+        scenario!(
+            Together,
+            policy::many_missed,
+            "after a day of missed minutes only the last one fires, with a warning"
+        ),
+        scenario!(Together, policy::missing, "a Job that somebody deletes leaves the active list"),
+        scenario!(Together, policy::template, "the Job has every field of the jobTemplate, known to us or not"),
+        scenario!(Together, operations::observes, "the controller can be probed and scraped"),
+        scenario!(Together, operations::rights, "the account in the manifests holds no more rights than it needs"),
+        scenario!(Together, operations::manifests, "the manifests are admitted, their Pods as restricted ones"),
+        scenario!(
+            Alone,
+            failures::controller_restart,
+            "kill -9 of the controller in a burst loses nothing and fires nothing twice",
+            Some("a crash between create and status leaves CronJobs without active and lastScheduleTime")
+        ),
+        scenario!(
+            Alone,
+            failures::api_server_restart,
+            "kill -9 of the API server in a burst loses nothing and fires nothing twice",
+            Some("a create whose answer is lost leaves the CronJob without active and lastScheduleTime")
+        ),
+        scenario!(
+            Alone,
+            failures::failover,
+            "of two replicas one leads, and the other takes over when it is killed or told to stop",
+            Some("it dies of SIGTERM and keeps its lease")
+        ),
+    ]
+}

@@ -1,0 +1,115 @@
+//! Scenarios about running the controller: its endpoints, and the rights in the manifests.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use http::Method;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use serde_json::json;
+
+use crate::driver::{DEPLOYMENTS, cron_job, hourly_at, minutes_ago, request};
+use crate::fixture::controller::Controller;
+use crate::world::{NAME, SYSTEM_NAMESPACE, World, kubectl_apply};
+
+pub async fn observes(world: Arc<World>) -> String {
+    let ns = world.namespace("observed").await;
+    let slot = minutes_ago(10);
+    ns.create_overdue(&cron_job("seen", &hourly_at(slot), &json!({})), slot - TimeDelta::hours(1)).await;
+    ns.job("seen", slot).await;
+    let controller = world.shared();
+    let metrics = controller.get("/metrics").await.unwrap();
+    for line in [
+        "# TYPE workqueue_depth gauge",
+        "workqueue_depth{name=\"cronjob\"} ",
+        "workqueue_adds_total{name=\"cronjob\"} ",
+        "workqueue_queue_duration_seconds_bucket{name=\"cronjob\",le=\"1e-08\"} ",
+        "workqueue_work_duration_seconds_count{name=\"cronjob\"} ",
+        "workqueue_retries_total{name=\"cronjob\"} ",
+        "# TYPE cronjob_controller_job_creation_skew_duration_seconds histogram",
+        "cronjob_controller_job_creation_skew_duration_seconds_bucket{le=\"1\"} ",
+        "cronjob_controller_job_creation_skew_duration_seconds_count ",
+        "rest_client_requests_total{",
+    ] {
+        assert!(metrics.lines().any(|found| found.starts_with(line)), "no line of /metrics starts with {line}");
+    }
+    let count = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("cronjob_controller_job_creation_skew_duration_seconds_count "))
+        .and_then(|value| value.parse::<f64>().ok());
+    assert!(count.is_some_and(|count| count >= 1.0), "no creation was measured: {count:?}");
+    controller.get("/configz").await.unwrap();
+    if world.controller == Controller::Ours {
+        assert!(controller.get("/version").await.unwrap().contains("gitVersion"));
+        for path in ["/healthz", "/livez", "/readyz"] {
+            assert_eq!(controller.get(path).await.unwrap(), "ok", "{path}");
+        }
+        let verbose = controller.get("/readyz?verbose").await.unwrap();
+        assert!(verbose.contains("[+]"), "{verbose}");
+    }
+    format!("{} lines of metrics", metrics.lines().count())
+}
+
+pub async fn rights(world: Arc<World>) -> String {
+    let client = world.plane.admin();
+    let user = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{NAME}");
+    let table = [
+        ("batch", "cronjobs", "", "watch", true),
+        ("batch", "cronjobs", "status", "patch", true),
+        ("batch", "cronjobs", "finalizers", "update", true),
+        ("batch", "jobs", "", "create", true),
+        ("batch", "jobs", "", "delete", true),
+        ("", "events", "", "create", true),
+        ("batch", "cronjobs", "", "create", false),
+        ("batch", "cronjobs", "", "update", false),
+        ("batch", "cronjobs", "", "patch", false),
+        ("batch", "cronjobs", "", "delete", false),
+        ("batch", "jobs", "", "update", false),
+        ("batch", "jobs", "", "deletecollection", false),
+        ("batch", "jobs", "status", "patch", false),
+        ("", "pods", "", "create", false),
+        ("", "pods", "", "list", false),
+        ("", "secrets", "", "get", false),
+        ("", "events", "", "list", false),
+        ("", "namespaces", "", "list", false),
+        ("coordination.k8s.io", "leases", "", "update", false),
+        ("rbac.authorization.k8s.io", "clusterroles", "", "bind", false),
+    ];
+    for (group, resource, subresource, verb, expected) in table {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "groups": ["system:serviceaccounts", "system:authenticated"], "resourceAttributes": {
+                "namespace": "default", "group": group, "resource": resource, "subresource": subresource, "verb": verb,
+            }},
+        });
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let answer = request(&client, Method::POST, path, Some(&review)).await.unwrap();
+        assert_eq!(answer["status"]["allowed"], expected, "may {verb} {group}/{resource}/{subresource}");
+    }
+    // The account's kubeconfig is a whole one: its token is known, and its certificate authority is the server's.
+    let options = KubeConfigOptions::default();
+    let kubeconfig = Kubeconfig::read_from(&world.account).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    let account = kube::Client::try_from(config).unwrap();
+    request(&account, Method::GET, "/apis/batch/v1/cronjobs", None).await.unwrap();
+    format!("{} reviews", table.len())
+}
+
+pub async fn manifests(world: Arc<World>) -> String {
+    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/samples", &["--dry-run=server"]).unwrap();
+    // Nobody makes the Deployment's Pods here; one is asked for, as its ReplicaSet would.
+    let system = world.system();
+    let template = system.get(DEPLOYMENTS, NAME).await.unwrap()["spec"]["template"].clone();
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asked-for", "labels": template["metadata"]["labels"]},
+        "spec": template["spec"],
+    });
+    let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?dryRun=All");
+    request(&world.plane.admin(), Method::POST, &path, Some(&pod)).await.unwrap();
+    let namespace = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}");
+    let namespace = request(&world.plane.admin(), Method::GET, &namespace, None).await.unwrap();
+    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+    String::new()
+}

@@ -1,0 +1,158 @@
+//! What every scenario can reach: the control plane, the witness of all Jobs, and controllers to start.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::driver::{DEPLOYMENTS, Namespace, eventually, request};
+use super::fixture::control_plane::ControlPlane;
+use super::fixture::controller::{Controller, Running};
+use super::sightings::Sightings;
+
+/// The namespace, ServiceAccount, Deployment and Lease names that `manifests/default` makes.
+pub const SYSTEM_NAMESPACE: &str = "cronjob-controller-system";
+pub const NAME: &str = "cronjob-controller";
+
+pub struct World {
+    pub plane: ControlPlane,
+    pub controller: Controller,
+    pub sightings: Sightings,
+    /// The kubeconfig of the ServiceAccount in the manifests.
+    pub account: PathBuf,
+    /// The kubeconfig that controllers are started with.
+    kubeconfig: PathBuf,
+    /// The arguments of the Deployment in the manifests.
+    args: Vec<String>,
+    shared: Mutex<Option<Arc<Running>>>,
+}
+
+impl World {
+    /// Starts the control plane and applies `manifests/default` to it.
+    pub async fn start(binary: &Path, controller: Controller) -> Result<Self, String> {
+        let plane = ControlPlane::start(binary).await?;
+        let client = plane.admin();
+        eventually("namespace kube-system", Duration::from_secs(30), || async {
+            request(&client, Method::GET, "/api/v1/namespaces/kube-system", None).await.ok()
+        })
+        .await;
+        kubectl_apply(&plane.admin_kubeconfig(), "manifests/default", &[])?;
+
+        let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/{NAME}/token");
+        let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let answer = request(&client, Method::POST, &path, Some(&body)).await?;
+        let token = answer["status"]["token"].as_str().ok_or("TokenRequest gave no token")?;
+        let account = plane.kubeconfig("account", token);
+        let kubeconfig = match controller {
+            Controller::Ours => account.clone(),
+            // Its rights are upstream's own, not those of our manifests.
+            Controller::InTree => plane.admin_kubeconfig(),
+        };
+        let system = Namespace::existing(client.clone(), SYSTEM_NAMESPACE);
+        let deployment = system.get(DEPLOYMENTS, NAME).await.ok_or("the manifests have no Deployment")?;
+        let args = match controller {
+            Controller::Ours => deployment_args(&deployment),
+            Controller::InTree => vec!["-v=1".to_owned()],
+        };
+        Ok(Self {
+            sightings: Sightings::watch(client),
+            plane,
+            controller,
+            account,
+            kubeconfig,
+            args,
+            shared: Mutex::new(None),
+        })
+    }
+
+    /// A new namespace for one scenario.
+    pub async fn namespace(&self, name: &str) -> Namespace {
+        Namespace::create_new(self.plane.admin(), name).await
+    }
+
+    /// The namespace of the controller itself.
+    pub fn system(&self) -> Namespace {
+        Namespace::existing(self.plane.admin(), SYSTEM_NAMESPACE)
+    }
+
+    /// Starts a controller as its Deployment would, on its own, and waits until it is ready.
+    pub async fn start_controller(&self, name: &str, args: &[&str]) -> Result<Running, String> {
+        let mut all = self.args.clone();
+        all.push("--leader-elect=false".to_owned());
+        all.extend(args.iter().map(|arg| (*arg).to_owned()));
+        self.controller.start(&self.plane, name, &self.kubeconfig, &all).await
+    }
+
+    /// Starts the controller that the scenarios of the first group share.
+    pub async fn start_shared(&self) -> Result<(), String> {
+        let running = self.start_controller("shared", &[]).await?;
+        *self.shared.lock().unwrap() = Some(Arc::new(running));
+        Ok(())
+    }
+
+    /// The controller that the scenarios of the first group share.
+    pub fn shared(&self) -> Arc<Running> {
+        self.shared.lock().unwrap().clone().expect("the first group has its controller")
+    }
+
+    /// Ends the shared controller; fails when it had ended by itself.
+    pub fn stop_shared(&self) -> Result<(), String> {
+        self.shared.lock().unwrap().take().map_or(Ok(()), |running| running.check_running())
+    }
+
+    /// What has to be true of the run as a whole.
+    pub async fn verify(&self) -> Result<(), String> {
+        let twice = self.sightings.created_twice();
+        if !twice.is_empty() {
+            return Err(format!("these Jobs were created twice: {twice:?}"));
+        }
+        // The audit log is written behind the answer.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let account = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{NAME}");
+        let requests = self.plane.audit(&account);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let refused: Vec<String> = requests
+            .iter()
+            .filter(|event| event["responseStatus"]["code"] == 403 && !is_terminating(event))
+            .map(|event| format!("{} {}", text(&event["verb"]), text(&event["requestURI"])))
+            .collect();
+        match (self.controller, requests.len()) {
+            (Controller::Ours, 0) => Err(format!("no request of {account} was seen")),
+            _ if !refused.is_empty() => Err(format!("the account's rights do not cover {refused:?}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A create in a namespace that is going away is forbidden too, with every right.
+fn is_terminating(event: &Value) -> bool {
+    event["responseStatus"]["message"].as_str().is_some_and(|message| message.contains("being terminated"))
+}
+
+fn deployment_args(deployment: &Value) -> Vec<String> {
+    let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    args.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|arg| arg.as_str())
+        .map(|arg| arg.replace("$(POD_NAMESPACE)", SYSTEM_NAMESPACE))
+        .collect()
+}
+
+/// `kubectl apply -k` of a directory of the repository.
+pub fn kubectl_apply(kubeconfig: &Path, directory: &str, more: &[&str]) -> Result<(), String> {
+    let output = Command::new("kubectl")
+        .arg(format!("--kubeconfig={}", kubeconfig.display()))
+        .args(["apply", "-k", directory])
+        .args(more)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .map_err(|error| format!("run kubectl: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("kubectl apply -k {directory}: {}", String::from_utf8_lossy(&output.stderr)))
+}

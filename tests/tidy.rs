@@ -1,0 +1,338 @@
+//! Style as a failing test: what the compiler and clippy do not hold.
+//!
+//! Rules for `src/`, in each file up to its own tests: at most 600 lines; a `//!` contract at the top; no function
+//! over 70 lines; nothing that panics by habit; the wall clock only in `clock.rs`; and imports that point one way
+//! (schedule ← api ← reconcile ← sync ← controller), with the pure modules free of tokio and of the API client.
+//! The scanner is crude on purpose: it blanks comments and literals and then looks at the text.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MAX_FILE_LINES: usize = 600;
+const MAX_FUNCTION_LINES: usize = 70;
+
+/// Never outside tests: each has a better form that says what went wrong.
+const FORBIDDEN: [&str; 6] = [".unwrap()", "todo!(", "unimplemented!(", "dbg!(", "Utc::now(", "SystemTime::now("];
+
+/// Where one of the forbidden things is the point: the port itself, and the time a log line carries.
+const EXEMPT: [(&str, &str); 2] = [("clock.rs", "Utc::now("), ("logging.rs", "SystemTime::now(")];
+
+/// A module (a file and the directory of the same name) and what must not occur in it.
+const IMPORTS: [(&str, &[&str]); 7] = [
+    ("schedule", &["tokio", "tokio_util", "kube", "k8s_openapi", "crate::api", "crate::cache", "crate::controller"]),
+    ("controller/reconcile", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "super::sync"]),
+    ("controller/reconcile", &["crate::controller::sync", "crate::controller::control", "crate::clock"]),
+    ("api", &["tokio", "crate::cache", "crate::controller", "crate::workqueue"]),
+    ("workqueue", &["kube", "k8s_openapi", "crate::api", "crate::cache", "crate::controller", "crate::schedule"]),
+    ("cache", &["crate::controller", "crate::workqueue", "kube_runtime"]),
+    ("apiserver", &["crate::controller", "crate::cache", "crate::workqueue"]),
+];
+
+/// What no tracked file may mention: paths of the machine that it was written on.
+const FORBIDDEN_WORDS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/tm", "p/k")];
+
+struct Source {
+    /// Relative to `src`.
+    path: String,
+    text: String,
+    /// `text` up to its tests, comments and literals blanked, line by line as it was.
+    code: String,
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn sources() -> Vec<Source> {
+    let src = root().join("src");
+    let mut files = Vec::new();
+    walk(&src, &mut files);
+    let sources: Vec<Source> = files
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .filter(|path| !is_test_file(path))
+        .map(|path| {
+            let text = fs::read_to_string(path).unwrap();
+            let code = before_tests(&blank(&text));
+            Source { path: path.strip_prefix(&src).unwrap().display().to_string(), text, code }
+        })
+        .collect();
+    assert!(!sources.is_empty(), "no sources in {}", src.display());
+    sources
+}
+
+fn walk(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { walk(&path, files) } else { files.push(path) }
+    }
+    files.sort();
+}
+
+fn is_test_file(path: &Path) -> bool {
+    path.components().any(|part| {
+        let part = part.as_os_str().to_string_lossy();
+        part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs")
+    })
+}
+
+/// The part before the first `#[cfg(test)]` that opens a module.
+fn before_tests(code: &str) -> String {
+    let lines: Vec<&str> = code.lines().collect();
+    let end = (0..lines.len())
+        .find(|&index| {
+            lines[index].trim() == "#[cfg(test)]"
+                && lines[index + 1..].iter().find(|line| !line.trim().starts_with("#[")).is_some_and(|line| {
+                    let line = line.trim();
+                    (line.starts_with("mod ") || line.starts_with("pub(crate) mod ")) && line.ends_with('{')
+                })
+        })
+        .unwrap_or(lines.len());
+    lines[..end].join("\n")
+}
+
+/// The text with comments, strings and character literals blanked; every line break stays.
+fn blank(text: &str) -> String {
+    let bytes: Vec<char> = text.chars().collect();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let end = literal_end(&bytes, at);
+        if end > at {
+            out.extend(bytes[at..end].iter().map(|c| if *c == '\n' { '\n' } else { ' ' }));
+            at = end;
+        } else {
+            out.push(bytes[at]);
+            at += 1;
+        }
+    }
+    out
+}
+
+/// Where the comment or literal that starts at `at` ends; `at` when none starts there.
+fn literal_end(text: &[char], at: usize) -> usize {
+    let next = text.get(at + 1).copied().unwrap_or(' ');
+    let starts_word = at == 0 || !(text[at - 1].is_alphanumeric() || text[at - 1] == '_');
+    match text[at] {
+        '/' if next == '/' => (at..text.len()).find(|&i| text[i] == '\n').unwrap_or(text.len()),
+        '/' if next == '*' => find(text, at + 2, &['*', '/']).map_or(text.len(), |i| i + 2),
+        '"' => quoted_end(text, at + 1, '"'),
+        'r' if starts_word && (next == '"' || next == '#') => raw_end(text, at + 1).unwrap_or(at),
+        'b' if starts_word && next == 'r' => raw_end(text, at + 2).unwrap_or(at),
+        // A character, and not a lifetime: 'x' or '\…'.
+        '\'' if next == '\\' => quoted_end(text, at + 1, '\''),
+        '\'' if text.get(at + 2) == Some(&'\'') => at + 3,
+        _ => at,
+    }
+}
+
+fn quoted_end(text: &[char], mut at: usize, quote: char) -> usize {
+    while at < text.len() && text[at] != quote {
+        at += if text[at] == '\\' { 2 } else { 1 };
+    }
+    (at + 1).min(text.len())
+}
+
+/// The end of a raw string whose hashes or quote start at `at`; `None` for a raw identifier.
+fn raw_end(text: &[char], at: usize) -> Option<usize> {
+    let hashes = text[at..].iter().take_while(|c| **c == '#').count();
+    if text.get(at + hashes) != Some(&'"') {
+        return None;
+    }
+    let close: Vec<char> = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
+    Some(find(text, at + hashes + 1, &close).map_or(text.len(), |i| i + close.len()))
+}
+
+fn find(text: &[char], from: usize, what: &[char]) -> Option<usize> {
+    (from..text.len()).find(|&i| text[i..].starts_with(what))
+}
+
+/// Names, first lines and lengths in lines of the functions with a body in blanked code.
+fn functions(code: &str) -> Vec<(String, usize, usize)> {
+    let text: Vec<char> = code.chars().collect();
+    let mut found = Vec::new();
+    for at in 0..text.len().saturating_sub(3) {
+        let starts_word = at == 0 || !(text[at - 1].is_alphanumeric() || text[at - 1] == '_');
+        if !starts_word || !text[at..].starts_with(&['f', 'n', ' ']) {
+            continue;
+        }
+        let name: String = text[at + 3..].iter().take_while(|c| c.is_alphanumeric() || **c == '_').collect();
+        if let Some(end) = body_end(&text, at) {
+            let line = |index: usize| text[..index].iter().filter(|c| **c == '\n').count() + 1;
+            found.push((name, line(at), line(end) - line(at) + 1));
+        }
+    }
+    found
+}
+
+/// The closing brace of the function that starts at `at`; `None` when it ends in a semicolon.
+fn body_end(text: &[char], at: usize) -> Option<usize> {
+    let (mut brackets, mut braces) = (0, 0);
+    for (index, c) in text.iter().enumerate().skip(at) {
+        match c {
+            '(' | '[' => brackets += 1,
+            ')' | ']' => brackets -= 1,
+            ';' if brackets == 0 && braces == 0 => return None,
+            '{' => braces += 1,
+            '}' => {
+                braces -= 1;
+                if braces == 0 {
+                    return Some(index);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether `path` occurs in the code as a path, or as the start of one.
+fn mentions(code: &str, path: &str) -> bool {
+    code.match_indices(path).any(|(at, _)| {
+        let before = code[..at].chars().next_back().unwrap_or(' ');
+        let after = &code[at + path.len()..];
+        let whole = !(before.is_alphanumeric() || before == '_' || before == ':');
+        // A bare crate name counts only where it can be nothing else.
+        let used = if path.contains("::") {
+            !after.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+        } else {
+            after.starts_with("::") || code[..at].trim_end().ends_with("use") && after.starts_with([';', ' '])
+        };
+        whole && used
+    })
+}
+
+/// `crate::{a, b::c}` spelled out, so that `mentions` sees every path of a grouped import from the crate.
+fn ungroup(code: &str) -> String {
+    let mut out = code.to_owned();
+    for root in ["crate", "super"] {
+        let group = format!("{root}::{{");
+        for (at, _) in code.match_indices(&group) {
+            let (mut depth, mut item) = (1, String::new());
+            for c in code[at + group.len()..].chars() {
+                depth += match c {
+                    '{' => 1,
+                    '}' => -1,
+                    _ => 0,
+                };
+                if depth == 0 || (depth == 1 && c == ',') {
+                    out += &["\n", root, "::", item.trim()].concat();
+                    item.clear();
+                } else {
+                    item.push(c);
+                }
+                if depth == 0 {
+                    break;
+                }
+            }
+        }
+    }
+    out
+}
+
+fn report(rule: &str, violations: &[String]) {
+    assert!(violations.is_empty(), "{rule}:\n  {}", violations.join("\n  "));
+}
+
+#[test]
+fn no_file_is_longer_than_600_lines_before_its_tests() {
+    let violations: Vec<String> = sources()
+        .iter()
+        .map(|source| (source, source.code.lines().count()))
+        .filter(|(_, lines)| *lines > MAX_FILE_LINES)
+        .map(|(source, lines)| format!("src/{}: {lines} lines", source.path))
+        .collect();
+    report("files that want to be two", &violations);
+}
+
+#[test]
+fn every_module_opens_with_its_contract() {
+    let violations: Vec<String> = sources()
+        .iter()
+        .filter(|source| !source.text.starts_with("//! "))
+        .map(|source| format!("src/{}", source.path))
+        .collect();
+    report("modules without //! at the top", &violations);
+}
+
+#[test]
+fn no_function_is_longer_than_70_lines() {
+    let mut violations = Vec::new();
+    for source in sources() {
+        for (name, line, lines) in functions(&source.code) {
+            if lines > MAX_FUNCTION_LINES {
+                violations.push(format!("src/{}:{line}: {name} has {lines} lines", source.path));
+            }
+        }
+    }
+    report("functions that want to be two", &violations);
+}
+
+#[test]
+fn nothing_panics_by_habit_or_reads_the_clock_behind_its_port() {
+    let mut violations = Vec::new();
+    for source in sources() {
+        for (index, line) in source.code.lines().enumerate() {
+            for word in FORBIDDEN.iter().filter(|word| line.contains(*word)) {
+                if !EXEMPT.contains(&(source.path.as_str(), word)) {
+                    violations.push(format!("src/{}:{}: {word}", source.path, index + 1));
+                }
+            }
+        }
+    }
+    report("not outside tests", &violations);
+}
+
+#[test]
+fn imports_point_one_way() {
+    let mut violations = Vec::new();
+    for source in sources() {
+        let code = ungroup(&source.code);
+        for (module, forbidden) in IMPORTS {
+            if source.path != format!("{module}.rs") && !source.path.starts_with(&format!("{module}/")) {
+                continue;
+            }
+            for path in forbidden.iter().filter(|path| mentions(&code, path)) {
+                violations.push(format!("src/{} uses {path}", source.path));
+            }
+        }
+    }
+    report("imports against the stream", &violations);
+}
+
+#[test]
+fn no_tracked_file_mentions_the_machine_it_was_written_on() {
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
+    let Some(listed) = listed.ok().filter(|output| output.status.success()) else {
+        println!("not a git checkout: nothing is tracked");
+        return;
+    };
+    let mut violations = Vec::new();
+    for name in String::from_utf8(listed.stdout).unwrap().split('\0').filter(|name| !name.is_empty()) {
+        // A deleted or binary file has no text to judge.
+        let Ok(text) = fs::read_to_string(root().join(name)) else { continue };
+        for word in FORBIDDEN_WORDS.iter().filter(|word| text.contains(*word)) {
+            violations.push(format!("{name}: {word}"));
+        }
+    }
+    report("paths of one machine", &violations);
+}
+
+#[test]
+fn the_scanner_sees_what_it_should() {
+    let code = blank("let a = \"fn x() {\"; // .unwrap()\nlet b = r#\"}\"#; let c = '{'; let d: &'a str = b'\\'';\n");
+    assert!(!code.contains("fn x") && !code.contains(".unwrap()") && !code.contains(['{', '}']), "{code}");
+    assert_eq!(code.lines().count(), 2);
+    let found = functions("fn a(x: [u8; 4]) -> u8 {\n  if x { 1 }\n}\ntrait T { fn b(); }\ntype F = fn(u8);\n");
+    assert_eq!(found, [("a".to_owned(), 1, 3)]);
+    assert!(
+        mentions("use tokio::time;", "tokio") && mentions("x(kube::Error)", "kube") && mentions("use kube;", "kube")
+    );
+    assert!(!mentions("use tokio_util::x;", "tokio") && !mentions("let kube = 1;", "kube"));
+    assert!(mentions(&ungroup("use crate::{api::Job, cache::{A, B}};"), "crate::cache"));
+    assert!(!mentions("crate::cached::x", "crate::cache"));
+    assert_eq!(before_tests("a\n#[cfg(test)]\n#[allow(x)]\nmod tests {\n"), "a");
+    assert_eq!(before_tests("#[cfg(test)]\nmod tests;\nb"), "#[cfg(test)]\nmod tests;\nb");
+}

@@ -1,0 +1,462 @@
+//! The work queue against a model, on paused time.
+//!
+//! The first property plays random producers, workers and clock steps one after another and compares the queue with
+//! [`Model`] after every move: no key is lost, no key is in two hands, the sooner timer wins, nothing comes before its
+//! time or too late, and keys leave in the order in which they became ready. The second lets real workers, some of
+//! which give up waiting at random, race with producers.
+#![allow(clippy::unwrap_used)]
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use cronjob_controller::clock::{Clock, TestClock};
+use cronjob_controller::workqueue::{Config, Scheduled, WALL_SLICE, WorkQueue};
+use futures::FutureExt;
+use proptest::prelude::*;
+use tokio::time::Instant;
+
+/// tokio's timers have a grain of a millisecond, and the queue may need a second try to meet the wall clock.
+const GRAIN: Duration = Duration::from_millis(2);
+const KEYS: u8 = 6;
+
+#[derive(Debug, Clone)]
+enum Move {
+    Add(u8),
+    AddAfter(u8, Duration),
+    AddAt(u8, TimeDelta),
+    AddRateLimited(u8),
+    Forget(u8),
+    Get,
+    /// A get that is dropped; between its start and its end the key is added.
+    DroppedGet(u8),
+    /// Finishes one of the keys in work.
+    Done(prop::sample::Index),
+    Step(TimeDelta),
+    Sleep(Duration),
+    ShutDown,
+}
+
+fn delay() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        1 => Just(Duration::ZERO),
+        6 => (0u64..20_000).prop_map(Duration::from_micros),
+        6 => (0u64..5_000).prop_map(Duration::from_millis),
+        1 => (0u64..300).prop_map(Duration::from_secs),
+        1 => Just(Duration::MAX),
+    ]
+}
+
+fn offset() -> impl Strategy<Value = TimeDelta> {
+    prop_oneof![
+        4 => (-5_000i64..20_000).prop_map(TimeDelta::microseconds),
+        8 => (-500i64..5_000).prop_map(TimeDelta::milliseconds),
+        2 => (-100i64..300).prop_map(TimeDelta::seconds),
+        1 => Just(TimeDelta::days(365 * 7_900)),
+    ]
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let key = || 0..KEYS;
+    let one = prop_oneof![
+        8 => key().prop_map(Move::Add),
+        8 => (key(), delay()).prop_map(|(key, delay)| Move::AddAfter(key, delay)),
+        8 => (key(), offset()).prop_map(|(key, at)| Move::AddAt(key, at)),
+        4 => key().prop_map(Move::AddRateLimited),
+        2 => key().prop_map(Move::Forget),
+        16 => Just(Move::Get),
+        2 => key().prop_map(Move::DroppedGet),
+        14 => any::<prop::sample::Index>().prop_map(Move::Done),
+        3 => offset().prop_map(Move::Step),
+        2 => offset().prop_map(|by| Move::Step(-by)),
+        12 => delay().prop_map(|by| Move::Sleep(by.min(Duration::from_secs(100)))),
+        1 => Just(Move::ShutDown),
+    ];
+    prop::collection::vec(one, 1..120)
+}
+
+/// A ready key, and what is known of the moment at which it became so.
+#[derive(Debug, Clone)]
+struct Ready {
+    key: u8,
+    /// The number of the move in which it happened.
+    epoch: usize,
+    /// Within that move, between these two.
+    earliest: Instant,
+    latest: Instant,
+    /// Which timers came due: the exact times say more than the two moments.
+    due: Scheduled,
+}
+
+impl Ready {
+    /// Whether this key certainly became ready before `other`.
+    fn before(&self, other: &Self) -> bool {
+        let sooner = match (self.due, other.due) {
+            (Scheduled { after: Some(a), at: None }, Scheduled { after: Some(b), at: None }) => a < b,
+            (Scheduled { after: None, at: Some(a) }, Scheduled { after: None, at: Some(b) }) => a < b,
+            _ => false,
+        };
+        self.epoch < other.epoch || (self.epoch == other.epoch && (self.latest < other.earliest || sooner))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Model {
+    epoch: usize,
+    timers: BTreeMap<u8, Scheduled>,
+    ready: Vec<Ready>,
+    processing: Vec<u8>,
+    added_while_processing: BTreeSet<u8>,
+    failures: BTreeMap<u8, u32>,
+    last_step: Option<Instant>,
+    shut_down: bool,
+}
+
+impl Model {
+    fn add(&mut self, key: u8, earliest: Instant, latest: Instant, due: Scheduled) {
+        if self.shut_down || self.ready.iter().any(|ready| ready.key == key) {
+            return;
+        }
+        if self.processing.contains(&key) {
+            self.added_while_processing.insert(key);
+        } else {
+            self.ready.push(Ready { key, epoch: self.epoch, earliest, latest, due });
+        }
+    }
+
+    fn add_now(&mut self, key: u8) {
+        self.add(key, Instant::now(), Instant::now(), Scheduled::default());
+    }
+
+    fn add_after(&mut self, key: u8, delay: Duration) {
+        if delay.is_zero() {
+            return self.add_now(key);
+        }
+        if !self.shut_down {
+            let due = Instant::now().into_std() + delay.min(Duration::from_secs(100 * 366 * 86_400));
+            let timer = self.timers.entry(key).or_default();
+            timer.after = Some(timer.after.map_or(due, |known| known.min(due)));
+        }
+    }
+
+    fn add_at(&mut self, key: u8, at: DateTime<Utc>, wall: DateTime<Utc>) {
+        if at <= wall {
+            return self.add_now(key);
+        }
+        if !self.shut_down {
+            let timer = self.timers.entry(key).or_default();
+            timer.at = Some(timer.at.map_or(at, |known| known.min(at)));
+        }
+    }
+
+    fn add_rate_limited(&mut self, key: u8) {
+        let failures = self.failures.entry(key).or_default();
+        let delay = Duration::from_millis((5u64 << (*failures).min(20)).min(1_000_000));
+        *failures += 1;
+        self.add_after(key, delay);
+    }
+
+    /// `got` is what [`get_now`] said.
+    #[allow(clippy::option_option)]
+    fn get(&mut self, got: Option<Option<u8>>) {
+        let Some(Some(key)) = got else {
+            assert!(self.ready.is_empty(), "lost: {:?}", self.ready);
+            assert_eq!(got.is_some(), self.shut_down, "None if and only if shut down");
+            return;
+        };
+        assert!(!self.processing.contains(&key), "{key} is in two hands");
+        let place = self.ready.iter().position(|ready| ready.key == key);
+        let ready = self.ready.remove(place.unwrap_or_else(|| panic!("{key} came without reason")));
+        let overtaken: Vec<&Ready> = self.ready.iter().filter(|other| other.before(&ready)).collect();
+        assert!(overtaken.is_empty(), "{ready:?} came before {overtaken:?}");
+        self.processing.push(key);
+    }
+
+    fn done(&mut self, key: u8) {
+        self.processing.retain(|other| *other != key);
+        if self.added_while_processing.remove(&key) {
+            let now = Instant::now();
+            self.ready.push(Ready { key, epoch: self.epoch, earliest: now, latest: now, due: Scheduled::default() });
+        }
+    }
+
+    /// Learns from the queue which timers came due while time went from `start` to now, and judges each.
+    fn slept(&mut self, queue: &WorkQueue<u8>, start: Instant, wall: DateTime<Utc>) {
+        let now = Instant::now();
+        let noticed = self.last_step.map_or(start, |step| step + WALL_SLICE);
+        let timers = std::mem::take(&mut self.timers);
+        for (key, timer) in timers {
+            let left = queue.scheduled_for(&key).unwrap_or_default();
+            let mut fired = Scheduled::default();
+            let mut moments = Vec::new();
+            if let Some(due) = timer.after {
+                let due = Instant::from_std(due);
+                let latest = due.max(start) + GRAIN;
+                if left.after.is_none() {
+                    assert!(due <= now, "the delay of {key} came early");
+                    fired.after = timer.after;
+                    moments.push((due.max(start), latest));
+                } else {
+                    assert!(now <= latest, "the delay of {key} is overdue");
+                }
+            }
+            if let Some(at) = timer.at {
+                // The moment at which the wall clock, as it now goes, showed or will show `at`.
+                let due = (wall - at)
+                    .to_std()
+                    .map_or(now + Duration::from_nanos(1), |ago| now.checked_sub(ago).unwrap_or(start));
+                let latest = due.max(start).max(noticed) + GRAIN;
+                if left.at.is_none() {
+                    assert!(at <= wall, "the wall time of {key} came early");
+                    fired.at = timer.at;
+                    moments.push((due.max(start), latest));
+                } else {
+                    assert!(at > wall || now <= latest, "the wall time of {key} is overdue");
+                }
+            }
+            let earliest = moments.iter().map(|moment| moment.0).min();
+            let latest = moments.iter().map(|moment| moment.1).min();
+            if let (Some(earliest), Some(latest)) = (earliest, latest) {
+                self.add(key, earliest, latest, fired);
+            }
+            if left != Scheduled::default() {
+                self.timers.insert(key, left);
+            }
+        }
+    }
+
+    /// Every question that the queue answers has the model's answer.
+    fn agree(&self, queue: &WorkQueue<u8>) {
+        assert_eq!(queue.len(), self.ready.len());
+        let timers = self.timers.values();
+        let waiting = timers.map(|timer| usize::from(timer.after.is_some()) + usize::from(timer.at.is_some()));
+        assert_eq!(queue.waiting(), waiting.sum::<usize>());
+        assert_eq!(queue.shutting_down(), self.shut_down);
+        for key in 0..KEYS {
+            assert_eq!(queue.scheduled_for(&key), self.timers.get(&key).copied(), "timers of {key}");
+            let dirty = self.ready.iter().any(|r| r.key == key) || self.added_while_processing.contains(&key);
+            assert_eq!(queue.is_dirty(&key), dirty, "{key} is dirty");
+            assert_eq!(queue.is_processing(&key), self.processing.contains(&key), "{key} is in work");
+            assert_eq!(queue.num_requeues(&key), self.failures.get(&key).copied().unwrap_or(0));
+        }
+    }
+}
+
+async fn play(moves: Vec<Move>) {
+    let clock = TestClock::new("2026-01-01T12:00:00.000250Z".parse().unwrap());
+    let queue = WorkQueue::new(Config::new("model", Arc::<TestClock>::clone(&clock)));
+    let mut model = Model::default();
+    for next in moves {
+        model.epoch += 1;
+        one_move(next, &queue, &clock, &mut model).await;
+        model.agree(&queue);
+    }
+    finish(&queue, &clock, &mut model).await;
+}
+
+async fn one_move(next: Move, queue: &WorkQueue<u8>, clock: &TestClock, model: &mut Model) {
+    match next {
+        Move::Add(key) => {
+            queue.add(key);
+            model.add_now(key);
+        }
+        Move::AddAfter(key, delay) => {
+            queue.add_after(key, delay);
+            model.add_after(key, delay);
+        }
+        Move::AddAt(key, offset) => {
+            let wall = clock.now();
+            queue.add_at(key, wall + offset);
+            model.add_at(key, wall + offset, wall);
+        }
+        Move::AddRateLimited(key) => {
+            queue.add_rate_limited(key);
+            model.add_rate_limited(key);
+        }
+        Move::Forget(key) => {
+            queue.forget(&key);
+            model.failures.remove(&key);
+        }
+        Move::Get => model.get(get_now(queue)),
+        Move::DroppedGet(key) => {
+            let mut get = Box::pin(tokio::task::unconstrained(queue.get()));
+            if let Some(got) = (&mut get).now_or_never() {
+                model.get(Some(got));
+            }
+            queue.add(key);
+            drop(get);
+            model.add_now(key);
+        }
+        Move::Done(index) => {
+            if !model.processing.is_empty() {
+                let key = model.processing[index.index(model.processing.len())];
+                queue.done(&key);
+                model.done(key);
+            }
+        }
+        Move::Step(by) => {
+            clock.step(by);
+            model.last_step = Some(Instant::now());
+        }
+        Move::Sleep(by) => {
+            let start = Instant::now();
+            tokio::time::sleep(by).await;
+            model.slept(queue, start, clock.now());
+        }
+        Move::ShutDown => {
+            queue.shut_down();
+            model.shut_down = true;
+            model.timers.clear();
+        }
+    }
+}
+
+/// Lets every timer within reach come due, works everything off, and drains.
+async fn finish(queue: &WorkQueue<u8>, clock: &TestClock, model: &mut Model) {
+    model.epoch += 1;
+    let start = Instant::now();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    model.slept(queue, start, clock.now());
+    model.agree(queue);
+    let drain = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.shut_down_with_drain().await }
+    });
+    tokio::task::yield_now().await;
+    model.shut_down = true;
+    model.timers.clear();
+    loop {
+        model.epoch += 1;
+        model.agree(queue);
+        if let Some(key) = model.processing.first().copied() {
+            assert!(!drain.is_finished(), "{key} is not done");
+            queue.done(&key);
+            model.done(key);
+        } else {
+            let got = get_now(queue);
+            model.get(got);
+            if got == Some(None) {
+                break;
+            }
+        }
+    }
+    tokio::time::timeout(Duration::from_secs(1), drain).await.expect("the drain ends").unwrap();
+}
+
+#[allow(clippy::option_option)]
+fn get_now(queue: &WorkQueue<u8>) -> Option<Option<u8>> {
+    tokio::task::unconstrained(queue.get()).now_or_never()
+}
+
+/// What a worker does: how long it works on a key, and how long it waits for one before it drops the get.
+#[derive(Debug, Clone)]
+struct Worker {
+    work: Duration,
+    patience: Duration,
+}
+
+/// When each key was last added and last begun, and which are in work.
+#[derive(Debug, Default)]
+struct Ledger {
+    added: BTreeMap<u8, Instant>,
+    begun: BTreeMap<u8, Instant>,
+    in_work: BTreeSet<u8>,
+}
+
+/// Only times that come within the test are added.
+async fn produce(moves: Vec<Move>, queue: WorkQueue<u8>, clock: Arc<TestClock>, ledger: Rc<RefCell<Ledger>>) {
+    let reachable = |by: &Duration| *by < Duration::from_secs(1000);
+    for next in moves {
+        match next {
+            Move::Add(key) => queue.add(key),
+            Move::AddAfter(key, delay) if reachable(&delay) => queue.add_after(key, delay),
+            Move::AddAt(key, offset) if offset < TimeDelta::seconds(1000) => queue.add_at(key, clock.now() + offset),
+            Move::Sleep(by) => {
+                tokio::time::sleep(by.min(Duration::from_secs(2))).await;
+                continue;
+            }
+            _ => continue,
+        }
+        if let Move::Add(key) | Move::AddAfter(key, _) | Move::AddAt(key, _) = next {
+            ledger.borrow_mut().added.insert(key, Instant::now());
+        }
+    }
+}
+
+async fn work(worker: Worker, queue: WorkQueue<u8>, ledger: Rc<RefCell<Ledger>>) {
+    loop {
+        let Ok(got) = tokio::time::timeout(worker.patience, queue.get()).await else { continue };
+        let Some(key) = got else { return };
+        {
+            let mut ledger = ledger.borrow_mut();
+            assert!(ledger.in_work.insert(key), "{key} is in two hands");
+            ledger.begun.insert(key, Instant::now());
+        }
+        tokio::time::sleep(worker.work).await;
+        ledger.borrow_mut().in_work.remove(&key);
+        queue.done(&key);
+    }
+}
+
+async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>) {
+    let clock = TestClock::new("2026-01-01T12:00:00.000250Z".parse().unwrap());
+    let queue = WorkQueue::new(Config::new("race", Arc::<TestClock>::clone(&clock)));
+    let ledger = Rc::new(RefCell::new(Ledger::default()));
+    let local = tokio::task::LocalSet::new();
+    let working: Vec<_> =
+        workers.into_iter().map(|worker| local.spawn_local(work(worker, queue.clone(), Rc::clone(&ledger)))).collect();
+    let producing: Vec<_> = producers
+        .into_iter()
+        .map(|moves| local.spawn_local(produce(moves, queue.clone(), Arc::clone(&clock), Rc::clone(&ledger))))
+        .collect();
+    local
+        .run_until(async {
+            for producer in producing {
+                producer.await.unwrap();
+            }
+            // Beyond every reachable delay; the impatient workers go on giving up meanwhile.
+            tokio::time::sleep(Duration::from_secs(1100)).await;
+            assert_eq!((queue.len(), queue.waiting()), (0, 0), "work is left");
+            let drained = tokio::time::timeout(Duration::from_secs(1), queue.shut_down_with_drain()).await;
+            drained.expect("the drain ends");
+            for worker in working {
+                worker.await.unwrap();
+            }
+        })
+        .await;
+    let ledger = ledger.borrow();
+    for (key, added) in &ledger.added {
+        assert!(ledger.begun.get(key).is_some_and(|begun| begun >= added), "{key} was added last and not begun since");
+    }
+}
+
+fn on_paused_time(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(test);
+}
+
+fn worker() -> impl Strategy<Value = Worker> {
+    // Without the ones who wait for ever a forgotten wake-up would be made good by the next try.
+    let patience = prop_oneof![Just(Duration::MAX), (1_000u64..60_000).prop_map(Duration::from_millis)];
+    (0u64..200, patience).prop_map(|(work, patience)| Worker { work: Duration::from_millis(work), patience })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_queue_does_what_the_model_does(moves in moves()) {
+        on_paused_time(play(moves));
+    }
+
+    #[test]
+    fn workers_that_give_up_waiting_lose_nothing(
+        producers in prop::collection::vec(moves(), 1..4),
+        workers in prop::collection::vec(worker(), 1..5),
+    ) {
+        on_paused_time(race(producers, workers));
+    }
+}
