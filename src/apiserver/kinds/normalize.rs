@@ -184,3 +184,6 @@ impl Decoder {
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
+
+#[cfg(test)]
+mod tests;

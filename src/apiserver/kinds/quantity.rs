@@ -93,3 +93,6 @@ impl Quantity {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
