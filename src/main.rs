@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Ok(Command::Help(text)) => print(&text),
         Ok(Command::Version(line)) => print(&line),
         Ok(Command::Run(config)) => run(*config),
+        Ok(Command::Dev(_)) => ExitCode::SUCCESS,
         Err(error) => {
             complain(error.sentences());
             ExitCode::from(USAGE)

@@ -1,0 +1,5 @@
+//! dev
+pub mod job_controller;
+pub mod kubelet;
+pub mod objects;
+pub mod options;

@@ -1,0 +1,3 @@
+//! jc
+mod indexes;
+pub mod plan;
