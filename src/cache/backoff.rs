@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 const INIT: Duration = Duration::from_millis(800);
 const MAX: Duration = Duration::from_secs(30);
-const RESET: Duration = Duration::from_mins(2);
+const RESET: Duration = Duration::from_secs(120);
 
 /// The longest wait a server may ask for; beyond it, a mistaken Retry-After would leave the cache blind.
-const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub(super) struct Backoff {

@@ -24,9 +24,9 @@ use crate::api::{Object, compare_resource_versions};
 /// How many objects a page holds. Matches client-go's `pager.defaultPageSize`.
 const PAGE_SIZE: u32 = 500;
 /// A page must be there within this time, body and all.
-const PAGE_DEADLINE: Duration = Duration::from_mins(1);
+const PAGE_DEADLINE: Duration = Duration::from_secs(60);
 /// A list that is not cut into pages must be there within this time.
-const FULL_LIST_DEADLINE: Duration = Duration::from_mins(5);
+const FULL_LIST_DEADLINE: Duration = Duration::from_secs(300);
 /// A watch's answer must begin within this time …
 const WATCH_HEADERS: Duration = Duration::from_secs(30);
 /// … or, once that was too short, this: some proxies hold the headers back until the first event, which is a bookmark
@@ -36,11 +36,11 @@ const WATCH_HEADERS_PATIENT: Duration = Duration::from_secs(90);
 /// `defaultMinWatchTimeout` and `defaultMaxWatchTimeout`.
 const WATCH_SECONDS: std::ops::Range<u32> = 300..600;
 /// Servers send a bookmark every minute. Three missed ones mean that the connection is dead.
-const SILENCE: Duration = Duration::from_mins(3);
+const SILENCE: Duration = Duration::from_secs(180);
 /// Nothing heard for so long before the initial events have ended: the server does not know streaming lists.
 const INITIAL_SILENCE: Duration = Duration::from_secs(30);
 /// The initial events must have ended within this time, however busy the stream is.
-const INITIAL_DEADLINE: Duration = Duration::from_mins(5);
+const INITIAL_DEADLINE: Duration = Duration::from_secs(300);
 
 /// Where the protocol stands.
 enum State {

@@ -98,7 +98,7 @@ impl Endpoint {
         let opened = Instant::now();
         let body = timeout(deadline, self.get(query, true)).await.unwrap_or(Err(Cause::Timeout(deadline)))?;
         let lifetime = Duration::from_secs(seconds.into()) + OVERDUE_MARGIN;
-        Ok(EventStream { body, buffer: Vec::new(), consumed: 0, scanned: 0, opened, lifetime })
+        Ok(EventStream { body, buffer: Vec::new(), consumed: 0, scanned: 0, opened, lifetime, ended: false })
     }
 
     async fn get(&self, query: &str, is_watch: bool) -> Result<Body, Cause> {
@@ -129,7 +129,7 @@ async fn read_status(mut body: Body, code: StatusCode) -> ServerStatus {
     }
     let mut status = decode_status(&bytes, Some(code.as_u16()));
     if status.reason.is_empty() {
-        status.reason = code.canonical_reason().unwrap_or_default().to_owned();
+        code.canonical_reason().unwrap_or_default().clone_into(&mut status.reason);
     }
     status
 }
@@ -144,6 +144,8 @@ pub(super) struct EventStream {
     scanned: usize,
     opened: Instant,
     lifetime: Duration,
+    /// Whether the body has ended: it must not be read again.
+    ended: bool,
 }
 
 impl EventStream {
@@ -196,12 +198,23 @@ impl EventStream {
         if self.buffer.is_empty() && self.buffer.capacity() > KEEP_BUFFER {
             self.buffer = Vec::new();
         }
+        if self.ended {
+            return Ok(false);
+        }
         let end = self.opened + self.lifetime;
-        let patience = Instant::now() + silence;
+        let now = Instant::now();
+        let patience = now + silence;
+        // Asked apart from the timeout, which would let a stream go on that always has more to say.
+        if now >= end {
+            return Err(Cause::Overdue(self.lifetime));
+        }
         match timeout_at(patience.min(end), self.body.frame()).await {
             Err(_) if end <= patience => Err(Cause::Overdue(self.lifetime)),
             Err(_) => Err(Cause::Silent(silence)),
-            Ok(None) => Ok(false),
+            Ok(None) => {
+                self.ended = true;
+                Ok(false)
+            }
             Ok(Some(Err(error))) => Err(Cause::CutOff { after: self.age(), source: Box::new(error) }),
             Ok(Some(Ok(frame))) => {
                 self.buffer.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));

@@ -125,7 +125,7 @@ async fn run(binary: PathBuf, scenarios: &[&Scenario]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match Arc::into_inner(world) {
-        Some(mut world) => println!("{}", world.plane.keep_logs(15)),
+        Some(world) => println!("{}", world.plane.keep_logs(15)),
         None => println!("(a scenario still holds the control plane; its logs are gone)"),
     }
     ExitCode::FAILURE

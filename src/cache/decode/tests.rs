@@ -1,1 +1,116 @@
+#![allow(clippy::unwrap_used)]
 
+use serde_json::json;
+
+use super::*;
+use crate::api::batch_v1::Job;
+
+fn decode(namespace: Option<&str>, text: &str) -> Result<Job, MalformedObject> {
+    let raw: &RawValue = serde_json::from_str(text).unwrap();
+    decode_object(raw, namespace, &Interner::default())
+}
+
+#[test]
+fn what_can_be_read_of_a_malformed_object_is_read() {
+    // (sentence, text, namespace, name, uid, resource version)
+    let rows = [
+        (
+            "a bad status leaves the metadata whole",
+            r#"{"metadata":{"namespace":"a","name":"n","uid":"u","resourceVersion":"5"},"status":{"startTime":7}}"#,
+            ["a", "n", "u", "5"],
+        ),
+        (
+            "a bad field of the metadata leaves the other fields",
+            r#"{"metadata":{"namespace":"a","name":"n","uid":17,"resourceVersion":"5"}}"#,
+            ["a", "n", "", "5"],
+        ),
+        (
+            "a name with an escape is read",
+            r#"{"metadata":{"namespace":"a","name":"\u006e","uid":"u","resourceVersion":"5","annotations":3}}"#,
+            ["a", "n", "u", "5"],
+        ),
+        (
+            "an object without a resource version cannot be compared",
+            r#"{"metadata":{"namespace":"a","name":"n","uid":"u"}}"#,
+            ["a", "n", "u", ""],
+        ),
+        (
+            "an object without a name cannot be kept",
+            r#"{"metadata":{"namespace":"a","name":"","uid":"u","resourceVersion":"5"}}"#,
+            ["a", "", "u", "5"],
+        ),
+        (
+            "an object of another namespace does not belong here",
+            r#"{"metadata":{"namespace":"b","name":"n","uid":"u","resourceVersion":"5"}}"#,
+            ["b", "n", "u", "5"],
+        ),
+        ("metadata of the wrong type are empty", r#"{"metadata":[]}"#, ["", "", "", ""]),
+        ("no metadata are empty", "{}", ["", "", "", ""]),
+        ("what is not even an object is empty", "null", ["", "", "", ""]),
+    ];
+    for (sentence, text, [namespace, name, uid, resource_version]) in rows {
+        let got = decode(Some("a"), text).expect_err(sentence);
+        assert!(!got.error.is_empty(), "{sentence}");
+        let expected = MalformedObject {
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: uid.into(),
+            resource_version: resource_version.into(),
+            error: got.error.clone(),
+        };
+        assert_eq!(got, expected, "{sentence}");
+    }
+}
+
+#[test]
+fn events_are_read_whatever_the_order_of_their_fields() {
+    let rows = [
+        (r#"{"type":"ADDED","object":{"a":1}}"#, r#"Upserted(RawValue({"a":1}))"#),
+        (r#"{"object":{"a":1},"type":"MODIFIED"}"#, r#"Upserted(RawValue({"a":1}))"#),
+        (r#"{"type":"DELETED","object":{}}"#, "Deleted(RawValue({}))"),
+        (
+            r#"{"type":"BOOKMARK","object":{"kind":"Job","metadata":{"resourceVersion":"7","creationTimestamp":null}}}"#,
+            r#"Bookmark { resource_version: "7", ends_initial_events: false }"#,
+        ),
+        (
+            r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}"#,
+            r#"Bookmark { resource_version: "7", ends_initial_events: true }"#,
+        ),
+        (r#"{"type":"NEWS","object":{}}"#, r#"Unknown("NEWS")"#),
+    ];
+    for (line, expected) in rows {
+        assert_eq!(format!("{:?}", Event::decode(line.as_bytes()).unwrap()), expected);
+    }
+    for garbage in ["", "{", "[]", r#"{"type":"ADDED"}"#, r#"{"type":"BOOKMARK","object":{}}"#, "\u{0}"] {
+        assert!(Event::decode(garbage.as_bytes()).is_err(), "{garbage:?}");
+    }
+    assert!(Event::decode(b"{\"type\":\"ADDED\",\"object\":\"\xff\"}").is_err(), "not UTF-8");
+}
+
+#[test]
+fn a_page_may_leave_out_what_is_empty() {
+    for (text, items, token) in [
+        (r#"{"metadata":{"resourceVersion":"5"},"items":null}"#, 0, ""),
+        (r#"{"metadata":{"resourceVersion":"5"}}"#, 0, ""),
+        (r#"{"items":[{},null],"metadata":{"continue":"x","resourceVersion":"5","remainingItemCount":3}}"#, 2, "x"),
+    ] {
+        let page = Page::decode(text.as_bytes()).unwrap();
+        assert_eq!((page.items().count(), page.metadata.continue_token.as_str()), (items, token), "{text}");
+        assert_eq!(page.metadata.resource_version, "5", "{text}");
+    }
+}
+
+#[test]
+fn a_refusal_is_read_from_a_status_and_from_prose() {
+    let status = json!({
+        "kind": "Status", "code": 504, "reason": "Timeout", "message": "Too large resource version",
+        "details": {"retryAfterSeconds": 1, "causes": [{"reason": "ResourceVersionTooLarge"}]},
+    });
+    let read = decode_status(status.to_string().as_bytes(), None);
+    assert_eq!((read.code, read.reason.as_str(), read.resource_version_too_large), (504, "Timeout", true));
+    assert_eq!(read.retry_after, Some(Duration::from_secs(1)));
+
+    let long = "é".repeat(10_000);
+    let read = decode_status(long.as_bytes(), Some(502));
+    assert_eq!((read.code, read.message.chars().count()), (502, MAX_MESSAGE));
+}
