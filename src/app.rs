@@ -13,7 +13,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use kube::Client;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
@@ -65,6 +65,9 @@ pub enum AppError {
     /// Another process leads now.
     #[error("leader election lost")]
     LostLease,
+    /// The caches are no longer kept: to work on would be to work on the past.
+    #[error("an informer ended")]
+    InformerEnded,
     /// The work in flight did not end.
     #[error("shutdown took longer than {} s", GRACE.as_secs())]
     SlowShutdown,
@@ -83,7 +86,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
     let ends = CancellationToken::new();
-    let parts = Assembly::new(&config, &client, &registry, &clock, &ends)?;
+    let mut parts = Assembly::new(&config, &client, &registry, &clock, &ends)?;
 
     let election = match &config.leader_election {
         None => None,
@@ -97,7 +100,11 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let health = election.as_ref().map(|elector| elector.healthz_adaptor(election::HEALTH_TIMEOUT));
     let served = listeners.serve(&config, &registry, parts.has_synced(), health, &ends);
 
-    let result = lead(&config, &parts, election, stop).await;
+    let mut informers = std::mem::take(&mut parts.informers);
+    let result = tokio::select! {
+        result = lead(&config, &parts, election, stop) => result,
+        _ = informers.join_next() => Err(AppError::InformerEnded),
+    };
     ends.cancel();
     let _ = tokio::time::timeout(Duration::from_secs(3), async {
         for task in parts.background.into_iter().chain(served) {
@@ -119,6 +126,7 @@ struct Assembly {
     gate: Arc<election::Gate>,
     /// Whether another process led while this one's caches filled.
     stood_by: Arc<AtomicBool>,
+    informers: JoinSet<()>,
     background: Vec<JoinHandle<()>>,
 }
 
@@ -170,17 +178,16 @@ impl Assembly {
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
         let sink_client = events::KubeSink::new(client.clone());
         let sink_ends = ends.clone();
-        let background = vec![
-            tokio::spawn(cron_job_informer.run(ends.clone())),
-            tokio::spawn(job_informer.run(ends.clone())),
-            tokio::spawn(async move {
-                let dropped = sink.run(sink_client, sink_ends).await;
-                if dropped > 0 {
-                    error!(dropped, "events were not written before the end");
-                }
-            }),
-        ];
-        Ok(Self { controller, cron_jobs, jobs, recorder, gate, stood_by: Arc::default(), background })
+        let background = vec![tokio::spawn(async move {
+            let dropped = sink.run(sink_client, sink_ends).await;
+            if dropped > 0 {
+                error!(dropped, "events were not written before the end");
+            }
+        })];
+        let mut informers = JoinSet::new();
+        informers.spawn(cron_job_informer.run(ends.clone()));
+        informers.spawn(job_informer.run(ends.clone()));
+        Ok(Self { controller, cron_jobs, jobs, recorder, gate, stood_by: Arc::default(), informers, background })
     }
 
     fn has_synced(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {

@@ -138,7 +138,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     fn retry(&self, key: &ObjectName, failure: &Failure) {
-        warn!(cronjob = %key, error = %failure, "error syncing CronJob, requeuing");
+        // In an outage thousands of keys fail again and again: each is heard of ever more rarely.
+        let failures = self.parts.queue.num_requeues(key);
+        if failures == 0 || failures.is_power_of_two() {
+            warn!(cronjob = %key, failures, error = %failure, "error syncing CronJob, requeuing");
+        }
         match failure {
             Failure::Api(error) if error.is_unavailable() => {
                 let asked = error.retry_after.unwrap_or_default();

@@ -12,6 +12,7 @@ use tracing::info;
 use crate::leader_election::HealthzAdaptor;
 use crate::metrics::{Registry, encode};
 use crate::options::Config;
+use crate::schedule::local_zone;
 use crate::server::{Bound, Endpoints, HealthCheck, ServerError, Tls, TlsSource, VersionInfo, Which, bind, router};
 
 /// The addresses this process listens on.
@@ -85,12 +86,15 @@ fn endpoints(
     let mut ready = live.clone();
     ready.push(HealthCheck::informer_sync(has_synced));
     let registry = registry.clone();
+    let mut configz = config.configz();
+    // Not a flag, but it decides when schedules without a zone run.
+    configz["localTimeZone"] = json!(local_zone().0.name());
     Endpoints {
         healthz: live.clone(),
         livez: live,
         readyz: ready,
         metrics: Arc::new(move || encode(&registry)),
-        configz: json!({ "cronjobcontroller.config": config.configz() }),
+        configz: json!({ "cronjobcontroller.config": configz }),
         version: VersionInfo::current(),
     }
 }

@@ -129,9 +129,12 @@ impl<T: Object> Reflector<T> {
             Cause::Status(status) => status.retry_after,
             _ => None,
         };
-        match &error.cause {
-            Cause::Status(status) if status.is_expired() => info!(%error, then = ?recovery, "the watch expired"),
-            _ => warn!(%error, then = ?recovery, "the reflector failed"),
+        let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired())
+            || matches!(recovery, Recovery::Resume | Recovery::FallBackToPages);
+        if is_expected {
+            info!(%error, then = ?recovery, "the reflector goes another way");
+        } else {
+            warn!(%error, then = ?recovery, "the reflector failed");
         }
         let next = match recovery {
             Recovery::Resume => return State::Watch,
