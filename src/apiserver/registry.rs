@@ -160,6 +160,26 @@ pub trait Strategy: Send + Sync + 'static {
     fn answer(&self, object: &mut Value) {
         let _ = object;
     }
+    /// Whether an update without resourceVersion replaces whatever is there (leases: no). Matches
+    /// `RESTUpdateStrategy.AllowUnconditionalUpdate`.
+    fn allow_unconditional_update(&self) -> bool {
+        true
+    }
+    /// Whether an update of what does not exist creates it (leases and events: yes). Matches
+    /// `RESTUpdateStrategy.AllowCreateOnUpdate`.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+    /// Whether a deletion answers with the object (pods) and not with a Status. Matches `Store.ReturnDeletedObject`.
+    fn returns_deleted_object(&self) -> bool {
+        false
+    }
+    /// Whether the list at `path` (field names without indices) belongs to field managers as a whole although it has a
+    /// merge key (conditions of Jobs). Lists without a merge key always do.
+    fn is_atomic_list(&self, path: &[&str]) -> bool {
+        let _ = path;
+        false
+    }
     /// The seconds a deletion waits before the object goes, `requested` being the client's wish; `None` where the kind
     /// is not deleted gracefully. Matches `rest.RESTGracefulDeleteStrategy` (pods: `CheckGracefulDelete`).
     fn grace_period(&self, object: &Value, requested: Option<i64>) -> Option<i64> {
