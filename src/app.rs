@@ -136,6 +136,7 @@ impl Assembly {
         client: &Client,
         registry: &Registry,
         clock: &SharedClock,
+        seed: u64,
         ends: &CancellationToken,
     ) -> Result<Self, AppError> {
         let metrics = ControllerMetrics::register(registry)?;
@@ -148,6 +149,7 @@ impl Assembly {
         let event_config = events::Config {
             max_queued: MAX_PENDING_EVENTS,
             max_pending: MAX_PENDING_EVENTS,
+            seed: Some(seed),
             ..events::Config::default()
         };
         let (recorder, sink) = events::Recorder::new(event_config, Arc::clone(clock), move |reason| {
@@ -160,8 +162,8 @@ impl Assembly {
             let gate = Arc::clone(&gate);
             Arc::new(move || gate.may_write())
         };
-        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &config.namespaces, rand::random());
-        let mut job_informer = Informer::<Job>::new(client.clone(), &config.namespaces, rand::random());
+        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &config.namespaces, seed);
+        let mut job_informer = Informer::<Job>::new(client.clone(), &config.namespaces, !seed);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
         let controller = Controller::new(Parts {
             queue,
