@@ -171,7 +171,11 @@ fn header(addr: SocketAddr, kubeconfig: &Path) -> [String; 2] {
 /// `text` as one word of a shell.
 fn shell_word(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
-    if !text.is_empty() && text.chars().all(safe) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(safe) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 /// Saves the state whenever it has changed, for ever.

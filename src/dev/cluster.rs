@@ -83,7 +83,12 @@ impl Cluster {
         let mut jobs = Informer::<Job>::new(client.clone(), &[], config.seed.wrapping_add(2));
         let mut pods = Informer::<Pod>::new(client.clone(), &[], config.seed.wrapping_add(3));
         let (recorder, sink) = events::Recorder::new(
-            events::Config { component: COMPONENT, seed: Some(config.seed), max_queued: 16_384, ..events::Config::default() },
+            events::Config {
+                component: COMPONENT,
+                seed: Some(config.seed),
+                max_queued: 16_384,
+                ..events::Config::default()
+            },
             Arc::clone(&config.clock),
             |_| {},
         );

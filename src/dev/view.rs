@@ -78,7 +78,13 @@ impl Fate {
 
 impl Row {
     /// The row of `cron_job`, whose Jobs are `jobs`. `local` is the zone of schedules that name none.
-    pub fn new(cron_job: &CronJob, jobs: &[impl AsRef<Job>], skew: Option<TimeDelta>, now: DateTime<Utc>, local: Zone) -> Self {
+    pub fn new(
+        cron_job: &CronJob,
+        jobs: &[impl AsRef<Job>],
+        skew: Option<TimeDelta>,
+        now: DateTime<Utc>,
+        local: Zone,
+    ) -> Self {
         let spec = &cron_job.spec;
         let next = match &cron_job.timing(local).schedule {
             _ if spec.suspend => Next::Suspended,
@@ -145,7 +151,14 @@ pub fn milliseconds(skew: TimeDelta) -> String {
 const HEADINGS: [&str; 6] = ["CRONJOB", "SCHEDULE", "NEXT", "LAST", "ACTIVE", "JOBS"];
 
 /// The lines of the live view: `header`, then the table. Rows that find no room are counted in the last line.
-pub fn screen(header: &[String], rows: &[Row], now: DateTime<Utc>, local: Zone, width: usize, height: usize) -> Vec<String> {
+pub fn screen(
+    header: &[String],
+    rows: &[Row],
+    now: DateTime<Utc>,
+    local: Zone,
+    width: usize,
+    height: usize,
+) -> Vec<String> {
     let mut lines: Vec<String> = header.to_vec();
     lines.push(String::new());
     if rows.is_empty() {
