@@ -82,7 +82,7 @@ pub async fn run(config: DevConfig, output: Output, live: bool, stop: Cancellati
     let clock: SharedClock = Arc::new(SystemClock);
     let manifests =
         if config.filenames.is_empty() { manifests::samples()? } else { manifests::load(&config.filenames)? };
-    let data_dir = config.data_dir.as_deref().map(DataDir::open).transpose()?;
+    let data_dir = config.data_dir.as_deref().map(DataDir::open).transpose()?.map(Arc::new);
     let listener = listen(config.port).await?;
     let addr = listener.local_addr().map_err(|source| ServerError::Bind { addr: loopback(config.port), source })?;
 
@@ -96,7 +96,7 @@ pub async fn run(config: DevConfig, output: Output, live: bool, stop: Cancellati
     manifests::apply(&server.client(), &resources, manifests, !config.filenames.is_empty()).await?;
 
     let ends = CancellationToken::new();
-    let served = tokio::spawn(server.clone().serve(listener, ends.clone()));
+    let listening = tokio::spawn(server.clone().serve(listener, ends.clone()));
     let news = Arc::new(show::News::new(Arc::clone(&clock), output.clone(), live));
     let mut cluster = Cluster::start(&server, &cluster_config(&config, &clock, seed), vec![Arc::clone(&news) as _]);
     let shown = show::Show {
@@ -117,7 +117,7 @@ pub async fn run(config: DevConfig, output: Output, live: bool, stop: Cancellati
     let stopped = cluster.stop().await;
     ends.cancel();
     let _ = shown.await;
-    let _ = tokio::time::timeout(DRAIN, served).await;
+    let _ = tokio::time::timeout(DRAIN, listening).await;
     if let Some(data_dir) = &data_dir {
         data_dir.save(&server.snapshot())?;
         output.say(&format!("The state is kept in {}.", data_dir.state_path().display()));
@@ -179,7 +179,7 @@ fn shell_word(text: &str) -> String {
 }
 
 /// Saves the state whenever it has changed, for ever.
-async fn keep_saved(server: &ApiServer, data_dir: Option<&DataDir>) {
+async fn keep_saved(server: &ApiServer, data_dir: Option<&Arc<DataDir>>) {
     let Some(data_dir) = data_dir else { return std::future::pending().await };
     let mut last = serde_json::Value::Null;
     let mut complained = false;
@@ -189,17 +189,18 @@ async fn keep_saved(server: &ApiServer, data_dir: Option<&DataDir>) {
         if state == last {
             continue;
         }
-        // The disk may take its time; everything else waits on this thread only where there is no other.
-        match tokio::task::block_in_place(|| data_dir.save(&state)) {
-            Ok(()) => {
+        // The disk may take its time.
+        let (to, what) = (Arc::clone(data_dir), state.clone());
+        match tokio::task::spawn_blocking(move || to.save(&what)).await {
+            Ok(Ok(())) => {
                 last = state;
                 complained = false;
             }
-            Err(error) if !complained => {
+            Ok(Err(error)) if !complained => {
                 warn!(%error, "the state is not kept; trying again");
                 complained = true;
             }
-            Err(_) => {}
+            Ok(Err(_)) | Err(_) => {}
         }
     }
 }

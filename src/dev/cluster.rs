@@ -101,7 +101,9 @@ impl Cluster {
             settings: config.settings,
         });
         jobs.add_event_handler(Arc::new(JobHandler(Arc::clone(&simulation))));
-        watchers.into_iter().for_each(|watcher| jobs.add_event_handler(watcher));
+        for watcher in watchers {
+            jobs.add_event_handler(watcher);
+        }
         pods.add_event_handler(Arc::new(PodHandler(Arc::clone(&simulation))));
         // Weak: the simulation holds a client of the server.
         let logs = Arc::downgrade(&simulation);

@@ -10,6 +10,7 @@ mod indexes;
 pub mod plan;
 mod pod_template;
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -119,9 +120,9 @@ impl Simulation {
                 self.queue.add_at(Key::Pod(name.clone()), until);
                 return Ok(());
             }
-            Step::Patch(mut patch) => {
-                patch["metadata"] = json!({ "resourceVersion": pod.identity.resource_version });
-                send(&self.parts.client, Method::PATCH, &format!("{path}/status"), MERGE_PATCH, &patch).await
+            Step::Patch(mut status) => {
+                status["metadata"] = json!({ "resourceVersion": pod.identity.resource_version });
+                send(&self.parts.client, Method::PATCH, &format!("{path}/status"), MERGE_PATCH, &status).await
             }
             Step::Remove => {
                 let options = json!({ "gracePeriodSeconds": 0, "preconditions": { "uid": pod.identity.uid } });
@@ -193,8 +194,8 @@ impl Simulation {
         let mut status = json!(status);
         status["uncountedTerminatedPods"] = json!({});
         let patch = json!({ "metadata": { "resourceVersion": job.identity.resource_version }, "status": status });
-        let path = format!("{}/status", object_path::<Job>(name));
-        match send(&self.parts.client, Method::PATCH, &path, MERGE_PATCH, &patch).await {
+        let url = format!("{}/status", object_path::<Job>(name));
+        match send(&self.parts.client, Method::PATCH, &url, MERGE_PATCH, &patch).await {
             Ok(job) => {
                 self.written.lock().entry(name.clone()).or_default().job = resource_version(&job);
                 Ok(())
@@ -206,8 +207,8 @@ impl Simulation {
     /// Whether the caches show everything that was written for the Job.
     fn has_caught_up(&self, name: &ObjectName) -> bool {
         let seen = |written: &str, last: Option<String>| {
-            written.is_empty()
-                || last.is_some_and(|last| compare_resource_versions(&last, written).is_none_or(|o| o.is_ge()))
+            let shows = |last: String| compare_resource_versions(&last, written).is_none_or(Ordering::is_ge);
+            written.is_empty() || last.is_some_and(shows)
         };
         let written = self.written.lock();
         let Some(written) = written.get(name) else { return true };

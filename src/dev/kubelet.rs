@@ -72,7 +72,7 @@ pub fn step(pod: &Pod, settings: &Settings, now: DateTime<Utc>) -> Step {
             return Step::Wait(pause);
         }
         let last = terminated(exit_code(failed), started, now);
-        return Step::Patch(running(pod, pod.restart_count() + 1, Some(last), now));
+        return Step::Patch(running(pod, pod.restart_count() + 1, Some(&last), now));
     }
     Step::Patch(finished(pod, failed, started, now))
 }
@@ -116,12 +116,12 @@ fn terminated(exit_code: i32, started: DateTime<Utc>, now: DateTime<Utc>) -> Val
     }})
 }
 
-fn running(pod: &Pod, restarts: u32, last: Option<Value>, now: DateTime<Utc>) -> Value {
+fn running(pod: &Pod, restarts: u32, last: Option<&Value>, now: DateTime<Utc>) -> Value {
     let state = json!({ "running": { "startedAt": stamp(now) } });
     let mut patch = json!({ "status": {
         "phase": "Running",
         "conditions": conditions(true, None, now),
-        "containerStatuses": statuses(pod, true, restarts, &state, last.as_ref()),
+        "containerStatuses": statuses(pod, true, restarts, &state, last),
     }});
     if restarts == 0 {
         let address = address(pod);

@@ -168,7 +168,7 @@ mod tests {
         let draw = |lines: &[&str]| output.draw(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
         draw(&["head", "a 1", "b 1"]);
         output.say("first");
-        (&output).make_writer().write_all(b"second\nthird\n").unwrap();
+        output.make_writer().write_all(b"second\nthird\n").unwrap();
         assert_eq!(terminal(&page.0.lock()), ["head", "a 1", "b 1", ""], "lines wait for the next redraw");
         draw(&["head", "a 2"]);
         assert_eq!(terminal(&page.0.lock()), ["first", "second", "third", "head", "a 2", ""]);

@@ -2,6 +2,7 @@
 //!
 //! Guarantees: no request waits for ever; a refusal keeps its code and the server's message.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use http::{Method, Request};
@@ -34,8 +35,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn none(message: impl ToString) -> Self {
-        Self { code: 0, reason: String::new(), message: message.to_string() }
+    fn none(error: &dyn Display) -> Self {
+        Self { code: 0, reason: String::new(), message: error.to_string() }
     }
 }
 
@@ -58,11 +59,11 @@ pub async fn send(
         .header(http::header::ACCEPT, JSON)
         .header(http::header::USER_AGENT, MANAGER)
         .body(Body::from(bytes))
-        .map_err(Refusal::none)?;
+        .map_err(|error| Refusal::none(&error))?;
     let exchange = async {
-        let response = client.send(request).await.map_err(Refusal::none)?;
+        let response = client.send(request).await.map_err(|error| Refusal::none(&error))?;
         let status = response.status();
-        let bytes = response.into_body().collect().await.map_err(Refusal::none)?.to_bytes();
+        let bytes = response.into_body().collect().await.map_err(|error| Refusal::none(&error))?.to_bytes();
         let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         if status.is_success() {
             return Ok(answer);
@@ -74,5 +75,5 @@ pub async fn send(
             message: text("message").unwrap_or_else(|| format!("the API server answers {status}")),
         })
     };
-    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or_else(|_| Err(Refusal::none("no answer within 10 s")))
+    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or_else(|_| Err(Refusal::none(&"no answer within 10 s")))
 }

@@ -93,7 +93,7 @@ fn condition(type_: &str, reason: &str, second: i64) -> Value {
 }
 
 #[test]
-#[allow(clippy::too_many_lines)]
+#[allow(clippy::too_many_lines, clippy::type_complexity)]
 fn each_job_gets_what_upstream_would_give_it() {
     let started = json!({ "startTime": text(at(0)), "ready": 0, "terminating": 0 });
     let running = json!({ "startTime": text(at(0)), "active": 1, "ready": 1, "terminating": 0 });

@@ -12,6 +12,7 @@ fn object(name: &str) -> String {
 }
 
 #[test]
+#[allow(clippy::type_complexity)]
 fn documents_are_counted_as_a_reader_counts_them() {
     let (a, b) = (object("a"), object("b"));
     let list = "kind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: Namespace, metadata: {name: one}}\n\
