@@ -1,5 +1,10 @@
 //! An in-memory Kubernetes API server.
+pub mod discovery;
+pub mod kinds;
+pub mod meta;
+mod openapi;
 pub mod registry;
+pub mod status;
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -271,6 +271,8 @@ fn cause_type(kind: FieldErrorKind) -> &'static str {
         FieldErrorKind::Forbidden => "FieldValueForbidden",
         FieldErrorKind::TooLong => "FieldValueTooLong",
         FieldErrorKind::Duplicate => "FieldValueDuplicate",
+        FieldErrorKind::NotFound => "FieldValueNotFound",
+        FieldErrorKind::TooMany => "FieldValueTooMany",
     }
 }
 
@@ -292,11 +294,7 @@ pub fn invalid_field(field: impl Into<String>, value: &Value, detail: &str) -> F
         Value::String(text) => quote(text),
         other => other.to_string(),
     };
-    FieldError {
-        kind: FieldErrorKind::Invalid,
-        field: field.into(),
-        body: format!("Invalid value: {value}: {detail}"),
-    }
+    FieldError { kind: FieldErrorKind::Invalid, field: field.into(), body: format!("Invalid value: {value}: {detail}") }
 }
 
 /// A field that must not be set so. Matches `field.Forbidden`.

@@ -33,7 +33,7 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[[]byte]():             "bytes",
 }
 
-// field is [type, flags, merge key]. Flags: o omitempty, z omitzero, p pointer, m patchStrategy merge.
+// field is [type, flags, merge key, name of the embedded struct it comes from]. Flags: o omitempty, z omitzero, p pointer, m patchStrategy merge.
 type field []string
 
 var types = map[string]map[string]field{}
@@ -76,10 +76,10 @@ func visit(t reflect.Type) {
 	}
 	fields := map[string]field{}
 	types[name(t)] = fields
-	collect(t, fields)
+	collect(t, fields, "")
 }
 
-func collect(t reflect.Type, fields map[string]field) {
+func collect(t reflect.Type, fields map[string]field, embedded string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -87,7 +87,7 @@ func collect(t reflect.Type, fields map[string]field) {
 			continue
 		}
 		if tag == "" && f.Anonymous {
-			collect(f.Type, fields)
+			collect(f.Type, fields, f.Name)
 			continue
 		}
 		if tag == "" {
@@ -112,7 +112,7 @@ func collect(t reflect.Type, fields map[string]field) {
 		if strings.Contains(strategy, "retainKeys") {
 			flags += "r"
 		}
-		entry := field{describe(ft), flags, key}
+		entry := field{describe(ft), flags, key, embedded}
 		for len(entry) > 1 && entry[len(entry)-1] == "" {
 			entry = entry[:len(entry)-1]
 		}
