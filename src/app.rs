@@ -86,7 +86,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
     let ends = CancellationToken::new();
-    let mut parts = Assembly::new(&config, &client, &registry, &clock, &ends)?;
+    let parts = Assembly::new(&config, &client, &registry, &clock, rand::random(), &ends)?;
 
     let election = match &config.leader_election {
         None => None,
@@ -100,19 +100,24 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let health = election.as_ref().map(|elector| elector.healthz_adaptor(election::HEALTH_TIMEOUT));
     let served = listeners.serve(&config, &registry, parts.has_synced(), health, &ends);
 
-    let mut informers = std::mem::take(&mut parts.informers);
-    let result = tokio::select! {
-        result = lead(&config, &parts, election, stop) => result,
-        _ = informers.join_next() => Err(AppError::InformerEnded),
-    };
-    ends.cancel();
-    let _ = tokio::time::timeout(Duration::from_secs(3), async {
-        for task in parts.background.into_iter().chain(served) {
-            let _ = task.await;
-        }
-    })
-    .await;
-    result
+    parts.run_to_end(&config, election, served, stop, &ends).await
+}
+
+/// Runs the controller alone until `stop`, on a client and a clock that somebody else made: no listeners, no election.
+/// `seed` decides every jitter.
+///
+/// # Errors
+/// When a metric is registered twice, an informer ends, or the work in flight does not end.
+pub async fn run_embedded(
+    config: &Config,
+    client: &Client,
+    clock: &SharedClock,
+    seed: u64,
+    stop: CancellationToken,
+) -> Result<(), AppError> {
+    let ends = CancellationToken::new();
+    let parts = Assembly::new(config, client, &Registry::new(), clock, seed, &ends)?;
+    parts.run_to_end(config, None, Vec::new(), stop, &ends).await
 }
 
 type Elector = leader_election::LeaderElector<leader_election::KubeLeaseLock>;
@@ -136,6 +141,7 @@ impl Assembly {
         client: &Client,
         registry: &Registry,
         clock: &SharedClock,
+        seed: u64,
         ends: &CancellationToken,
     ) -> Result<Self, AppError> {
         let metrics = ControllerMetrics::register(registry)?;
@@ -148,6 +154,7 @@ impl Assembly {
         let event_config = events::Config {
             max_queued: MAX_PENDING_EVENTS,
             max_pending: MAX_PENDING_EVENTS,
+            seed: Some(seed),
             ..events::Config::default()
         };
         let (recorder, sink) = events::Recorder::new(event_config, Arc::clone(clock), move |reason| {
@@ -160,8 +167,8 @@ impl Assembly {
             let gate = Arc::clone(&gate);
             Arc::new(move || gate.may_write())
         };
-        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &config.namespaces, rand::random());
-        let mut job_informer = Informer::<Job>::new(client.clone(), &config.namespaces, rand::random());
+        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &config.namespaces, seed);
+        let mut job_informer = Informer::<Job>::new(client.clone(), &config.namespaces, !seed);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
         let controller = Controller::new(Parts {
             queue,
@@ -188,6 +195,30 @@ impl Assembly {
         informers.spawn(cron_job_informer.run(ends.clone()));
         informers.spawn(job_informer.run(ends.clone()));
         Ok(Self { controller, cron_jobs, jobs, recorder, gate, stood_by: Arc::default(), informers, background })
+    }
+
+    /// Works until `stop`, then ends what is in the background, `served` included.
+    async fn run_to_end(
+        mut self,
+        config: &Config,
+        election: Option<Elector>,
+        served: Vec<JoinHandle<()>>,
+        stop: CancellationToken,
+        ends: &CancellationToken,
+    ) -> Result<(), AppError> {
+        let mut informers = std::mem::take(&mut self.informers);
+        let result = tokio::select! {
+            result = lead(config, &self, election, stop) => result,
+            _ = informers.join_next() => Err(AppError::InformerEnded),
+        };
+        ends.cancel();
+        let _ = tokio::time::timeout(Duration::from_secs(3), async {
+            for task in self.background.into_iter().chain(served) {
+                let _ = task.await;
+            }
+        })
+        .await;
+        result
     }
 
     fn has_synced(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {

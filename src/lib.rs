@@ -6,6 +6,7 @@ pub mod cache;
 pub mod client;
 pub mod clock;
 pub mod controller;
+pub mod dev;
 pub mod events;
 pub mod leader_election;
 pub mod logging;

@@ -13,7 +13,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::{JsonFields, Writer};
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::{LookupSpan, Scope};
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
@@ -41,15 +41,26 @@ pub enum LoggingError {
 /// # Errors
 /// [`LoggingError::Directives`] if `RUST_LOG` does not parse, [`LoggingError::Installed`] on a second call.
 pub fn init(verbosity: u8, format: LogFormat) -> Result<(), LoggingError> {
+    init_on(verbosity, format, std::io::stderr, std::io::stderr().is_terminal())
+}
+
+/// As [`init`], with the lines going to `writer`; coloured if `ansi`.
+///
+/// # Errors
+/// As [`init`].
+pub fn init_on<W>(verbosity: u8, format: LogFormat, writer: W, ansi: bool) -> Result<(), LoggingError>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
     let directives = std::env::var("RUST_LOG").ok().filter(|value| !value.is_empty());
     let filter = match directives {
         Some(value) => EnvFilter::try_new(&value).map_err(|cause| LoggingError::Directives { value, cause })?,
         None => EnvFilter::new(directives_for(verbosity)),
     };
     let registry = tracing_subscriber::registry().with(filter);
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     match format {
-        LogFormat::Text => registry.with(layer.compact().with_ansi(std::io::stderr().is_terminal())).try_init()?,
+        LogFormat::Text => registry.with(layer.compact().with_ansi(ansi)).try_init()?,
         LogFormat::Json => registry.with(layer.fmt_fields(JsonFields::new()).event_format(KlogJson)).try_init()?,
     }
     Ok(())
@@ -182,7 +193,6 @@ mod tests {
     use std::sync::Arc;
 
     use parking_lot::Mutex;
-    use tracing_subscriber::fmt::MakeWriter;
 
     use super::*;
 

@@ -1,11 +1,13 @@
 //! The command line of the controller: options, logging, exit codes.
 
-use std::io::Write as _;
+use std::fmt::Display;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use cronjob_controller::app;
-use cronjob_controller::logging;
-use cronjob_controller::options::{self, Command, Config, PROGRAM, ProcessEnvironment};
+use cronjob_controller::dev::output::Output;
+use cronjob_controller::logging::{self, LoggingError};
+use cronjob_controller::options::{self, Command, Config, DevConfig, PROGRAM, ProcessEnvironment};
+use cronjob_controller::{app, dev};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +19,7 @@ fn main() -> ExitCode {
         Ok(Command::Help(text)) => print(&text),
         Ok(Command::Version(line)) => print(&line),
         Ok(Command::Run(config)) => run(*config),
+        Ok(Command::Dev(config)) => run_dev(*config),
         Err(error) => {
             complain(error.sentences());
             ExitCode::from(USAGE)
@@ -26,7 +29,30 @@ fn main() -> ExitCode {
 
 /// Runs the controller until it ends or is told to.
 fn run(config: Config) -> ExitCode {
-    if let Err(error) = logging::init(config.verbosity, config.logging_format) {
+    let logging = logging::init(config.verbosity, config.logging_format);
+    until_stopped(logging, |stop| app::run(config, stop))
+}
+
+/// Runs a cluster to try the controller on; with a live view if a person watches.
+fn run_dev(config: DevConfig) -> ExitCode {
+    let live = std::io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    let output = Output::new(std::io::stdout(), live);
+    let (verbosity, format) = (config.verbosity, config.logging_format);
+    let logging = if live && std::io::stderr().is_terminal() {
+        logging::init_on(verbosity, format, output.clone(), true)
+    } else {
+        logging::init(verbosity, format)
+    };
+    until_stopped(logging, |stop| dev::run(config, output, live, stop))
+}
+
+/// Runs `work` until it ends; the first signal asks it to.
+fn until_stopped<F, E>(logging: Result<(), LoggingError>, work: impl FnOnce(CancellationToken) -> F) -> ExitCode
+where
+    F: Future<Output = Result<(), E>>,
+    E: Display,
+{
+    if let Err(error) = logging {
         complain(&[error.to_string()]);
         return ExitCode::from(USAGE);
     }
@@ -40,7 +66,7 @@ fn run(config: Config) -> ExitCode {
     let result = runtime.block_on(async {
         let stop = CancellationToken::new();
         tokio::spawn(stop_on_signal(stop.clone()));
-        app::run(config, stop).await
+        work(stop).await
     });
     // What still runs has had its time: nothing here writes any more.
     runtime.shutdown_background();

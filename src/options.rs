@@ -8,9 +8,9 @@
 //! `component-base/config/options`, `spf13/pflag`). Where a default differs, the constant here says why.
 
 mod configz;
-mod flags;
-mod go_syntax;
-mod resolve;
+pub(crate) mod flags;
+pub(crate) mod go_syntax;
+pub(crate) mod resolve;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +19,9 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::dev;
+pub use crate::dev::options::DevConfig;
 
 /// The program's name, as it stands before every message on stderr and in the user agent.
 pub const PROGRAM: &str = "cronjob-controller";
@@ -35,6 +38,8 @@ const DEFAULT_LEASE_NAMESPACE: &str = "kube-system";
 pub enum Command {
     /// Run the controller.
     Run(Box<Config>),
+    /// Run a cluster in this process, for a person to try the controller on.
+    Dev(Box<DevConfig>),
     /// Print this text, the help, to stdout and exit with 0.
     Help(String),
     /// Print this line, name and version, to stdout and exit with 0.
@@ -111,6 +116,17 @@ pub enum LogFormat {
     Json,
 }
 
+impl LogFormat {
+    /// Reads the value of `--logging-format`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "text" => Some(Self::Text),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
+
 /// A command line that cannot be run. Displays as one sentence per line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .sentences.join("\n"))]
@@ -163,7 +179,12 @@ where
     I: IntoIterator<Item = S>,
     S: Into<OsString>,
 {
-    let raw = flags::read(args)?;
+    let mut args = args.into_iter().map(Into::into).peekable();
+    let program = args.next().unwrap_or_else(|| PROGRAM.into());
+    if args.next_if(|word| word == "dev").is_some() {
+        return dev::options::parse(std::iter::once(program).chain(args));
+    }
+    let raw = flags::read(std::iter::once(program).chain(args))?;
     if raw.help {
         return Ok(Command::Help(flags::help()));
     }

@@ -26,7 +26,7 @@ const MISC: &str = "Misc flags";
 #[command(
     name = PROGRAM,
     about = "Creates Jobs on the schedules of CronJobs, in place of the CronJob controller in kube-controller-manager.",
-    override_usage = "cronjob-controller [flags]",
+    override_usage = "cronjob-controller [flags]\n       cronjob-controller dev [flags]   a cluster in this process, to try it out",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -142,10 +142,18 @@ where
     S: Into<OsString>,
 {
     let mut command = RawFlags::command();
-    let args = normalise(&command, args.into_iter().map(Into::into))?;
+    matches(&mut command, args.into_iter().map(Into::into))
+}
+
+/// Cuts a command line up by the flags of any command; see the module for how.
+pub(crate) fn matches<T: FromArgMatches>(
+    command: &mut clap::Command,
+    args: impl Iterator<Item = OsString>,
+) -> Result<T, UsageError> {
+    let args = normalise(command, args)?;
     command
         .try_get_matches_from_mut(args)
-        .and_then(|matches| RawFlags::from_arg_matches(&matches))
+        .and_then(|matches| T::from_arg_matches(&matches))
         .map_err(|error| UsageError::one(explain(&error)))
 }
 

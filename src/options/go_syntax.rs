@@ -14,7 +14,7 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
 /// Reads a boolean. Matches `strconv.ParseBool`; `None` for anything else, such as `yes` or `tRuE`.
-pub(super) fn parse_bool(text: &str) -> Option<bool> {
+pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
@@ -24,7 +24,7 @@ pub(super) fn parse_bool(text: &str) -> Option<bool> {
 
 /// Reads a whole number with an optional sign. Matches `strconv.ParseInt(text, 0, 64)`, as pflag calls it: `0x`,
 /// `0o`, `0b` and a leading `0` set the base, and `_` may stand between digits.
-pub(super) fn parse_int(text: &str) -> Option<i64> {
+pub(crate) fn parse_int(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix(['+', '-']) {
         Some(rest) => (text.starts_with('-'), rest),
         None => (false, text),
@@ -50,13 +50,13 @@ pub(super) fn parse_int(text: &str) -> Option<i64> {
 }
 
 /// Reads a finite decimal number. `strconv.ParseFloat` also takes infinities and NaN; no flag has a use for them.
-pub(super) fn parse_float(text: &str) -> Option<f64> {
+pub(crate) fn parse_float(text: &str) -> Option<f64> {
     text.parse().ok().filter(|n: &f64| n.is_finite())
 }
 
 /// Reads a duration such as `15s`, `1m30s`, `1.5h` or `0` and gives it in nanoseconds; a negative one is possible.
 /// Matches `time.ParseDuration`; `None` where that returns an error, overflow included.
-pub(super) fn parse_duration(text: &str) -> Option<i64> {
+pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix(['+', '-']) {
         Some(rest) => (text.starts_with('-'), rest),
         None => (false, text),
@@ -135,7 +135,7 @@ fn unit_nanos(unit: &str) -> Option<i64> {
 
 /// Writes a duration the way Go prints one: `15s`, `1m30s`, `2h0m0s`, `1.5s`, `100ms`. Durations beyond 292 years
 /// print as the longest that Go knows. Matches `time.Duration.String`.
-pub(super) fn format_duration(duration: std::time::Duration) -> String {
+pub(crate) fn format_duration(duration: std::time::Duration) -> String {
     let nanos = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     match nanos {
         0 => "0s".to_owned(),

@@ -20,10 +20,11 @@ const JITTER_FACTOR: f64 = 1.2;
 
 /// The faults found so far.
 #[derive(Default)]
-struct Faults(Vec<String>);
+pub(crate) struct Faults(Vec<String>);
 
 impl Faults {
-    fn add(&mut self, flag: &str, value: &str, use_instead: &str) {
+    /// Notes that a flag's value is not allowed.
+    pub(crate) fn add(&mut self, flag: &str, value: &str, use_instead: &str) {
         // An empty or spaced value would be invisible or misread in the middle of a sentence.
         let quote = value.is_empty() || value.contains(|c: char| c.is_whitespace() || c.is_control());
         let value = if quote { format!("{value:?}") } else { value.to_owned() };
@@ -31,7 +32,7 @@ impl Faults {
     }
 
     /// The value as `read` understands it; else the fault is noted.
-    fn read<T>(
+    pub(crate) fn read<T>(
         &mut self,
         flag: &str,
         text: &str,
@@ -43,6 +44,11 @@ impl Faults {
             self.add(flag, text, use_instead);
         }
         value
+    }
+
+    /// The faults as an error, if there are any.
+    pub(crate) fn into_result(self) -> Result<(), UsageError> {
+        if self.0.is_empty() { Ok(()) } else { Err(UsageError { sentences: self.0 }) }
     }
 }
 
@@ -73,19 +79,13 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
     let metrics_addr = plain_address("metrics-bind-address", &raw.metrics_bind_address, &mut faults);
     let health_addr = plain_address("health-probe-bind-address", &raw.health_probe_bind_address, &mut faults);
     different_addresses(secure.as_ref(), metrics_addr, health_addr, &mut faults);
-    let logging_format = faults.read("logging-format", &raw.logging_format, "text or json", |text| match text {
-        "text" => Some(LogFormat::Text),
-        "json" => Some(LogFormat::Json),
-        _ => None,
-    });
+    let logging_format = faults.read("logging-format", &raw.logging_format, "text or json", LogFormat::parse);
     let verbosity = faults.read("v", &raw.v, "a whole number from 0 to 10", |text| {
         parse_int(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 10)
     });
     let master = master(raw, &mut faults);
 
-    if !faults.0.is_empty() {
-        return Err(UsageError { sentences: faults.0 });
-    }
+    faults.into_result()?;
     Ok(Config {
         kubeconfig: path(&raw.kubeconfig),
         master,

@@ -1,0 +1,209 @@
+//! `dev`: a cluster in this process, for a person who has none.
+//!
+//! Guarantees: everything is up in well under a second; the server listens on loopback only; what is in the way (a port,
+//! a path, a manifest) is said in one sentence, and nothing is left behind then; at the end the kubeconfig is removed and
+//! the state, if it is to be kept, is on disk.
+//!
+//! The rooms: `cluster` puts server, controller and simulation together, without sockets and on any clock;
+//! `job_controller` and `kubelet` simulate; `view` and `output` show; `manifests`, `kubeconfig` and `data_dir` touch the
+//! disk.
+
+pub mod cluster;
+pub mod data_dir;
+pub mod job_controller;
+pub mod kubeconfig;
+pub mod kubelet;
+pub mod manifests;
+pub mod objects;
+pub mod options;
+pub mod output;
+pub mod requests;
+mod show;
+pub mod view;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use self::cluster::{Cluster, ClusterError};
+use self::data_dir::{DataDir, DataDirError};
+use self::kubeconfig::{Kubeconfig, KubeconfigError};
+use self::manifests::ManifestError;
+use self::options::DevConfig;
+use self::output::Output;
+use crate::apiserver::{ApiServer, RestoreError};
+use crate::cache::Informer;
+use crate::clock::{SharedClock, SystemClock};
+use crate::server::ServerError;
+
+/// How often the state is looked at, and saved if it has changed.
+const SAVE_PERIOD: Duration = Duration::from_secs(1);
+/// How long open connections may take to end.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Why `dev` cannot run, or ended otherwise than it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum DevError {
+    /// A manifest is wrong.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The state cannot be kept.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The state that was kept cannot be used.
+    #[error("--data-dir: {path}: {source}")]
+    Restore {
+        /// The file of the state.
+        path: String,
+        /// What is wrong with it.
+        source: RestoreError,
+    },
+    /// The port cannot be had.
+    #[error("--port: {0}")]
+    Listen(#[from] ServerError),
+    /// The kubeconfig cannot be written.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// The cluster does not run.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+/// Runs a cluster until `stop`; what there is to say goes to `output`, with a live view if `live`.
+///
+/// # Errors
+/// One sentence that says what is in the way.
+pub async fn run(config: DevConfig, output: Output, live: bool, stop: CancellationToken) -> Result<(), DevError> {
+    let clock: SharedClock = Arc::new(SystemClock);
+    let manifests =
+        if config.filenames.is_empty() { manifests::samples()? } else { manifests::load(&config.filenames)? };
+    let data_dir = config.data_dir.as_deref().map(DataDir::open).transpose()?.map(Arc::new);
+    let listener = listen(config.port).await?;
+    let addr = listener.local_addr().map_err(|source| ServerError::Bind { addr: loopback(config.port), source })?;
+
+    let seed: u64 = rand::random();
+    let (server, resources) = cluster::api_server(Arc::clone(&clock), seed);
+    if let Some(data_dir) = &data_dir {
+        restore(&server, data_dir)?;
+    }
+    let kubeconfig = Kubeconfig::write(kubeconfig_path(&config), addr)?;
+    // What the person has changed since stays, unless a file of theirs says otherwise.
+    manifests::apply(&server.client(), &resources, manifests, !config.filenames.is_empty()).await?;
+
+    let ends = CancellationToken::new();
+    let listening = tokio::spawn(server.clone().serve(listener, ends.clone()));
+    let news = Arc::new(show::News::new(Arc::clone(&clock), output.clone(), live));
+    let mut cluster = Cluster::start(&server, &cluster_config(&config, &clock, seed), vec![Arc::clone(&news) as _]);
+    let shown = show::Show {
+        cron_jobs: Informer::new(server.client(), &[], seed.wrapping_add(4)),
+        jobs: Arc::clone(&cluster.jobs),
+        news,
+        clock,
+        output: output.clone(),
+        header: header(addr, kubeconfig.path()),
+    };
+    let shown = tokio::spawn(shown.run(live, ends.clone()));
+
+    let failure = tokio::select! {
+        () = stop.cancelled() => None,
+        failure = cluster.failure() => Some(failure),
+        () = keep_saved(&server, data_dir.as_ref()) => None,
+    };
+    let stopped = cluster.stop().await;
+    ends.cancel();
+    let _ = shown.await;
+    let _ = tokio::time::timeout(DRAIN, listening).await;
+    if let Some(data_dir) = &data_dir {
+        data_dir.save(&server.snapshot())?;
+        output.say(&format!("The state is kept in {}.", data_dir.state_path().display()));
+    }
+    drop(kubeconfig);
+    match failure {
+        Some(failure) => Err(failure.into()),
+        None => stopped.map_err(DevError::from),
+    }
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)
+}
+
+async fn listen(port: u16) -> Result<TcpListener, ServerError> {
+    let addr = loopback(port);
+    TcpListener::bind(addr).await.map_err(|source| ServerError::Bind { addr, source })
+}
+
+fn restore(server: &ApiServer, data_dir: &DataDir) -> Result<(), DevError> {
+    let Some(state) = data_dir.load()? else { return Ok(()) };
+    let path = || data_dir.state_path().display().to_string();
+    server.restore(state).map_err(|source| DevError::Restore { path: path(), source })
+}
+
+fn kubeconfig_path(config: &DevConfig) -> std::path::PathBuf {
+    config.kubeconfig.clone().unwrap_or_else(|| {
+        let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").map(Into::into);
+        kubeconfig::default_path(runtime_dir, &std::env::temp_dir(), std::process::id())
+    })
+}
+
+fn cluster_config(config: &DevConfig, clock: &SharedClock, seed: u64) -> cluster::Config {
+    cluster::Config {
+        clock: Arc::clone(clock),
+        seed,
+        settings: kubelet::Settings { duration: config.job_duration, failure_rate: config.job_failure_rate, seed },
+        controller: config.controller,
+    }
+}
+
+fn header(addr: SocketAddr, kubeconfig: &Path) -> [String; 2] {
+    let path = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
+    [
+        format!("Kubernetes API on http://{addr}, for this machine only. In another terminal:"),
+        format!("  export KUBECONFIG={}; kubectl get cronjobs,jobs,pods", shell_word(&path.to_string_lossy())),
+    ]
+}
+
+/// `text` as one word of a shell.
+fn shell_word(text: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
+    if !text.is_empty() && text.chars().all(safe) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// Saves the state whenever it has changed, for ever.
+async fn keep_saved(server: &ApiServer, data_dir: Option<&Arc<DataDir>>) {
+    let Some(data_dir) = data_dir else { return std::future::pending().await };
+    let mut last = serde_json::Value::Null;
+    let mut complained = false;
+    loop {
+        tokio::time::sleep(SAVE_PERIOD).await;
+        let state = server.snapshot();
+        if state == last {
+            continue;
+        }
+        // The disk may take its time.
+        let (to, what) = (Arc::clone(data_dir), state.clone());
+        match tokio::task::spawn_blocking(move || to.save(&what)).await {
+            Ok(Ok(())) => {
+                last = state;
+                complained = false;
+            }
+            Ok(Err(error)) if !complained => {
+                warn!(%error, "the state is not kept; trying again");
+                complained = true;
+            }
+            Ok(Err(_)) | Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

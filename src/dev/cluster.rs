@@ -1,0 +1,179 @@
+//! A whole cluster in this process: API server, CronJob controller, simulated Jobs.
+//!
+//! Guarantees: no sockets, no threads, no clock but the one that is given and tokio's, no chance but the seed's; so on
+//! paused time a day passes in the time that its work takes. [`Cluster::stop`] ends the controllers before what feeds
+//! them, with every Event written.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use kube::Client;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::job_controller::{self, COMPONENT, JobHandler, PodHandler, Simulation};
+use super::kubelet::Settings;
+use super::objects::{Job, Pod};
+use crate::apiserver::{self, ApiServer, Resource, discovery, kinds};
+use crate::app::{self, AppError};
+use crate::cache::{Informer, ResourceEventHandler, Store};
+use crate::clock::SharedClock;
+use crate::events;
+use crate::options::{self, LogFormat};
+
+/// How many Jobs and Pods are simulated at the same time; each mostly waits for the API server.
+const SIMULATION_WORKERS: usize = 16;
+/// How many CronJobs are synced at the same time.
+const SYNCS: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
+
+/// Why a cluster does not run any more.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The CronJob controller says so.
+    #[error(transparent)]
+    Controller(#[from] AppError),
+    /// A part of the cluster ended by itself.
+    #[error("a part of the cluster has ended: {0}")]
+    Ended(String),
+}
+
+/// How a cluster is made.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Wall time.
+    pub clock: SharedClock,
+    /// All chance follows from it.
+    pub seed: u64,
+    /// How containers behave.
+    pub settings: Settings,
+    /// Whether the CronJob controller runs too.
+    pub controller: bool,
+}
+
+/// An API server that serves the built-in kinds, with nothing in it.
+pub fn api_server(clock: SharedClock, seed: u64) -> (ApiServer, Vec<Resource>) {
+    let resources = kinds::builtin();
+    let mut config = apiserver::Config::new(clock, resources.clone());
+    config.discovery = Some(discovery::respond);
+    config.seed = seed;
+    (ApiServer::new(config), resources)
+}
+
+/// A running cluster.
+pub struct Cluster {
+    /// Jobs, as a watch shows them.
+    pub jobs: Arc<Store<Job>>,
+    /// Pods, as a watch shows them.
+    pub pods: Arc<Store<Pod>>,
+    stop: CancellationToken,
+    ends: CancellationToken,
+    controllers: JoinSet<Result<(), AppError>>,
+    background: JoinSet<()>,
+}
+
+impl Cluster {
+    /// Starts the controllers on a server. `watchers` hear of Jobs, too.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(server: &ApiServer, config: &Config, watchers: Vec<Arc<dyn ResourceEventHandler<Job>>>) -> Self {
+        let (stop, ends) = (CancellationToken::new(), CancellationToken::new());
+        let client = server.client();
+        let mut jobs = Informer::<Job>::new(client.clone(), &[], config.seed.wrapping_add(2));
+        let mut pods = Informer::<Pod>::new(client.clone(), &[], config.seed.wrapping_add(3));
+        let (recorder, sink) = events::Recorder::new(
+            events::Config {
+                component: COMPONENT,
+                seed: Some(config.seed),
+                max_queued: 16_384,
+                ..events::Config::default()
+            },
+            Arc::clone(&config.clock),
+            |_| {},
+        );
+        let simulation = Simulation::new(job_controller::Parts {
+            client: client.clone(),
+            jobs: jobs.store(),
+            pods: pods.store(),
+            recorder: Arc::new(recorder),
+            clock: Arc::clone(&config.clock),
+            settings: config.settings,
+        });
+        jobs.add_event_handler(Arc::new(JobHandler(Arc::clone(&simulation))));
+        for watcher in watchers {
+            jobs.add_event_handler(watcher);
+        }
+        pods.add_event_handler(Arc::new(PodHandler(Arc::clone(&simulation))));
+        // Weak: the simulation holds a client of the server.
+        let logs = Arc::downgrade(&simulation);
+        server.set_log_source(Arc::new(move |namespace, pod, container| {
+            logs.upgrade().and_then(|simulation| simulation.log(namespace, pod, container))
+        }));
+
+        let (job_store, pod_store) = (jobs.store(), pods.store());
+        let mut controllers = JoinSet::new();
+        controllers.spawn(simulation.run(SIMULATION_WORKERS, stop.clone()).map(Ok));
+        if config.controller {
+            controllers.spawn(run_controller(client.clone(), config.clone(), stop.clone()));
+        }
+        let mut background = JoinSet::new();
+        background.spawn(jobs.run(ends.clone()));
+        background.spawn(pods.run(ends.clone()));
+        background.spawn(sink.run(events::KubeSink::new(client), ends.clone()).map(drop));
+        Self { jobs: job_store, pods: pod_store, stop, ends, controllers, background }
+    }
+
+    /// Waits for something to end that should not have.
+    ///
+    /// # Errors
+    /// Always: this is how it ended.
+    pub async fn failure(&mut self) -> ClusterError {
+        let ended = tokio::select! {
+            Some(ended) = self.controllers.join_next() => match ended {
+                Ok(Err(error)) => return error.into(),
+                other => other.err(),
+            },
+            Some(ended) = self.background.join_next() => ended.err(),
+            else => None,
+        };
+        ClusterError::Ended(ended.map_or_else(|| "it returned".to_owned(), |error| error.to_string()))
+    }
+
+    /// Stops the controllers, lets them finish what is in flight, and then stops what feeds them.
+    ///
+    /// # Errors
+    /// When the work in flight does not end.
+    pub async fn stop(mut self) -> Result<(), ClusterError> {
+        self.stop.cancel();
+        let mut result = Ok(());
+        while let Some(ended) = self.controllers.join_next().await {
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => result = Err(error.into()),
+                Err(panic) => result = Err(ClusterError::Ended(panic.to_string())),
+            }
+        }
+        self.ends.cancel();
+        // Events drain for two seconds at most.
+        while self.background.join_next().await.is_some() {}
+        result
+    }
+}
+
+async fn run_controller(client: Client, config: Config, stop: CancellationToken) -> Result<(), AppError> {
+    let options = options::Config {
+        kubeconfig: None,
+        master: None,
+        concurrent_cronjob_syncs: SYNCS,
+        kube_api: None,
+        leader_election: None,
+        secure: None,
+        metrics_addr: None,
+        health_addr: None,
+        namespaces: Vec::new(),
+        verbosity: 0,
+        logging_format: LogFormat::Text,
+    };
+    app::run_embedded(&options, &client, &config.clock, config.seed, stop).await
+}

@@ -1,0 +1,66 @@
+//! Sets of completion indexes as Indexed Jobs write them: `0-2,5`. Pure.
+//!
+//! Guarantees: what [`format`] writes, [`parse`] reads; a text that is malformed is read as far as it makes sense.
+//!
+//! Matches `parseIndexesFromString` and `orderedIntervals.String` in upstream `pkg/controller/job/indexed_job_utils.go`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Reads a set below `completions`.
+pub fn parse(text: &str, completions: u32) -> BTreeSet<u32> {
+    let interval = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?.min(completions.checked_sub(1)?))
+    };
+    text.split(',').filter_map(interval).flatten().filter(|index| *index < completions).collect()
+}
+
+/// Writes a set; two neighbours are written as a pair and three as a range.
+pub fn format(indexes: &BTreeSet<u32>) -> String {
+    let mut intervals: Vec<(u32, u32)> = Vec::new();
+    for &index in indexes {
+        match intervals.last_mut() {
+            Some((_, last)) if *last + 1 == index => *last = index,
+            _ => intervals.push((index, index)),
+        }
+    }
+    let mut text = String::new();
+    for (first, last) in intervals {
+        let comma = if text.is_empty() { "" } else { "," };
+        // Writing to a String cannot fail.
+        let _ = match last - first {
+            0 => write!(text, "{comma}{first}"),
+            1 => write!(text, "{comma}{first},{last}"),
+            _ => write!(text, "{comma}{first}-{last}"),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn sets_read_as_upstream_writes_them() {
+        for (text, indexes) in [("", vec![]), ("0", vec![0]), ("0,1", vec![0, 1]), ("0-2,5", vec![0, 1, 2, 5])] {
+            let indexes: BTreeSet<u32> = indexes.into_iter().collect();
+            assert_eq!((format(&indexes).as_str(), parse(text, 10)), (text, indexes));
+        }
+        assert_eq!(
+            parse("0-9,x,3-", 2),
+            [0, 1].into(),
+            "what lies beyond the completions, or is no index, is left out"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(indexes in prop::collection::btree_set(0_u32..40, 0..40)) {
+            prop_assert_eq!(parse(&format(&indexes), 40), indexes);
+        }
+    }
+}

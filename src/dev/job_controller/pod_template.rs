@@ -1,0 +1,103 @@
+//! A Pod from a Job's template. Pure.
+//!
+//! Guarantees: everything in the template reaches the Pod; the Job's annotations for the simulation do too, where the
+//! template has none of its own.
+//!
+//! Matches `GetPodFromTemplate` in upstream `pkg/controller/controller_utils.go` and `podGenerateNameWithIndex` in
+//! `pkg/controller/job/indexed_job_utils.go`.
+
+use serde_json::{Map, Value, json};
+
+use crate::dev::kubelet::NODE;
+use crate::dev::objects::{DURATION_ANNOTATION, INDEX_ANNOTATION, Job, OUTCOME_ANNOTATION};
+
+/// The longest prefix of a generated name, in bytes. Matches apiserver `names.MaxGeneratedNameLength`.
+const MAX_PREFIX: usize = 58;
+
+/// The body that creates a Pod of `job`, with its index in an Indexed Job.
+pub fn pod_from_template(job: &Job, index: Option<u32>) -> Value {
+    let template = &job.spec.template;
+    let map = |pointer: &str| template.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default();
+    let (mut labels, mut annotations) = (map("/metadata/labels"), Map::new());
+    let own = &job.identity.annotations;
+    for (key, value) in [(DURATION_ANNOTATION, &own.duration), (OUTCOME_ANNOTATION, &own.outcome)] {
+        annotations.extend(value.as_ref().map(|value| (key.to_owned(), Value::from(value.as_str()))));
+    }
+    annotations.extend(map("/metadata/annotations"));
+    let mut spec = Value::Object(map("/spec"));
+    // The scheduler's part: there is one node.
+    spec["nodeName"] = NODE.into();
+    if let Some(index) = index {
+        labels.insert(INDEX_ANNOTATION.to_owned(), index.to_string().into());
+        annotations.insert(INDEX_ANNOTATION.to_owned(), index.to_string().into());
+        spec["hostname"] = format!("{}-{index}", job.identity.name.name).into();
+    }
+    let mut metadata = json!({
+        "generateName": prefix(&job.identity.name.name, index),
+        "labels": labels,
+        "ownerReferences": [{
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "name": &*job.identity.name.name,
+            "uid": job.identity.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        }],
+    });
+    if !annotations.is_empty() {
+        metadata["annotations"] = annotations.into();
+    }
+    if let Some(finalizers) = template.pointer("/metadata/finalizers") {
+        metadata["finalizers"] = finalizers.clone();
+    }
+    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
+}
+
+fn prefix(job: &str, index: Option<u32>) -> String {
+    let suffix = index.map_or_else(|| "-".to_owned(), |index| format!("-{index}-"));
+    let room = if index.is_some() { MAX_PREFIX - suffix.len() } else { job.len() };
+    // Names are ASCII; the server cuts what is still too long.
+    format!("{}{suffix}", job.get(..room.min(job.len())).unwrap_or(job))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::api::{Interner, Object as _};
+
+    fn job(name: &str) -> Job {
+        let object = json!({
+            "metadata": { "name": name, "namespace": "n", "uid": "u", "annotations": {
+                DURATION_ANNOTATION: "9s", OUTCOME_ANNOTATION: "fail",
+            }},
+            "spec": { "template": {
+                "metadata": { "labels": { "a": "b" }, "annotations": { OUTCOME_ANNOTATION: "succeed" } },
+                "spec": { "containers": [{ "name": "c", "fieldFromTheFuture": 1 }] },
+            }},
+        });
+        Job::decode(&object.to_string(), &Interner::default()).unwrap()
+    }
+
+    #[test]
+    fn a_pod_has_everything_of_the_template_and_a_node() {
+        let pod = pod_from_template(&job("j"), None);
+        assert_eq!(pod["spec"], json!({ "containers": [{ "name": "c", "fieldFromTheFuture": 1 }], "nodeName": "dev" }));
+        assert_eq!(pod["metadata"]["labels"], json!({ "a": "b" }));
+        let annotations = json!({ DURATION_ANNOTATION: "9s", OUTCOME_ANNOTATION: "succeed" });
+        assert_eq!(pod["metadata"]["annotations"], annotations, "the template's own come first");
+        assert_eq!(pod["metadata"]["generateName"], "j-");
+        assert_eq!(pod["metadata"]["ownerReferences"][0]["uid"], "u");
+    }
+
+    #[test]
+    fn a_pod_of_an_indexed_job_carries_its_index() {
+        let long = "j".repeat(63);
+        let pod = pod_from_template(&job(&long), Some(12));
+        assert_eq!(pod["metadata"]["labels"][INDEX_ANNOTATION], "12");
+        assert_eq!(pod["metadata"]["annotations"][INDEX_ANNOTATION], "12");
+        assert_eq!(pod["spec"]["hostname"], format!("{long}-12"));
+        assert_eq!(pod["metadata"]["generateName"], format!("{}-12-", "j".repeat(54)));
+    }
+}

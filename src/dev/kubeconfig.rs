@@ -1,0 +1,146 @@
+//! The kubeconfig for the server in this process.
+//!
+//! Guarantees: only its owner may read it; a file that somebody else wrote is never overwritten, nor is a link followed;
+//! it is removed when the value is dropped.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// The first line of every kubeconfig that is ours.
+const MARK: &str = "# Written by `cronjob-controller dev`, which removes it when it ends.\n";
+
+/// Why a kubeconfig cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeconfigError {
+    /// There is a file already, and it is not ours.
+    #[error("--kubeconfig: {} exists and was not written by this program; name another file", .0.display())]
+    Foreign(PathBuf),
+    /// The system refuses.
+    #[error("cannot write the kubeconfig {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A kubeconfig on disk, for as long as this value lives.
+#[derive(Debug)]
+pub struct Kubeconfig {
+    path: PathBuf,
+}
+
+impl Kubeconfig {
+    /// Writes a kubeconfig for the server at `addr` to `path`.
+    ///
+    /// # Errors
+    /// When the file is somebody else's or cannot be written.
+    pub fn write(path: PathBuf, addr: SocketAddr) -> Result<Self, KubeconfigError> {
+        match fs::read_to_string(&path) {
+            // Left behind by a run that was killed.
+            Ok(text) if text.starts_with(MARK) => fs::remove_file(&path),
+            Ok(_) => return Err(KubeconfigError::Foreign(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(KubeconfigError::Foreign(path)),
+            Err(error) => Err(error),
+        }
+        .and_then(|()| create(&path, &text(addr)))
+        .map_err(|source| KubeconfigError::Write { path: path.clone(), source })?;
+        Ok(Self { path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Kubeconfig {
+    fn drop(&mut self) {
+        // Gone already, or not ours to remove any more: both are fine.
+        if fs::read_to_string(&self.path).is_ok_and(|text| text.starts_with(MARK)) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn create(path: &Path, text: &str) -> io::Result<()> {
+    // A new file, so that neither a link nor the mode of an older file can play a part.
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// The file for a run that names none: in the user's own runtime directory, else in the one for temporary files.
+pub fn default_path(runtime_dir: Option<PathBuf>, temp_dir: &Path, process: u32) -> PathBuf {
+    let directory = runtime_dir.filter(|directory| directory.is_dir()).unwrap_or_else(|| temp_dir.to_owned());
+    directory.join(format!("cronjob-controller-dev-{process}.kubeconfig"))
+}
+
+fn text(addr: SocketAddr) -> String {
+    const NAME: &str = super::requests::MANAGER;
+    format!(
+        "{MARK}apiVersion: v1\nkind: Config\nclusters:\n- name: {NAME}\n  cluster:\n    server: http://{addr}\n\
+         users:\n- name: {NAME}\n  user: {{}}\ncontexts:\n- name: {NAME}\n  context:\n    cluster: {NAME}\n    \
+         user: {NAME}\n    namespace: default\ncurrent-context: {NAME}\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn addr() -> SocketAddr {
+        "127.0.0.1:4321".parse().unwrap()
+    }
+
+    #[test]
+    fn a_kubeconfig_is_its_owners_alone_and_goes_with_the_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("k");
+        let written = Kubeconfig::write(path.clone(), addr()).unwrap();
+        assert_eq!(fs::metadata(written.path()).unwrap().permissions().mode() & 0o777, 0o600);
+        let read = kube::config::Kubeconfig::read_from(&path).unwrap();
+        assert_eq!(read.current_context.as_deref(), Some("cronjob-controller-dev"));
+        let cluster = read.clusters[0].cluster.clone().unwrap();
+        assert_eq!(cluster.server.as_deref(), Some("http://127.0.0.1:4321"));
+        let again = Kubeconfig::write(path.clone(), addr()).unwrap();
+        drop(again);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn somebody_elses_file_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        fs::write(&path, "apiVersion: v1\n").unwrap();
+        let link = directory.path().join("link");
+        symlink(directory.path().join("nowhere"), &link).unwrap();
+        for (path, want) in [
+            (path.clone(), "exists and was not written by this program; name another file"),
+            (link, "File exists"),
+            (directory.path().join("no/such/directory"), "No such file or directory"),
+        ] {
+            let error = Kubeconfig::write(path, addr()).unwrap_err().to_string();
+            assert!(error.contains(want), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "apiVersion: v1\n");
+    }
+
+    #[test]
+    fn the_default_is_in_the_users_own_directory_if_there_is_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = default_path(Some(directory.path().to_owned()), Path::new("/t"), 7);
+        assert_eq!(own, directory.path().join("cronjob-controller-dev-7.kubeconfig"));
+        for missing in [None, Some(directory.path().join("none"))] {
+            assert_eq!(default_path(missing, Path::new("/t"), 7), Path::new("/t/cronjob-controller-dev-7.kubeconfig"));
+        }
+    }
+}

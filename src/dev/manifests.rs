@@ -1,0 +1,282 @@
+//! Manifests: read from files and directories, and applied.
+//!
+//! Guarantees: whatever is wrong is said in one sentence that names the file, the document in it (counted from 1) and,
+//! where there is one, the field; nothing is applied unless everything could be read; what was written by somebody else
+//! meanwhile stays, unless the manifest says otherwise.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
+use crate::apiserver::Resource;
+
+/// The annotation from which `kubectl apply` learns what was applied before.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The samples that are applied when no file is named.
+const SAMPLES: [(&str, &str); 3] = [
+    ("hello.yaml", include_str!("../../manifests/samples/hello.yaml")),
+    ("nightly_report.yaml", include_str!("../../manifests/samples/nightly_report.yaml")),
+    ("replace_slow_sync.yaml", include_str!("../../manifests/samples/replace_slow_sync.yaml")),
+];
+
+/// Where a manifest stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: String,
+    /// The document in the file, from 1.
+    pub document: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, document {}", self.file, self.document)
+    }
+}
+
+/// One object to apply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// Where it stands.
+    pub place: Place,
+    /// The object; `apiVersion`, `kind` and `metadata.name` are texts.
+    pub object: Value,
+}
+
+/// Why manifests cannot be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// A file or directory cannot be read.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A directory holds nothing to apply.
+    #[error("{}: there is no .yaml, .yml or .json file in this directory", .0.display())]
+    Empty(PathBuf),
+    /// A document is not YAML.
+    #[error("{place}: not YAML: {cause}")]
+    Yaml {
+        /// Where.
+        place: Place,
+        /// What the parser met, with its line in the document.
+        cause: String,
+    },
+    /// A document is no object of Kubernetes.
+    #[error("{place}: {field}: {problem}")]
+    Field {
+        /// Where.
+        place: Place,
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The API server refuses the object.
+    #[error("{place}: {refusal}")]
+    Refused {
+        /// Where.
+        place: Place,
+        /// What the server said.
+        refusal: Refusal,
+    },
+}
+
+/// The samples that are built in.
+///
+/// # Errors
+/// Never, unless the program was built with broken samples.
+pub fn samples() -> Result<Vec<Manifest>, ManifestError> {
+    let mut manifests = Vec::new();
+    for (file, text) in SAMPLES {
+        manifests.extend(parse(&format!("manifests/samples/{file}"), text)?);
+    }
+    Ok(manifests)
+}
+
+/// Reads files, and the manifests in directories in the order of their names, as `kubectl apply -f` does.
+///
+/// # Errors
+/// The first file that cannot be read or is no manifest.
+pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
+    let mut manifests = Vec::new();
+    for path in paths {
+        for file in files(path)? {
+            let text =
+                std::fs::read_to_string(&file).map_err(|source| ManifestError::Read { path: file.clone(), source })?;
+            manifests.extend(parse(&file.display().to_string(), &text)?);
+        }
+    }
+    Ok(manifests)
+}
+
+fn files(path: &Path) -> Result<Vec<PathBuf>, ManifestError> {
+    let error = |source| ManifestError::Read { path: path.to_owned(), source };
+    if !std::fs::metadata(path).map_err(error)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(error)? {
+        let file = entry.map_err(error)?.path();
+        let is_manifest = file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
+        // A kustomization is a recipe, not an object.
+        if is_manifest && file.file_stem().is_none_or(|stem| stem != "kustomization") && file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    if files.is_empty() { Err(ManifestError::Empty(path.to_owned())) } else { Ok(files) }
+}
+
+/// Reads the documents of one file. Empty documents are left out; a List gives its items.
+///
+/// # Errors
+/// The first document that is no manifest.
+pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
+    let mut manifests = Vec::new();
+    for (index, document) in documents(text).into_iter().enumerate() {
+        let place = Place { file: file.to_owned(), document: index + 1 };
+        let object: Value = serde_saphyr::from_str(&document).map_err(|error| {
+            let text = error.to_string();
+            ManifestError::Yaml { place: place.clone(), cause: text.lines().next().unwrap_or_default().to_owned() }
+        })?;
+        if object.is_null() {
+            continue;
+        }
+        let items = match object["items"].as_array() {
+            Some(items) if object["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => items.clone(),
+            _ => vec![object],
+        };
+        for object in items {
+            judge(&place, &object)?;
+            manifests.push(Manifest { place: place.clone(), object });
+        }
+    }
+    Ok(manifests)
+}
+
+/// Cuts a file at its `---` lines; the first document may do without one.
+fn documents(text: &str) -> Vec<String> {
+    let is_comment = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    let mut documents = vec![String::new()];
+    for line in text.lines() {
+        let rest = line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+        let current = documents.last_mut();
+        match (rest, current) {
+            // A marker before the first document begins it, and counts for nothing.
+            (Some(rest), Some(current)) if documents_start(current, is_comment) => *current = format!("{rest}\n"),
+            (Some(rest), _) => documents.push(format!("{rest}\n")),
+            (None, Some(current)) => {
+                current.push_str(line);
+                current.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    documents
+}
+
+fn documents_start(current: &str, is_comment: impl Fn(&str) -> bool) -> bool {
+    current.lines().all(is_comment)
+}
+
+fn judge(place: &Place, object: &Value) -> Result<(), ManifestError> {
+    let fault =
+        |field, problem: &str| Err(ManifestError::Field { place: place.clone(), field, problem: problem.to_owned() });
+    let field = |pointer| object.pointer(pointer).filter(|value| !value.is_null());
+    for (name, pointer) in [("apiVersion", "/apiVersion"), ("kind", "/kind"), ("metadata.name", "/metadata/name")] {
+        match field(pointer) {
+            None => return fault(name, "is missing; every manifest needs it"),
+            Some(value) if value.as_str().is_none_or(str::is_empty) => {
+                return fault(name, &format!("{value} is not a text; put it in quotes"));
+            }
+            Some(_) => {}
+        }
+    }
+    match field("/metadata/namespace") {
+        Some(value) if !value.is_string() => {
+            fault("metadata.namespace", &format!("{value} is not a text; put it in quotes"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Applies manifests, namespaces first. What exists already is changed to what the manifest says if `overwrite`, and
+/// else left as it is.
+///
+/// # Errors
+/// The first manifest that the server refuses.
+pub async fn apply(
+    client: &Client,
+    resources: &[Resource],
+    mut manifests: Vec<Manifest>,
+    overwrite: bool,
+) -> Result<usize, ManifestError> {
+    manifests.sort_by_key(|manifest| manifest.object["kind"] != "Namespace");
+    let number = manifests.len();
+    for manifest in manifests {
+        let target = Target::new(resources, &manifest)?;
+        apply_one(client, &target, manifest.object, overwrite)
+            .await
+            .map_err(|refusal| ManifestError::Refused { place: manifest.place, refusal })?;
+    }
+    Ok(number)
+}
+
+/// Where an object is applied.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    collection: String,
+    name: String,
+}
+
+impl Target {
+    fn new(resources: &[Resource], manifest: &Manifest) -> Result<Self, ManifestError> {
+        let text = |pointer| manifest.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+        let Some(resource) = resources.iter().find(|r| r.api_version() == api_version && r.kind == kind) else {
+            let problem = format!("there is no {kind} of {api_version} in this cluster");
+            return Err(ManifestError::Field { place: manifest.place.clone(), field: "kind", problem });
+        };
+        let root = if resource.group.is_empty() { "/api" } else { "/apis" };
+        let scope = match (resource.namespaced, text("/metadata/namespace")) {
+            (false, _) => String::new(),
+            (true, "") => "/namespaces/default".to_owned(),
+            (true, namespace) => format!("/namespaces/{namespace}"),
+        };
+        Ok(Self {
+            collection: format!("{root}/{api_version}{scope}/{}", resource.plural),
+            name: text("/metadata/name").to_owned(),
+        })
+    }
+}
+
+async fn apply_one(client: &Client, target: &Target, mut object: Value, overwrite: bool) -> Result<(), Refusal> {
+    if !object["metadata"]["annotations"].is_object() {
+        object["metadata"]["annotations"] = json!({});
+    }
+    let applied = format!("{object}\n");
+    object["metadata"]["annotations"][LAST_APPLIED] = applied.into();
+    // Strict: a misspelt field is a fault of the manifest, and would otherwise be lost without a word.
+    let query = format!("fieldValidation=Strict&fieldManager={MANAGER}");
+    let create = send(client, Method::POST, &format!("{}?{query}", target.collection), JSON, &object).await;
+    match create {
+        Err(refusal) if refusal.reason == "AlreadyExists" && overwrite => {
+            let path = format!("{}/{}?{query}", target.collection, target.name);
+            send(client, Method::PATCH, &path, MERGE_PATCH, &object).await.map(drop)
+        }
+        Err(refusal) if refusal.reason == "AlreadyExists" => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests;

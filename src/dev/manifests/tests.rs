@@ -1,0 +1,82 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+fn names(text: &str) -> Vec<(usize, String)> {
+    let manifests = parse("f.yaml", text).unwrap();
+    manifests.iter().map(|m| (m.place.document, m.object["metadata"]["name"].as_str().unwrap().to_owned())).collect()
+}
+
+fn object(name: &str) -> String {
+    format!("apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: {name}\n")
+}
+
+#[test]
+#[allow(clippy::type_complexity)]
+fn documents_are_counted_as_a_reader_counts_them() {
+    let (a, b) = (object("a"), object("b"));
+    let list = "kind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: Namespace, metadata: {name: one}}\n\
+                - {apiVersion: v1, kind: Namespace, metadata: {name: two}}\n";
+    let rows: [(&str, String, &[(usize, &str)]); 7] = [
+        ("one", a.clone(), &[(1, "a")]),
+        ("two", format!("{a}---\n{b}"), &[(1, "a"), (2, "b")]),
+        ("a marker and a comment at the top", format!("# hello\n---\n{a}--- # next\n{b}"), &[(1, "a"), (2, "b")]),
+        ("an empty one between", format!("{a}---\n# nothing\n{b}"), &[(1, "a"), (2, "b")]),
+        ("a list", list.to_owned(), &[(1, "one"), (1, "two")]),
+        ("JSON", r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"j"}}"#.to_owned(), &[(1, "j")]),
+        ("nothing at all", "# only words\n".to_owned(), &[]),
+    ];
+    for (sentence, text, want) in rows {
+        let got = names(&text);
+        let got: Vec<(usize, &str)> = got.iter().map(|(document, name)| (*document, name.as_str())).collect();
+        assert_eq!(got, want, "{sentence}");
+    }
+}
+
+#[test]
+fn a_bad_manifest_is_named_by_file_document_and_field() {
+    let a = object("a");
+    let rows = [
+        (
+            "no kind",
+            format!("{a}---\napiVersion: v1\n"),
+            "f.yaml, document 2: kind: is missing; every manifest needs it",
+        ),
+        (
+            "a number for a name",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: 12}\n".to_owned(),
+            "f.yaml, document 1: metadata.name: 12 is not a text; put it in quotes",
+        ),
+        ("a text", "just words\n".to_owned(), "f.yaml, document 1: apiVersion: is missing; every manifest needs it"),
+        ("a tab", format!("{a}---\n{a}spec:\n\tschedule: x\n"), "f.yaml, document 2: not YAML: "),
+        ("a field twice", format!("{a}kind: Job\n"), "f.yaml, document 1: not YAML: "),
+    ];
+    for (sentence, text, want) in rows {
+        let error = parse("f.yaml", &text).unwrap_err().to_string();
+        assert!(error.starts_with(want) && !error.contains('\n'), "{sentence}: {error}");
+    }
+}
+
+#[test]
+fn a_directory_is_read_in_the_order_of_names_without_its_kustomization() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| std::fs::write(directory.path().join(name), text).unwrap();
+    let path = vec![directory.path().to_owned()];
+    let error = load(&path).unwrap_err().to_string();
+    assert!(error.ends_with("there is no .yaml, .yml or .json file in this directory"), "{error}");
+    write("b.yml", object("b"));
+    write("a.yaml", object("a"));
+    write("kustomization.yaml", "resources: [a.yaml]\n".to_owned());
+    write("README.md", "words".to_owned());
+    let manifests = load(&path).unwrap();
+    let names: Vec<&Value> = manifests.iter().map(|manifest| &manifest.object["metadata"]["name"]).collect();
+    assert_eq!(names, ["a", "b"]);
+    let missing = load(&[directory.path().join("none.yaml")]).unwrap_err().to_string();
+    assert!(missing.contains("none.yaml: cannot be read: No such file"), "{missing}");
+}
+
+#[test]
+fn the_samples_that_are_built_in_are_good() {
+    let names: Vec<String> = samples().unwrap().iter().map(|m| m.object["metadata"]["name"].to_string()).collect();
+    assert_eq!(names, ["\"hello\"", "\"nightly-report\"", "\"slow-sync\""]);
+}

@@ -1,0 +1,257 @@
+//! The command line of `dev`.
+//!
+//! Guarantees: the syntax is that of the controller's own flags (see `options`); every fault is said in one sentence
+//! that names the flag, the value and what is allowed, all faults at once; nothing is touched on disk or on the network.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, CommandFactory, Parser};
+
+use crate::options::go_syntax::{parse_bool, parse_duration, parse_float, parse_int};
+use crate::options::resolve::Faults;
+use crate::options::{Command, LogFormat, UsageError, flags};
+
+/// Everything that the command line of `dev` decides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DevConfig {
+    /// Files and directories with manifests; none means the samples that are built in.
+    pub filenames: Vec<PathBuf>,
+    /// The loopback port of the API server; 0 takes a free one.
+    pub port: u16,
+    /// Where the kubeconfig is written; `None` chooses a file that is removed at the end.
+    pub kubeconfig: Option<PathBuf>,
+    /// How long a simulated container runs, where its Pod does not say otherwise.
+    pub job_duration: Duration,
+    /// The probability with which a simulated container fails, from 0 to 1, where its Pod does not say otherwise.
+    pub job_failure_rate: f64,
+    /// Where the cluster's state is kept from one run to the next; `None` forgets it.
+    pub data_dir: Option<PathBuf>,
+    /// Whether the CronJob controller runs in this process too.
+    pub controller: bool,
+    /// klog's verbosity, 0 to 10.
+    pub verbosity: u8,
+    /// The form of log lines.
+    pub logging_format: LogFormat,
+}
+
+/// The text of every flag; see `resolve` for its meaning.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "cronjob-controller dev",
+    about = "Runs an in-memory Kubernetes API server, the CronJob controller and simulated Jobs in this process.",
+    long_about = "Runs an in-memory Kubernetes API server, the CronJob controller and simulated Jobs in this process.\n\n\
+        The API server listens on 127.0.0.1 only and asks for no credentials. Containers do not really run: each\n\
+        takes --job-duration and then succeeds. Annotations on a Job, or on its Pod template, change that:\n  \
+        dev.cronjob-controller/duration: 45s    how long the container runs\n  \
+        dev.cronjob-controller/outcome: fail    it fails (or: succeed)",
+    override_usage = "cronjob-controller dev [flags]",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true,
+    next_line_help = true
+)]
+struct RawFlags {
+    /// A manifest (YAML or JSON), or a directory of them, to apply at the start; may be repeated and takes commas
+    /// [default: three sample CronJobs]
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR", action = ArgAction::Append, verbatim_doc_comment)]
+    filename: Vec<String>,
+
+    /// The port of the API server on 127.0.0.1. 0 takes a free one.
+    #[arg(long, value_name = "INT", default_value = "0")]
+    port: String,
+
+    /// Where to write the kubeconfig. Removed at the end [default: a new file for this run]
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    kubeconfig: String,
+
+    /// How long a simulated container runs.
+    #[arg(long, value_name = "DURATION", default_value = "3s")]
+    job_duration: String,
+
+    /// How often a simulated container fails, from 0 (never) to 1 (always).
+    #[arg(long, value_name = "FLOAT", default_value = "0")]
+    job_failure_rate: String,
+
+    /// A directory in which the cluster's state survives a restart [default: it is forgotten]
+    #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true)]
+    data_dir: String,
+
+    /// Run the CronJob controller in this process. Without it CronJobs wait for a controller of your own.
+    #[arg(long, value_name = "BOOL", default_value = "true",
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    controller: String,
+
+    /// The format of log lines: "text" or "json".
+    #[arg(long, value_name = "STRING", default_value = "text")]
+    logging_format: String,
+
+    /// How much to log: 0 (what an operator needs) to 10 (everything).
+    #[arg(short, long, value_name = "LEVEL", default_value = "0")]
+    v: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    help: bool,
+}
+
+/// Reads the command line behind `dev`; `args` begins with the program's name.
+pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Command, UsageError> {
+    let mut command = RawFlags::command();
+    let raw: RawFlags = flags::matches(&mut command, args)?;
+    if raw.help {
+        return Ok(Command::Help(command.render_long_help().to_string()));
+    }
+    resolve(&raw).map(|config| Command::Dev(Box::new(config)))
+}
+
+fn resolve(raw: &RawFlags) -> Result<DevConfig, UsageError> {
+    let mut faults = Faults::default();
+    let filenames = filenames(&raw.filename, &mut faults);
+    let port = faults.read("port", &raw.port, "a port from 1 to 65535, or 0 for a free one", |text| {
+        u16::try_from(parse_int(text)?).ok()
+    });
+    let job_duration =
+        faults.read("job-duration", &raw.job_duration, "a duration such as 3s, 1m30s or 0", duration_from);
+    let job_failure_rate =
+        faults.read("job-failure-rate", &raw.job_failure_rate, "a number from 0 to 1, such as 0.2", |text| {
+            parse_float(text).filter(|rate| (0.0..=1.0).contains(rate))
+        });
+    let controller = faults.read("controller", &raw.controller, "true or false", parse_bool);
+    let logging_format = faults.read("logging-format", &raw.logging_format, "text or json", LogFormat::parse);
+    let verbosity = faults.read("v", &raw.v, "a whole number from 0 to 10", |text| {
+        parse_int(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 10)
+    });
+    faults.into_result()?;
+    // Whatever could not be read was a fault: the stand-ins never leave this function.
+    Ok(DevConfig {
+        filenames,
+        port: port.unwrap_or_default(),
+        kubeconfig: path(&raw.kubeconfig),
+        job_duration: job_duration.unwrap_or_default(),
+        job_failure_rate: job_failure_rate.unwrap_or_default(),
+        data_dir: path(&raw.data_dir),
+        controller: controller.unwrap_or(true),
+        verbosity: verbosity.unwrap_or_default(),
+        logging_format: logging_format.unwrap_or_default(),
+    })
+}
+
+/// A duration of zero or more in Go's syntax, as flags and annotations give it.
+pub(super) fn duration_from(text: &str) -> Option<Duration> {
+    parse_duration(text).and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos)
+}
+
+fn filenames(lists: &[String], faults: &mut Faults) -> Vec<PathBuf> {
+    let names: Vec<&str> = lists.iter().flat_map(|list| list.split(',')).collect();
+    if names.contains(&"") {
+        faults.add("filename", "", "the path of a file or of a directory");
+    }
+    names.into_iter().map(PathBuf::from).collect()
+}
+
+fn path(text: &str) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| PathBuf::from(text))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::options::{self, Environment};
+
+    struct NoPod;
+
+    impl Environment for NoPod {
+        fn pod_namespace(&self) -> Option<String> {
+            None
+        }
+    }
+
+    fn parse(args: &[&str]) -> Result<Command, UsageError> {
+        options::parse(["cronjob-controller", "dev"].iter().chain(args), &NoPod)
+    }
+
+    fn config(args: &[&str]) -> DevConfig {
+        match parse(args).unwrap() {
+            Command::Dev(config) => *config,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_flags_the_samples_run_on_a_free_port() {
+        let want = DevConfig {
+            filenames: Vec::new(),
+            port: 0,
+            kubeconfig: None,
+            job_duration: Duration::from_secs(3),
+            job_failure_rate: 0.0,
+            data_dir: None,
+            controller: true,
+            verbosity: 0,
+            logging_format: LogFormat::Text,
+        };
+        assert_eq!(config(&[]), want);
+    }
+
+    #[test]
+    #[allow(clippy::type_complexity)]
+    fn flags_are_read_as_go_programs_read_them() {
+        let rows: [(&str, &[&str], fn(&DevConfig) -> bool); 7] = [
+            ("files by repetition and by comma", &["-f", "a,b", "--filename=c", "-f=d"], |c| {
+                c.filenames == ["a", "b", "c", "d"].map(PathBuf::from)
+            }),
+            ("a hexadecimal port", &["--port", "0x1F90"], |c| c.port == 8080),
+            ("an underscore for a dash", &["--job_duration=1m30s"], |c| c.job_duration.as_secs() == 90),
+            ("no duration at all", &["--job-duration=0"], |c| c.job_duration.is_zero()),
+            ("a rate", &["--job-failure-rate", ".25"], |c| (c.job_failure_rate - 0.25).abs() < f64::EPSILON),
+            ("the API alone", &["--controller=false"], |c| !c.controller),
+            ("paths", &["--data-dir=d", "--kubeconfig", "k"], |c| {
+                c.data_dir == Some("d".into()) && c.kubeconfig == Some("k".into())
+            }),
+        ];
+        for (sentence, args, holds) in rows {
+            let config = config(args);
+            assert!(holds(&config), "{sentence}: {config:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_one_sentence_per_fault() {
+        let rows: [(&str, &[&str], &[&str]); 5] = [
+            (
+                "a port that is none",
+                &["--port=70000"],
+                &["--port: 70000 is not allowed; use a port from 1 to 65535, or 0 for a free one"],
+            ),
+            (
+                "several at once",
+                &["--job-duration=-1s", "--job-failure-rate=2", "--controller=maybe"],
+                &[
+                    "--job-duration: -1s is not allowed; use a duration such as 3s, 1m30s or 0",
+                    "--job-failure-rate: 2 is not allowed; use a number from 0 to 1, such as 0.2",
+                    "--controller: maybe is not allowed; use true or false",
+                ],
+            ),
+            ("a slip", &["--job-durations=1s"], &["--job-durations is not a flag; did you mean --job-duration?"]),
+            ("a missing value", &["--port"], &["--port needs a value, as in --port=..."]),
+            (
+                "no file between two commas",
+                &["-f", "a,,b"],
+                &["--filename: \"\" is not allowed; use the path of a file or of a directory"],
+            ),
+        ];
+        for (sentence, args, want) in rows {
+            assert_eq!(parse(args).unwrap_err().sentences(), want, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn help_tells_of_the_annotations() {
+        let Command::Help(text) = parse(&["--help"]).unwrap() else { panic!("no help") };
+        assert!(text.contains("dev.cronjob-controller/outcome") && text.contains("--data-dir"), "{text}");
+    }
+}

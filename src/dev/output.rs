@@ -1,0 +1,188 @@
+//! What goes to stdout and, beside the live view, to stderr's place: one owner, so that nothing is torn.
+//!
+//! Guarantees: writing never fails and never holds up the controllers; lines appear in the order in which they were
+//! said; the live view is redrawn once a second at most, by overwriting it where it stands, with lines scrolling by
+//! above it; the cursor is never hidden and always at the start of the line below, so there is nothing to put right at
+//! the end, however it comes.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// How many bytes of lines may wait for the live view; what does not fit is dropped.
+const MAX_WAITING: usize = 256 * 1024;
+
+/// Where lines and the live view go. Clones share the place.
+#[derive(Clone)]
+pub struct Output(Arc<Mutex<State>>);
+
+struct State {
+    out: Box<dyn Write + Send>,
+    /// Whether there is a live view, above which lines wait for the next redraw.
+    live: bool,
+    /// How many lines the view covers.
+    drawn: usize,
+    waiting: String,
+}
+
+impl Output {
+    /// An output on `out`; `live` if that is a terminal on which a view may stand.
+    pub fn new(out: impl Write + Send + 'static, live: bool) -> Self {
+        Self(Arc::new(Mutex::new(State { out: Box::new(out), live, drawn: 0, waiting: String::new() })))
+    }
+
+    /// Says a line.
+    pub fn say(&self, line: &str) {
+        self.0.lock().say(line);
+    }
+
+    /// Draws the view anew, below the lines that were said meanwhile.
+    pub fn draw(&self, lines: &[String]) {
+        let mut state = self.0.lock();
+        let mut text = String::new();
+        // Writing to a String cannot fail. Begin a synchronized update, so that a slow terminal shows no half.
+        text.push_str("\x1b[?2026h");
+        if state.drawn > 0 {
+            let _ = write!(text, "\x1b[{}A", state.drawn);
+        }
+        for line in state.waiting.lines().chain(lines.iter().map(String::as_str)) {
+            let _ = writeln!(text, "\r{line}\x1b[K");
+        }
+        text.push_str("\x1b[J\x1b[?2026l");
+        state.waiting.clear();
+        state.drawn = lines.len();
+        state.write(&text);
+    }
+
+    /// Leaves the view where it stands; from now on lines are said below it.
+    pub fn end_view(&self) {
+        let mut state = self.0.lock();
+        let waiting = std::mem::take(&mut state.waiting);
+        state.live = false;
+        state.write(&waiting);
+    }
+}
+
+impl State {
+    fn say(&mut self, line: &str) {
+        if !self.live {
+            self.write(&format!("{line}\n"));
+        } else if self.waiting.len() + line.len() < MAX_WAITING {
+            self.waiting.push_str(line);
+            self.waiting.push('\n');
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        // A reader that went away is no fault of the cluster.
+        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+    }
+}
+
+/// Log lines beside a live view: they scroll by above it.
+impl<'a> MakeWriter<'a> for Output {
+    type Writer = LogLine<'a>;
+
+    fn make_writer(&'a self) -> LogLine<'a> {
+        LogLine(self)
+    }
+}
+
+/// One log line in the making; tracing hands it over in one piece.
+pub struct LogLine<'a>(&'a Output);
+
+impl Write for LogLine<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        for line in text.lines() {
+            self.0.say(line);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What a terminal shows after these bytes.
+    fn terminal(bytes: &[u8]) -> Vec<String> {
+        let text = std::str::from_utf8(bytes).unwrap().replace("\x1b[?2026h", "").replace("\x1b[?2026l", "");
+        let (mut lines, mut row) = (vec![String::new()], 0);
+        let mut rest = text.as_str();
+        while let Some(c) = rest.chars().next() {
+            rest = &rest[c.len_utf8()..];
+            match c {
+                '\n' => {
+                    row += 1;
+                    if row == lines.len() {
+                        lines.push(String::new());
+                    }
+                }
+                '\r' => lines[row].clear(),
+                '\x1b' => {
+                    let end = rest.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+                    match &rest[..=end] {
+                        "[K" => {}
+                        "[J" => {
+                            lines.truncate(row + 1);
+                            lines[row].clear();
+                        }
+                        up => row -= up[1..up.len() - 1].parse::<usize>().unwrap(),
+                    }
+                    rest = &rest[end + 1..];
+                }
+                c => lines[row].push(c),
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn the_view_stays_where_it_is_and_lines_scroll_by_above_it() {
+        let page = Page::default();
+        let output = Output::new(page.clone(), true);
+        let draw = |lines: &[&str]| output.draw(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
+        draw(&["head", "a 1", "b 1"]);
+        output.say("first");
+        output.make_writer().write_all(b"second\nthird\n").unwrap();
+        assert_eq!(terminal(&page.0.lock()), ["head", "a 1", "b 1", ""], "lines wait for the next redraw");
+        draw(&["head", "a 2"]);
+        assert_eq!(terminal(&page.0.lock()), ["first", "second", "third", "head", "a 2", ""]);
+        output.say("last");
+        output.end_view();
+        output.say("bye");
+        assert_eq!(terminal(&page.0.lock()), ["first", "second", "third", "head", "a 2", "last", "bye", ""]);
+    }
+
+    #[test]
+    fn without_a_view_lines_go_out_at_once() {
+        let page = Page::default();
+        let output = Output::new(page.clone(), false);
+        output.say("one");
+        assert_eq!(page.0.lock().as_slice(), b"one\n");
+    }
+}

@@ -1,0 +1,79 @@
+//! The requests of `dev` to its own API server.
+//!
+//! Guarantees: no request waits for ever; a refusal keeps its code and the server's message.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+
+/// The server is in this process: an answer that takes longer never comes.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The field manager and user agent of what `dev` itself writes.
+pub const MANAGER: &str = "cronjob-controller-dev";
+
+/// The body of a merge patch.
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+/// Any other body.
+pub const JSON: &str = "application/json";
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// The HTTP status; 0 when there was no answer.
+    pub code: u16,
+    /// The reason of the Status, such as `AlreadyExists`.
+    pub reason: String,
+    /// The message of the Status.
+    pub message: String,
+}
+
+impl Refusal {
+    fn none(error: &dyn Display) -> Self {
+        Self { code: 0, reason: String::new(), message: error.to_string() }
+    }
+}
+
+/// Sends one request and reads the answer.
+///
+/// # Errors
+/// What the server says, or that it says nothing.
+pub async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    content_type: &'static str,
+    body: &Value,
+) -> Result<Value, Refusal> {
+    let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(http::header::CONTENT_TYPE, content_type)
+        .header(http::header::ACCEPT, JSON)
+        .header(http::header::USER_AGENT, MANAGER)
+        .body(Body::from(bytes))
+        .map_err(|error| Refusal::none(&error))?;
+    let exchange = async {
+        let response = client.send(request).await.map_err(|error| Refusal::none(&error))?;
+        let status = response.status();
+        let bytes = response.into_body().collect().await.map_err(|error| Refusal::none(&error))?.to_bytes();
+        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let text = |field: &str| answer[field].as_str().map(str::to_owned);
+        Err(Refusal {
+            code: status.as_u16(),
+            reason: text("reason").unwrap_or_default(),
+            message: text("message").unwrap_or_else(|| format!("the API server answers {status}")),
+        })
+    };
+    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or_else(|_| Err(Refusal::none(&"no answer within 10 s")))
+}

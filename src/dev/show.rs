@@ -1,0 +1,136 @@
+//! The live view, or the lines in its place, carried out.
+//!
+//! Guarantees: handlers only note what they see; without a terminal nothing is watched but what the lines need.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use parking_lot::Mutex;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use super::objects::Job;
+use super::output::Output;
+use super::view::{self, Row};
+use crate::api::Uid;
+use crate::api::batch_v1::CronJob;
+use crate::cache::{Informer, ResourceEventHandler, Store};
+use crate::clock::SharedClock;
+use crate::schedule::{Zone, local_zone};
+
+/// How often the view is drawn anew.
+const REDRAW: Duration = Duration::from_secs(1);
+/// The size of a terminal that does not tell its own.
+const DEFAULT_SIZE: (usize, usize) = (80, 24);
+
+/// Hears of Jobs: says lines, or remembers skews for the live view.
+pub struct News {
+    clock: SharedClock,
+    output: Output,
+    live: bool,
+    zone: Zone,
+    /// How late the latest Job of each CronJob appeared.
+    skews: Mutex<HashMap<Uid, TimeDelta>>,
+}
+
+impl News {
+    /// Nothing heard yet.
+    pub fn new(clock: SharedClock, output: Output, live: bool) -> Self {
+        Self { clock, output, live, zone: local_zone().0, skews: Mutex::default() }
+    }
+
+    fn say(&self, line: &str) {
+        if !self.live {
+            self.output.say(&format!("{} {line}", self.zone.at(self.clock.now()).format("%H:%M:%S")));
+        }
+    }
+}
+
+impl ResourceEventHandler<Job> for News {
+    fn on_add(&self, job: &Arc<Job>, is_in_initial_list: bool) {
+        if is_in_initial_list {
+            return;
+        }
+        let now = self.clock.now();
+        if let Some(((_, owner), slot)) = job.identity.controller.as_ref().zip(job.slot()) {
+            self.skews.lock().insert(owner.clone(), now - slot);
+        }
+        self.say(&view::line_of_start(job, now));
+    }
+
+    fn on_update(&self, old: &Arc<Job>, new: &Arc<Job>) {
+        if let Some(line) = view::line_of_end(old, new) {
+            self.say(&line);
+        }
+    }
+
+    fn on_delete(&self, _last: &Arc<Job>, _final_state_unknown: bool) {}
+}
+
+/// What is shown.
+pub struct Show {
+    /// CronJobs, for the live view.
+    pub cron_jobs: Informer<CronJob>,
+    /// Jobs.
+    pub jobs: Arc<Store<Job>>,
+    /// What was heard.
+    pub news: Arc<News>,
+    /// The wall clock.
+    pub clock: SharedClock,
+    /// Where it is shown.
+    pub output: Output,
+    /// What stands above the table.
+    pub header: [String; 2],
+}
+
+impl Show {
+    /// Shows until `cancel`.
+    pub async fn run(self, live: bool, cancel: CancellationToken) {
+        if !live {
+            self.header.iter().for_each(|line| self.output.say(line));
+            return;
+        }
+        let Self { cron_jobs: informer, jobs, news, clock, output, header } = self;
+        let cron_jobs = informer.store();
+        let draw = || {
+            let now = clock.now();
+            let row = |cron_job: &Arc<CronJob>| {
+                let skew = news.skews.lock().get(&cron_job.uid).copied();
+                Row::new(cron_job, &jobs.by_controller(&cron_job.uid), skew, now, news.zone)
+            };
+            let rows: Vec<Row> = cron_jobs.list().iter().map(row).collect();
+            let (width, height) = terminal_size();
+            let clock = format!("{}   Ctrl-C stops it.", news.zone.at(now).format("%H:%M:%S %Z"));
+            let header = [header[0].clone(), header[1].clone(), clock];
+            // The last line of the terminal is the cursor's.
+            output.draw(&view::screen(&header, &rows, now, news.zone, width, height.saturating_sub(1)));
+        };
+        let redraw = async {
+            cron_jobs.wait_for_cache_sync().await;
+            let mut ticks = tokio::time::interval(REDRAW);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                draw();
+            }
+        };
+        let informer = informer.run(cancel.clone());
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = informer => {}
+            () = redraw => {}
+        }
+        draw();
+        output.end_view();
+    }
+}
+
+/// Columns and rows of the terminal on stdout.
+fn terminal_size() -> (usize, usize) {
+    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        _ => DEFAULT_SIZE,
+    }
+}

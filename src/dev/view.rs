@@ -1,0 +1,227 @@
+//! What a person sees of the cluster. Pure.
+//!
+//! Guarantees: [`screen`] gives at most `height` lines of at most `width` characters each; the order of rows is that of
+//! names, so nothing jumps; every text is of one line and has no control characters, whatever is in the objects.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::objects::Job;
+use crate::api::batch_v1::CronJob;
+use crate::schedule::Zone;
+
+/// How many of a CronJob's Jobs are shown.
+const RECENT: usize = 12;
+
+/// One CronJob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Namespace and name.
+    pub name: String,
+    /// The schedule, with its zone if it has one.
+    pub schedule: String,
+    /// When it fires next.
+    pub next: Next,
+    /// The slot that was last started.
+    pub last: Option<DateTime<Utc>>,
+    /// How long after that slot its Job appeared, if it did so while we looked.
+    pub skew: Option<TimeDelta>,
+    /// How many of its Jobs run.
+    pub active: usize,
+    /// Its Jobs, the newest last.
+    pub jobs: Vec<Fate>,
+}
+
+/// When a CronJob fires next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// At this time.
+    At(DateTime<Utc>),
+    /// When it is resumed.
+    Suspended,
+    /// The schedule has no next time.
+    Never,
+    /// The schedule cannot be read.
+    Unreadable,
+}
+
+/// What became of a Job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is not over.
+    Running,
+    /// It succeeded.
+    Complete,
+    /// It failed.
+    Failed,
+}
+
+impl Fate {
+    /// What became of `job`.
+    pub fn of(job: &Job) -> Self {
+        match job.status.finished() {
+            Some(condition) if condition.type_ == "Complete" => Self::Complete,
+            Some(_) => Self::Failed,
+            None => Self::Running,
+        }
+    }
+
+    fn glyph(self) -> char {
+        match self {
+            Self::Running => '…',
+            Self::Complete => '✓',
+            Self::Failed => '✗',
+        }
+    }
+}
+
+impl Row {
+    /// The row of `cron_job`, whose Jobs are `jobs`. `local` is the zone of schedules that name none.
+    pub fn new(
+        cron_job: &CronJob,
+        jobs: &[impl AsRef<Job>],
+        skew: Option<TimeDelta>,
+        now: DateTime<Utc>,
+        local: Zone,
+    ) -> Self {
+        let spec = &cron_job.spec;
+        let next = match &cron_job.timing(local).schedule {
+            _ if spec.suspend => Next::Suspended,
+            Err(_) => Next::Unreadable,
+            Ok(schedule) => schedule.next_after(now).map_or(Next::Never, Next::At),
+        };
+        let zone = spec.time_zone.as_ref().map(|zone| format!(" ({zone})")).unwrap_or_default();
+        let mut jobs: Vec<&Job> = jobs.iter().map(AsRef::as_ref).collect();
+        jobs.sort_by_key(|job| (job.slot(), job.identity.name.clone()));
+        let jobs: Vec<Fate> = jobs.into_iter().map(Fate::of).collect();
+        Self {
+            name: cron_job.name.to_string(),
+            schedule: format!("{}{zone}", spec.schedule),
+            next,
+            last: cron_job.status.last_schedule_time,
+            skew,
+            active: jobs.iter().filter(|fate| **fate == Fate::Running).count(),
+            jobs,
+        }
+    }
+
+    fn cells(&self, now: DateTime<Utc>, local: Zone) -> [String; 6] {
+        let next = match self.next {
+            Next::At(next) => format!("in {}", countdown(next - now)),
+            Next::Suspended => "suspended".to_owned(),
+            Next::Never => "never".to_owned(),
+            Next::Unreadable => "bad schedule".to_owned(),
+        };
+        let last = self.last.map_or_else(|| "-".to_owned(), |last| local.at(last).format("%H:%M:%S").to_string());
+        let skew = self.skew.map(|skew| format!(" +{}", milliseconds(skew))).unwrap_or_default();
+        let recent = self.jobs.iter().skip(self.jobs.len().saturating_sub(RECENT));
+        [
+            self.name.clone(),
+            self.schedule.clone(),
+            next,
+            format!("{last}{skew}"),
+            self.active.to_string(),
+            recent.map(|fate| fate.glyph()).collect(),
+        ]
+    }
+}
+
+/// A wait in at most two units: `9s`, `1m05s`, `2h30m`, `3d04h`. What has begun counts whole, so it never shows 0s
+/// before its time.
+fn countdown(wait: TimeDelta) -> String {
+    let seconds = (wait.num_milliseconds().max(0) + 999) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// A skew: `3 ms`, `1.2 s`, `75 s`.
+pub fn milliseconds(skew: TimeDelta) -> String {
+    match skew.num_milliseconds() {
+        ms @ ..1_000 => format!("{ms} ms"),
+        ms @ 1_000..10_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        ms => format!("{} s", ms / 1000),
+    }
+}
+
+const HEADINGS: [&str; 6] = ["CRONJOB", "SCHEDULE", "NEXT", "LAST", "ACTIVE", "JOBS"];
+
+/// The lines of the live view: `header`, then the table. Rows that find no room are counted in the last line.
+pub fn screen(
+    header: &[String],
+    rows: &[Row],
+    now: DateTime<Utc>,
+    local: Zone,
+    width: usize,
+    height: usize,
+) -> Vec<String> {
+    let mut lines: Vec<String> = header.to_vec();
+    lines.push(String::new());
+    if rows.is_empty() {
+        lines.push("There are no CronJobs. Apply one with kubectl apply -f FILE.".to_owned());
+    } else {
+        let room = height.saturating_sub(lines.len() + 1);
+        let shown = if rows.len() <= room { rows.len() } else { room.saturating_sub(1) };
+        let mut table = vec![HEADINGS.map(str::to_owned)];
+        table.extend(rows[..shown].iter().map(|row| row.cells(now, local).map(|cell| plain(&cell))));
+        lines.extend(columns(&table));
+        if shown < rows.len() {
+            lines.push(format!("and {} more", rows.len() - shown));
+        }
+    }
+    lines.truncate(height);
+    lines.iter().map(|line| clip(line, width)).collect()
+}
+
+fn columns(table: &[[String; 6]]) -> Vec<String> {
+    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let line = |row: &[String; 6]| {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            // Writing to a String cannot fail.
+            let _ = write!(line, "{cell:<width$}   ");
+        }
+        line.trim_end().to_owned()
+    };
+    table.iter().map(line).collect()
+}
+
+/// What is in an object must not steer the terminal.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn clip(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    line.chars().take(width.saturating_sub(1)).chain(['…']).take(width).collect()
+}
+
+/// The line about a Job that has appeared, `skew` after its slot if it has one.
+pub fn line_of_start(job: &Job, now: DateTime<Utc>) -> String {
+    let owner = job.identity.controller.as_ref().map(|(owner, _)| format!("{owner}: ")).unwrap_or_default();
+    let skew = job.slot().map(|slot| format!(", {} after its time", milliseconds(now - slot))).unwrap_or_default();
+    let name = &job.identity.name;
+    plain(&format!("{}/{owner}started Job {}{skew}", name.namespace, name.name))
+}
+
+/// The line about a Job that has ended between these two versions, if it has.
+pub fn line_of_end(old: &Job, new: &Job) -> Option<String> {
+    let condition = new.status.finished().filter(|_| old.status.finished().is_none())?;
+    let owner = new.identity.controller.as_ref().map(|(owner, _)| format!("{owner}: ")).unwrap_or_default();
+    let took = condition.last_transition_time.zip(new.status.start_time).map(|(end, start)| countdown(end - start));
+    let took = took.map(|took| format!(" after {took}")).unwrap_or_default();
+    let name = &new.identity.name;
+    let fate = if condition.type_ == "Complete" { "succeeded" } else { "failed" };
+    let why = if fate == "failed" { format!(": {}", condition.message) } else { String::new() };
+    Some(plain(&format!("{}/{owner}Job {} {fate}{took}{why}", name.namespace, name.name)))
+}
+
+#[cfg(test)]
+mod tests;

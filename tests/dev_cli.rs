@@ -1,0 +1,175 @@
+//! `cronjob-controller dev` as a newcomer meets it: the binary, its sentences, and kubectl against it where there is one.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn dev(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));
+    command.arg("dev").args(args).env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+/// Exit code and stderr of a `dev` that cannot start.
+fn refused(args: &[&str]) -> (i32, String) {
+    let output = dev(args).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// A running `dev`.
+struct Running {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    kubeconfig: PathBuf,
+    up_after: Duration,
+}
+
+impl Running {
+    fn start(directory: &Path, args: &[&str]) -> Self {
+        let started = Instant::now();
+        let mut child =
+            dev(args).env("XDG_RUNTIME_DIR", directory).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let (mut line, mut kubeconfig) = (String::new(), None);
+        while kubeconfig.is_none() {
+            line.clear();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "dev ended before it said where its kubeconfig is");
+            let word = line.trim().strip_prefix("export KUBECONFIG=").and_then(|rest| rest.split(';').next());
+            kubeconfig = word.map(PathBuf::from);
+        }
+        Self { child, lines, kubeconfig: kubeconfig.unwrap(), up_after: started.elapsed() }
+    }
+
+    /// Ctrl-C; the exit code and the rest of stdout.
+    fn interrupt(mut self) -> (i32, String) {
+        let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), rest)
+    }
+
+    fn kubectl(&self, args: &[&str]) -> (bool, String) {
+        let output = Command::new("kubectl")
+            .args(args)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HOME", self.kubeconfig.parent().unwrap())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_is_in_the_way_is_one_sentence() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let bad_schedule = write(
+        "bad.yaml",
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n---\napiVersion: batch/v1\nkind: CronJob\n\
+         metadata: {name: a}\nspec:\n  schedule: often\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, \
+         containers: [{name: c, image: i}]}}}}\n",
+    );
+    let typo = write("typo.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\nspek: {}\n");
+    let foreign = write("config", "apiVersion: v1\n");
+    let rows: [(&str, &[&str], i32, &str); 6] = [
+        ("a wrong flag", &["--port=x"], 2, "--port: x is not allowed; use a port from 1 to 65535, or 0 for a free one"),
+        (
+            "a port that is taken",
+            &["--port", &port.to_string()],
+            1,
+            &format!("--port: cannot listen on 127.0.0.1:{port}: the address is already in use by another process"),
+        ),
+        (
+            "a bad schedule",
+            &["-f", &bad_schedule],
+            1,
+            &format!(
+                "{bad_schedule}, document 2: CronJob.batch \"a\" is invalid: spec.schedule: Invalid value: \"often\": "
+            ),
+        ),
+        ("a field that does not exist", &["-f", &typo], 1, &format!("{typo}, document 1: ")),
+        ("no file", &["-f", "/nowhere/x.yaml"], 1, "/nowhere/x.yaml: cannot be read: No such file or directory"),
+        (
+            "somebody's kubeconfig",
+            &["--kubeconfig", &foreign],
+            1,
+            &format!("--kubeconfig: {foreign} exists and was not"),
+        ),
+    ];
+    for (sentence, args, code, want) in rows {
+        let (got, err) = refused(args);
+        assert_eq!(got, code, "{sentence}: {err}");
+        let last = err.lines().last().unwrap_or_default();
+        assert!(last.starts_with(&format!("cronjob-controller: {want}")), "{sentence}: {err}");
+    }
+}
+
+#[test]
+fn it_is_up_at_once_and_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(directory.path(), &[]);
+    println!("up after {:?}", running.up_after);
+    let kubeconfig = running.kubeconfig.clone();
+    assert_eq!(std::fs::metadata(&kubeconfig).unwrap().permissions().mode() & 0o777, 0o600);
+    let (code, rest) = running.interrupt();
+    assert_eq!(code, 0, "{rest}");
+    assert!(!kubeconfig.exists());
+}
+
+#[test]
+fn kubectl_works_against_it_and_the_state_survives() {
+    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
+        println!("SKIPPED: there is no kubectl");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let args = ["--data-dir", data.to_str().unwrap(), "--job-duration=1s"];
+    let running = Running::start(directory.path(), &args);
+    let rows: [(&[&str], bool, &str); 9] = [
+        (&["get", "cronjobs"], true, "nightly-report"),
+        (&["create", "job", "once", "--from=cronjob/hello"], true, "job.batch/once created"),
+        (&["wait", "--for=condition=complete", "job/once", "--timeout=20s"], true, "job.batch/once condition met"),
+        (&["logs", "job/once"], true, "This container is simulated"),
+        (&["get", "pods", "-o", "wide"], true, "Completed"),
+        (&["describe", "job", "once"], true, "SuccessfulCreate"),
+        (&["patch", "cronjob", "hello", "-p", r#"{"spec":{"suspend":true}}"#], true, "cronjob.batch/hello patched"),
+        (&["delete", "cronjob", "nightly-report"], true, "deleted"),
+        (&["get", "cronjob", "nightly-report"], false, "cronjobs.batch \"nightly-report\" not found"),
+    ];
+    for (args, works, want) in rows {
+        let (worked, text) = running.kubectl(args);
+        assert!(worked == works && text.contains(want), "kubectl {}: {text}", args.join(" "));
+    }
+    let (code, rest) = running.interrupt();
+    assert_eq!(code, 0, "{rest}");
+    assert!(rest.contains("default/hello: started Job once") || rest.contains("started Job once"), "{rest}");
+    assert!(rest.contains("Job once succeeded"), "{rest}");
+
+    let running = Running::start(directory.path(), &args);
+    let (_, text) = running.kubectl(&["get", "cronjob", "hello", "-o", "jsonpath={.spec.suspend}"]);
+    assert_eq!(text, "true", "a change outlives the restart");
+    let (_, text) = running.kubectl(&["get", "job", "once", "-o", "jsonpath={.status.succeeded}"]);
+    assert_eq!(text, "1");
+    assert_eq!(running.interrupt().0, 0);
+}
