@@ -89,10 +89,7 @@ fn too_long(limit: usize) -> String {
 
 fn is_dns_label(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    !text.is_empty()
-        && text.chars().all(|c| inner(c) || c == '-')
-        && text.starts_with(inner)
-        && text.ends_with(inner)
+    !text.is_empty() && text.chars().all(|c| inner(c) || c == '-') && text.starts_with(inner) && text.ends_with(inner)
 }
 
 fn is_dns_subdomain(text: &str) -> bool {
@@ -205,7 +202,9 @@ fn name_errors(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {
     match rule {
         NameRule::Subdomain => subdomain_errors(&masked),
         NameRule::Label => dns_label_errors(&masked),
-        NameRule::PathSegment if prefix => path_segment_errors(name).into_iter().filter(|e| !e.contains("be '")).collect(),
+        NameRule::PathSegment if prefix => {
+            path_segment_errors(name).into_iter().filter(|e| !e.contains("be '")).collect()
+        }
         NameRule::PathSegment => path_segment_errors(name),
     }
 }
@@ -240,11 +239,7 @@ pub fn validate(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldEr
     }
     let generation = generation(object);
     if generation < 0 {
-        errors.push(invalid_field(
-            "metadata.generation",
-            &json!(generation),
-            "must be greater than or equal to 0",
-        ));
+        errors.push(invalid_field("metadata.generation", &json!(generation), "must be greater than or equal to 0"));
     }
     validate_labels_and_annotations(object, &mut errors);
     validate_owners(object, &mut errors);

@@ -292,11 +292,7 @@ pub fn invalid_field(field: impl Into<String>, value: &Value, detail: &str) -> F
         Value::String(text) => quote(text),
         other => other.to_string(),
     };
-    FieldError {
-        kind: FieldErrorKind::Invalid,
-        field: field.into(),
-        body: format!("Invalid value: {value}: {detail}"),
-    }
+    FieldError { kind: FieldErrorKind::Invalid, field: field.into(), body: format!("Invalid value: {value}: {detail}") }
 }
 
 /// A field that must not be set so. Matches `field.Forbidden`.
