@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         scenarios.iter().for_each(|scenario| println!("{}: test", scenario.name));
         return ExitCode::SUCCESS;
     }
-    let requests = scenarios.iter().flat_map(|scenario| &scenario.steps).filter(|step| !matches!(step, Step::Open(..)));
+    let requests = scenarios.iter().flat_map(|scenario| &scenario.steps).filter(|step| !matches!(step, Step::Open(..) | Step::Compact));
     println!("truth: {} scenarios, {} requests", scenarios.len(), requests.count());
     let is_whole = filters.is_empty();
     match run(&scenarios, is_whole, has("--record"), has("--no-real")) {
@@ -103,7 +103,7 @@ fn report(recorded: &Recording, answers: &Recording, is_whole: bool) -> Result<(
     let wrong = places(&mut unknown.iter().copied());
     unknown.iter().for_each(|one| print(one));
     let gone: Vec<_> = if is_whole { gone } else { Vec::new() };
-    gone.iter().for_each(|entry| println!("  no longer differs: {}: {} {}", entry.scenario, entry.step, entry.path));
+    gone.iter().for_each(|entry| println!("  no longer differs: {}: {} {} ({})", entry.scenario, entry.step, entry.path, entry.why));
     println!(
         "truth: {total} answers: {} equal, {} differ as known ({} entries), {wrong} differ otherwise",
         total - different,

@@ -35,10 +35,14 @@ impl Normalizer {
         }
     }
 
-    /// One answer's body.
-    pub fn answer(&mut self, step: usize, body: Value) -> Value {
+    /// One answer's body. `base` is the generateName of the request.
+    pub fn answer(&mut self, step: usize, base: Option<&str>, body: Value) -> Value {
         self.step = step;
         self.new_in_step = 0;
+        // A refused name is told as well.
+        if let (Some(base), Some(Value::String(name))) = (base, body.pointer("/details/name")) {
+            self.learn_name(base, name);
+        }
         self.learn_names(&body);
         self.walk("", body, false)
     }
@@ -48,19 +52,25 @@ impl Normalizer {
         format!("{}.{}", self.step, self.new_in_step)
     }
 
+    fn learn_name(&mut self, base: &str, name: &str) {
+        // Longer bases are cut, so that the name has 63 characters at most.
+        let base = base.get(..58).unwrap_or(base);
+        let suffix = name.strip_prefix(base).unwrap_or_default();
+        let is_generated = suffix.len() == 5 && suffix.bytes().all(|b| b"bcdfghjklmnpqrstvwxz2456789".contains(&b));
+        if is_generated && !self.names.contains_key(name) {
+            let mark = self.mark();
+            self.names.insert(name.to_owned(), format!("{base}<suffix {mark}>"));
+        }
+    }
+
     fn learn_names(&mut self, value: &Value) {
         match value {
             Value::Array(items) => items.iter().for_each(|item| self.learn_names(item)),
             Value::Object(map) => {
                 if let (Some(Value::String(prefix)), Some(Value::String(name))) =
                     (map.get("generateName"), map.get("name"))
-                    && let Some(suffix) = name.strip_prefix(prefix.as_str())
-                    && suffix.len() == 5
-                    && suffix.bytes().all(|b| b"bcdfghjklmnpqrstvwxz2456789".contains(&b))
-                    && !self.names.contains_key(name)
                 {
-                    let mark = self.mark();
-                    self.names.insert(name.clone(), format!("{prefix}<suffix {mark}>"));
+                    self.learn_name(prefix, name);
                 }
                 map.values().for_each(|item| self.learn_names(item));
             }
@@ -70,7 +80,11 @@ impl Normalizer {
 
     fn walk(&mut self, key: &str, value: Value, is_stored: bool) -> Value {
         match value {
-            Value::Array(items) => {
+            Value::Array(mut items) => {
+                if key == "managedFields" {
+                    // The servers order them by time first, so by whether a second has passed in between.
+                    items.sort_by_cached_key(|item| format!("{}{}{}", item["operation"], item["manager"], item["subresource"]));
+                }
                 let is_cells = key == "cells";
                 Value::Array(
                     items
@@ -89,7 +103,8 @@ impl Normalizer {
                     map.into_iter()
                         .map(|(key, value)| {
                             let value = self.walk(&key, value, is_stored);
-                            (key, value)
+                            // Managed fields have uids in their keys.
+                            (self.replace_uids(&key), value)
                         })
                         .collect(),
                 )
@@ -109,7 +124,7 @@ impl Normalizer {
             return token;
         }
         if let Ok(time) = DateTime::parse_from_rfc3339(&text)
-            && (time.to_utc() - self.now).abs() < TimeDelta::hours(3)
+            && self.is_of_the_run(time.to_utc())
         {
             return if text.contains('.') { "<time with fraction>" } else { "<time>" }.to_owned();
         }
@@ -118,6 +133,9 @@ impl Normalizer {
             if text.contains(name.as_str()) {
                 text = text.replace(name.as_str(), normal);
             }
+        }
+        if text.contains("resourceVersion") && text.contains('{') {
+            text = self.quoted_object(&text);
         }
         if text.contains("esource version") || text.contains("ResourceVersion in") {
             text = self.replace_versions(&text);
@@ -136,29 +154,61 @@ impl Normalizer {
 
     fn replace_uids(&mut self, text: &str) -> String {
         let (mut out, mut rest) = (String::new(), text);
-        while let Some(at) = rest.find('-').filter(|at| *at >= 8) {
-            let start = at - 8;
-            let candidate = rest.get(start..start + 36);
-            match candidate {
+        while let Some(c) = rest.chars().next() {
+            // A run of letters and digits is skipped whole, so that a uid is found at its start alone.
+            let run = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len()).max(c.len_utf8());
+            let taken = match rest.get(..36) {
                 Some(uid) if is_uid(uid) && !uid.starts_with("00000000-") => {
-                    let symbol = if let Some(known) = self.uids.get(uid) {
-                        known.clone()
-                    } else {
-                        let symbol = format!("<uid {}>", self.mark());
-                        self.uids.insert(uid.to_owned(), symbol.clone());
-                        symbol
-                    };
-                    out.push_str(&rest[..start]);
+                    let symbol = self.uid(uid);
                     out.push_str(&symbol);
-                    rest = &rest[start + 36..];
+                    36
                 }
                 _ => {
-                    out.push_str(&rest[..=at]);
-                    rest = &rest[at + 1..];
+                    out.push_str(&rest[..run]);
+                    run
                 }
+            };
+            rest = &rest[taken..];
+        }
+        out
+    }
+
+    fn uid(&mut self, uid: &str) -> String {
+        if let Some(known) = self.uids.get(uid) {
+            return known.clone();
+        }
+        let symbol = format!("<uid {}>", self.mark());
+        self.uids.insert(uid.to_owned(), symbol.clone());
+        symbol
+    }
+
+    /// Messages quote whole objects: their times and versions are normalised as well.
+    fn quoted_object(&self, text: &str) -> String {
+        let (mut out, mut rest) = (String::new(), text);
+        while let Some(at) = rest.find("Z\"").or_else(|| rest.find("Z\\\"")) {
+            let time = at.checked_sub(19).and_then(|start| rest.get(start..=at));
+            match time.and_then(|time| DateTime::parse_from_rfc3339(time).ok()) {
+                Some(time) if self.is_of_the_run(time.to_utc()) => {
+                    out.push_str(&rest[..at - 19]);
+                    out.push_str("<time>");
+                }
+                _ => out.push_str(&rest[..=at]),
             }
+            rest = &rest[at + 1..];
+        }
+        let text = out + rest;
+        let (mut out, mut rest) = (String::new(), text.as_str());
+        let marks = ["resourceVersion\":\"", "resourceVersion\\\":\\\""];
+        while let Some(end) = marks.iter().filter_map(|mark| rest.find(mark).map(|at| at + mark.len())).min() {
+            out.push_str(&rest[..end]);
+            rest = rest[end..].trim_start_matches(|c: char| c.is_ascii_digit());
+            out.push_str("<rv>");
         }
         out + rest
+    }
+
+    fn is_of_the_run(&self, time: DateTime<Utc>) -> bool {
+        (time - self.now).abs() < TimeDelta::hours(3)
     }
 
     fn replace_versions(&self, text: &str) -> String {

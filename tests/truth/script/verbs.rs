@@ -73,7 +73,7 @@ fn conflicts() -> Vec<Step> {
         put(a(), &stale("second").with("/spec/suspend", json!(true))).id("third").named("an update that changes nothing keeps the version"),
         put(a(), &cronjob("a").with("/metadata/resourceVersion", json!("999999"))).named("an update of a version that never was conflicts"),
         put(a(), &cronjob("a").with("/metadata/resourceVersion", json!("abc"))).named("an update of a version that is no number"),
-        put(a(), &cronjob("a").with("/metadata/resourceVersion", json!("0"))).named("an update of version zero"),
+        put(a(), &cronjob("a").with("/metadata/resourceVersion", json!("0")).with("/spec/suspend", json!(true))).named("an update of version zero"),
         patch(MERGE, a(), &json!({"metadata": {"resourceVersion": "${first:/metadata/resourceVersion}"}, "spec": {"schedule": "1 * * * *"}}))
             .named("a merge patch of an older version conflicts"),
         patch(MERGE, a(), &json!({"metadata": {"resourceVersion": "${third:/metadata/resourceVersion}"}, "spec": {"schedule": "1 * * * *"}}))
@@ -290,7 +290,7 @@ fn bad_requests() -> Vec<Step> {
         request("OPTIONS", CRONJOBS).named("a method that is not served"),
         get(format!("{CRONJOBS}?limit=x")).named("a limit that is no number"),
         get(format!("{CRONJOBS}?timeoutSeconds=x")).named("a timeout that is no number"),
-        get(format!("{CRONJOBS}?watch=x")).named("a watch that is neither true nor false"),
+        get(format!("{CRONJOBS}?watch=x&timeoutSeconds=1")).named("a watch that is neither true nor false"),
         get(format!("{CRONJOBS}?unknown=1")).named("an unknown parameter is ignored"),
         post(format!("{CRONJOBS}?fieldManager={}", "m".repeat(129)), &cronjob("a")).named("a field manager too long"),
         post(format!("{CRONJOBS}?fieldManager=a%0Ab"), &cronjob("a")).named("a field manager that cannot be printed"),

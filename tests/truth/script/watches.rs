@@ -15,6 +15,11 @@ pub fn scenarios() -> Vec<Scenario> {
     ]
 }
 
+/// Bookmarks but for the one that ends the initial events come by the clock.
+fn is_by_the_clock(event: &Value) -> bool {
+    event["type"] == "BOOKMARK" && event["object"]["metadata"]["annotations"].is_null()
+}
+
 /// Of every event the type, the name, version and schedule; of an error all.
 fn brief(value: Value) -> Value {
     let Some(events) = value.as_array() else { return value };
@@ -27,7 +32,7 @@ fn brief(value: Value) -> Value {
         json!({"type": event["type"], "object": {"kind": object["kind"], "metadata": {"name": meta["name"], "resourceVersion": meta["resourceVersion"],
             "labels": meta["labels"], "deletionTimestamp": meta["deletionTimestamp"]}, "schedule": spec["schedule"]}})
     };
-    events.iter().map(one).collect()
+    events.iter().filter(|event| !is_by_the_clock(event)).map(one).collect()
 }
 
 fn nothing(_: Value) -> Value {
@@ -137,13 +142,20 @@ fn initial() -> Vec<Step> {
         watch(CRONJOBS, &format!("{all}&resourceVersion=abc")).named("a version that is no number"),
         watch(CRONJOBS, all).accept(TABLE).part(types).named("initial events as tables"),
         watch(CRONJOBS, all).accept(PARTIAL).part(types).named("initial events as metadata"),
+        get(format!("{CRONJOBS}?watch=1&timeoutSeconds=4&allowWatchBookmarks=true")).part(bookmark).named("a bookmark comes before the end"),
         watch(EVENTS, all).part(brief).named("initial events of Events"),
     ]
 }
 
+/// The last event, which is a bookmark, however many there were.
+fn bookmark(value: Value) -> Value {
+    value.as_array().and_then(|events| events.last()).cloned().unwrap_or(Value::Null)
+}
+
 fn types(value: Value) -> Value {
     let Some(events) = value.as_array() else { return value };
-    events.iter().map(|event| json!({"type": event["type"], "kind": event["object"]["kind"],
+    events.iter().filter(|event| event["type"] != "BOOKMARK" || !event.pointer("/object/rows/0/object/metadata/annotations").is_none_or(Value::is_null)
+        || !event["object"]["metadata"]["annotations"].is_null()).map(|event| json!({"type": event["type"], "kind": event["object"]["kind"],
         "annotations": event["object"]["metadata"]["annotations"], "row": event["object"]["rows"][0]["object"]["metadata"]["annotations"]})).collect()
 }
 
