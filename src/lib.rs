@@ -1,5 +1,6 @@
 //! The Kubernetes CronJob controller as a library.
 pub mod api;
+pub mod apiserver;
 pub mod client;
 pub mod clock;
 pub mod controller;

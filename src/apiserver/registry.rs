@@ -98,6 +98,19 @@ pub struct Column {
     pub description: &'static str,
 }
 
+/// What a name of the kind must be. Matches the `ValidateNameFunc` that the kind's validation passes to
+/// `ValidateObjectMeta` (k8s.io/apimachinery `pkg/api/validation`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NameRule {
+    /// `NameIsDNSSubdomain`: most kinds.
+    #[default]
+    Subdomain,
+    /// `NameIsDNSLabel`: namespaces.
+    Label,
+    /// `ValidatePathSegmentName` alone, and nothing else of `metadata` is judged beforehand: core/v1 events.
+    PathSegment,
+}
+
 /// What differs between kinds. `now` is the server's clock.
 pub trait Strategy: Send + Sync + 'static {
     /// Decodes and encodes as the real server's types do: unknown fields go, and are returned as paths (for
@@ -132,8 +145,48 @@ pub trait Strategy: Send + Sync + 'static {
     fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)>;
     /// The merge key of the list at `path` (field names without indices) in a strategic merge patch; `None` replaces the list.
     fn patch_merge_key(&self, path: &[&str]) -> Option<&'static str>;
-    /// The longest name, where the kind allows less than 253 or has its own rule, is judged in `validate_create`; this
-    /// is what deletion does when no propagation policy is given: `Background`, `Orphan` or `Foreground`.
+    /// What names must be; a longest name below 253 is judged in `validate_create`.
+    fn name_rule(&self) -> NameRule {
+        NameRule::Subdomain
+    }
+    /// Whether objects of the kind are answered and never stored (reviews): only create is served, and [`answer`] fills
+    /// in what the client wants to know.
+    ///
+    /// [`answer`]: Strategy::answer
+    fn is_virtual(&self) -> bool {
+        false
+    }
+    /// Completes a virtual object after it was judged; the result is the answer to the create.
+    fn answer(&self, object: &mut Value) {
+        let _ = object;
+    }
+    /// Whether an update without resourceVersion replaces whatever is there (leases: no). Matches
+    /// `RESTUpdateStrategy.AllowUnconditionalUpdate`.
+    fn allow_unconditional_update(&self) -> bool {
+        true
+    }
+    /// Whether an update of what does not exist creates it (leases and events: yes). Matches
+    /// `RESTUpdateStrategy.AllowCreateOnUpdate`.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+    /// Whether a deletion answers with the object (pods) and not with a Status. Matches `Store.ReturnDeletedObject`.
+    fn returns_deleted_object(&self) -> bool {
+        false
+    }
+    /// Whether the list at `path` (field names without indices) belongs to field managers as a whole although it has a
+    /// merge key (conditions of Jobs). Lists without a merge key always do.
+    fn is_atomic_list(&self, path: &[&str]) -> bool {
+        let _ = path;
+        false
+    }
+    /// The seconds a deletion waits before the object goes, `requested` being the client's wish; `None` where the kind
+    /// is not deleted gracefully. Matches `rest.RESTGracefulDeleteStrategy` (pods: `CheckGracefulDelete`).
+    fn grace_period(&self, object: &Value, requested: Option<i64>) -> Option<i64> {
+        let _ = (object, requested);
+        None
+    }
+    /// What deletion does with dependents when no propagation policy is given: `Background`, `Orphan` or `Foreground`.
     fn default_propagation(&self) -> &'static str {
         "Background"
     }

@@ -1,0 +1,230 @@
+//! An in-memory Kubernetes API server: a tower Service, with or without sockets.
+//!
+//! Guarantees: what it serves, it serves as kube-apiserver does, to the words of its refusals; the kinds it knows are
+//! given to it ([`Resource`]). It is deterministic: its only clock is the one in [`Config`], its only randomness follows
+//! from the seed, it starts no threads, and an answer is complete when [`ApiServer::handle`] returns, the garbage
+//! collection that it made necessary included. Nothing is shared between two servers.
+//!
+//! The rooms: `rest` reads paths and headers, `read`, `write`, `patch` and `delete` are the verbs, `store` holds objects
+//! and history, `watch` streams them, `gc` collects, `managers` and `fields` know who owns which field, `meta` judges
+//! metadata, `selectors`, `query`, `body` and `negotiate` read what clients send, `table` and `status` make what they get.
+//!
+//! Known differences from the real server: no protobuf and no CBOR; garbage is collected at once; a list from the
+//! future is refused at once and not after three seconds; a watch without timeout lasts 45 minutes.
+
+mod body;
+mod delete;
+mod fields;
+mod gc;
+mod listener;
+mod managers;
+mod meta;
+mod negotiate;
+mod patch;
+mod query;
+mod read;
+pub mod registry;
+mod rest;
+mod selectors;
+mod service;
+mod status;
+mod store;
+mod table;
+mod watch;
+mod write;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use chrono::{DateTime, Utc};
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use self::registry::{Column, FieldError, FieldErrorKind, NameRule, Resource, Strategy};
+pub use self::service::ApiService;
+use self::store::Store;
+use crate::clock::SharedClock;
+
+/// The body of an answer: whole, or a stream of watch events.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Answers the discovery documents: path, `Accept` header and the served resources to content type and document.
+pub type Discovery = fn(path: &str, accept: &str, resources: &[Resource]) -> Option<(String, Value)>;
+
+/// What a pod's container has logged: namespace, pod, container (empty for the first).
+pub type LogSource = Arc<dyn Fn(&str, &str, &str) -> Option<String> + Send + Sync>;
+
+/// The namespaces that are there from the start.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// How a server is made.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Wall time, for timestamps.
+    pub clock: SharedClock,
+    /// The kinds that are served from the start.
+    pub resources: Vec<Resource>,
+    /// Answers /api, /apis, /version and /openapi; without it they are not found.
+    pub discovery: Option<Discovery>,
+    /// From which uids and generated name suffixes follow.
+    pub seed: u64,
+    /// Watch events kept per resource; older watches get 410.
+    pub history: usize,
+    /// Whether dependents of deleted owners and the contents of deleted namespaces go. kube-apiserver alone does not
+    /// do this (kube-controller-manager does).
+    pub garbage_collection: bool,
+}
+
+impl Config {
+    /// A server of `resources` with a seed of 0, 10 000 events of history, garbage collection, and no discovery.
+    pub fn new(clock: SharedClock, resources: Vec<Resource>) -> Self {
+        Self { clock, resources, discovery: None, seed: 0, history: 10_000, garbage_collection: true }
+    }
+}
+
+/// Why a snapshot cannot be restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The snapshot is not one of this server's.
+    #[error("cannot restore the API server's state: {0}")]
+    Malformed(String),
+}
+
+/// An in-memory Kubernetes API server; clones share the state.
+#[derive(Clone)]
+pub struct ApiServer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Config,
+    store: Mutex<Store>,
+    logs: Mutex<Option<LogSource>>,
+}
+
+impl ApiServer {
+    /// A server with the namespaces that every cluster has (where namespaces are served) and nothing else.
+    pub fn new(config: Config) -> Self {
+        let mut store = Store::new(config.clock.clone(), config.seed, config.history);
+        for resource in &config.resources {
+            store.register(resource.clone());
+        }
+        let server = Self { inner: Arc::new(Inner { config, store: Mutex::new(store), logs: Mutex::new(None) }) };
+        server.make_namespaces();
+        server
+    }
+
+    fn make_namespaces(&self) {
+        let mut store = self.store();
+        let Some(collection) = store.collections.get("namespaces") else { return };
+        let resource = collection.resource.clone();
+        for name in NAMESPACES {
+            let id = store::Id { collection: "namespaces".to_owned(), key: store::key("", name) };
+            let now = store::timestamp(store.now());
+            let uid = store.new_uid();
+            let mut namespace = json!({
+                "kind": "Namespace", "apiVersion": "v1",
+                "metadata": {
+                    "name": name, "uid": uid, "creationTimestamp": now,
+                    "labels": {"kubernetes.io/metadata.name": name},
+                },
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+            });
+            resource.strategy.set_defaults(&mut namespace);
+            store.put(&id, namespace);
+        }
+        store.dirty.clear();
+    }
+
+    /// A client that calls the server without sockets. Must be called inside a tokio runtime.
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.into_service(), "default")
+    }
+
+    /// Answers one request. Never waits; the body of a watch does.
+    #[allow(clippy::unused_async)]
+    pub async fn handle(&self, request: Request<Bytes>) -> Response<Body> {
+        service::answer(self, request)
+    }
+
+    /// The server as a tower service, for any body.
+    #[allow(clippy::wrong_self_convention)]
+    pub fn into_service(&self) -> ApiService {
+        ApiService::new(self.clone())
+    }
+
+    /// Serves plain HTTP/1.1 until `cancel` fires; then refuses new connections, ends the watches and returns.
+    pub async fn serve(self, listener: TcpListener, cancel: CancellationToken) {
+        listener::serve(self, listener, cancel).await;
+    }
+
+    /// Serves one more kind from now on.
+    pub fn register(&self, resource: Resource) {
+        self.store().register(resource);
+    }
+
+    /// The kinds that are served.
+    pub fn resources(&self) -> Vec<Resource> {
+        self.store().collections.values().map(|collection| collection.resource.clone()).collect()
+    }
+
+    /// Forgets the watch history: watches and continue tokens from before get 410.
+    pub fn compact(&self) {
+        self.store().compact();
+    }
+
+    /// The whole state, for [`ApiServer::restore`].
+    pub fn snapshot(&self) -> Value {
+        self.store().snapshot()
+    }
+
+    /// Replaces the whole state. Open watches end.
+    ///
+    /// # Errors
+    /// When the snapshot is not one that [`ApiServer::snapshot`] gave, or holds kinds that are not served; the state is
+    /// then untouched.
+    pub fn restore(&self, snapshot: &Value) -> Result<(), RestoreError> {
+        let mut store = self.store();
+        store.restore(snapshot).map_err(RestoreError::Malformed)?;
+        self.settle(&mut store);
+        Ok(())
+    }
+
+    /// Where `pods/log` is read from.
+    pub fn set_log_source(&self, source: LogSource) {
+        *self.inner.logs.lock() = Some(source);
+    }
+
+    fn log_source(&self) -> Option<LogSource> {
+        self.inner.logs.lock().clone()
+    }
+
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.inner.store.lock()
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.inner.config.clock.now()
+    }
+
+    fn discovery(&self) -> Option<Discovery> {
+        self.inner.config.discovery
+    }
+
+    /// Draws the consequences of a write.
+    fn settle(&self, store: &mut Store) {
+        if self.inner.config.garbage_collection {
+            gc::settle(store);
+        } else {
+            store.dirty.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

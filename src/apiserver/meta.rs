@@ -1,0 +1,389 @@
+//! Object metadata: access, rules for names, labels and annotations, and what creation and update may change.
+//!
+//! Guarantees: every rule refuses what k8s.io/apimachinery `pkg/api/validation/objectmeta.go` refuses, in its words
+//! and in its order (maps are walked by key).
+
+use serde_json::{Map, Value, json};
+
+use super::registry::{FieldError, FieldErrorKind, NameRule};
+use super::status::{forbidden_field, invalid_field, required_field};
+
+const DNS_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const DNS_SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const LABEL_KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// Makes an object wait for the deletion of its dependents.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// Makes an object wait until its dependents have lost their references to it.
+pub const ORPHAN: &str = "orphan";
+
+/// `metadata.<field>` as text, empty where absent.
+pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// The metadata of an object, made where there is none.
+pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = json!({});
+    }
+    let metadata = &mut object["metadata"];
+    if !metadata.is_object() {
+        *metadata = json!({});
+    }
+    metadata.as_object_mut().expect("was made an object in the line above")
+}
+
+/// Sets `metadata.<field>`, or takes it away where the value is null.
+pub fn set(object: &mut Value, field: &str, value: Value) {
+    let metadata = metadata_mut(object);
+    if value.is_null() {
+        metadata.remove(field);
+    } else {
+        metadata.insert(field.to_owned(), value);
+    }
+}
+
+/// The finalizers.
+pub fn finalizers(object: &Value) -> Vec<String> {
+    let list = object["metadata"]["finalizers"].as_array();
+    list.into_iter().flatten().filter_map(|f| f.as_str().map(str::to_owned)).collect()
+}
+
+/// Sets the finalizers; none takes the field away.
+pub fn set_finalizers(object: &mut Value, finalizers: &[String]) {
+    set(object, "finalizers", if finalizers.is_empty() { Value::Null } else { json!(finalizers) });
+}
+
+/// The generation, 0 where absent.
+pub fn generation(object: &Value) -> i64 {
+    object["metadata"]["generation"].as_i64().unwrap_or_default()
+}
+
+/// Whether deletion has begun.
+pub fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// The owner references.
+pub fn owners(object: &Value) -> &[Value] {
+    object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn regex_error(message: &str, regex: &str, examples: &[&str]) -> String {
+    let mut out = format!("{message} (e.g. ");
+    for (index, example) in examples.iter().enumerate() {
+        if index > 0 {
+            out.push_str(" or ");
+        }
+        out.push_str(&format!("'{example}', "));
+    }
+    out.push_str(&format!("regex used for validation is '{regex}')"));
+    out
+}
+
+fn too_long(limit: usize) -> String {
+    format!("must be no more than {limit} bytes")
+}
+
+fn is_dns_label(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    !text.is_empty() && text.chars().all(|c| inner(c) || c == '-') && text.starts_with(inner) && text.ends_with(inner)
+}
+
+fn is_dns_subdomain(text: &str) -> bool {
+    text.split('.').all(is_dns_label)
+}
+
+/// Matches `content.IsDNS1123Subdomain`.
+pub fn subdomain_errors(name: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if name.len() > 253 {
+        errors.push(too_long(253));
+    }
+    if !is_dns_subdomain(name) {
+        let message = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+                       and must start and end with an alphanumeric character";
+        errors.push(regex_error(message, DNS_SUBDOMAIN, &["example.com"]));
+    }
+    errors
+}
+
+/// Matches `content.IsDNS1123Label`.
+pub fn dns_label_errors(name: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if name.len() > 63 {
+        errors.push(too_long(63));
+    }
+    if !is_dns_label(name) {
+        if is_dns_subdomain(name) {
+            errors.push("must not contain dots".to_owned());
+        } else {
+            let message = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
+                           must start and end with an alphanumeric character";
+            errors.push(regex_error(message, DNS_LABEL, &["my-name", "123-abc"]));
+        }
+    }
+    errors
+}
+
+/// Matches `content.IsPathSegmentName`.
+pub fn path_segment_errors(name: &str) -> Vec<String> {
+    if name == "." || name == ".." {
+        return vec![format!("may not be '{name}'")];
+    }
+    let illegal = ["/", "%"].into_iter().filter(|part| name.contains(part));
+    illegal.map(|part| format!("may not contain '{part}'")).collect()
+}
+
+fn is_label_word(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    !text.is_empty()
+        && text.chars().all(|c| edge(c) || matches!(c, '-' | '_' | '.'))
+        && text.starts_with(edge)
+        && text.ends_with(edge)
+}
+
+/// Matches `content.IsLabelKey`, which is also `IsQualifiedName`.
+pub fn label_key_errors(key: &str) -> Vec<String> {
+    const MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+                           alphanumeric character";
+    let word_error = || regex_error(MESSAGE, LABEL_KEY, &["MyName", "my.name", "123-abc"]);
+    let mut errors = Vec::new();
+    let parts: Vec<&str> = key.split('/').collect();
+    let name = match parts.as_slice() {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                errors.push("prefix part must be non-empty".to_owned());
+            } else {
+                errors.extend(subdomain_errors(prefix).into_iter().map(|e| format!("prefix part {e}")));
+            }
+            name
+        }
+        _ => {
+            let suffix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+            return vec![format!("a valid label key {} {suffix}", word_error())];
+        }
+    };
+    if name.is_empty() {
+        errors.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        errors.push(format!("name part {}", too_long(63)));
+    }
+    if !is_label_word(name) {
+        errors.push(format!("name part {}", word_error()));
+    }
+    errors
+}
+
+/// Matches `content.IsLabelValue`.
+pub fn label_value_errors(value: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if value.len() > 63 {
+        errors.push(too_long(63));
+    }
+    if !value.is_empty() && !is_label_word(value) {
+        let message = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+                       and must start and end with an alphanumeric character";
+        errors.push(regex_error(message, &format!("({LABEL_KEY})?"), &["MyValue", "my_value", "12345"]));
+    }
+    errors
+}
+
+fn name_errors(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {
+    // Matches `maskTrailingDash`, which really drops two bytes and adds one.
+    let masked = if prefix && name.len() > 1 && name.ends_with('-') && name.is_char_boundary(name.len() - 2) {
+        format!("{}a", &name[..name.len() - 2])
+    } else {
+        name.to_owned()
+    };
+    match rule {
+        NameRule::Subdomain => subdomain_errors(&masked),
+        NameRule::Label => dns_label_errors(&masked),
+        NameRule::PathSegment if prefix => {
+            path_segment_errors(name).into_iter().filter(|e| !e.contains("be '")).collect()
+        }
+        NameRule::PathSegment => path_segment_errors(name),
+    }
+}
+
+/// Judges the metadata of a new object. Matches `ValidateObjectMetaAccessor`.
+pub fn validate(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let generate_name = text(object, "generateName");
+    if !generate_name.is_empty() {
+        for problem in name_errors(rule, generate_name, true) {
+            errors.push(invalid_field("metadata.generateName", &json!(generate_name), &problem));
+        }
+    }
+    let name = text(object, "name");
+    if name.is_empty() {
+        errors.push(required_field("metadata.name", "name or generateName is required"));
+    }
+    if !name.is_empty() {
+        for problem in name_errors(rule, name, false) {
+            errors.push(invalid_field("metadata.name", &json!(name), &problem));
+        }
+    }
+    let namespace = text(object, "namespace");
+    if namespaced && namespace.is_empty() {
+        errors.push(required_field("metadata.namespace", ""));
+    } else if namespaced {
+        for problem in dns_label_errors(namespace) {
+            errors.push(invalid_field("metadata.namespace", &json!(namespace), &problem));
+        }
+    } else if !namespace.is_empty() {
+        errors.push(forbidden_field("metadata.namespace", "not allowed on this type"));
+    }
+    let generation = generation(object);
+    if generation < 0 {
+        errors.push(invalid_field("metadata.generation", &json!(generation), "must be greater than or equal to 0"));
+    }
+    validate_labels_and_annotations(object, &mut errors);
+    validate_owners(object, &mut errors);
+    validate_finalizers(object, &mut errors);
+    validate_managed_fields(object, &mut errors);
+    errors
+}
+
+fn validate_labels_and_annotations(object: &Value, errors: &mut Vec<FieldError>) {
+    for (key, value) in object["metadata"]["labels"].as_object().into_iter().flatten() {
+        errors.extend(label_key_errors(key).iter().map(|e| invalid_field("metadata.labels", &json!(key), e)));
+        let value = value.as_str().unwrap_or_default();
+        errors.extend(label_value_errors(value).iter().map(|e| invalid_field("metadata.labels", &json!(value), e)));
+    }
+    let mut size = 0;
+    for (key, value) in object["metadata"]["annotations"].as_object().into_iter().flatten() {
+        let problems = label_key_errors(&key.to_lowercase());
+        errors.extend(problems.iter().map(|e| invalid_field("metadata.annotations", &json!(key), e)));
+        size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if size > ANNOTATIONS_LIMIT {
+        errors.push(FieldError {
+            kind: FieldErrorKind::TooLong,
+            field: "metadata.annotations".to_owned(),
+            body: format!("Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"),
+        });
+    }
+}
+
+fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "metadata.ownerReferences";
+    let mut controller: Option<String> = None;
+    for owner in owners(object) {
+        let part = |key: &str| owner[key].as_str().unwrap_or_default().to_owned();
+        let version = part("apiVersion");
+        if version.rsplit('/').next().unwrap_or_default().is_empty() {
+            let field = format!("{FIELD}.apiVersion");
+            errors.push(invalid_field(field, &json!(version), "version must not be empty"));
+        }
+        for key in ["kind", "name", "uid"] {
+            if part(key).is_empty() {
+                errors.push(invalid_field(format!("{FIELD}.{key}"), &json!(""), "must not be empty"));
+            }
+        }
+        if version == "v1" && part("kind") == "Event" {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(invalid_field(FIELD, owner, detail));
+        }
+        if owner["controller"] == json!(true) {
+            let this = format!("{}/{}", part("kind"), part("name"));
+            match &controller {
+                Some(first) => {
+                    let detail = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                    );
+                    errors.push(invalid_field(FIELD, &object["metadata"]["ownerReferences"], &detail));
+                }
+                None => controller = Some(this),
+            }
+        }
+    }
+}
+
+fn validate_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "metadata.finalizers";
+    let finalizers = finalizers(object);
+    for finalizer in &finalizers {
+        errors.extend(label_key_errors(finalizer).iter().map(|e| invalid_field(FIELD, &json!(finalizer), e)));
+    }
+    let has = |name: &str| finalizers.iter().any(|f| f == name);
+    if has(ORPHAN) && has(FOREGROUND) {
+        let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+        errors.push(invalid_field(FIELD, &json!(finalizers), &detail));
+    }
+}
+
+fn validate_managed_fields(object: &Value, errors: &mut Vec<FieldError>) {
+    for (index, entry) in object["metadata"]["managedFields"].as_array().into_iter().flatten().enumerate() {
+        let field = format!("metadata.managedFields[{index}]");
+        let operation = &entry["operation"];
+        if operation != "Apply" && operation != "Update" {
+            let value = json!(operation.as_str().unwrap_or_default());
+            errors.push(invalid_field(format!("{field}.operation"), &value, "must be `Apply` or `Update`"));
+        }
+        let fields_type = entry["fieldsType"].as_str().unwrap_or_default();
+        if !fields_type.is_empty() && fields_type != "FieldsV1" {
+            errors.push(invalid_field(format!("{field}.fieldsType"), &json!(fields_type), "must be `FieldsV1`"));
+        }
+    }
+}
+
+/// Judges a change of metadata. Matches `ValidateObjectMetaAccessorUpdate`.
+pub fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if is_deleting(old) {
+        let before = finalizers(old);
+        let mut extra = finalizers(object);
+        extra.retain(|finalizer| !before.contains(finalizer));
+        extra.sort();
+        if !extra.is_empty() {
+            let listed: Vec<String> = extra.iter().map(|f| super::status::quote(f)).collect();
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                listed.join(", ")
+            );
+            errors.push(forbidden_field("metadata.finalizers", &detail));
+        }
+    }
+    if text(object, "resourceVersion").is_empty() {
+        errors.push(invalid_field("metadata.resourceVersion", &json!(""), "must be specified for an update"));
+    }
+    if generation(object) < generation(old) {
+        errors.push(invalid_field("metadata.generation", &json!(generation(object)), "must not be decremented"));
+    }
+    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let (new, old) = (&object["metadata"][field], &old["metadata"][field]);
+        if new != old {
+            errors.push(invalid_field(format!("metadata.{field}"), new, "field is immutable"));
+        }
+    }
+    validate_labels_and_annotations(object, &mut errors);
+    validate_owners(object, &mut errors);
+    validate_managed_fields(object, &mut errors);
+    errors
+}
+
+/// Takes away owner references that are there twice, and says so. Matches `dedupOwnerReferencesAndAddWarning`.
+pub fn dedup_owners(object: &mut Value) -> Option<String> {
+    let mut kept: Vec<Value> = Vec::new();
+    let mut duplicates = Vec::new();
+    for owner in owners(object) {
+        if kept.contains(owner) {
+            duplicates.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        } else {
+            kept.push(owner.clone());
+        }
+    }
+    if duplicates.is_empty() {
+        return None;
+    }
+    set(object, "ownerReferences", Value::Array(kept));
+    let uids = duplicates.join(", ");
+    Some(format!(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+         reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+    ))
+}
