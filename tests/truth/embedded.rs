@@ -1,0 +1,54 @@
+//! The embedded server as a target: in process, over its tower service, on paused time.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeZone, Utc};
+use cronjob_controller::apiserver::{ApiServer, Config, discovery, kinds};
+use cronjob_controller::clock::{Clock, TestClock};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::compare::Recording;
+use super::drive::{self, Target};
+use super::dsl::Scenario;
+
+struct Embedded {
+    server: ApiServer,
+    clock: Arc<TestClock>,
+}
+
+impl Target for Embedded {
+    fn client(&self) -> kube::Client {
+        self.server.client()
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    fn compact(&self) -> BoxFuture<'_, Result<(), String>> {
+        self.server.compact();
+        futures::future::ready(Ok(())).boxed()
+    }
+}
+
+/// Runs the scenarios one after the other against one server.
+pub fn ask(scenarios: &[Scenario]) -> Result<Recording, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .map_err(|why| format!("start the runtime: {why}"))?;
+    runtime.block_on(async {
+        let start = Utc.with_ymd_and_hms(2026, 1, 15, 10, 0, 30).single().expect("a time that exists");
+        let clock = TestClock::new(start);
+        let config =
+            Config { discovery: Some(discovery::respond), ..Config::new(clock.clone(), kinds::builtin()) };
+        let target = Embedded { server: ApiServer::new(config), clock };
+        let mut answers = Recording::new();
+        for scenario in scenarios {
+            answers.insert(scenario.name.to_owned(), drive::run(&target, scenario).await?);
+        }
+        Ok(answers)
+    })
+}

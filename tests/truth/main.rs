@@ -1,0 +1,156 @@
+//! The truth test: one script of requests, run against the embedded API server and against the real kube-apiserver.
+//!
+//! Status code, content type, warnings and body of every answer must be equal after `normalize`, or the difference be
+//! on the short list in `known`, which `src/apiserver.rs` explains. An entry of that list that no longer occurs fails, too.
+//!
+//! The real server's answers are kept in `recorded.json`, so that the embedded one is judged where there is no
+//! fixture. Where the fixture is built (`make fixture`; `CONTROLPLANE_BIN` names another) the recording itself is checked
+//! against the real server; with `REQUIRE_FIXTURE=1` its absence is a failure. `cargo test --test truth -- --record`
+//! writes the recording anew. Other arguments are substrings of scenario names.
+#![allow(clippy::unwrap_used)]
+
+mod base64;
+mod compare;
+#[path = "../e2e/fixture/control_plane.rs"]
+#[allow(dead_code)]
+mod control_plane;
+mod drive;
+mod dsl;
+mod embedded;
+mod known;
+mod normalize;
+#[path = "../e2e/fixture/process.rs"]
+#[allow(dead_code)]
+mod process;
+mod real;
+mod script;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use futures::StreamExt;
+
+use compare::{Difference, Recording, differences, judge};
+use drive::Target;
+use dsl::{Scenario, Step};
+
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/truth/recorded.json");
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| args.iter().any(|arg| arg == flag);
+    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let scenarios: Vec<Scenario> = script::all()
+        .into_iter()
+        .filter(|scenario| filters.is_empty() || filters.iter().any(|filter| scenario.name.contains(filter.as_str())))
+        .collect();
+    if has("--list") {
+        scenarios.iter().for_each(|scenario| println!("{}: test", scenario.name));
+        return ExitCode::SUCCESS;
+    }
+    let requests = scenarios.iter().flat_map(|scenario| &scenario.steps).filter(|step| !matches!(step, Step::Open(..) | Step::Compact));
+    println!("truth: {} scenarios, {} requests", scenarios.len(), requests.count());
+    let is_whole = filters.is_empty();
+    match run(&scenarios, is_whole, has("--record"), has("--no-real")) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            println!("truth: FAILED: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(scenarios: &[Scenario], is_whole: bool, is_recording: bool, without_real: bool) -> Result<(), String> {
+    let mut recorded = read_recording()?;
+    match real::find_fixture() {
+        _ if without_real => {}
+        Ok(binary) => {
+            let started = Instant::now();
+            let answers = ask_real(&binary, scenarios)?;
+            println!("truth: the real server answered in {:.1} s", started.elapsed().as_secs_f64());
+            if is_recording {
+                recorded.retain(|name, _| !is_whole || answers.contains_key(name));
+                recorded.extend(answers);
+                std::fs::write(RECORDED, compare::to_text(&recorded)).map_err(|why| format!("{RECORDED}: {why}"))?;
+            } else {
+                let stale = differences(&recorded, &answers);
+                stale.iter().for_each(|one| print(one));
+                if !stale.is_empty() {
+                    return Err(format!("the real server answers otherwise than recorded in {} places", stale.len()));
+                }
+                println!("truth: the recording is what the real server answers");
+            }
+        }
+        Err(why) if is_recording || std::env::var_os("REQUIRE_FIXTURE").is_some_and(|value| value == "1") => {
+            return Err(why);
+        }
+        Err(why) => println!("truth: the recording is not checked against the real server: {why}"),
+    }
+    let started = Instant::now();
+    let answers = embedded::ask(scenarios)?;
+    println!("truth: the embedded server answered in {:.1} s", started.elapsed().as_secs_f64());
+    report(&recorded, &answers, is_whole)
+}
+
+fn report(recorded: &Recording, answers: &Recording, is_whole: bool) -> Result<(), String> {
+    let found = differences(recorded, answers);
+    let (unknown, gone) = judge(&found, known::KNOWN);
+    let total: usize = answers.values().map(Vec::len).sum();
+    let places = |list: &mut dyn Iterator<Item = &Difference>| {
+        list.map(|one| (one.scenario.as_str(), one.step.as_str())).collect::<std::collections::BTreeSet<_>>().len()
+    };
+    let different = places(&mut found.iter());
+    let wrong = places(&mut unknown.iter().copied());
+    unknown.iter().for_each(|one| print(one));
+    let gone: Vec<_> = if is_whole { gone } else { Vec::new() };
+    gone.iter().for_each(|entry| println!("  no longer differs: {}: {} {} ({})", entry.scenario, entry.step, entry.path, entry.why));
+    println!(
+        "truth: {total} answers: {} equal, {} differ as known ({} entries), {wrong} differ otherwise",
+        total - different,
+        different - wrong,
+        known::KNOWN.len()
+    );
+    if wrong == 0 && gone.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{wrong} answers differ from the real server's, {} known differences are gone", gone.len()))
+}
+
+fn print(one: &Difference) {
+    let short = |value: &serde_json::Value| {
+        let text = value.to_string();
+        if text.chars().count() > 600 { text.chars().take(600).collect::<String>() + "…" } else { text }
+    };
+    println!("  {}: {}\n    {}\n      real: {}\n      here: {}", one.scenario, one.step, one.path, short(&one.wanted), short(&one.got));
+}
+
+fn read_recording() -> Result<Recording, String> {
+    match std::fs::read_to_string(RECORDED) {
+        Ok(text) => serde_json::from_str(&text).map_err(|why| format!("{RECORDED}: {why}")),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(Recording::new()),
+        Err(why) => Err(format!("{RECORDED}: {why}")),
+    }
+}
+
+fn ask_real(binary: &std::path::Path, scenarios: &[Scenario]) -> Result<Recording, String> {
+    // Both kube's client and rcgen need one; a second installation is harmless.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
+    runtime.block_on(async {
+        let target = real::Real::start(binary).await?;
+        let mut answers = Recording::new();
+        let together = scenarios.iter().filter(|scenario| !scenario.alone);
+        let mut running = futures::stream::iter(together.map(|scenario| one(&target, scenario))).buffer_unordered(8);
+        while let Some(result) = running.next().await {
+            answers.extend([result?]);
+        }
+        for scenario in scenarios.iter().filter(|scenario| scenario.alone) {
+            answers.extend([one(&target, scenario).await?]);
+        }
+        Ok(answers)
+    })
+}
+
+async fn one(target: &dyn Target, scenario: &Scenario) -> Result<(String, drive::Answers), String> {
+    Ok((scenario.name.to_owned(), drive::run(target, scenario).await?))
+}

@@ -1,0 +1,55 @@
+//! Server-side apply.
+
+use serde_json::{Value, json};
+
+use super::scenario;
+use crate::dsl::*;
+
+pub fn scenarios() -> Vec<Scenario> {
+    vec![scenario("apply", apply())]
+}
+
+fn apply() -> Vec<Step> {
+    let by = |manager: &str, sentence: &str, body: Value| {
+        patch(APPLY, format!("{CRONJOBS}/a?fieldManager={manager}"), &body).named(sentence)
+    };
+    let some = |spec: Value| json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}, "spec": spec});
+    vec![
+        by("one", "an apply creates", cronjob("a")),
+        by("one", "the same again changes nothing", cronjob("a")),
+        by("two", "another manager adds a field", some(json!({"startingDeadlineSeconds": 10}))),
+        by("two", "a field of another manager conflicts", some(json!({"startingDeadlineSeconds": 10, "schedule": "0 0 * * *"}))),
+        patch(APPLY, format!("{CRONJOBS}/a?fieldManager=two&force=true"), &some(json!({"startingDeadlineSeconds": 10, "schedule": "0 0 * * *"})))
+            .named("force takes it over"),
+        by("two", "the same value is shared", some(json!({"startingDeadlineSeconds": 10, "schedule": "0 0 * * *", "suspend": true}))),
+        by("two", "a field left out goes", some(json!({"schedule": "0 0 * * *"}))),
+        by("three", "a label", json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "labels": {"a": "b"}}})),
+        by("three", "another label in its place", json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "labels": {"c": "d"}}})),
+        by("one", "a container is merged by name", cronjob("a").without("/spec/schedule").with("/spec/jobTemplate/spec/template/spec/containers/1", json!({"name": "d", "image": "x"}))),
+        by("one", "and goes when left out", cronjob("a").without("/spec/schedule")),
+        patch(MERGE, format!("{CRONJOBS}/a?fieldManager=four"), &json!({"spec": {"suspend": true}})).named("an update beside it"),
+        by("two", "an apply conflicts with an update", some(json!({"schedule": "0 0 * * *", "suspend": false}))),
+        patch(APPLY, format!("{CRONJOBS}/a"), &cronjob("a")).named("a manager is required"),
+        by("one", "a name that is not the path's", cronjob("b")),
+        by("one", "another kind", json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}})),
+        by("one", "no kind", json!({"metadata": {"name": "a"}})),
+        by("one", "managed fields in the body", cronjob("a").with("/metadata/managedFields", json!([{"manager": "x"}]))),
+        by("one", "an unknown field", some(json!({"color": "red"}))),
+        by("one", "a result that is not valid", some(json!({"schedule": "bad"}))),
+        patch(APPLY, format!("{CRONJOBS}/y?fieldManager=m"), &json!({})).body("{").named("a body that is neither YAML nor JSON"),
+        patch(APPLY, format!("{CRONJOBS}/y?fieldManager=m"), &json!({})).body(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: y\nspec:\n  schedule: '@daily'\n  jobTemplate:\n    spec:\n      template:\n        spec:\n          restartPolicy: Never\n          containers:\n          - name: c\n            image: busybox\n")
+            .named("a body in YAML"),
+        patch(APPLY, format!("{CRONJOBS}/y?fieldManager=m"), &cronjob("y").with("/metadata/resourceVersion", json!("999999"))).named("a version that is not the newest"),
+        patch(APPLY, format!("{CRONJOBS}/z?fieldManager=m"), &cronjob("z").with("/metadata/resourceVersion", json!("999999"))).named("a version where there is nothing"),
+        patch(APPLY, format!("{CRONJOBS}/z?fieldManager=m"), &cronjob("z").with("/metadata/uid", json!("00000000-0000-0000-0000-000000000009"))).named("a uid where there is nothing"),
+        patch(APPLY, format!("{CRONJOBS}/y/status?fieldManager=s"), &json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "y"}, "status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}})).named("a status is applied"),
+        patch(APPLY, format!("{LEASES}/l?fieldManager=m"), &lease("l")).named("a Lease is applied"),
+        patch(APPLY, format!("{PODS}/p?fieldManager=m"), &pod("p")).named("a Pod is applied"),
+        patch(APPLY, format!("{JOBS}/j?fieldManager=m"), &job("j")).named("a Job is applied"),
+        patch(APPLY, format!("{JOBS}/j?fieldManager=m"), &job("j")).named("a Job is applied again"),
+        patch(APPLY, format!("{NAMESPACES}/t-applied?fieldManager=m"), &namespace("t-applied")).named("a namespace is applied"),
+        patch(APPLY, format!("{CRONJOBS}/a?fieldManager=two"), &some(json!({}))).named("a manager lets go of everything"),
+        get(format!("{CRONJOBS}/a")).named("what came of it"),
+    ]
+}
