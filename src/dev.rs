@@ -141,7 +141,7 @@ async fn listen(port: u16) -> Result<TcpListener, ServerError> {
 fn restore(server: &ApiServer, data_dir: &DataDir) -> Result<(), DevError> {
     let Some(state) = data_dir.load()? else { return Ok(()) };
     let path = || data_dir.state_path().display().to_string();
-    server.restore(state).map_err(|source| DevError::Restore { path: path(), source })
+    server.restore(&state).map_err(|source| DevError::Restore { path: path(), source })
 }
 
 fn kubeconfig_path(config: &DevConfig) -> std::path::PathBuf {
