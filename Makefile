@@ -37,7 +37,7 @@ demo: fixture build
 # Some minutes the first time, seconds from then on.
 fixture: $(FIXTURE)
 
-$(FIXTURE): tests/controlplane/main.go tests/controlplane/go.mod tests/controlplane/go.sum
+$(FIXTURE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/controlplane/go.sum
 	cd tests/controlplane && CGO_ENABLED=0 go build -trimpath -o bin/controlplane -ldflags "-s -w \
 		-X $(VERSION_PACKAGE).gitVersion=$(KUBERNETES_VERSION) \
 		-X $(VERSION_PACKAGE).gitMajor=1 \

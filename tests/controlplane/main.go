@@ -1,7 +1,8 @@
 // Command controlplane is a Kubernetes control plane in one binary, for the end-to-end tests.
 //
-// The first argument chooses the component (etcd, kube-apiserver, kube-controller-manager or
-// kube-scheduler); everything behind it is that component's own command line. Nothing is wrapped:
+// The first argument chooses the component (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, or informer,
+// an ordinary client);
+// everything behind it is that component's own command line. Nothing is wrapped:
 // what the tests talk to is the upstream code, linked from the Go module proxy.
 package main
 
@@ -20,7 +21,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler [flags]")
+		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|informer [flags]")
 		os.Exit(2)
 	}
 	component := os.Args[1]
@@ -34,6 +35,8 @@ func main() {
 		os.Exit(cli.Run(controllermanager.NewControllerManagerCommand()))
 	case "kube-scheduler":
 		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
+	case "informer":
+		runInformer(os.Args[1:])
 	default:
 		fmt.Fprintf(os.Stderr, "controlplane: unknown component %q\n", component)
 		os.Exit(2)
