@@ -46,8 +46,9 @@ fn durations_read_as_human_duration_prints_them() {
 
 #[test]
 fn times_are_read_as_go_reads_them() {
-    let micro = |text| normalize_micro(text);
-    let rows: [(&str, Result<String, String>, Result<&str, &str>); 9] = [
+    type Outcome<T> = Result<T, T>;
+    let micro = normalize_micro;
+    let rows: [(&str, Outcome<String>, Outcome<&str>); 9] = [
         ("a fraction is cut off", normalize("2026-01-02T03:04:05.999Z"), Ok("2026-01-02T03:04:05Z")),
         ("an offset is taken off", normalize("2026-01-02T03:04:05+02:00"), Ok("2026-01-02T01:04:05Z")),
         (
