@@ -89,7 +89,9 @@ fn run(scenarios: &[Scenario], is_whole: bool, is_recording: bool, without_real:
     let started = Instant::now();
     let answers = embedded::ask(scenarios)?;
     println!("truth: the embedded server answered in {:.1} s", started.elapsed().as_secs_f64());
-    report(&recorded, &answers, is_whole)
+    let whole = concat!(env!("CARGO_TARGET_TMPDIR"), "/truth-embedded.json");
+    std::fs::write(whole, compare::to_text(&answers)).map_err(|why| format!("{whole}: {why}"))?;
+    report(&recorded, &answers, is_whole).inspect_err(|_| println!("truth: the whole answers are in {whole}"))
 }
 
 fn report(recorded: &Recording, answers: &Recording, is_whole: bool) -> Result<(), String> {
