@@ -14,12 +14,15 @@
 
 mod body;
 mod delete;
+pub mod discovery;
 mod fields;
 mod gc;
+pub mod kinds;
 mod listener;
 mod managers;
 mod meta;
 mod negotiate;
+mod openapi;
 mod patch;
 mod query;
 mod read;
@@ -81,6 +84,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// A server of all built-in kinds, with discovery.
+    pub fn builtin(clock: SharedClock) -> Self {
+        Self { discovery: Some(discovery::respond), ..Self::new(clock, kinds::builtin()) }
+    }
+
     /// A server of `resources` with a seed of 0, 10 000 events of history, garbage collection, and no discovery.
     pub fn new(clock: SharedClock, resources: Vec<Resource>) -> Self {
         Self { clock, resources, discovery: None, seed: 0, history: 10_000, garbage_collection: true }

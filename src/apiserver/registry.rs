@@ -70,6 +70,10 @@ pub enum FieldErrorKind {
     TooLong,
     /// `FieldValueDuplicate`.
     Duplicate,
+    /// `FieldValueNotFound`.
+    NotFound,
+    /// `FieldValueTooMany`.
+    TooMany,
 }
 
 /// One refused field, from which the server makes the Status of an Invalid answer.

@@ -271,6 +271,8 @@ fn cause_type(kind: FieldErrorKind) -> &'static str {
         FieldErrorKind::Forbidden => "FieldValueForbidden",
         FieldErrorKind::TooLong => "FieldValueTooLong",
         FieldErrorKind::Duplicate => "FieldValueDuplicate",
+        FieldErrorKind::NotFound => "FieldValueNotFound",
+        FieldErrorKind::TooMany => "FieldValueTooMany",
     }
 }
 

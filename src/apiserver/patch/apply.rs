@@ -52,11 +52,18 @@ fn list<'a>(resource: &Resource, target: &mut Value, items: &'a [Value], names: 
 
 /// Takes out what was given up and is owned by nobody.
 pub fn prune(resource: &Resource, object: &mut Value, given_up: &FieldSet, owned: &[&FieldSet]) {
-    for path in given_up.0.iter().rev() {
-        if !owned.iter().any(|set| set.has_prefix(path)) {
+    // Containers before what is in them. The keys of an item go with the item or not at all.
+    for path in given_up.iterate() {
+        if !is_item_key(path) && !owned.iter().any(|set| set.has_prefix(path)) {
             remove(resource, object, path, &mut Vec::new());
         }
     }
+}
+
+fn is_item_key(path: &[String]) -> bool {
+    let [.., item, field] = path else { return false };
+    let (Some(keys), Some(field)) = (item.strip_prefix("k:"), field.strip_prefix("f:")) else { return false };
+    serde_json::from_str::<Value>(keys).is_ok_and(|keys| keys.get(field).is_some())
 }
 
 fn remove(resource: &Resource, value: &mut Value, path: &[String], names: &mut Vec<String>) {

@@ -1,0 +1,154 @@
+//! The defaults of core/v1 and batch/v1.
+//!
+//! Guarantees: after [`set`] an object holds what upstream's generated `SetObjectDefaults_…` would give it. Most defaults
+//! belong to a Go type wherever it appears (containers, probes, volumes), so one walk over the object along the table of
+//! types finds them all; a default that belongs to a kind alone is set by the kind's strategy.
+
+use serde_json::{Value, json};
+
+use super::fields::{at, child, default};
+use super::types::{self, Type};
+
+/// Sets the defaults of every struct below `root`, parents before children.
+pub(super) fn set(object: &mut Value, root: &str) {
+    of_type(object, root);
+    for (name, field) in &types::lookup(root).fields {
+        let Some(value) = object.get_mut(name) else { continue };
+        descend(value, &field.type_);
+    }
+}
+
+fn descend(value: &mut Value, type_: &Type) {
+    match (type_, value) {
+        (Type::Struct(name), value @ Value::Object(_)) => set(value, name),
+        (Type::Pointer(inner), value) => descend(value, inner),
+        (Type::List(inner), Value::Array(items)) => items.iter_mut().for_each(|item| descend(item, inner)),
+        (Type::Map(inner), Value::Object(entries)) => entries.values_mut().for_each(|item| descend(item, inner)),
+        _ => {}
+    }
+}
+
+/// Matches k8s.io/kubernetes `pkg/apis/core/v1/defaults.go` and `pkg/apis/batch/v1/defaults.go`.
+fn of_type(object: &mut Value, name: &str) {
+    match name {
+        "core.v1.PodSpec" => {
+            default(object, "dnsPolicy", "ClusterFirst");
+            default(object, "restartPolicy", "Always");
+            default(object, "securityContext", json!({}));
+            default(object, "terminationGracePeriodSeconds", 30);
+            default(object, "schedulerName", "default-scheduler");
+            twin(object, "serviceAccountName", "serviceAccount");
+        }
+        "core.v1.Container" | "core.v1.EphemeralContainer" => {
+            let policy = pull_policy(object["image"].as_str().unwrap_or_default());
+            default(object, "imagePullPolicy", policy);
+            default(object, "terminationMessagePath", "/dev/termination-log");
+            default(object, "terminationMessagePolicy", "File");
+        }
+        "core.v1.ContainerPort" => default(object, "protocol", "TCP"),
+        "core.v1.ImageVolumeSource" => {
+            let policy = pull_policy(object["reference"].as_str().unwrap_or_default());
+            default(object, "pullPolicy", policy);
+        }
+        "core.v1.Probe" => {
+            for (field, value) in
+                [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+            {
+                default(object, field, value);
+            }
+        }
+        "core.v1.HTTPGetAction" => {
+            default(object, "path", "/");
+            default(object, "scheme", "HTTP");
+        }
+        "core.v1.GRPCAction" => default(object, "service", ""),
+        "core.v1.ObjectFieldSelector" => default(object, "apiVersion", "v1"),
+        "core.v1.FileKeySelector" => default(object, "optional", false),
+        "core.v1.Volume" if object.as_object().is_some_and(|fields| fields.keys().all(|key| key == "name")) => {
+            object["emptyDir"] = json!({});
+        }
+        "core.v1.SecretVolumeSource"
+        | "core.v1.ConfigMapVolumeSource"
+        | "core.v1.DownwardAPIVolumeSource"
+        | "core.v1.ProjectedVolumeSource" => default(object, "defaultMode", 0o644),
+        "core.v1.HostPathVolumeSource" => default(object, "type", ""),
+        "core.v1.ServiceAccountTokenProjection" => default(object, "expirationSeconds", 3600),
+        "core.v1.PersistentVolumeClaimSpec" => default(object, "volumeMode", "Filesystem"),
+        "core.v1.ISCSIVolumeSource" => default(object, "iscsiInterface", "default"),
+        "batch.v1.PodFailurePolicyOnPodConditionsPattern" if object["status"] == "" => object["status"] = "True".into(),
+        "batch.v1.CronJobSpec" => {
+            default(object, "concurrencyPolicy", "Allow");
+            default(object, "suspend", false);
+            default(object, "successfulJobsHistoryLimit", 3);
+            default(object, "failedJobsHistoryLimit", 1);
+        }
+        _ => {}
+    }
+}
+
+/// The service account has two names on the wire, and upstream's conversion fills in both.
+fn twin(object: &mut Value, name: &str, deprecated: &str) {
+    match (object[name].as_str().map(str::to_owned), object[deprecated].as_str().map(str::to_owned)) {
+        (Some(value), _) => object[deprecated] = value.into(),
+        (None, Some(value)) => object[name] = value.into(),
+        (None, None) => {}
+    }
+}
+
+/// `Always` for the tag `latest`, which is also the tag of an image without one; `IfNotPresent` for what is no image. Matches
+/// `SetDefaults_Container`.
+fn pull_policy(image: &str) -> &'static str {
+    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let tag = name.rsplit('/').next().and_then(|last| last.split_once(':')).map(|(_, tag)| tag);
+    let sound = !image.is_empty()
+        && image.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@'));
+    if sound && (tag == Some("latest") || (tag.is_none() && digest.is_none())) { "Always" } else { "IfNotPresent" }
+}
+
+/// The defaults of a Job that a Job template does not get. Matches `SetDefaults_Job`.
+pub(super) fn set_job(job: &mut Value) {
+    if at(job, "spec.completions").is_null() && at(job, "spec.parallelism").is_null() {
+        child(job, "spec")["completions"] = 1.into();
+    }
+    let spec = child(job, "spec");
+    default(spec, "parallelism", 1);
+    let per_index = !at(spec, "backoffLimitPerIndex").is_null();
+    default(spec, "backoffLimit", if per_index { i32::MAX } else { 6 });
+    default(spec, "completionMode", "NonIndexed");
+    default(spec, "suspend", false);
+    default(spec, "manualSelector", false);
+    let with_policy = !at(spec, "podFailurePolicy").is_null();
+    default(spec, "podReplacementPolicy", if with_policy { "Failed" } else { "TerminatingOrFailed" });
+    labels_from_template(job);
+}
+
+/// A Job without labels has those of its template.
+pub(super) fn labels_from_template(job: &mut Value) {
+    let labels = at(job, "spec.template.metadata.labels").clone();
+    let own = at(job, "metadata.labels").as_object().is_some_and(|labels| !labels.is_empty());
+    if labels.as_object().is_some_and(|labels| !labels.is_empty()) && !own {
+        child(job, "metadata")["labels"] = labels;
+    }
+}
+
+/// The defaults of a Pod that a Pod template does not get. Matches `SetDefaults_Pod`.
+pub(super) fn set_pod(pod: &mut Value) {
+    let spec = child(pod, "spec");
+    default(spec, "enableServiceLinks", true);
+    let host_network = at(spec, "hostNetwork") == &Value::Bool(true);
+    for list in ["containers", "initContainers"] {
+        let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else { continue };
+        for container in containers {
+            let limits = at(container, "resources.limits").as_object().cloned().unwrap_or_default();
+            for (name, value) in limits {
+                let requests = child(child(container, "resources"), "requests");
+                default(requests, &name, value);
+            }
+            let Some(ports) = container.get_mut("ports").and_then(Value::as_array_mut) else { continue };
+            for port in ports.iter_mut().filter(|_| host_network) {
+                let number = at(port, "containerPort").clone();
+                default(port, "hostPort", number);
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Resource quantities such as `500m` and `1.5Gi`.
+//!
+//! Guarantees: a quantity has one canonical text, which is what kube-apiserver stores: the largest suffix that needs no
+//! fraction, rounded up to thousandths. Matches apimachinery `api/resource`, `ParseQuantity` and `CanonicalizeBytes`, and
+//! core/v1 `SetDefaults_ResourceList`, for what lies within 10^26.
+
+/// The error for a text that is no quantity, in upstream's words.
+pub(super) const FORMAT_ERROR: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+/// From 10^-9 on, in steps of a thousand.
+const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+
+/// A quantity in thousandths, rounded up, with the family of its suffix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Quantity {
+    pub(super) milli: i128,
+    family: Family,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Decimal,
+    Binary,
+    Exponent,
+}
+
+/// The canonical text of a quantity.
+///
+/// # Errors
+/// [`FORMAT_ERROR`] when it is none.
+pub(super) fn canonical(text: &str) -> Result<String, String> {
+    parse(text.trim()).map(Quantity::text).ok_or_else(|| FORMAT_ERROR.to_owned())
+}
+
+/// Reads a quantity.
+pub(super) fn parse(text: &str) -> Option<Quantity> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+    let (number, suffix) = unsigned.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return None;
+    }
+    let mantissa: i128 = format!("0{whole}{fraction}").parse().ok()?;
+    let (family, multiplier, exponent) = parse_suffix(suffix)?;
+    // mantissa · multiplier · 10^(exponent - digits of the fraction), in thousandths.
+    let power = exponent - i32::try_from(fraction.len()).ok()? + 3;
+    let scaled = mantissa.checked_mul(multiplier)?;
+    let factor = 10_i128.checked_pow(power.unsigned_abs())?;
+    let milli = if power >= 0 { scaled.checked_mul(factor)? } else { (scaled + factor - 1) / factor };
+    Some(Quantity { milli: if text.starts_with('-') { -milli } else { milli }, family })
+}
+
+/// The family, the factor, and the power of ten.
+fn parse_suffix(suffix: &str) -> Option<(Family, i128, i32)> {
+    if let Some(index) = BINARY.iter().position(|s| *s == suffix).filter(|index| *index > 0) {
+        return Some((Family::Binary, 1 << (10 * index), 0));
+    }
+    if let Some(index) = DECIMAL.iter().position(|s| *s == suffix) {
+        return Some((Family::Decimal, 1, 3 * i32::try_from(index).ok()? - 9));
+    }
+    let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    Some((Family::Exponent, 1, exponent))
+}
+
+impl Quantity {
+    /// The canonical text. Binary quantities below 1024, and fractions, are written decimally.
+    pub(super) fn text(self) -> String {
+        let units = self.milli / 1000;
+        if self.family == Family::Binary && self.milli % 1000 == 0 && units.abs() >= 1024 {
+            let mut value = units;
+            let mut index = 0;
+            while value % 1024 == 0 && index + 1 < BINARY.len() {
+                value /= 1024;
+                index += 1;
+            }
+            return format!("{value}{}", BINARY[index]);
+        }
+        if self.milli == 0 {
+            return "0".to_owned();
+        }
+        let (mut value, mut index) = (self.milli, 2);
+        while value % 1000 == 0 && index + 1 < DECIMAL.len() {
+            value /= 1000;
+            index += 1;
+        }
+        match (self.family, index) {
+            (Family::Exponent, 3) => value.to_string(),
+            (Family::Exponent, _) => format!("{value}e{}", 3 * i32::try_from(index).unwrap_or(0) - 9),
+            _ => format!("{value}{}", DECIMAL[index]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

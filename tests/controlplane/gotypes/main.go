@@ -1,0 +1,152 @@
+// Command gotypes prints how Kubernetes' Go types for the kinds of the embedded API server are written as JSON: every
+// field with its type, when it is left out, and its key in strategic merge patches. The output is
+// src/apiserver/kinds/types.json:
+//
+//	go run ./gotypes > ../../src/apiserver/kinds/types.json
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"sort"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// special are the types with a JSON form of their own.
+var special = map[reflect.Type]string{
+	reflect.TypeFor[metav1.Time]():        "time",
+	reflect.TypeFor[metav1.MicroTime]():   "microtime",
+	reflect.TypeFor[metav1.FieldsV1]():    "any",
+	reflect.TypeFor[resource.Quantity]():  "quantity",
+	reflect.TypeFor[intstr.IntOrString](): "intorstring",
+	reflect.TypeFor[[]byte]():             "bytes",
+}
+
+// field is [type, flags, merge key, name of the embedded struct it comes from]. Flags: o omitempty, z omitzero, p pointer, m patchStrategy merge.
+type field []string
+
+var types = map[string]map[string]field{}
+
+func name(t reflect.Type) string {
+	parts := strings.Split(t.PkgPath(), "/")
+	return parts[len(parts)-2] + "." + parts[len(parts)-1] + "." + t.Name()
+}
+
+// describe names a type: a scalar, "[]" or "{}" before an element, or a struct's name. A pointer element has "*".
+func describe(t reflect.Type) string {
+	if s, ok := special[t]; ok {
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return "*" + describe(t.Elem())
+	case reflect.Slice:
+		return "[]" + describe(t.Elem())
+	case reflect.Map:
+		return "{}" + describe(t.Elem())
+	case reflect.Struct:
+		visit(t)
+		return name(t)
+	case reflect.String:
+		// Go names a named type in its errors.
+		if t.Name() != "string" {
+			parts := strings.Split(t.PkgPath(), "/")
+			return "string:" + parts[len(parts)-1] + "." + t.Name()
+		}
+		return "string"
+	default:
+		return t.Kind().String()
+	}
+}
+
+func visit(t reflect.Type) {
+	if _, done := types[name(t)]; done {
+		return
+	}
+	fields := map[string]field{}
+	types[name(t)] = fields
+	collect(t, fields, "")
+}
+
+func collect(t reflect.Type, fields map[string]field, embedded string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag == "-" {
+			continue
+		}
+		if tag == "" && f.Anonymous {
+			collect(f.Type, fields, f.Name)
+			continue
+		}
+		if tag == "" {
+			panic(fmt.Sprintf("%s.%s has no JSON name", t, f.Name))
+		}
+		flags, ft := "", f.Type
+		for _, option := range strings.Split(options, ",") {
+			switch option {
+			case "omitempty":
+				flags += "o"
+			case "omitzero":
+				flags += "z"
+			}
+		}
+		if ft.Kind() == reflect.Pointer {
+			flags, ft = flags+"p", ft.Elem()
+		}
+		strategy, key := f.Tag.Get("patchStrategy"), f.Tag.Get("patchMergeKey")
+		if strings.Contains(strategy, "merge") {
+			flags += "m"
+		}
+		if strings.Contains(strategy, "retainKeys") {
+			flags += "r"
+		}
+		entry := field{describe(ft), flags, key, embedded}
+		for len(entry) > 1 && entry[len(entry)-1] == "" {
+			entry = entry[:len(entry)-1]
+		}
+		fields[tag] = entry
+	}
+}
+
+func main() {
+	for _, object := range []any{
+		batchv1.CronJob{}, batchv1.Job{}, corev1.Pod{}, corev1.Namespace{}, corev1.Event{}, coordinationv1.Lease{},
+		authenticationv1.TokenReview{}, authenticationv1.SelfSubjectReview{}, authorizationv1.SubjectAccessReview{},
+		authorizationv1.SelfSubjectAccessReview{}, authorizationv1.LocalSubjectAccessReview{},
+		authorizationv1.SelfSubjectRulesReview{}, metav1.DeleteOptions{},
+	} {
+		visit(reflect.TypeOf(object))
+	}
+	names := make([]string, 0, len(types))
+	for n := range types {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	// One line per type, so that a change of version reads well as a diff.
+	fmt.Println("{")
+	for i, n := range names {
+		fields, err := json.Marshal(types[n])
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		comma := ","
+		if i == len(names)-1 {
+			comma = ""
+		}
+		fmt.Printf("%q: %s%s\n", n, fields, comma)
+	}
+	fmt.Println("}")
+}
