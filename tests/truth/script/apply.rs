@@ -39,6 +39,9 @@ fn apply() -> Vec<Step> {
         patch(APPLY, format!("{CRONJOBS}/y?fieldManager=m"), &json!({})).body("{").named("a body that is neither YAML nor JSON"),
         patch(APPLY, format!("{CRONJOBS}/y?fieldManager=m"), &json!({})).body(
             "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: y\nspec:\n  schedule: '@daily'\n  jobTemplate:\n    spec:\n      template:\n        spec:\n          restartPolicy: Never\n          containers:\n          - name: c\n            image: busybox\n")
+            .named("in YAML a y is a boolean"),
+        patch(APPLY, format!("{CRONJOBS}/yaml?fieldManager=m"), &json!({})).body(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: yaml\nspec:\n  schedule: '@daily'\n  jobTemplate:\n    spec:\n      template:\n        spec:\n          restartPolicy: Never\n          containers:\n          - name: c\n            image: busybox\n")
             .named("a body in YAML"),
         patch(APPLY, format!("{CRONJOBS}/y?fieldManager=m"), &cronjob("y").with("/metadata/resourceVersion", json!("999999"))).named("a version that is not the newest"),
         patch(APPLY, format!("{CRONJOBS}/z?fieldManager=m"), &cronjob("z").with("/metadata/resourceVersion", json!("999999"))).named("a version where there is nothing"),
