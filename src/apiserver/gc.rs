@@ -171,8 +171,11 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
             inside.map(|key| Id { collection: name.clone(), key: key.clone() })
         })
         .collect();
-    let mut left = false;
-    for item in contents {
+    // Pods go first; what else there is stays as long as they do. Matches OrderedNamespaceDeletion.
+    let pods: Vec<Id> = contents.iter().filter(|item| item.collection == "pods").cloned().collect();
+    let waits = !pods.is_empty();
+    let mut left = waits;
+    for item in if waits { pods } else { contents } {
         let deleting = store.get(&item).is_some_and(|object| meta::is_deleting(object));
         if !deleting {
             let options =

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use axum::body::Bytes;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 
@@ -101,11 +101,27 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
     }
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let trimmed = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+    if trimmed == "/version" && request.method() != Method::GET {
+        return refusal(&status::generic(405, ""), &[]);
+    }
     let document = server.discovery().and_then(|discovery| discovery(trimmed, accept, resources));
     match document {
         Some((content_type, document)) => plain(StatusCode::OK, &content_type, format!("{document}\n")),
+        None if trimmed.starts_with("/openapi/v3/") => {
+            let mut response = plain(StatusCode::NOT_FOUND, TEXT, String::new());
+            response.headers_mut().remove(CONTENT_TYPE);
+            response
+        }
+        // Another version of a group that is served.
+        None if trimmed.split('/').nth(1) == Some("apis") && resources.iter().any(|r| of_group(r, trimmed)) => {
+            refusal(&status::generic(404, ""), &[])
+        }
         None => plain(StatusCode::NOT_FOUND, TEXT, "404 page not found\n".to_owned()),
     }
+}
+
+fn of_group(resource: &Resource, path: &str) -> bool {
+    !resource.group.is_empty() && path.split('/').nth(2) == Some(resource.group.as_str())
 }
 
 fn dispatch(server: &ApiServer, target: Target, request: Request<Bytes>, warnings: &mut Vec<String>) -> Result<Answer> {

@@ -91,5 +91,10 @@ fn row(resource: &Resource, object: &Value, output: Output, now: DateTime<Utc>) 
         IncludeObject::None if marked.is_null() => Value::Null,
         IncludeObject::Metadata | IncludeObject::None => metadata(object, output),
     };
-    json!({"cells": resource.strategy.cells(object, now), "object": carried})
+    let mut row = json!({"cells": resource.strategy.cells(object, now), "object": carried});
+    let conditions = resource.strategy.row_conditions(object);
+    if !conditions.is_null() {
+        row["conditions"] = conditions;
+    }
+    row
 }
