@@ -38,6 +38,8 @@ mod write;
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use chrono::{DateTime, Utc};
@@ -61,6 +63,9 @@ pub type Discovery = fn(path: &str, accept: &str, resources: &[Resource]) -> Opt
 
 /// What a pod's container has logged: namespace, pod, container (empty for the first).
 pub type LogSource = Arc<dyn Fn(&str, &str, &str) -> Option<String> + Send + Sync>;
+
+/// How long an object whose owner is not there stays.
+const LATE: Duration = Duration::from_secs(2);
 
 /// The namespaces that are there from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -113,6 +118,8 @@ struct Inner {
     config: Config,
     store: Mutex<Store>,
     logs: Mutex<Option<LogSource>>,
+    /// Whether a task waits to look at the objects that are looked at late.
+    is_settling: AtomicBool,
 }
 
 impl ApiServer {
@@ -122,7 +129,8 @@ impl ApiServer {
         for resource in &config.resources {
             store.register(resource.clone());
         }
-        let server = Self { inner: Arc::new(Inner { config, store: Mutex::new(store), logs: Mutex::new(None) }) };
+        let (store, logs, is_settling) = (Mutex::new(store), Mutex::new(None), AtomicBool::new(false));
+        let server = Self { inner: Arc::new(Inner { config, store, logs, is_settling }) };
         server.make_namespaces();
         server
     }
@@ -224,13 +232,30 @@ impl ApiServer {
         self.inner.config.discovery
     }
 
-    /// Draws the consequences of a write.
+    /// Draws the consequences of a write; those that wait a moment need a tokio runtime.
     fn settle(&self, store: &mut Store) {
-        if self.inner.config.garbage_collection {
-            gc::settle(store);
-        } else {
+        if !self.inner.config.garbage_collection {
             store.dirty.clear();
+            store.orphaned.clear();
+            store.late.clear();
+            return;
         }
+        gc::settle(store);
+        if store.late.is_empty() || self.inner.is_settling.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            self.inner.is_settling.store(false, Ordering::Relaxed);
+            return;
+        };
+        let inner = Arc::downgrade(&self.inner);
+        runtime.spawn(async move {
+            tokio::time::sleep(LATE).await;
+            if let Some(inner) = inner.upgrade() {
+                inner.is_settling.store(false, Ordering::Relaxed);
+                gc::settle_late(&mut inner.store.lock());
+            }
+        });
     }
 }
 

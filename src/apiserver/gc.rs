@@ -2,7 +2,8 @@
 //!
 //! Guarantees: [`settle`] runs in the same breath as the change that made it necessary, so that a client that sees the
 //! answer to its request sees its consequences too, in an order that depends on nothing but the objects. It ends:
-//! every step removes an object, a finalizer or an owner reference.
+//! every step removes an object, a finalizer or an owner reference. Only objects that were written with a reference to
+//! an owner that is not there are given a moment ([`settle_late`]), so that their writer sees them.
 //!
 //! Matches kube-controller-manager `pkg/controller/garbagecollector` (`attemptToDeleteItem`,
 //! `processDeletingDependentsItem`, `orphanDependents`) and `pkg/controller/namespace/deletion`, save that these run
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::delete::{self, DeleteOptions};
+use super::managers::Writer;
 use super::meta::{self, FOREGROUND, ORPHAN};
 use super::store::{Id, Store};
 
@@ -28,25 +30,29 @@ pub fn settle(store: &mut Store) {
     }
 }
 
+/// Looks at the objects that were written with owner references since the last time.
+pub fn settle_late(store: &mut Store) {
+    for id in std::mem::take(&mut store.late) {
+        if let Some(object) = store.get(&id).cloned().filter(|object| !meta::is_deleting(object)) {
+            judge_owners(store, &id, &object);
+        }
+    }
+    settle(store);
+}
+
 fn has(object: &Value, finalizer: &str) -> bool {
     meta::finalizers(object).iter().any(|f| f == finalizer)
 }
 
 fn look_at(store: &mut Store, id: &Id, object: &Arc<Value>) {
-    if meta::is_deleting(object) {
-        if has(object, ORPHAN) {
-            return orphan_dependents(store, id, object);
+    if !meta::is_deleting(object) {
+        if store.orphaned.remove(id) {
+            judge_owners(store, id, object);
         }
-        if !has(object, FOREGROUND) {
-            return;
-        }
+    } else if has(object, ORPHAN) {
+        orphan_dependents(store, id, object);
+    } else if has(object, FOREGROUND) {
         finish_foreground(store, id, object);
-    }
-    // An object that is deleted in the foreground may itself be a dependent whose owner is gone; the rest below is
-    // only for those that are not being deleted.
-    match store.get(id).cloned() {
-        Some(object) if !meta::is_deleting(&object) => judge_owners(store, id, &object),
-        _ => {}
     }
 }
 
@@ -138,6 +144,12 @@ fn drop_owners(store: &mut Store, id: &Id, uids: &[String]) {
         .cloned()
         .collect();
     meta::set(&mut changed, "ownerReferences", if kept.is_empty() { Value::Null } else { Value::Array(kept) });
+    let (object, now) = (object.clone(), store.now());
+    if let Some(collection) = store.collections.get(&id.collection) {
+        let resource = &collection.resource;
+        Writer { resource, manager: "kube-controller-manager", subresource: "", now }
+            .update(Some(&object), &mut changed);
+    }
     store.put(id, changed);
 }
 
@@ -171,11 +183,8 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
             inside.map(|key| Id { collection: name.clone(), key: key.clone() })
         })
         .collect();
-    // Pods go first; what else there is stays as long as they do. Matches OrderedNamespaceDeletion.
-    let pods: Vec<Id> = contents.iter().filter(|item| item.collection == "pods").cloned().collect();
-    let waits = !pods.is_empty();
-    let mut left = waits;
-    for item in if waits { pods } else { contents } {
+    let mut left = false;
+    for item in contents {
         let deleting = store.get(&item).is_some_and(|object| meta::is_deleting(object));
         if !deleting {
             let options =

@@ -58,9 +58,10 @@ pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Resource> + Clo
     if rest.is_empty() {
         return Route::Other;
     }
+    let known_group = group.is_empty() || resources.clone().any(|r| r.group == group);
     let mut served = resources.filter(|r| r.group == group && r.version == version);
     if served.clone().next().is_none() {
-        return Route::Other;
+        return if known_group { Route::Unknown } else { Route::Other };
     }
     let (watch_prefix, rest) = match rest {
         ["watch", rest @ ..] => (true, rest),
@@ -88,7 +89,8 @@ pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Resource> + Clo
     };
     // A namespaced object is only addressed within its namespace, and the other way round.
     let misplaced = resource.namespaced != !namespace.is_empty() && !(resource.namespaced && name.is_empty());
-    if !known || misplaced {
+    let nowhere = resource.strategy.is_virtual() && !name.is_empty();
+    if !known || misplaced || nowhere {
         return Route::Unknown;
     }
     Route::Target(Box::new(Target {
@@ -190,7 +192,7 @@ impl Call {
         let output = match verb {
             // Logs are text whatever is asked for.
             Verb::Log => Output { include: IncludeObject::Metadata, ..Output::JSON },
-            _ => Output::negotiate(header(header::ACCEPT), &query, &user_agent)?,
+            _ => Output::negotiate(header(header::ACCEPT), &query, &user_agent, verb == Verb::List)?,
         };
         Ok(Self { target, query, content_type, body, output, user_agent })
     }
@@ -219,6 +221,10 @@ impl Call {
                 field: "fieldManager".to_owned(),
                 body: format!("Too long: may not be more than {MANAGER_MAX} bytes"),
             });
+        }
+        for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
+            let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+            errors.push(status::invalid_field("fieldManager", &Value::from(manager), &detail));
         }
         errors.extend(dry_run_error(&dry_run));
         let validation = match validation {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use axum::body::Bytes;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 
@@ -28,6 +28,10 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const WARNING: HeaderName = HeaderName::from_static("warning");
 /// Bodies above this are refused, as the real server does.
 const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// What clients of the oldest default are told. Matches `WarningsOnDelete` of kubernetes `pkg/registry/batch/job`.
+const ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
+                       remove them or set propagationPolicy=Orphan to suppress this warning";
 
 /// The server as a tower service.
 #[derive(Clone)]
@@ -101,27 +105,22 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
     }
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let trimmed = if path.len() > 1 { path.trim_end_matches('/') } else { path };
-    if trimmed == "/version" && request.method() != Method::GET {
-        return refusal(&status::generic(405, ""), &[]);
-    }
     let document = server.discovery().and_then(|discovery| discovery(trimmed, accept, resources));
     match document {
         Some((content_type, document)) => plain(StatusCode::OK, &content_type, format!("{document}\n")),
-        None if trimmed.starts_with("/openapi/v3/") => {
-            let mut response = plain(StatusCode::NOT_FOUND, TEXT, String::new());
-            response.headers_mut().remove(CONTENT_TYPE);
-            response
-        }
-        // Another version of a group that is served.
-        None if trimmed.split('/').nth(1) == Some("apis") && resources.iter().any(|r| of_group(r, trimmed)) => {
-            refusal(&status::generic(404, ""), &[])
-        }
+        None if is_in_known_group(path, resources) => refusal(&status::generic(404, ""), &[]),
         None => plain(StatusCode::NOT_FOUND, TEXT, "404 page not found\n".to_owned()),
     }
 }
 
-fn of_group(resource: &Resource, path: &str) -> bool {
-    !resource.group.is_empty() && path.split('/').nth(2) == Some(resource.group.as_str())
+/// Whether the path is below that of a group, whose handler then words the refusal.
+fn is_in_known_group(path: &str, resources: &[Resource]) -> bool {
+    let mut parts = path.trim_matches('/').split('/');
+    match (parts.next(), parts.next()) {
+        (Some("api"), Some(_)) => true,
+        (Some("apis"), Some(group)) => resources.iter().any(|resource| resource.group == group),
+        _ => false,
+    }
 }
 
 fn dispatch(server: &ApiServer, target: Target, request: Request<Bytes>, warnings: &mut Vec<String>) -> Result<Answer> {
@@ -154,7 +153,7 @@ fn perform(store: &mut Store, verb: Verb, call: &Call, warnings: &mut Vec<String
         Verb::Create => write::create(store, call, warnings).map(made),
         Verb::Update => write::update(store, call, warnings).map(made),
         Verb::Patch => patch::patch(store, call, warnings).map(made),
-        Verb::Delete => delete_one(store, call),
+        Verb::Delete => delete_one(store, call, warnings),
         Verb::DeleteCollection => delete_many(store, call).map(|list| (StatusCode::OK, list)),
         Verb::Get | Verb::List | Verb::Log => {
             read::get(store, &call.target, &call.query).map(|object| (StatusCode::OK, object))
@@ -176,9 +175,13 @@ fn delete_options(call: &Call) -> Result<DeleteOptions> {
     DeleteOptions::read(Some(&document.value), &call.query)
 }
 
-fn delete_one(store: &mut Store, call: &Call) -> Result<(StatusCode, Value)> {
+fn delete_one(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Result<(StatusCode, Value)> {
     let options = delete_options(call)?;
     let deleted = delete::delete(store, &read::id(&call.target), &options)?;
+    let silent = options.propagation_policy.is_none() && options.orphan_dependents.is_none();
+    if silent && call.target.resource.kind == "Job" && call.target.resource.group == "batch" {
+        warnings.push(ORPHANS.to_owned());
+    }
     // Only those who ask in the old form are told that the object stays for a while.
     let accepted = !deleted.gone && options.orphan_dependents == Some(false);
     Ok((if accepted { StatusCode::ACCEPTED } else { StatusCode::OK }, deleted.answer))

@@ -113,11 +113,18 @@ impl Watch {
             // Without initial events a watch from nothing begins now.
             _ if from_now || wanted == 0 => self.seen = current,
             _ if wanted < collection.forgotten => {
-                let oldest = collection.forgotten;
-                self.failure = Some(status::expired(format!("too old resource version: {wanted} ({oldest})")));
+                self.failure = Some(self.expired(wanted, collection.forgotten));
             }
             _ => {}
         }
+    }
+
+    /// Events are watched past the cache, and the store below has other words.
+    fn expired(&self, wanted: u64, oldest: u64) -> Box<Status> {
+        if self.resource.kind == "Event" {
+            return status::expired("The resourceVersion for the provided watch is too old.");
+        }
+        status::expired(format!("too old resource version: {wanted} ({oldest})"))
     }
 
     fn selects(&self, object: &Value) -> bool {
@@ -192,8 +199,7 @@ impl Watch {
             return Pulled::Ended;
         }
         if self.seen < collection.forgotten {
-            let (seen, oldest) = (self.seen, collection.forgotten);
-            return Pulled::Expired(status::expired(format!("too old resource version: {seen} ({oldest})")));
+            return Pulled::Expired(self.expired(self.seen, collection.forgotten));
         }
         let start = collection.history.partition_point(|change| change.revision <= self.seen);
         let mut text = String::new();
