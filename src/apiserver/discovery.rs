@@ -135,6 +135,9 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, &'static [&'static st
     if resource.group.is_empty() && resource.plural == "pods" {
         found.push(("log", &["get"]));
     }
+    if resource.group.is_empty() && resource.plural == "namespaces" {
+        found.push(("finalize", &["update"]));
+    }
     if resource.has_status {
         found.push(("status", &["get", "patch", "update"]));
     }

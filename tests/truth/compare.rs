@@ -47,7 +47,8 @@ pub fn differences(wanted: &Recording, got: &Recording) -> Vec<Difference> {
         let none = Vec::new();
         let recorded = wanted.get(scenario).unwrap_or(&none);
         for (index, (step, answer)) in answers.iter().enumerate() {
-            let before = recorded.get(index).filter(|(name, _)| name == step).map_or(&Value::Null, |(_, answer)| answer);
+            let before =
+                recorded.get(index).filter(|(name, _)| name == step).map_or(&Value::Null, |(_, answer)| answer);
             diff("", before, answer, &mut |path, wanted, got| {
                 all.push(Difference {
                     scenario: scenario.clone(),

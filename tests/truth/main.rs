@@ -48,8 +48,12 @@ fn main() -> ExitCode {
         scenarios.iter().for_each(|scenario| println!("{}: test", scenario.name));
         return ExitCode::SUCCESS;
     }
-    let requests = scenarios.iter().flat_map(|scenario| &scenario.steps).filter(|step| !matches!(step, Step::Open(..) | Step::Compact));
-    println!("truth: {} scenarios, {} requests", scenarios.len(), requests.count());
+    let requests = scenarios.iter().flat_map(|scenario| &scenario.steps).map(|step| match step {
+        Step::Ask(..) | Step::Open(..) => 1,
+        Step::Race(_, requests) => requests.len(),
+        Step::Close(..) | Step::Compact => 0,
+    });
+    println!("truth: {} scenarios, {} requests", scenarios.len(), requests.sum::<usize>());
     let is_whole = filters.is_empty();
     match run(&scenarios, is_whole, has("--record"), has("--no-real")) {
         Ok(()) => ExitCode::SUCCESS,
@@ -105,7 +109,9 @@ fn report(recorded: &Recording, answers: &Recording, is_whole: bool) -> Result<(
     let wrong = places(&mut unknown.iter().copied());
     unknown.iter().for_each(|one| print(one));
     let gone: Vec<_> = if is_whole { gone } else { Vec::new() };
-    gone.iter().for_each(|entry| println!("  no longer differs: {}: {} {} ({})", entry.scenario, entry.step, entry.path, entry.why));
+    gone.iter().for_each(|entry| {
+        println!("  no longer differs: {}: {} {} ({})", entry.scenario, entry.step, entry.path, entry.why)
+    });
     println!(
         "truth: {total} answers: {} equal, {} differ as known ({} entries), {wrong} differ otherwise",
         total - different,
@@ -123,7 +129,14 @@ fn print(one: &Difference) {
         let text = value.to_string();
         if text.chars().count() > 600 { text.chars().take(600).collect::<String>() + "…" } else { text }
     };
-    println!("  {}: {}\n    {}\n      real: {}\n      here: {}", one.scenario, one.step, one.path, short(&one.wanted), short(&one.got));
+    println!(
+        "  {}: {}\n    {}\n      real: {}\n      here: {}",
+        one.scenario,
+        one.step,
+        one.path,
+        short(&one.wanted),
+        short(&one.got)
+    );
 }
 
 fn read_recording() -> Result<Recording, String> {

@@ -25,14 +25,7 @@ pub struct Normalizer {
 
 impl Normalizer {
     pub fn new(now: DateTime<Utc>) -> Self {
-        Self {
-            now,
-            step: 0,
-            new_in_step: 0,
-            uids: BTreeMap::new(),
-            versions: BTreeMap::new(),
-            names: BTreeMap::new(),
-        }
+        Self { now, step: 0, new_in_step: 0, uids: BTreeMap::new(), versions: BTreeMap::new(), names: BTreeMap::new() }
     }
 
     /// One answer's body. `base` is the generateName of the request.
@@ -83,7 +76,9 @@ impl Normalizer {
             Value::Array(mut items) => {
                 if key == "managedFields" {
                     // The servers order them by time first, so by whether a second has passed in between.
-                    items.sort_by_cached_key(|item| format!("{}{}{}", item["operation"], item["manager"], item["subresource"]));
+                    items.sort_by_cached_key(|item| {
+                        format!("{}{}{}", item["operation"], item["manager"], item["subresource"])
+                    });
                 }
                 let is_cells = key == "cells";
                 Value::Array(

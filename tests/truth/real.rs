@@ -24,9 +24,11 @@ impl Real {
     pub async fn start(binary: &Path) -> Result<Self, String> {
         let plane = ControlPlane::start(binary).await?;
         let mut command: Command = plane.component("kube-controller-manager");
-        command
-            .arg(format!("--kubeconfig={}", plane.admin_kubeconfig().display()))
-            .args(["--controllers=namespace-controller", "--leader-elect=false", "--secure-port=0"]);
+        command.arg(format!("--kubeconfig={}", plane.admin_kubeconfig().display())).args([
+            "--controllers=namespace-controller",
+            "--leader-elect=false",
+            "--secure-port=0",
+        ]);
         let namespaces = plane.spawn("namespace-controller", &mut command)?;
         Ok(Self { plane, _namespaces: namespaces })
     }
@@ -76,5 +78,9 @@ pub fn find_fixture() -> Result<PathBuf, String> {
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane/bin/controlplane")),
         PathBuf::from,
     );
-    if binary.is_file() { Ok(binary) } else { Err(format!("{} is not built (make fixture; needs Go)", binary.display())) }
+    if binary.is_file() {
+        Ok(binary)
+    } else {
+        Err(format!("{} is not built (make fixture; needs Go)", binary.display()))
+    }
 }
