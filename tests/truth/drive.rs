@@ -36,11 +36,14 @@ struct Raw {
     body: String,
 }
 
+/// A request whose answer goes on.
+type Opened = (JoinHandle<Result<Raw, String>>, Compare);
+
 struct Run<'a> {
     target: &'a dyn Target,
     namespace: String,
     saved: HashMap<&'static str, Value>,
-    opened: HashMap<&'static str, (JoinHandle<Result<Raw, String>>, Compare)>,
+    opened: HashMap<&'static str, Opened>,
     normalizer: Normalizer,
     answers: Answers,
 }

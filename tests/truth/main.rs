@@ -9,7 +9,6 @@
 //! writes the recording anew. Other arguments are substrings of scenario names.
 #![allow(clippy::unwrap_used)]
 
-mod base64;
 mod compare;
 #[path = "../e2e/fixture/control_plane.rs"]
 #[allow(dead_code)]
@@ -45,7 +44,9 @@ fn main() -> ExitCode {
         .filter(|scenario| filters.is_empty() || filters.iter().any(|filter| scenario.name.contains(filter.as_str())))
         .collect();
     if has("--list") {
-        scenarios.iter().for_each(|scenario| println!("{}: test", scenario.name));
+        for scenario in &scenarios {
+            println!("{}: test", scenario.name);
+        }
         return ExitCode::SUCCESS;
     }
     let requests = scenarios.iter().flat_map(|scenario| &scenario.steps).map(|step| match step {
@@ -78,7 +79,9 @@ fn run(scenarios: &[Scenario], is_whole: bool, is_recording: bool, without_real:
                 std::fs::write(RECORDED, compare::to_text(&recorded)).map_err(|why| format!("{RECORDED}: {why}"))?;
             } else {
                 let stale = differences(&recorded, &answers);
-                stale.iter().for_each(|one| print(one));
+                for one in &stale {
+                    print(one);
+                }
                 if !stale.is_empty() {
                     return Err(format!("the real server answers otherwise than recorded in {} places", stale.len()));
                 }
@@ -107,11 +110,13 @@ fn report(recorded: &Recording, answers: &Recording, is_whole: bool) -> Result<(
     };
     let different = places(&mut found.iter());
     let wrong = places(&mut unknown.iter().copied());
-    unknown.iter().for_each(|one| print(one));
+    for one in &unknown {
+        print(one);
+    }
     let gone: Vec<_> = if is_whole { gone } else { Vec::new() };
-    gone.iter().for_each(|entry| {
-        println!("  no longer differs: {}: {} {} ({})", entry.scenario, entry.step, entry.path, entry.why)
-    });
+    for entry in &gone {
+        println!("  no longer differs: {}: {} {} ({})", entry.scenario, entry.step, entry.path, entry.why);
+    }
     println!(
         "truth: {total} answers: {} equal, {} differ as known ({} entries), {wrong} differ otherwise",
         total - different,

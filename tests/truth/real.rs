@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use super::base64;
 use super::control_plane::ControlPlane;
 use super::drive::Target;
 use super::process::Process;
@@ -37,7 +38,7 @@ impl Real {
     async fn forget(&self) -> Result<(), String> {
         let url = self.plane.etcd_url().parse().map_err(|why| format!("etcd's URL: {why}"))?;
         let etcd = kube::Client::try_from(kube::Config::new(url)).map_err(|why| why.to_string())?;
-        let key = base64::encode(b"compact_rev_key");
+        let key = STANDARD.encode(b"compact_rev_key");
         let range = call(&etcd, "/v3/kv/range", json!({"key": key})).await?;
         let revision = range["header"]["revision"].as_str().ok_or("etcd names no revision")?.to_owned();
         call(&etcd, "/v3/kv/compaction", json!({"revision": revision, "physical": true})).await?;
