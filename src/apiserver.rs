@@ -10,7 +10,9 @@
 //! metadata, `selectors`, `query`, `body` and `negotiate` read what clients send, `table` and `status` make what they get.
 //!
 //! Known differences from the real server: no protobuf and no CBOR; garbage is collected at once; a list from the
-//! future is refused at once and not after three seconds; a watch without timeout lasts 45 minutes.
+//! future is refused at once and not after three seconds; a watch without timeout lasts 45 minutes; messages that print
+//! a whole object (a patch whose result cannot be read) have its members in the order of the alphabet; YAML is read as
+//! version 1.2, so that `y` and `off` are text.
 
 mod body;
 mod delete;
@@ -37,8 +39,8 @@ mod watch;
 mod write;
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -248,14 +250,26 @@ impl ApiServer {
             self.inner.is_settling.store(false, Ordering::Relaxed);
             return;
         };
-        let inner = Arc::downgrade(&self.inner);
+        let waiting = Waiting(Arc::downgrade(&self.inner));
         runtime.spawn(async move {
             tokio::time::sleep(LATE).await;
-            if let Some(inner) = inner.upgrade() {
-                inner.is_settling.store(false, Ordering::Relaxed);
+            let inner = waiting.0.upgrade();
+            drop(waiting);
+            if let Some(inner) = inner {
                 gc::settle_late(&mut inner.store.lock());
             }
         });
+    }
+}
+
+/// The task that looks at objects late. However it ends, the next one may begin.
+struct Waiting(Weak<Inner>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.is_settling.store(false, Ordering::Relaxed);
+        }
     }
 }
 

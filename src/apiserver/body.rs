@@ -156,8 +156,9 @@ fn go_error(bytes: &[u8], error: &serde_json::Error) -> String {
         return "unexpected end of JSON input".to_owned();
     }
     let text = error.to_string();
-    let text_line = String::from_utf8_lossy(bytes);
-    let text_line = text_line.lines().nth(error.line().saturating_sub(1)).unwrap_or_default().to_owned();
+    // Go's scanner reads bytes.
+    let line = bytes.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let text_line: String = line.iter().map(|byte| char::from(*byte)).collect();
     let column = error.column().saturating_sub(1);
     if text.contains("expected ident") {
         return literal_error(&text_line, column);
@@ -176,7 +177,7 @@ fn go_error(bytes: &[u8], error: &serde_json::Error) -> String {
         "looking for beginning of value"
     };
     match text_line.chars().nth(column) {
-        Some(c) => format!("invalid character '{c}' {context}"),
+        Some(c) => format!("invalid character '{}' {context}", quote(&c.to_string()).trim_matches('"')),
         None => "unexpected end of JSON input".to_owned(),
     }
 }
@@ -223,7 +224,7 @@ fn summary(bytes: &[u8]) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{dots}", String::from_utf8_lossy(cut)),
         Some(_) => {
-            let hex: String = cut.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hex = cut.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
             format!("{hex}{dots}")
         }
     }

@@ -163,7 +163,7 @@ struct Node<'a> {
     children: BTreeMap<&'a str, Node<'a>>,
 }
 
-impl<'a> Node<'a> {
+impl Node<'_> {
     fn encode(&self) -> Value {
         let mut map = Map::new();
         if self.member && !self.children.is_empty() {

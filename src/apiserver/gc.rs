@@ -60,7 +60,7 @@ fn look_at(store: &mut Store, id: &Id, object: &Arc<Value>) {
 fn orphan_dependents(store: &mut Store, id: &Id, owner: &Value) {
     let uid = meta::text(owner, "uid").to_owned();
     for dependent in store.dependents(&uid) {
-        drop_owners(store, &dependent, &[uid.clone()]);
+        drop_owners(store, &dependent, std::slice::from_ref(&uid));
     }
     drop_finalizer(store, id, ORPHAN);
 }
@@ -183,17 +183,9 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
             inside.map(|key| Id { collection: name.clone(), key: key.clone() })
         })
         .collect();
-    let mut left = false;
-    for item in contents {
-        let deleting = store.get(&item).is_some_and(|object| meta::is_deleting(object));
-        if !deleting {
-            let options =
-                DeleteOptions { propagation_policy: Some("Background".to_owned()), ..DeleteOptions::default() };
-            let _ = delete::delete(store, &item, &options);
-        }
-        left |= store.get(&item).is_some();
-    }
-    if left {
+    // Pods first: as long as there are any, everything else stays.
+    let (pods, others): (Vec<Id>, Vec<Id>) = contents.into_iter().partition(|item| item.collection == "pods");
+    if empty(store, pods) || empty(store, others) {
         return;
     }
     let mut emptied = namespace.clone();
@@ -205,4 +197,20 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
     } else if emptied != *namespace {
         store.put(id, emptied);
     }
+}
+
+/// Deletes objects; says whether any stays for a while.
+fn empty(store: &mut Store, contents: Vec<Id>) -> bool {
+    let mut left = false;
+    for item in contents {
+        let deleting = store.get(&item).is_some_and(|object| meta::is_deleting(object));
+        if !deleting {
+            let options =
+                DeleteOptions { propagation_policy: Some("Background".to_owned()), ..DeleteOptions::default() };
+            // A refusal leaves the object, and with it the namespace.
+            let _ = delete::delete(store, &item, &options);
+        }
+        left |= store.get(&item).is_some();
+    }
+    left
 }

@@ -72,15 +72,8 @@ pub fn owners(object: &Value) -> &[Value] {
 }
 
 fn regex_error(message: &str, regex: &str, examples: &[&str]) -> String {
-    let mut out = format!("{message} (e.g. ");
-    for (index, example) in examples.iter().enumerate() {
-        if index > 0 {
-            out.push_str(" or ");
-        }
-        out.push_str(&format!("'{example}', "));
-    }
-    out.push_str(&format!("regex used for validation is '{regex}')"));
-    out
+    let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
+    format!("{message} (e.g. {}regex used for validation is '{regex}')", examples.join(" or "))
 }
 
 fn too_long(limit: usize) -> String {

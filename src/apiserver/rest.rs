@@ -88,7 +88,7 @@ pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Resource> + Clo
         _ => false,
     };
     // A namespaced object is only addressed within its namespace, and the other way round.
-    let misplaced = resource.namespaced != !namespace.is_empty() && !(resource.namespaced && name.is_empty());
+    let misplaced = resource.namespaced == namespace.is_empty() && !(resource.namespaced && name.is_empty());
     let nowhere = resource.strategy.is_virtual() && !name.is_empty();
     if !known || misplaced || nowhere {
         return Route::Unknown;
@@ -130,17 +130,15 @@ impl Target {
         let everywhere = self.resource.namespaced && self.namespace.is_empty();
         let verb = match (self.name.is_empty(), self.subresource.as_str(), method.as_str()) {
             (true, _, "POST") if !everywhere => Some(Verb::Create),
-            _ if virtual_ => None,
-            (true, _, "GET") => Some(Verb::List),
-            (true, _, "DELETE") if !everywhere && self.resource.kind != "Namespace" => Some(Verb::DeleteCollection),
+            (true, _, "GET") if !virtual_ => Some(Verb::List),
+            (true, _, "DELETE") if !everywhere && !virtual_ && self.resource.kind != "Namespace" => {
+                Some(Verb::DeleteCollection)
+            }
             (false, "log", "GET") => Some(Verb::Log),
-            (false, "log", _) => None,
-            (false, "finalize", "PUT") => Some(Verb::Update),
-            (false, "finalize", _) => None,
             (false, "", "GET") if self.watch_prefix => Some(Verb::List),
-            (false, _, "GET") => Some(Verb::Get),
-            (false, _, "PUT") => Some(Verb::Update),
-            (false, _, "PATCH") => Some(Verb::Patch),
+            (false, "" | "status", "GET") => Some(Verb::Get),
+            (false, "" | "status" | "finalize", "PUT") => Some(Verb::Update),
+            (false, "" | "status", "PATCH") => Some(Verb::Patch),
             (false, "", "DELETE") => Some(Verb::Delete),
             _ => None,
         };
@@ -207,7 +205,7 @@ impl Call {
         let manager = self.query.get("fieldManager").unwrap_or_default();
         let dry_run = self.query.all("dryRun");
         let validation = self.query.get("fieldValidation").unwrap_or_default();
-        let force = self.query.boolean("force")?;
+        let force = self.query.boolean("force");
         let mut errors: Vec<FieldError> = Vec::new();
         if is_apply == Some(true) && manager.is_empty() {
             errors.push(status::required_field("fieldManager", "is required for apply patch"));

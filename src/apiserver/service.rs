@@ -103,6 +103,9 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
     if matches!(path, "/healthz" | "/livez" | "/readyz") {
         return plain(StatusCode::OK, TEXT, "ok".to_owned());
     }
+    if !matches!(request.method().as_str(), "GET" | "HEAD") && path == "/version" {
+        return refusal(&status::generic(405, ""), &[]);
+    }
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let trimmed = if path.len() > 1 { path.trim_end_matches('/') } else { path };
     let document = server.discovery().and_then(|discovery| discovery(trimmed, accept, resources));
@@ -232,14 +235,12 @@ fn log(server: &ApiServer, call: &Call) -> Result<String> {
         Some(wanted) => {
             return Err(status::bad_request(format!("container {wanted} is not valid for pod {name}")));
         }
-        None => match pod["spec"]["containers"].as_array().map(Vec::as_slice) {
-            Some([only]) => only["name"].as_str().unwrap_or_default(),
-            _ => {
-                let choices = names.join(" ");
-                let message = format!("a container name must be specified for pod {name}, choose one of: [{choices}]");
-                return Err(status::bad_request(message));
-            }
-        },
+        None if pod["spec"]["containers"].as_array().is_some_and(|containers| containers.len() == 1) => names[0],
+        None => {
+            let choices = names.join(" ");
+            let message = format!("a container name must be specified for pod {name}, choose one of: [{choices}]");
+            return Err(status::bad_request(message));
+        }
     };
     let text = server.log_source().and_then(|source| source(&target.namespace, name, container));
     let text = text.ok_or_else(|| {

@@ -154,13 +154,10 @@ impl Store {
     /// Serves one more kind; one that is served already takes the new resource and keeps its objects.
     pub fn register(&mut self, resource: Resource) {
         let revision = self.revision;
-        match self.collections.get_mut(&resource.qualified_name()) {
-            Some(collection) => collection.resource = resource,
-            None => {
-                let collection = Collection::new(resource, revision);
-                self.collections.insert(collection.resource.qualified_name(), collection);
-            }
-        }
+        let collection = self.collections.entry(resource.qualified_name());
+        collection
+            .and_modify(|collection| collection.resource = resource.clone())
+            .or_insert_with(|| Collection::new(resource, revision));
     }
 
     /// Wall time.

@@ -148,7 +148,7 @@ impl Watch {
     /// The next events as text, and whether more may follow; `None` at the end.
     async fn next(&mut self) -> Option<(String, bool)> {
         if let Some(failure) = self.failure.take() {
-            return Some((self.line("ERROR", failure.to_value()), false));
+            return Some((line("ERROR", &failure.to_value()), false));
         }
         if let Some(object) = self.initial.pop_front() {
             let mut text = self.event("ADDED", &object);
@@ -166,7 +166,7 @@ impl Watch {
             self.changed.mark_unchanged();
             match self.pull() {
                 Pulled::Events(text) => return Some((text, true)),
-                Pulled::Expired(status) => return Some((self.line("ERROR", status.to_value()), false)),
+                Pulled::Expired(status) => return Some((line("ERROR", &status.to_value()), false)),
                 Pulled::Ended => return None,
                 Pulled::Nothing => {}
             }
@@ -237,14 +237,14 @@ impl Watch {
     fn event(&mut self, kind: &str, object: &Value) -> String {
         let now = self.server.now();
         let shown = match self.output.transform {
-            Transform::None => return self.line_ref(kind, object),
+            Transform::None => return line(kind, object),
             Transform::Table => {
                 let headers = !std::mem::replace(&mut self.headers_sent, true);
                 table::table(&self.resource, object, self.output, now, headers)
             }
             Transform::Metadata | Transform::MetadataList => table::metadata(object, self.output),
         };
-        self.line(kind, shown)
+        line(kind, &shown)
     }
 
     fn bookmark(&mut self, initial_end: bool) -> String {
@@ -257,15 +257,11 @@ impl Watch {
         object["metadata"] = metadata;
         self.event("BOOKMARK", &object)
     }
+}
 
-    fn line(&self, kind: &str, object: Value) -> String {
-        self.line_ref(kind, &object)
-    }
-
-    #[allow(clippy::unused_self)]
-    fn line_ref(&self, kind: &str, object: &Value) -> String {
-        format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
-    }
+/// One event as it is sent.
+fn line(kind: &str, object: &Value) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }
 
 enum Pulled {

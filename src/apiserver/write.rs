@@ -49,7 +49,7 @@ pub fn create(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Res
         return answer_virtual(target, object);
     }
     check_namespace(store, target, meta::text(&object, "name"))?;
-    let object = insert(store, target, object, &options, warnings)?;
+    let object = insert(store, target, &object, &options, warnings)?;
     Ok(Written { object, created: true })
 }
 
@@ -113,11 +113,11 @@ fn check_namespace(store: &Store, target: &Target, name: &str) -> Result<()> {
 fn insert(
     store: &mut Store,
     target: &Target,
-    object: Value,
+    object: &Value,
     options: &WriteOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Value> {
-    let generate = meta::text(&object, "name").is_empty() && !meta::text(&object, "generateName").is_empty();
+    let generate = meta::text(object, "name").is_empty() && !meta::text(object, "generateName").is_empty();
     let attempts = if generate { NAME_ATTEMPTS } else { 1 };
     let mut outcome = insert_once(store, target, object.clone(), options, warnings);
     for _ in 1..attempts {
@@ -212,7 +212,7 @@ pub fn update(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Res
         }
         writer(target, &options, store).update(None, &mut object);
         check_namespace(store, target, &target.name)?;
-        let object = insert(store, target, object, &options, warnings)?;
+        let object = insert(store, target, &object, &options, warnings)?;
         return Ok(Written { object, created: true });
     };
     let (uid, known) = (meta::text(&object, "uid"), meta::text(&old, "uid"));
@@ -372,18 +372,14 @@ pub fn store_patched(
     match_namespace(target, &mut object)?;
     check_name(target, &object)?;
     warnings.extend(meta::dedup_owners(&mut object));
-    match old {
-        Some(old) => {
-            let id = super::read::id(target);
-            let object = replace(store, target, &id, old, object, options, warnings)?;
-            Ok(Written { object, created: false })
-        }
-        None => {
-            check_namespace(store, target, &target.name)?;
-            let object = insert(store, target, object, options, warnings)?;
-            Ok(Written { object, created: true })
-        }
+    if let Some(old) = old {
+        let id = super::read::id(target);
+        let object = replace(store, target, &id, old, object, options, warnings)?;
+        return Ok(Written { object, created: false });
     }
+    check_namespace(store, target, &target.name)?;
+    let object = insert(store, target, &object, options, warnings)?;
+    Ok(Written { object, created: true })
 }
 
 /// Refuses, or tells of, what strict decoding found.

@@ -124,14 +124,13 @@ impl Merge<'_> {
                         None => list.push(fresh),
                     }
                 }
-                _ => match list.iter_mut().find(|candidate| same(candidate)) {
-                    Some(found) => self.map(found, patch, names)?,
-                    None => {
-                        let mut fresh = Value::Object(Map::new());
-                        self.map(&mut fresh, patch, names)?;
-                        list.push(fresh);
-                    }
-                },
+                _ => {
+                    let position = list.iter().position(same).unwrap_or_else(|| {
+                        list.push(Value::Object(Map::new()));
+                        list.len() - 1
+                    });
+                    self.map(&mut list[position], patch, names)?;
+                }
             }
         }
         Ok(())
@@ -159,17 +158,17 @@ impl Merge<'_> {
 /// `normalizeElementOrder`.
 fn order_lists(
     map: &mut Map<String, Value>,
-    patch: &Map<String, Value>,
+    changes: &Map<String, Value>,
     before: &Map<String, Value>,
     resource: &Resource,
-    names: &[&str],
+    above: &[&str],
 ) {
-    let mut lists: Vec<&str> = patch.iter().filter(|(_, v)| v.is_array()).map(|(key, _)| key.as_str()).collect();
-    lists.iter_mut().for_each(|key| *key = key.strip_prefix(ORDER).unwrap_or(key));
+    let arrays = changes.iter().filter(|(_, value)| value.is_array());
+    let mut lists: Vec<&str> = arrays.map(|(key, _)| key.strip_prefix(ORDER).unwrap_or(key)).collect();
     lists.sort_unstable();
     lists.dedup();
     for name in lists {
-        let path: Vec<&str> = names.iter().copied().chain([name]).collect();
+        let path: Vec<&str> = above.iter().copied().chain([name]).collect();
         let shape = list_shape(resource, &path);
         let by_shape = if let ListShape::Keyed(keys) = &shape { keys.first().copied() } else { None };
         let merge_key = resource.strategy.patch_merge_key(&path).or(by_shape);
@@ -177,8 +176,8 @@ fn order_lists(
             continue;
         }
         let identity = |item: &Value| merge_key.map_or_else(|| item.clone(), |key| item[key].clone());
-        let named = patch.get(&format!("{ORDER}{name}")).or_else(|| patch.get(name));
-        let order: Vec<Value> = named.and_then(Value::as_array).into_iter().flatten().map(identity).collect();
+        let wanted = changes.get(&format!("{ORDER}{name}")).or_else(|| changes.get(name));
+        let order: Vec<Value> = wanted.and_then(Value::as_array).into_iter().flatten().map(identity).collect();
         let old: Vec<Value> = before.get(name).and_then(Value::as_array).into_iter().flatten().map(identity).collect();
         if let Some(list) = map.get_mut(name).and_then(Value::as_array_mut) {
             *list = interleave(std::mem::take(list), &order, &old, &identity);

@@ -9,6 +9,7 @@ fn at(name: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
+#[allow(clippy::too_many_lines)] // A table.
 async fn refusals_are_those_of_the_real_server() {
     let server = Server::new();
     server.post(WIDGETS, &widget("a")).await.expect(201);
