@@ -41,6 +41,10 @@ pub fn respond(path: &str, accept: &str, resources: &[Resource]) -> Option<(Stri
         }
         ["api", version] => resource_list("", version, resources).and_then(json),
         ["apis", group, version] => resource_list(group, version, resources).and_then(json),
+        ["openapi", "v3"] => {
+            // The real server does not say that its index is JSON.
+            openapi::respond(&parts[2..], resources).map(|index| ("text/plain; charset=utf-8".to_owned(), index))
+        }
         ["openapi", "v3", ..] => openapi::respond(&parts[2..], resources).and_then(json),
         _ => None,
     }
@@ -130,6 +134,9 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, &'static [&'static st
     let mut found: Vec<(&str, &[&str])> = Vec::new();
     if resource.group.is_empty() && resource.plural == "pods" {
         found.push(("log", &["get"]));
+    }
+    if resource.group.is_empty() && resource.plural == "namespaces" {
+        found.push(("finalize", &["update"]));
     }
     if resource.has_status {
         found.push(("status", &["get", "patch", "update"]));

@@ -150,6 +150,9 @@ trait Kind: Send + Sync + 'static {
         Vec::new()
     }
     fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value>;
+    fn row_conditions(&self, _object: &Value) -> Value {
+        Value::Null
+    }
     fn selectable_fields(&self, _object: &Value) -> Vec<(&'static str, String)> {
         Vec::new()
     }
@@ -210,6 +213,10 @@ impl<K: Kind> Strategy for Served<K> {
 
     fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value> {
         self.0.cells(object, now)
+    }
+
+    fn row_conditions(&self, object: &Value) -> Value {
+        self.0.row_conditions(object)
     }
 
     fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)> {
@@ -309,13 +316,16 @@ fn is_new(object: &Value) -> bool {
     text(object, "metadata.resourceVersion").is_empty()
 }
 
+/// Where the names of Jobs and CronJobs go.
+const POD_NAMES: &str = "Pod names and hostnames";
+
 /// The warning about names that make odd host names.
-fn name_warning(object: &Value) -> Option<String> {
+fn name_warning(object: &Value, used_in: &str) -> Option<String> {
     let messages = fields::dns_label_errors(text(object, "metadata.name"));
     (is_new(object) && !messages.is_empty()).then(|| {
         format!(
-            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is \
-             recommended: [{}]",
+            "metadata.name: this is used in {used_in}, which can result in surprising behavior; a DNS label is recommended: \
+             [{}]",
             messages.join(" ")
         )
     })

@@ -144,6 +144,11 @@ pub trait Strategy: Send + Sync + 'static {
     fn columns(&self) -> Vec<Column>;
     /// The cells of one object, as many as there are columns.
     fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value>;
+    /// What is said of an object's row in tables: a list of conditions, or null. Matches `TableRow.Conditions`.
+    fn row_conditions(&self, object: &Value) -> Value {
+        let _ = object;
+        Value::Null
+    }
     /// The fields beside `metadata.name` and `metadata.namespace` that field selectors may name, with the object's
     /// values; absent fields are empty text.
     fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)>;

@@ -36,11 +36,14 @@ struct Raw {
     body: String,
 }
 
+/// A request whose answer goes on.
+type Opened = (JoinHandle<Result<Raw, String>>, Compare);
+
 struct Run<'a> {
     target: &'a dyn Target,
     namespace: String,
     saved: HashMap<&'static str, Value>,
-    opened: HashMap<&'static str, (JoinHandle<Result<Raw, String>>, Compare)>,
+    opened: HashMap<&'static str, Opened>,
     normalizer: Normalizer,
     answers: Answers,
 }
@@ -93,8 +96,24 @@ impl Run<'_> {
                 let body = parse(&raw.body);
                 self.record(index, sentence, &raw, body, (compare, None));
             }
+            Step::Race(sentence, requests) => self.race(index, sentence, requests).await?,
             Step::Compact => self.target.compact().await?,
         }
+        Ok(())
+    }
+
+    async fn race(&mut self, index: usize, sentence: &str, requests: &[Request]) -> Result<(), String> {
+        let answers = futures::future::join_all(requests.iter().map(|request| self.ask(request))).await;
+        let mut outcomes = Vec::new();
+        for raw in answers {
+            let raw = raw.map_err(|why| format!("{sentence}: {why}"))?;
+            let body = parse(&raw.body);
+            // What a winner's object looks like depends on who won.
+            let body = if raw.status < 300 { Value::Null } else { body };
+            outcomes.push(json!({"status": raw.status, "body": self.normalizer.answer(index, None, body)}));
+        }
+        outcomes.sort_by_key(Value::to_string);
+        self.answers.push((sentence.to_owned(), Value::Array(outcomes)));
         Ok(())
     }
 
@@ -127,9 +146,7 @@ impl Run<'_> {
             let is_done = match &request.until {
                 None => true,
                 Some(Until::Status(status)) => raw.status == *status,
-                Some(Until::Is(pointer, wanted)) => {
-                    parse(&raw.body).pointer(pointer).unwrap_or(&Value::Null) == wanted
-                }
+                Some(Until::Is(pointer, wanted)) => parse(&raw.body).pointer(pointer).unwrap_or(&Value::Null) == wanted,
             };
             // What did not come about in time shows as a difference.
             if is_done || tokio::time::Instant::now() > deadline {
@@ -175,7 +192,9 @@ fn parse(body: &str) -> Value {
     if let Ok(value) = serde_json::from_str(body) {
         // A watch of one event: the shape must not depend on the number.
         let is_watch_event = |value: &Value| {
-            value.as_object().is_some_and(|map| map.len() == 2 && map.contains_key("type") && map.contains_key("object"))
+            value
+                .as_object()
+                .is_some_and(|map| map.len() == 2 && map.contains_key("type") && map.contains_key("object"))
         };
         return if is_watch_event(&value) { json!([value]) } else { value };
     }
@@ -215,8 +234,12 @@ async fn collect(
         let bytes = body.collect().await.map_err(|why| why.to_string())?.to_bytes();
         let mut headers: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         for name in HEADERS {
-            let values: Vec<String> =
-                parts.headers.get_all(name).iter().map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned()).collect();
+            let values: Vec<String> = parts
+                .headers
+                .get_all(name)
+                .iter()
+                .map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
+                .collect();
             if !values.is_empty() {
                 headers.insert(name, values);
             }

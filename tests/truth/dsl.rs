@@ -22,6 +22,8 @@ pub enum Step {
     Open(&'static str, Request),
     /// Waits for the end of what was opened; the answer is recorded under the sentence.
     Close(String, &'static str),
+    /// Sends requests all at once; of the answers, whose order is nobody's, status and message are recorded, sorted.
+    Race(String, Vec<Request>),
     /// The server forgets its history.
     Compact,
 }

@@ -42,8 +42,7 @@ pub fn ask(scenarios: &[Scenario]) -> Result<Recording, String> {
     runtime.block_on(async {
         let start = Utc.with_ymd_and_hms(2026, 1, 15, 10, 0, 30).single().expect("a time that exists");
         let clock = TestClock::new(start);
-        let config =
-            Config { discovery: Some(discovery::respond), ..Config::new(clock.clone(), kinds::builtin()) };
+        let config = Config { discovery: Some(discovery::respond), ..Config::new(clock.clone(), kinds::builtin()) };
         let target = Embedded { server: ApiServer::new(config), clock };
         let mut answers = Recording::new();
         for scenario in scenarios {

@@ -9,7 +9,6 @@
 //! writes the recording anew. Other arguments are substrings of scenario names.
 #![allow(clippy::unwrap_used)]
 
-mod base64;
 mod compare;
 #[path = "../e2e/fixture/control_plane.rs"]
 #[allow(dead_code)]
@@ -45,11 +44,17 @@ fn main() -> ExitCode {
         .filter(|scenario| filters.is_empty() || filters.iter().any(|filter| scenario.name.contains(filter.as_str())))
         .collect();
     if has("--list") {
-        scenarios.iter().for_each(|scenario| println!("{}: test", scenario.name));
+        for scenario in &scenarios {
+            println!("{}: test", scenario.name);
+        }
         return ExitCode::SUCCESS;
     }
-    let requests = scenarios.iter().flat_map(|scenario| &scenario.steps).filter(|step| !matches!(step, Step::Open(..) | Step::Compact));
-    println!("truth: {} scenarios, {} requests", scenarios.len(), requests.count());
+    let requests = scenarios.iter().flat_map(|scenario| &scenario.steps).map(|step| match step {
+        Step::Ask(..) | Step::Open(..) => 1,
+        Step::Race(_, requests) => requests.len(),
+        Step::Close(..) | Step::Compact => 0,
+    });
+    println!("truth: {} scenarios, {} requests", scenarios.len(), requests.sum::<usize>());
     let is_whole = filters.is_empty();
     match run(&scenarios, is_whole, has("--record"), has("--no-real")) {
         Ok(()) => ExitCode::SUCCESS,
@@ -74,7 +79,9 @@ fn run(scenarios: &[Scenario], is_whole: bool, is_recording: bool, without_real:
                 std::fs::write(RECORDED, compare::to_text(&recorded)).map_err(|why| format!("{RECORDED}: {why}"))?;
             } else {
                 let stale = differences(&recorded, &answers);
-                stale.iter().for_each(|one| print(one));
+                for one in &stale {
+                    print(one);
+                }
                 if !stale.is_empty() {
                     return Err(format!("the real server answers otherwise than recorded in {} places", stale.len()));
                 }
@@ -89,7 +96,9 @@ fn run(scenarios: &[Scenario], is_whole: bool, is_recording: bool, without_real:
     let started = Instant::now();
     let answers = embedded::ask(scenarios)?;
     println!("truth: the embedded server answered in {:.1} s", started.elapsed().as_secs_f64());
-    report(&recorded, &answers, is_whole)
+    let whole = concat!(env!("CARGO_TARGET_TMPDIR"), "/truth-embedded.json");
+    std::fs::write(whole, compare::to_text(&answers)).map_err(|why| format!("{whole}: {why}"))?;
+    report(&recorded, &answers, is_whole).inspect_err(|_| println!("truth: the whole answers are in {whole}"))
 }
 
 fn report(recorded: &Recording, answers: &Recording, is_whole: bool) -> Result<(), String> {
@@ -101,9 +110,13 @@ fn report(recorded: &Recording, answers: &Recording, is_whole: bool) -> Result<(
     };
     let different = places(&mut found.iter());
     let wrong = places(&mut unknown.iter().copied());
-    unknown.iter().for_each(|one| print(one));
+    for one in &unknown {
+        print(one);
+    }
     let gone: Vec<_> = if is_whole { gone } else { Vec::new() };
-    gone.iter().for_each(|entry| println!("  no longer differs: {}: {} {} ({})", entry.scenario, entry.step, entry.path, entry.why));
+    for entry in &gone {
+        println!("  no longer differs: {}: {} {} ({})", entry.scenario, entry.step, entry.path, entry.why);
+    }
     println!(
         "truth: {total} answers: {} equal, {} differ as known ({} entries), {wrong} differ otherwise",
         total - different,
@@ -121,7 +134,14 @@ fn print(one: &Difference) {
         let text = value.to_string();
         if text.chars().count() > 600 { text.chars().take(600).collect::<String>() + "…" } else { text }
     };
-    println!("  {}: {}\n    {}\n      real: {}\n      here: {}", one.scenario, one.step, one.path, short(&one.wanted), short(&one.got));
+    println!(
+        "  {}: {}\n    {}\n      real: {}\n      here: {}",
+        one.scenario,
+        one.step,
+        one.path,
+        short(&one.wanted),
+        short(&one.got)
+    );
 }
 
 fn read_recording() -> Result<Recording, String> {

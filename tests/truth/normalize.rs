@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
-
-use super::base64;
 
 /// What was seen so far in one scenario.
 pub struct Normalizer {
@@ -25,14 +25,7 @@ pub struct Normalizer {
 
 impl Normalizer {
     pub fn new(now: DateTime<Utc>) -> Self {
-        Self {
-            now,
-            step: 0,
-            new_in_step: 0,
-            uids: BTreeMap::new(),
-            versions: BTreeMap::new(),
-            names: BTreeMap::new(),
-        }
+        Self { now, step: 0, new_in_step: 0, uids: BTreeMap::new(), versions: BTreeMap::new(), names: BTreeMap::new() }
     }
 
     /// One answer's body. `base` is the generateName of the request.
@@ -83,7 +76,9 @@ impl Normalizer {
             Value::Array(mut items) => {
                 if key == "managedFields" {
                     // The servers order them by time first, so by whether a second has passed in between.
-                    items.sort_by_cached_key(|item| format!("{}{}{}", item["operation"], item["manager"], item["subresource"]));
+                    items.sort_by_cached_key(|item| {
+                        format!("{}{}{}", item["operation"], item["manager"], item["subresource"])
+                    });
                 }
                 let is_cells = key == "cells";
                 Value::Array(
@@ -109,26 +104,26 @@ impl Normalizer {
                         .collect(),
                 )
             }
-            Value::String(text) => Value::String(self.text(key, text, is_stored)),
+            Value::String(text) => Value::String(self.text(key, &text, is_stored)),
             other => other,
         }
     }
 
-    fn text(&mut self, key: &str, text: String, is_stored: bool) -> String {
+    fn text(&mut self, key: &str, text: &str, is_stored: bool) -> String {
         if key == "resourceVersion" && !text.is_empty() {
-            return if is_stored { self.version(&text) } else { "<rv>".to_owned() };
+            return if is_stored { self.version(text) } else { "<rv>".to_owned() };
         }
         if key == "continue"
-            && let Some(token) = continue_token(&text)
+            && let Some(token) = continue_token(text)
         {
             return token;
         }
-        if let Ok(time) = DateTime::parse_from_rfc3339(&text)
+        if let Ok(time) = DateTime::parse_from_rfc3339(text)
             && self.is_of_the_run(time.to_utc())
         {
             return if text.contains('.') { "<time with fraction>" } else { "<time>" }.to_owned();
         }
-        let mut text = self.replace_uids(&text);
+        let mut text = self.replace_uids(text);
         for (name, normal) in &self.names {
             if text.contains(name.as_str()) {
                 text = text.replace(name.as_str(), normal);
@@ -250,7 +245,7 @@ fn is_age(text: &str) -> bool {
 
 /// The token's text with its resource version taken out.
 fn continue_token(text: &str) -> Option<String> {
-    let mut token: Value = serde_json::from_slice(&base64::decode_url(text)?).ok()?;
+    let mut token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?).ok()?;
     token["rv"].is_number().then(|| token["rv"] = json!("<rv>"));
     Some(format!("<continue {token}>"))
 }

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use super::base64;
 use super::control_plane::ControlPlane;
 use super::drive::Target;
 use super::process::Process;
@@ -24,9 +25,11 @@ impl Real {
     pub async fn start(binary: &Path) -> Result<Self, String> {
         let plane = ControlPlane::start(binary).await?;
         let mut command: Command = plane.component("kube-controller-manager");
-        command
-            .arg(format!("--kubeconfig={}", plane.admin_kubeconfig().display()))
-            .args(["--controllers=namespace-controller", "--leader-elect=false", "--secure-port=0"]);
+        command.arg(format!("--kubeconfig={}", plane.admin_kubeconfig().display())).args([
+            "--controllers=namespace-controller",
+            "--leader-elect=false",
+            "--secure-port=0",
+        ]);
         let namespaces = plane.spawn("namespace-controller", &mut command)?;
         Ok(Self { plane, _namespaces: namespaces })
     }
@@ -35,7 +38,7 @@ impl Real {
     async fn forget(&self) -> Result<(), String> {
         let url = self.plane.etcd_url().parse().map_err(|why| format!("etcd's URL: {why}"))?;
         let etcd = kube::Client::try_from(kube::Config::new(url)).map_err(|why| why.to_string())?;
-        let key = base64::encode(b"compact_rev_key");
+        let key = STANDARD.encode(b"compact_rev_key");
         let range = call(&etcd, "/v3/kv/range", json!({"key": key})).await?;
         let revision = range["header"]["revision"].as_str().ok_or("etcd names no revision")?.to_owned();
         call(&etcd, "/v3/kv/compaction", json!({"revision": revision, "physical": true})).await?;
@@ -76,5 +79,9 @@ pub fn find_fixture() -> Result<PathBuf, String> {
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane/bin/controlplane")),
         PathBuf::from,
     );
-    if binary.is_file() { Ok(binary) } else { Err(format!("{} is not built (make fixture; needs Go)", binary.display())) }
+    if binary.is_file() {
+        Ok(binary)
+    } else {
+        Err(format!("{} is not built (make fixture; needs Go)", binary.display()))
+    }
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::fields::{at, child, invalid, list, nonnegative, not_supported, required, text};
 use super::{
-    Kind, age, columns, container_cells, is_new, job_spec, keep_status_and_count, name_warning, selector_cell, time,
+    Kind, POD_NAMES, age, columns, container_cells, is_new, job_spec, keep_status_and_count, name_warning, pod_spec,
+    selector_cell, time,
 };
 use crate::apiserver::registry::{Column, FieldError};
 use crate::schedule::{ParseError, Schedule, Zone};
@@ -47,7 +48,7 @@ impl Kind for CronJobs {
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {
-        let mut warnings: Vec<String> = name_warning(object).into_iter().collect();
+        let mut warnings: Vec<String> = name_warning(object, POD_NAMES).into_iter().collect();
         if !is_new(object) && text(object, "spec.schedule").contains("TZ") {
             warnings.push(
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
@@ -55,6 +56,8 @@ impl Kind for CronJobs {
                     .to_owned(),
             );
         }
+        let path = "spec.jobTemplate.spec.template.spec";
+        warnings.extend(pod_spec::warnings(at(object, path), path));
         warnings
     }
 

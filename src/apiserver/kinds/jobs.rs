@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::fields::{at, child, copy, default, dns_label_errors, invalid, list, number, text};
 use super::job_spec::{self, CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME};
 use super::{
-    Kind, age, columns, container_cells, defaults, job_status, keep_status_and_count, name_warning, selector_cell, time,
+    Kind, POD_NAMES, age, columns, container_cells, defaults, job_status, keep_status_and_count, name_warning,
+    pod_spec, selector_cell, time,
 };
 use crate::apiserver::meta::label_value_errors;
 use crate::apiserver::registry::{Column, FieldError};
@@ -66,7 +67,9 @@ impl Kind for Jobs {
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {
-        name_warning(object).into_iter().collect()
+        let name = name_warning(object, POD_NAMES);
+        let template = at(object, "spec.template.spec");
+        name.into_iter().chain(pod_spec::warnings(template, "spec.template.spec")).collect()
     }
 
     fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value> {

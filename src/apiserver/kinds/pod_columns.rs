@@ -4,10 +4,20 @@
 //! `pkg/printers/internalversion/printers.go`, `printPod`.
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fields::{at, list, number, text};
 use super::{age, time};
+
+/// What is said of the rows of Pods that have ended. Matches `podSuccessConditions` and `podFailedConditions`.
+pub(super) fn row_conditions(pod: &Value) -> Value {
+    let (reason, message) = match text(pod, "status.phase") {
+        "Succeeded" => ("Succeeded", "The pod has completed successfully."),
+        "Failed" => ("Failed", "The pod failed."),
+        _ => return Value::Null,
+    };
+    json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}])
+}
 
 /// What is counted on the way through a Pod's containers.
 #[derive(Default)]

@@ -178,3 +178,12 @@ fn validate_volumes<'a>(spec: &'a Value, path: &str, errors: &mut Vec<FieldError
     }
     names
 }
+
+/// Warnings about a Pod's spec at `path`. Matches `GetWarningsForPodSpec`, of which it knows the negative grace period.
+pub(super) fn warnings(spec: &Value, path: &str) -> Vec<String> {
+    let negative = number(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0);
+    let warning = format!(
+        "{path}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+    );
+    negative.then_some(warning).into_iter().collect()
+}

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::fields::{at, child, copy, default, forbidden, invalid, list, number, text};
-use super::{Kind, columns, defaults, keep_status_and_count, pod_columns, pod_spec, quantity};
+use super::{Kind, columns, defaults, keep_status_and_count, name_warning, pod_columns, pod_spec, quantity};
 use crate::apiserver::registry::{Column, FieldError};
 
 pub(super) struct Pods;
@@ -62,8 +62,17 @@ impl Kind for Pods {
         }
     }
 
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let name = name_warning(object, "the Pod's hostname");
+        name.into_iter().chain(pod_spec::warnings(&object["spec"], "spec")).collect()
+    }
+
     fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value> {
         pod_columns::cells(object, now)
+    }
+
+    fn row_conditions(&self, object: &Value) -> Value {
+        pod_columns::row_conditions(object)
     }
 
     fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)> {
@@ -107,7 +116,13 @@ impl Kind for Pods {
 /// What the default admission plugins add.
 fn admit(pod: &mut Value) {
     let spec = child(pod, "spec");
-    default(spec, "priority", 0);
+    // The two classes that every cluster has; no other is known here.
+    let priority = match text(spec, "priorityClassName") {
+        "system-node-critical" => 2_000_001_000,
+        "system-cluster-critical" => 2_000_000_000,
+        _ => 0,
+    };
+    default(spec, "priority", priority);
     default(spec, "preemptionPolicy", "PreemptLowerPriority");
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = list(spec, "tolerations").iter().any(|toleration| {
@@ -161,11 +176,10 @@ fn validate_update(spec: &Value, old: &Value) -> Vec<FieldError> {
         }
     }
     let deadline = number(spec, "activeDeadlineSeconds");
-    if let Some(before) = number(old, "activeDeadlineSeconds").filter(|before| deadline.is_none_or(|new| new > *before))
-    {
+    if number(old, "activeDeadlineSeconds").is_some_and(|before| deadline.is_none_or(|new| new > before)) {
         if let Some(new) = deadline {
-            let detail = format!("must be less than or equal to previous value: {before}");
-            errors.push(invalid("spec.activeDeadlineSeconds", new, &detail));
+            let detail = "must be less than or equal to previous value";
+            errors.push(invalid("spec.activeDeadlineSeconds", new, detail));
         } else {
             let detail = "must not update from a positive integer to nil value";
             errors.push(invalid("spec.activeDeadlineSeconds", Value::Null, detail));

@@ -13,7 +13,8 @@ fn apply() -> Vec<Step> {
     let by = |manager: &str, sentence: &str, body: Value| {
         patch(APPLY, format!("{CRONJOBS}/a?fieldManager={manager}"), &body).named(sentence)
     };
-    let some = |spec: Value| json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}, "spec": spec});
+    let some =
+        |spec: Value| json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}, "spec": spec});
     vec![
         by("one", "an apply creates", cronjob("a")),
         by("one", "the same again changes nothing", cronjob("a")),
@@ -39,11 +40,14 @@ fn apply() -> Vec<Step> {
         patch(APPLY, format!("{CRONJOBS}/y?fieldManager=m"), &json!({})).body("{").named("a body that is neither YAML nor JSON"),
         patch(APPLY, format!("{CRONJOBS}/y?fieldManager=m"), &json!({})).body(
             "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: y\nspec:\n  schedule: '@daily'\n  jobTemplate:\n    spec:\n      template:\n        spec:\n          restartPolicy: Never\n          containers:\n          - name: c\n            image: busybox\n")
+            .named("in YAML a y is a boolean"),
+        patch(APPLY, format!("{CRONJOBS}/yaml?fieldManager=m"), &json!({})).body(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: yaml\nspec:\n  schedule: '@daily'\n  jobTemplate:\n    spec:\n      template:\n        spec:\n          restartPolicy: Never\n          containers:\n          - name: c\n            image: busybox\n")
             .named("a body in YAML"),
-        patch(APPLY, format!("{CRONJOBS}/y?fieldManager=m"), &cronjob("y").with("/metadata/resourceVersion", json!("999999"))).named("a version that is not the newest"),
+        patch(APPLY, format!("{CRONJOBS}/s?fieldManager=m"), &cronjob("s").with("/metadata/resourceVersion", json!("999999"))).named("a version that is not the newest"),
         patch(APPLY, format!("{CRONJOBS}/z?fieldManager=m"), &cronjob("z").with("/metadata/resourceVersion", json!("999999"))).named("a version where there is nothing"),
         patch(APPLY, format!("{CRONJOBS}/z?fieldManager=m"), &cronjob("z").with("/metadata/uid", json!("00000000-0000-0000-0000-000000000009"))).named("a uid where there is nothing"),
-        patch(APPLY, format!("{CRONJOBS}/y/status?fieldManager=s"), &json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "y"}, "status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}})).named("a status is applied"),
+        patch(APPLY, format!("{CRONJOBS}/s/status?fieldManager=s"), &json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "s"}, "status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}})).named("a status is applied"),
         patch(APPLY, format!("{LEASES}/l?fieldManager=m"), &lease("l")).named("a Lease is applied"),
         patch(APPLY, format!("{PODS}/p?fieldManager=m"), &pod("p")).named("a Pod is applied"),
         patch(APPLY, format!("{JOBS}/j?fieldManager=m"), &job("j")).named("a Job is applied"),

@@ -7,7 +7,8 @@ use crate::dsl::*;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const SERVED: [&str; 5] = ["batch", "coordination.k8s.io", "authentication.k8s.io", "authorization.k8s.io", ""];
-const CORE: [&str; 6] = ["namespaces", "namespaces/status", "pods", "pods/status", "pods/log", "events"];
+const CORE: [&str; 7] =
+    ["namespaces", "namespaces/finalize", "namespaces/status", "pods", "pods/status", "pods/log", "events"];
 
 pub fn scenarios() -> Vec<Scenario> {
     vec![scenario("discovery", discovery())]
@@ -84,7 +85,9 @@ fn core(mut value: Value) -> Value {
 }
 
 fn aggregated(mut value: Value) -> Value {
-    retain(&mut value["items"], |group| ["batch", "coordination.k8s.io"].iter().any(|name| group["metadata"]["name"] == *name));
+    retain(&mut value["items"], |group| {
+        ["batch", "coordination.k8s.io"].iter().any(|name| group["metadata"]["name"] == *name)
+    });
     let Some(groups) = value["items"].as_array_mut() else { return value };
     for group in groups.iter_mut() {
         retain(&mut group["versions"], |version| version["version"] == "v1");
@@ -97,7 +100,9 @@ fn aggregated(mut value: Value) -> Value {
 fn aggregated_core(mut value: Value) -> Value {
     if let Some(versions) = value.pointer_mut("/items/0/versions") {
         for version in versions.as_array_mut().into_iter().flatten() {
-            retain(&mut version["resources"], |resource| ["namespaces", "events"].iter().any(|name| resource["resource"] == *name));
+            retain(&mut version["resources"], |resource| {
+                ["namespaces", "events"].iter().any(|name| resource["resource"] == *name)
+            });
         }
     }
     value
@@ -110,7 +115,10 @@ fn shape(value: Value) -> Value {
 }
 
 fn openapi(value: Value) -> Value {
-    json!(["api/v1", "apis/batch/v1", "apis/coordination.k8s.io/v1"].map(|path| value["paths"][path]["serverRelativeURL"].is_string()))
+    json!(
+        ["api/v1", "apis/batch/v1", "apis/coordination.k8s.io/v1"]
+            .map(|path| value["paths"][path]["serverRelativeURL"].is_string())
+    )
 }
 
 fn batch_schema(value: Value) -> Value {

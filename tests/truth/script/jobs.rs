@@ -24,13 +24,34 @@ fn create() -> Vec<Step> {
         at("always", "the restart policy Always", "/spec/template/spec/restartPolicy", json!("Always")),
         post(JOBS, &job("none").without("/spec/template/spec/restartPolicy")).named("no restart policy"),
         at("sel", "a selector of one's own", "/spec/selector", json!({"matchLabels": {"a": "b"}})),
-        post(JOBS, &job("manual").with("/spec/manualSelector", json!(true)).with("/spec/selector", json!({"matchLabels": {"a": "b"}}))
-            .with("/spec/template/metadata", json!({"labels": {"a": "b"}}))).named("a manual selector"),
-        post(JOBS, &job("manual2").with("/spec/manualSelector", json!(true)).with("/spec/selector", json!({"matchLabels": {"a": "b"}})))
-            .named("a manual selector that does not match"),
+        post(
+            JOBS,
+            &job("manual")
+                .with("/spec/manualSelector", json!(true))
+                .with("/spec/selector", json!({"matchLabels": {"a": "b"}}))
+                .with("/spec/template/metadata", json!({"labels": {"a": "b"}})),
+        )
+        .named("a manual selector"),
+        post(
+            JOBS,
+            &job("manual2")
+                .with("/spec/manualSelector", json!(true))
+                .with("/spec/selector", json!({"matchLabels": {"a": "b"}})),
+        )
+        .named("a manual selector that does not match"),
         at("manual3", "a manual selector that is missing", "/spec/manualSelector", json!(true)),
-        at("label", "a label of the template that is taken", "/spec/template/metadata", json!({"labels": {"job-name": "other"}})),
-        at("labels", "labels of the template are kept", "/spec/template/metadata", json!({"labels": {"x": "y"}, "annotations": {"z": "1"}})),
+        at(
+            "label",
+            "a label of the template that is taken",
+            "/spec/template/metadata",
+            json!({"labels": {"job-name": "other"}}),
+        ),
+        at(
+            "labels",
+            "labels of the template are kept",
+            "/spec/template/metadata",
+            json!({"labels": {"x": "y"}, "annotations": {"z": "1"}}),
+        ),
         at("par", "a negative parallelism", "/spec/parallelism", json!(-1)),
         at("par0", "a parallelism of zero", "/spec/parallelism", json!(0)),
         at("par3", "a parallelism of three without completions", "/spec/parallelism", json!(3)),
@@ -42,7 +63,8 @@ fn create() -> Vec<Step> {
         at("ttl", "a negative time to live", "/spec/ttlSecondsAfterFinished", json!(-1)),
         at("ttl0", "a time to live of zero", "/spec/ttlSecondsAfterFinished", json!(0)),
         at("mode", "a completion mode that does not exist", "/spec/completionMode", json!("Odd")),
-        post(JOBS, &job("indexed").with("/spec/completionMode", json!("Indexed")).with("/spec/completions", json!(2))).named("an indexed Job"),
+        post(JOBS, &job("indexed").with("/spec/completionMode", json!("Indexed")).with("/spec/completions", json!(2)))
+            .named("an indexed Job"),
         at("indexed2", "an indexed Job without completions", "/spec/completionMode", json!("Indexed")),
         at("susp", "a suspended Job", "/spec/suspend", json!(true)),
         at("replace", "a replacement policy that does not exist", "/spec/podReplacementPolicy", json!("Odd")),
@@ -81,41 +103,71 @@ fn update() -> Vec<Step> {
 }
 
 fn status() -> Vec<Step> {
-    let set = |sentence: &str, status: Value| patch(MERGE, format!("{JOBS}/a/status"), &json!({"status": status})).named(sentence);
-    let done = |kind: &str| {
-        json!([{"type": kind, "status": "True", "lastProbeTime": "2020-01-01T00:01:00Z", "lastTransitionTime": "2020-01-01T00:01:00Z"}])
+    let set = |sentence: &str, status: Value| {
+        patch(MERGE, format!("{JOBS}/a/status"), &json!({"status": status})).named(sentence)
     };
+    let done = |kind: &str| json!([{"type": kind, "status": "True", "lastProbeTime": "2020-01-01T00:01:00Z", "lastTransitionTime": "2020-01-01T00:01:00Z"}]);
     vec![
         post(JOBS, &job("a")).named("a Job"),
-        set("it is started", json!({"startTime": "2020-01-01T00:00:00Z", "active": 1, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}})),
+        set(
+            "it is started",
+            json!({"startTime": "2020-01-01T00:00:00Z", "active": 1, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}),
+        ),
         set("negative counts", json!({"active": -1})),
         set("the start cannot be taken back while it runs", json!({"startTime": null})),
         set("complete and active", json!({"conditions": done("Complete"), "completionTime": "2020-01-01T00:01:00Z"})),
         set("complete without a completion time", json!({"active": 0, "succeeded": 1, "conditions": done("Complete")})),
-        set("complete without its criteria", json!({"active": 0, "ready": 0, "succeeded": 1, "completionTime": "2020-01-01T00:01:00Z", "conditions": done("Complete")})),
-        set("complete before its start", json!({"active": 0, "ready": 0, "succeeded": 1, "completionTime": "2019-01-01T00:01:00Z",
-            "conditions": [done("SuccessCriteriaMet")[0], done("Complete")[0]]})),
-        set("its criteria are met", json!({"active": 0, "ready": 0, "succeeded": 1, "conditions": done("SuccessCriteriaMet")})),
-        set("complete", json!({"active": 0, "ready": 0, "succeeded": 1, "completionTime": "2020-01-01T00:01:00Z",
-            "conditions": [done("SuccessCriteriaMet")[0], done("Complete")[0]]})),
-        set("complete cannot become failed", json!({"conditions": [done("SuccessCriteriaMet")[0], done("Complete")[0], done("Failed")[0]]})),
+        set(
+            "complete without its criteria",
+            json!({"active": 0, "ready": 0, "succeeded": 1, "completionTime": "2020-01-01T00:01:00Z", "conditions": done("Complete")}),
+        ),
+        set(
+            "complete before its start",
+            json!({"active": 0, "ready": 0, "succeeded": 1, "completionTime": "2019-01-01T00:01:00Z",
+            "conditions": [done("SuccessCriteriaMet")[0], done("Complete")[0]]}),
+        ),
+        set(
+            "its criteria are met",
+            json!({"active": 0, "ready": 0, "succeeded": 1, "conditions": done("SuccessCriteriaMet")}),
+        ),
+        set(
+            "complete",
+            json!({"active": 0, "ready": 0, "succeeded": 1, "completionTime": "2020-01-01T00:01:00Z",
+            "conditions": [done("SuccessCriteriaMet")[0], done("Complete")[0]]}),
+        ),
+        set(
+            "complete cannot become failed",
+            json!({"conditions": [done("SuccessCriteriaMet")[0], done("Complete")[0], done("Failed")[0]]}),
+        ),
         set("complete cannot be taken back", json!({"conditions": []})),
         set("successes cannot become fewer", json!({"succeeded": 0})),
         post(JOBS, &job("b")).named("a second Job"),
-        patch(MERGE, format!("{JOBS}/b/status"), &json!({"status": {"startTime": "2020-01-01T00:00:00Z", "failed": 1, "conditions": done("Failed")}})).named("failed without its target"),
-        patch(MERGE, format!("{JOBS}/b/status"), &json!({"status": {"startTime": "2020-01-01T00:00:00Z", "failed": 1,
-            "conditions": [done("FailureTarget")[0], done("Failed")[0]]}})).named("failed"),
+        patch(
+            MERGE,
+            format!("{JOBS}/b/status"),
+            &json!({"status": {"startTime": "2020-01-01T00:00:00Z", "failed": 1, "conditions": done("Failed")}}),
+        )
+        .named("failed without its target"),
+        patch(
+            MERGE,
+            format!("{JOBS}/b/status"),
+            &json!({"status": {"startTime": "2020-01-01T00:00:00Z", "failed": 1,
+            "conditions": [done("FailureTarget")[0], done("Failed")[0]]}}),
+        )
+        .named("failed"),
         get(JOBS).named("both"),
         get(format!("{JOBS}?fieldSelector=status.successful%3D1")).named("those that succeeded, by field"),
-        put(format!("{JOBS}/b/status"), &job("b").with("/status", json!({"failed": 3}))).named("a status update without the selector"),
+        put(format!("{JOBS}/b/status"), &job("b").with("/status", json!({"failed": 3})))
+            .named("a status update without the selector"),
     ]
 }
 
 fn of_cronjob() -> Vec<Step> {
     let child = |name: &str| {
-        job(name)
-            .with("/metadata/ownerReferences", owned_by("batch/v1", "CronJob", "c", "c", true))
-            .with("/metadata/annotations", json!({"batch.kubernetes.io/cronjob-scheduled-timestamp": "2020-01-01T00:00:00Z"}))
+        job(name).with("/metadata/ownerReferences", owned_by("batch/v1", "CronJob", "c", "c", true)).with(
+            "/metadata/annotations",
+            json!({"batch.kubernetes.io/cronjob-scheduled-timestamp": "2020-01-01T00:00:00Z"}),
+        )
     };
     vec![
         post(CRONJOBS, &cronjob("c")).id("c").named("a CronJob"),

@@ -25,20 +25,34 @@ fn namespaces() -> Vec<Step> {
         get(format!("{NAMESPACES}?fieldSelector=status.phase%3DActive,metadata.name%3D{made}")).named("by phase"),
         get(format!("{NAMESPACES}?labelSelector=kubernetes.io%2Fmetadata.name%3D{made}")).named("by its own label"),
         patch(MERGE, path.as_str(), &json!({"metadata": {"labels": {"a": "b"}}})).named("a label is added"),
-        patch(MERGE, path.as_str(), &json!({"metadata": {"labels": {"kubernetes.io/metadata.name": null}}})).named("its own label comes back"),
-        patch(MERGE, path.as_str(), &json!({"metadata": {"labels": {"kubernetes.io/metadata.name": "other"}}})).named("its own label cannot change"),
+        patch(MERGE, path.as_str(), &json!({"metadata": {"labels": {"kubernetes.io/metadata.name": null}}}))
+            .named("its own label comes back"),
+        patch(MERGE, path.as_str(), &json!({"metadata": {"labels": {"kubernetes.io/metadata.name": "other"}}}))
+            .named("its own label cannot change"),
         patch(MERGE, path.as_str(), &json!({"spec": {"finalizers": []}})).named("its finalizers cannot be patched"),
         post(format!("{NAMESPACES}?dryRun=All"), &namespace("T-Bad")).named("a name in capitals"),
-        post(format!("/api/v1/namespaces/{made}/pods"), &pod("p").with("/metadata/finalizers", json!(["example.com/hold"]))).named("a Pod in it that holds on"),
+        post(
+            format!("/api/v1/namespaces/{made}/pods"),
+            &pod("p").with("/metadata/finalizers", json!(["example.com/hold"])),
+        )
+        .named("a Pod in it that holds on"),
         post(format!("/apis/batch/v1/namespaces/{made}/cronjobs"), &cronjob("c")).named("a CronJob in it"),
         delete(path.as_str()).named("it is deleted"),
         get(path.as_str()).part(without_conditions).named("it is terminating"),
         delete(path.as_str()).part(without_conditions).named("a second deletion"),
         post(format!("/apis/batch/v1/namespaces/{made}/cronjobs"), &cronjob("d")).named("nothing can be created in it"),
         post(format!("/apis/batch/v1/namespaces/{made}/jobs"), &job("d")).named("a Job neither"),
-        patch(APPLY, format!("/apis/batch/v1/namespaces/{made}/jobs/e?fieldManager=m"), &job("e")).named("nor can it be applied"),
-        get(format!("/apis/batch/v1/namespaces/{made}/cronjobs/c")).until_status(404).named("its CronJob goes"),
-        patch(MERGE, format!("/api/v1/namespaces/{made}/pods/p"), &json!({"metadata": {"finalizers": null}})).part(no_body).named("the Pod lets go"),
+        patch(APPLY, format!("/apis/batch/v1/namespaces/{made}/jobs/e?fieldManager=m"), &job("e"))
+            .named("nor can it be applied"),
+        get(format!("/api/v1/namespaces/{made}/pods/p"))
+            .until("/metadata/deletionGracePeriodSeconds", json!(0))
+            .part(without_conditions)
+            .named("its Pod is marked"),
+        get(format!("/apis/batch/v1/namespaces/{made}/cronjobs/c"))
+            .named("its CronJob stays as long as there are Pods"),
+        patch(MERGE, format!("/api/v1/namespaces/{made}/pods/p"), &json!({"metadata": {"finalizers": null}}))
+            .part(no_body)
+            .named("the Pod lets go"),
         get(path.as_str()).until_status(404).named("the namespace is gone"),
         post(NAMESPACES, &namespace(made)).named("it can be made again"),
         get(format!("/apis/batch/v1/namespaces/{made}/cronjobs")).named("it is empty"),
@@ -93,19 +107,24 @@ fn events() -> Vec<Step> {
 
 fn leases() -> Vec<Step> {
     let a = format!("{LEASES}/a");
-    let at = |id: &str| lease("a").with("/metadata/resourceVersion", json!(format!("${{{id}:/metadata/resourceVersion}}")));
+    let at =
+        |id: &str| lease("a").with("/metadata/resourceVersion", json!(format!("${{{id}:/metadata/resourceVersion}}")));
     vec![
         get(a.as_str()).named("a Lease that does not exist"),
         post(LEASES, &lease("a")).id("a").named("a Lease"),
-        put(a.as_str(), &at("a").with("/spec/renewTime", json!("2020-01-01T00:00:11.000000Z"))).id("b").named("it is renewed"),
+        put(a.as_str(), &at("a").with("/spec/renewTime", json!("2020-01-01T00:00:11.000000Z")))
+            .id("b")
+            .named("it is renewed"),
         put(a.as_str(), &at("a").with("/spec/holderIdentity", json!("other"))).named("another holder comes too late"),
-        put(a.as_str(), &at("b").with("/spec/holderIdentity", json!("other")).with("/spec/leaseTransitions", json!(1))).named("another holder"),
+        put(a.as_str(), &at("b").with("/spec/holderIdentity", json!("other")).with("/spec/leaseTransitions", json!(1)))
+            .named("another holder"),
         put(a.as_str(), &lease("a").with("/spec/holderIdentity", json!(""))).named("it is released"),
         put(a.as_str(), &lease("a").with("/metadata/resourceVersion", json!(""))).named("an update without a version"),
         put(format!("{LEASES}/nobody"), &lease("nobody")).named("an update of nobody"),
         post(LEASES, &lease("b").with("/spec/leaseDurationSeconds", json!(0))).named("a duration of zero"),
         post(LEASES, &lease("b").with("/spec/leaseTransitions", json!(-1))).named("negative transitions"),
-        post(LEASES, &lease("b").with("/spec/renewTime", json!("2020-01-01T00:00:00Z"))).named("a time without a fraction"),
+        post(LEASES, &lease("b").with("/spec/renewTime", json!("2020-01-01T00:00:00Z")))
+            .named("a time without a fraction"),
         post(LEASES, &lease("c").with("/spec/renewTime", json!("now"))).named("a time that is none"),
         post(LEASES, &lease("d").without("/spec")).named("no spec"),
         get(LEASES).named("the list"),
@@ -117,13 +136,37 @@ fn reviews() -> Vec<Step> {
     let attributes = json!({"namespace": "${ns}", "verb": "create", "group": "batch", "resource": "cronjobs"});
     let review = |kind: &str, spec: Value| json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
     vec![
-        post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review("SelfSubjectAccessReview", json!({"resourceAttributes": attributes}))).named("whether I may"),
-        post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review("SelfSubjectAccessReview", json!({}))).named("whether I may what"),
-        post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review("SelfSubjectAccessReview", json!({"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}))).named("whether I may read metrics"),
-        post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review("SubjectAccessReview", json!({"user": "root", "groups": ["system:masters"], "resourceAttributes": attributes}))).named("whether an administrator may"),
-        post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review("SubjectAccessReview", json!({"resourceAttributes": attributes}))).named("whether nobody may"),
+        post(
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            &review("SelfSubjectAccessReview", json!({"resourceAttributes": attributes})),
+        )
+        .named("whether I may"),
+        post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review("SelfSubjectAccessReview", json!({})))
+            .named("whether I may what"),
+        post(
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            &review("SelfSubjectAccessReview", json!({"nonResourceAttributes": {"path": "/metrics", "verb": "get"}})),
+        )
+        .named("whether I may read metrics"),
+        post(
+            "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+            &review(
+                "SubjectAccessReview",
+                json!({"user": "root", "groups": ["system:masters"], "resourceAttributes": attributes}),
+            ),
+        )
+        .named("whether an administrator may"),
+        post(
+            "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+            &review("SubjectAccessReview", json!({"resourceAttributes": attributes})),
+        )
+        .named("whether nobody may"),
         get("/apis/authorization.k8s.io/v1/subjectaccessreviews").named("reviews cannot be listed"),
         get("/apis/authorization.k8s.io/v1/subjectaccessreviews/a").named("reviews cannot be got"),
-        post("/apis/authentication.k8s.io/v1/tokenreviews", &json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": ""}})).named("who is no token"),
+        post(
+            "/apis/authentication.k8s.io/v1/tokenreviews",
+            &json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": ""}}),
+        )
+        .named("who is no token"),
     ]
 }

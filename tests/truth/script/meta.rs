@@ -42,7 +42,9 @@ fn names() -> Vec<Step> {
         steps.push(post(LEASES, &lease(&name)).named(format!("Lease: {sentence}")));
         steps.push(post(EVENTS, &event(&name)).named(format!("Event: {sentence}")));
         if name != "n".repeat(63) {
-            steps.push(post(format!("{NAMESPACES}?dryRun=All"), &namespace(&name)).named(format!("Namespace: {sentence}")));
+            steps.push(
+                post(format!("{NAMESPACES}?dryRun=All"), &namespace(&name)).named(format!("Namespace: {sentence}")),
+            );
         }
     }
     steps.push(get(format!("{CRONJOBS}/A_B")).named("a get of a name that cannot be"));
@@ -68,26 +70,76 @@ fn metadata() -> Vec<Step> {
         bad("an owner without a uid", "/metadata/ownerReferences", json!([owner.clone().with("/uid", json!(""))])),
         bad("an owner without a name", "/metadata/ownerReferences", json!([owner.clone().with("/name", json!(""))])),
         bad("an owner without a kind", "/metadata/ownerReferences", json!([owner.clone().with("/kind", json!(""))])),
-        bad("an owner without a version", "/metadata/ownerReferences", json!([owner.clone().with("/apiVersion", json!(""))])),
-        bad("an owner of a bad version", "/metadata/ownerReferences", json!([owner.clone().with("/apiVersion", json!("a/b/c"))])),
-        bad("an owner that is an Event", "/metadata/ownerReferences", json!([owner.clone().with("/kind", json!("Event"))])),
-        bad("two controllers", "/metadata/ownerReferences", json!([owner.clone().with("/controller", json!(true)),
-            owner.clone().with("/controller", json!(true)).with("/uid", json!("00000000-0000-0000-0000-000000000004"))])),
-        bad("one owner twice warns", "/metadata/ownerReferences", json!([owner.clone().with("/name", json!("p")), owner.clone()])),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"ownerReferences": null}})).named("its owners are taken away"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"labels": {"a b": "c"}}})).named("a label in error in a patch"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}})).named("labels and annotations are set"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"labels": {"a": null}, "annotations": null}})).named("and removed"),
+        bad(
+            "an owner without a version",
+            "/metadata/ownerReferences",
+            json!([owner.clone().with("/apiVersion", json!(""))]),
+        ),
+        bad(
+            "an owner of a bad version",
+            "/metadata/ownerReferences",
+            json!([owner.clone().with("/apiVersion", json!("a/b/c"))]),
+        ),
+        bad(
+            "an owner that is an Event",
+            "/metadata/ownerReferences",
+            json!([owner.clone().with("/kind", json!("Event"))]),
+        ),
+        bad(
+            "two controllers",
+            "/metadata/ownerReferences",
+            json!([
+                owner.clone().with("/controller", json!(true)),
+                owner
+                    .clone()
+                    .with("/controller", json!(true))
+                    .with("/uid", json!("00000000-0000-0000-0000-000000000004"))
+            ]),
+        ),
+        bad(
+            "one owner twice warns",
+            "/metadata/ownerReferences",
+            json!([owner.clone().with("/name", json!("p")), owner.clone()]),
+        ),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"ownerReferences": null}}))
+            .named("its owners are taken away"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"labels": {"a b": "c"}}}))
+            .named("a label in error in a patch"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}))
+            .named("labels and annotations are set"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"labels": {"a": null}, "annotations": null}}))
+            .named("and removed"),
         patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"name": "b"}})).named("a name cannot be patched"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"namespace": "other"}})).named("a namespace cannot be patched"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"generateName": "b-"}})).named("a generateName can be patched"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"creationTimestamp": null}})).named("a creation time cannot be removed"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"managedFields": []}})).named("managed fields can be emptied"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"namespace": "other"}}))
+            .named("a namespace cannot be patched"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"generateName": "b-"}}))
+            .named("a generateName can be patched"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"creationTimestamp": null}}))
+            .named("a creation time cannot be removed"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"managedFields": []}}))
+            .named("managed fields can be emptied"),
         patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"managedFields": [{}]}})).named("and reset"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"ownerReferences": [owner.clone().with("/uid", json!(""))]}})).named("an owner in error in a patch"),
-        bad("a label of an empty value and an annotation", "/metadata", json!({"name": "empty", "labels": {"a": ""}, "annotations": {"b": ""}})),
-        bad("empty maps are left out", "/metadata", json!({"name": "emptier", "labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []})),
-        bad("nulls are left out", "/metadata", json!({"name": "nulls", "labels": null, "annotations": null, "finalizers": null})),
+        patch(
+            MERGE,
+            format!("{CRONJOBS}/a"),
+            &json!({"metadata": {"ownerReferences": [owner.clone().with("/uid", json!(""))]}}),
+        )
+        .named("an owner in error in a patch"),
+        bad(
+            "a label of an empty value and an annotation",
+            "/metadata",
+            json!({"name": "empty", "labels": {"a": ""}, "annotations": {"b": ""}}),
+        ),
+        bad(
+            "empty maps are left out",
+            "/metadata",
+            json!({"name": "emptier", "labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}),
+        ),
+        bad(
+            "nulls are left out",
+            "/metadata",
+            json!({"name": "nulls", "labels": null, "annotations": null, "finalizers": null}),
+        ),
     ]
 }
 
@@ -100,9 +152,12 @@ fn generated() -> Vec<Step> {
         post(CRONJOBS, &of("Gen-")).named("a base in error"),
         post(CRONJOBS, &of("gen_")).named("a base with an underscore"),
         post(CRONJOBS, &of("g".repeat(60).as_str())).named("a long base for a CronJob"),
-        post(JOBS, &job("x").without("/metadata/name").with("/metadata/generateName", json!("j"))).named("a base without a dash"),
-        post(PODS, &pod("x").without("/metadata/name").with("/metadata/generateName", json!("p."))).named("a base that ends in a dot"),
-        post(EVENTS, &event("x").without("/metadata/name").with("/metadata/generateName", json!("e-"))).named("an Event with a generated name"),
+        post(JOBS, &job("x").without("/metadata/name").with("/metadata/generateName", json!("j")))
+            .named("a base without a dash"),
+        post(PODS, &pod("x").without("/metadata/name").with("/metadata/generateName", json!("p.")))
+            .named("a base that ends in a dot"),
+        post(EVENTS, &event("x").without("/metadata/name").with("/metadata/generateName", json!("e-")))
+            .named("an Event with a generated name"),
         post(CRONJOBS, &of("gen-").with("/metadata/name", json!("both"))).named("name and base: the name counts"),
         post(CRONJOBS, &of("")).named("an empty base and no name"),
         delete(format!("{CRONJOBS}/${{g:/metadata/name}}")).named("it is deleted by its name"),

@@ -21,8 +21,16 @@ fn tables() -> Vec<Step> {
     let mut steps = vec![
         table(CRONJOBS, "").named("a table of no CronJobs"),
         post(CRONJOBS, &cronjob("a")).part(nothing).named("a CronJob"),
-        post(CRONJOBS, &cronjob("b").with("/spec/timeZone", json!("UTC")).with("/spec/suspend", json!(true))).part(nothing).named("another"),
-        patch(MERGE, format!("{CRONJOBS}/b/status"), &json!({"status": {"lastScheduleTime": "2020-01-01T00:00:00Z", "active": [{"name": "x"}, {"name": "y"}]}})).part(nothing).named("its status"),
+        post(CRONJOBS, &cronjob("b").with("/spec/timeZone", json!("UTC")).with("/spec/suspend", json!(true)))
+            .part(nothing)
+            .named("another"),
+        patch(
+            MERGE,
+            format!("{CRONJOBS}/b/status"),
+            &json!({"status": {"lastScheduleTime": "2020-01-01T00:00:00Z", "active": [{"name": "x"}, {"name": "y"}]}}),
+        )
+        .part(nothing)
+        .named("its status"),
         table(CRONJOBS, "").named("CronJobs"),
         table(CRONJOBS, "includeObject=None").named("CronJobs without objects"),
         table(CRONJOBS, "includeObject=Object").named("CronJobs with whole objects"),
@@ -33,7 +41,10 @@ fn tables() -> Vec<Step> {
         get(format!("{CRONJOBS}/a")).accept(PARTIAL).named("metadata of a CronJob"),
         get(CRONJOBS).accept(PARTIAL).named("metadata of one asked of a list"),
         get(format!("{CRONJOBS}/a")).accept(PARTIAL_LIST).named("metadata of a list asked of one"),
-        get(CRONJOBS).accept("application/json;as=Table;v=v1beta1;g=meta.k8s.io").part(version_of).named("the older table"),
+        get(CRONJOBS)
+            .accept("application/json;as=Table;v=v1beta1;g=meta.k8s.io")
+            .part(version_of)
+            .named("the older table"),
         get(format!("{CRONJOBS}/nobody")).accept(TABLE).named("a table of nobody is a Status"),
         post(format!("{CRONJOBS}?dryRun=All"), &cronjob("t")).accept(TABLE).named("a create answered by a table"),
         delete(format!("{CRONJOBS}/nobody")).accept(TABLE).named("a deletion of nobody with a table"),
@@ -41,15 +52,24 @@ fn tables() -> Vec<Step> {
     for (name, status) in [
         ("new", json!({})),
         ("running", json!({"startTime": "2020-01-01T00:00:00Z", "active": 1})),
-        ("complete", json!({"startTime": "2020-01-01T00:00:00Z", "completionTime": "2020-01-01T00:01:30Z", "succeeded": 1, "conditions": done})),
+        (
+            "complete",
+            json!({"startTime": "2020-01-01T00:00:00Z", "completionTime": "2020-01-01T00:01:30Z", "succeeded": 1, "conditions": done}),
+        ),
         ("failed", json!({"startTime": "2020-01-01T00:00:00Z", "failed": 1, "conditions": failed})),
     ] {
         steps.push(post(JOBS, &job(name)).part(nothing).named(format!("a Job that is {name}")));
-        steps.push(patch(MERGE, format!("{JOBS}/{name}/status"), &json!({"status": status})).part(nothing).named(format!("the status of the one that is {name}")));
+        steps.push(
+            patch(MERGE, format!("{JOBS}/{name}/status"), &json!({"status": status}))
+                .part(nothing)
+                .named(format!("the status of the one that is {name}")),
+        );
     }
     steps.extend([
         post(JOBS, &job("parallel").with("/spec/parallelism", json!(3))).part(nothing).named("a Job of many Pods"),
-        post(JOBS, &job("suspended").with("/spec/suspend", json!(true)).with("/spec/completions", json!(5))).part(nothing).named("a suspended Job"),
+        post(JOBS, &job("suspended").with("/spec/suspend", json!(true)).with("/spec/completions", json!(5)))
+            .part(nothing)
+            .named("a suspended Job"),
         table(JOBS, "").named("Jobs"),
         table(&format!("{JOBS}/complete"), "includeObject=None").named("one Job"),
     ]);
@@ -58,21 +78,33 @@ fn tables() -> Vec<Step> {
     for (name, status) in [
         ("pending", json!({"phase": "Pending"})),
         ("creating", json!({"phase": "Pending", "containerStatuses": waiting("ContainerCreating")})),
-        ("crashing", json!({"phase": "Running", "podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.9"}], "containerStatuses": waiting("CrashLoopBackOff")})),
-        ("running", json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [{"name": "c", "image": "x", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {"startedAt": "2020-01-01T00:00:00Z"}}}]})),
+        (
+            "crashing",
+            json!({"phase": "Running", "podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.9"}], "containerStatuses": waiting("CrashLoopBackOff")}),
+        ),
+        (
+            "running",
+            json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [{"name": "c", "image": "x", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {"startedAt": "2020-01-01T00:00:00Z"}}}]}),
+        ),
         ("completed", json!({"phase": "Succeeded", "containerStatuses": ended(0, "Completed")})),
         ("error", json!({"phase": "Failed", "containerStatuses": ended(1, "Error")})),
         ("evicted", json!({"phase": "Failed", "reason": "Evicted"})),
         ("coded", json!({"phase": "Failed", "containerStatuses": ended(3, "")})),
     ] {
         steps.push(post(PODS, &pod(name)).part(nothing).named(format!("a Pod that is {name}")));
-        steps.push(patch(MERGE, format!("{PODS}/{name}/status"), &json!({"status": status})).part(nothing).named(format!("the status of the Pod that is {name}")));
+        steps.push(
+            patch(MERGE, format!("{PODS}/{name}/status"), &json!({"status": status}))
+                .part(nothing)
+                .named(format!("the status of the Pod that is {name}")),
+        );
     }
     steps.extend([
         table(PODS, "includeObject=None").named("Pods"),
         table(&format!("{PODS}/running"), "").named("one Pod"),
         post(EVENTS, &event("a")).part(nothing).named("an Event"),
-        post(EVENTS, &event("b").with("/count", json!(7)).with("/type", json!("Warning"))).part(nothing).named("a repeated Event"),
+        post(EVENTS, &event("b").with("/count", json!(7)).with("/type", json!("Warning")))
+            .part(nothing)
+            .named("a repeated Event"),
         table(EVENTS, "").named("Events"),
         post(LEASES, &lease("a")).part(nothing).named("a Lease"),
         table(LEASES, "").named("Leases"),

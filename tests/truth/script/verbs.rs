@@ -9,6 +9,7 @@ pub fn scenarios() -> Vec<Scenario> {
     vec![
         scenario("life", life()),
         scenario("conflicts", conflicts()),
+        scenario("races", races()),
         scenario("deleting", deleting()),
         scenario("finalizers", finalizers()),
         scenario("dry-run", dry_run()),
@@ -30,15 +31,19 @@ fn life() -> Vec<Step> {
         get(a()).named("it is got as it was created"),
         post(CRONJOBS, &cronjob("a")).named("a second one of the same name already exists"),
         put(a(), &cronjob("a")).named("an update without a resource version that changes nothing keeps the version"),
-        put(a(), &cronjob("a").with("/spec/schedule", json!("0 * * * *"))).id("b").named("a changed spec raises the generation"),
+        put(a(), &cronjob("a").with("/spec/schedule", json!("0 * * * *")))
+            .id("b")
+            .named("a changed spec raises the generation"),
         put(a(), &cronjob("a").with("/spec/schedule", json!("0 * * * *")).with("/metadata/labels", json!({"x": "y"})))
             .named("changed labels do not raise the generation"),
         put(format!("{CRONJOBS}/nobody"), &cronjob("nobody")).named("an update of nobody is not found"),
         put(a(), &cronjob("b")).named("the name in the body must be that of the path"),
-        put(a(), &cronjob("a").with("/metadata/namespace", json!("default"))).named("so must the namespace in an update"),
+        put(a(), &cronjob("a").with("/metadata/namespace", json!("default")))
+            .named("so must the namespace in an update"),
         post(CRONJOBS, &cronjob("c").with("/metadata/namespace", json!("default"))).named("and in a create"),
         put(a(), &cronjob("a").without("/metadata/name")).named("an update without a name in the body"),
-        put(a(), &cronjob("a").with("/metadata/uid", json!("00000000-0000-0000-0000-000000000009"))).named("an update of another uid"),
+        put(a(), &cronjob("a").with("/metadata/uid", json!("00000000-0000-0000-0000-000000000009")))
+            .named("an update of another uid"),
         put(a(), &cronjob("a").with("/metadata/creationTimestamp", json!("2020-01-01T00:00:00Z")))
             .named("a creation time cannot be changed"),
         put(a(), &cronjob("a").with("/metadata/generation", json!(77))).named("a generation in the body is ignored"),
@@ -47,25 +52,40 @@ fn life() -> Vec<Step> {
         delete(a()).named("it is deleted"),
         delete(a()).named("what is gone cannot be deleted"),
         get(a()).named("what is gone is not found"),
-        post(CRONJOBS, &cronjob("a").with("/metadata/uid", json!("00000000-0000-0000-0000-000000000009"))
-            .with("/metadata/resourceVersion", json!("")).with("/metadata/generation", json!(5))
-            .with("/metadata/creationTimestamp", json!("2020-01-01T00:00:00Z"))
-            .with("/metadata/selfLink", json!("/somewhere")))
-            .named("a create ignores uid, generation and creation time in the body"),
-        post(CRONJOBS, &cronjob("b").with("/metadata/resourceVersion", json!("999"))).named("a create must not name a resource version"),
-        post(CRONJOBS, &cronjob("b").with("/metadata/deletionTimestamp", json!("2020-01-01T00:00:00Z")).with("/metadata/deletionGracePeriodSeconds", json!(5)))
-            .named("a create ignores a deletion time in the body"),
-        post("/apis/batch/v1/namespaces/no-such/cronjobs", &cronjob("a")).named("a namespace that does not exist is not found"),
+        post(
+            CRONJOBS,
+            &cronjob("a")
+                .with("/metadata/uid", json!("00000000-0000-0000-0000-000000000009"))
+                .with("/metadata/resourceVersion", json!(""))
+                .with("/metadata/generation", json!(5))
+                .with("/metadata/creationTimestamp", json!("2020-01-01T00:00:00Z"))
+                .with("/metadata/selfLink", json!("/somewhere")),
+        )
+        .named("a create ignores uid, generation and creation time in the body"),
+        post(CRONJOBS, &cronjob("b").with("/metadata/resourceVersion", json!("999")))
+            .named("a create must not name a resource version"),
+        post(
+            CRONJOBS,
+            &cronjob("b")
+                .with("/metadata/deletionTimestamp", json!("2020-01-01T00:00:00Z"))
+                .with("/metadata/deletionGracePeriodSeconds", json!(5)),
+        )
+        .named("a create ignores a deletion time in the body"),
+        post("/apis/batch/v1/namespaces/no-such/cronjobs", &cronjob("a"))
+            .named("a namespace that does not exist is not found"),
         get("/apis/batch/v1/namespaces/no-such/cronjobs").named("a list of a namespace that does not exist is empty"),
         get("/apis/batch/v1/namespaces/no-such/cronjobs/a").named("a get in a namespace that does not exist"),
-        post(CRONJOBS, &cronjob("b").with("/metadata/managedFields", json!([{"manager": "someone"}]))).named("managed fields in a create"),
+        post(CRONJOBS, &cronjob("b").with("/metadata/managedFields", json!([{"manager": "someone"}])))
+            .named("managed fields in a create"),
         post(format!("{CRONJOBS}?pretty=true"), &cronjob("pretty")).named("a pretty answer is the same JSON"),
         get(format!("{CRONJOBS}/pretty?pretty=true")).named("a pretty get"),
     ]
 }
 
 fn conflicts() -> Vec<Step> {
-    let stale = |id: &str| cronjob("a").with("/metadata/resourceVersion", json!(format!("${{{id}:/metadata/resourceVersion}}")));
+    let stale = |id: &str| {
+        cronjob("a").with("/metadata/resourceVersion", json!(format!("${{{id}:/metadata/resourceVersion}}")))
+    };
     vec![
         post(CRONJOBS, &cronjob("a")).id("first").named("created"),
         put(a(), &stale("first").with("/spec/suspend", json!(true))).id("second").named("an update of the newest version"),
@@ -104,28 +124,114 @@ fn conflicts() -> Vec<Step> {
     ]
 }
 
+fn races() -> Vec<Step> {
+    let ten = |make: &dyn Fn(usize) -> Request| (0..10).map(make).collect::<Vec<_>>();
+    let race = |sentence: &str, requests: Vec<Request>| Step::Race(sentence.to_owned(), requests);
+    let version = "${a:/metadata/resourceVersion}";
+    vec![
+        race(
+            "of ten creates of one name one wins",
+            ten(&|i| post(CRONJOBS, &cronjob("a").with("/spec/schedule", json!(format!("{i} * * * *"))))),
+        ),
+        get(a()).part(name_alone).id("a").named("the winner"),
+        race(
+            "of ten updates of one version one wins",
+            ten(&|i| {
+                put(
+                    a(),
+                    &cronjob("a")
+                        .with("/metadata/resourceVersion", json!(version))
+                        .with("/spec/startingDeadlineSeconds", json!(i + 100)),
+                )
+            }),
+        ),
+        race(
+            "of ten patches that name a version none wins",
+            ten(&|i| {
+                patch(
+                    MERGE,
+                    a(),
+                    &json!({"metadata": {"resourceVersion": version}, "spec": {"startingDeadlineSeconds": i + 200}}),
+                )
+            }),
+        ),
+        race(
+            "ten patches that name no version all win",
+            ten(&|i| patch(MERGE, a(), &json!({"metadata": {"labels": {format!("l{i}"): "x"}}}))),
+        ),
+        get(a()).part(labels_alone).named("each left its label"),
+        race(
+            "ten applies of ten managers all win",
+            ten(&|i| {
+                let body = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "annotations": {format!("a{i}"): "x"}}});
+                patch(APPLY, format!("{}?fieldManager=m{i}", a()), &body)
+            }),
+        ),
+        get(a()).part(labels_alone).named("each left its annotation"),
+        race(
+            "ten creates with a generated name all win",
+            ten(&|_| post(JOBS, &job("x").without("/metadata/name").with("/metadata/generateName", json!("j-")))),
+        ),
+        race(
+            "spec and status do not conflict",
+            vec![
+                patch(MERGE, a(), &json!({"spec": {"suspend": true}})),
+                patch(
+                    MERGE,
+                    format!("{}/status", a()),
+                    &json!({"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}}),
+                ),
+            ],
+        ),
+        get(a()).part(spec_and_status).named("both are there"),
+        race("of ten deletions one wins", ten(&|_| delete(a()))),
+        get(a()).named("it is gone"),
+    ]
+}
+
+fn name_alone(value: serde_json::Value) -> serde_json::Value {
+    value["metadata"]["name"].clone()
+}
+
+fn labels_alone(value: serde_json::Value) -> serde_json::Value {
+    json!([value["metadata"]["labels"], value["metadata"]["annotations"]])
+}
+
+fn spec_and_status(value: serde_json::Value) -> serde_json::Value {
+    json!([value["spec"]["suspend"], value["status"]])
+}
+
 fn deleting() -> Vec<Step> {
     let job_a = format!("{JOBS}/a");
     vec![
         post(CRONJOBS, &cronjob("a")).named("a CronJob"),
         delete_with(a(), &json!({"propagationPolicy": "Sideways"})).named("a propagation policy that does not exist"),
         delete(format!("{}?propagationPolicy=Sideways", a())).named("such a policy in the query"),
-        delete_with(a(), &json!({"propagationPolicy": "Background", "orphanDependents": true})).named("a policy and orphanDependents exclude each other"),
+        delete_with(a(), &json!({"propagationPolicy": "Background", "orphanDependents": true}))
+            .named("a policy and orphanDependents exclude each other"),
         delete_with(a(), &json!({"gracePeriodSeconds": -5})).named("a negative grace period"),
         delete_with(a(), &json!({"dryRun": ["Some"]})).named("a deletion with a dry run that does not exist"),
         delete(format!("{}?dryRun=All", a())).named("a deletion in a dry run"),
         get(a()).named("it is still there"),
-        delete(a()).header("content-type", "application/json").body("{not json").named("delete options that are no JSON"),
-        delete(a()).header("content-type", "application/json").body(r#"{"kind":"CronJob","apiVersion":"batch/v1"}"#).named("delete options of another kind"),
+        delete(a())
+            .header("content-type", "application/json")
+            .body("{not json")
+            .named("delete options that are no JSON"),
+        delete(a())
+            .header("content-type", "application/json")
+            .body(r#"{"kind":"CronJob","apiVersion":"batch/v1"}"#)
+            .named("delete options of another kind"),
         delete(a()).header("content-type", "text/plain").body("x").named("delete options of an unknown content type"),
-        delete_with(a(), &json!({"apiVersion": "batch/v1", "propagationPolicy": "Background"})).named("delete options of the resource's group"),
+        delete_with(a(), &json!({"apiVersion": "batch/v1", "propagationPolicy": "Background"}))
+            .named("delete options of the resource's group"),
         post(CRONJOBS, &cronjob("a")).named("the CronJob again"),
         delete(format!("{}?propagationPolicy=Background", a())).named("the policy in the query"),
         post(JOBS, &job("a")).named("a Job"),
         delete(job_a.as_str()).named("a Job's deletion without a policy orphans and warns"),
         get(job_a.as_str()).until_status(404).named("the Job is gone once the collector has seen to its Pods"),
         post(JOBS, &job("b")).named("a second Job"),
-        delete_with(format!("{JOBS}/b"), &json!({"propagationPolicy": "Background"})).named("a Job's deletion in the background"),
+        delete_with(format!("{JOBS}/b"), &json!({"propagationPolicy": "Background"}))
+            .named("a Job's deletion in the background"),
         get(format!("{JOBS}/b")).named("it is gone at once"),
         post(PODS, &pod("a")).named("a Pod"),
         delete(format!("{PODS}/a?gracePeriodSeconds=0")).named("a Pod's deletion without grace"),
@@ -136,7 +242,8 @@ fn deleting() -> Vec<Step> {
         delete(format!("{PODS}/c")).named("its deletion has to wait for the node"),
         get(format!("{PODS}/c")).named("it has a deletion time"),
         delete_with(format!("{PODS}/c"), &json!({"gracePeriodSeconds": 5})).named("a shorter grace period"),
-        delete_with(format!("{PODS}/c"), &json!({"gracePeriodSeconds": 50})).named("a longer grace period does not lengthen it"),
+        delete_with(format!("{PODS}/c"), &json!({"gracePeriodSeconds": 50}))
+            .named("a longer grace period does not lengthen it"),
         delete_with(format!("{PODS}/c"), &json!({"gracePeriodSeconds": 0})).named("no grace ends it"),
         get(format!("{PODS}/c")).named("now it is gone"),
         post(CRONJOBS, &cronjob("x1").with("/metadata/labels", json!({"x": "1"}))).named("one of a collection"),
@@ -159,27 +266,49 @@ fn finalizers() -> Vec<Step> {
         get(a()).named("it has a deletion time"),
         delete(a()).named("a second deletion changes nothing"),
         put(a(), &held("a").with("/spec/suspend", json!(true))).named("the spec of a marked one can change"),
-        patch(MERGE, a(), &json!({"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}})).named("no finalizer can be added now"),
+        patch(MERGE, a(), &json!({"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}))
+            .named("no finalizer can be added now"),
         patch(MERGE, a(), &json!({"metadata": {"deletionTimestamp": null}})).named("the mark cannot be taken away"),
         post(CRONJOBS, &cronjob("a")).named("its name is still taken"),
         patch(MERGE, a(), &json!({"metadata": {"finalizers": null}})).named("without its last finalizer it goes"),
         get(a()).named("it is gone"),
         post(CRONJOBS, &held("b")).named("another"),
-        patch(JSON_PATCH, format!("{CRONJOBS}/b"), &json!([{"op": "remove", "path": "/metadata/finalizers/0"}])).named("a finalizer of an unmarked one is removed"),
+        patch(JSON_PATCH, format!("{CRONJOBS}/b"), &json!([{"op": "remove", "path": "/metadata/finalizers/0"}]))
+            .named("a finalizer of an unmarked one is removed"),
         get(format!("{CRONJOBS}/b")).named("that does not delete it"),
         put(format!("{CRONJOBS}/b"), &held("b")).named("and it can be added again"),
-        delete_with(format!("{CRONJOBS}/b"), &json!({"gracePeriodSeconds": 0})).named("no grace does not help against a finalizer"),
+        delete_with(format!("{CRONJOBS}/b"), &json!({"gracePeriodSeconds": 0}))
+            .named("no grace does not help against a finalizer"),
         put(format!("{CRONJOBS}/b"), &cronjob("b")).named("an update without finalizers ends it"),
         get(format!("{CRONJOBS}/b")).named("that is gone, too"),
-        post(CRONJOBS, &cronjob("c").with("/metadata/finalizers", json!(["bare"]))).named("a finalizer without a domain"),
-        post(CRONJOBS, &cronjob("c").with("/metadata/finalizers", json!(["foregroundDeletion", "orphan"]))).named("both of the collector's finalizers"),
-        post(CRONJOBS, &cronjob("c").with("/metadata/finalizers", json!(["not/a/name"]))).named("a finalizer that is no qualified name"),
-        post(CRONJOBS, &cronjob("d").with("/metadata/finalizers", json!(["example.com/b", "example.com/a", "example.com/b"]))).named("finalizers that repeat"),
-        patch(STRATEGIC, format!("{CRONJOBS}/d"), &json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/b"]}})).named("a finalizer is taken out of the list"),
-        patch(STRATEGIC, format!("{CRONJOBS}/d"), &json!({"metadata": {"finalizers": ["example.com/c"]}})).named("a strategic patch adds finalizers"),
-        patch(STRATEGIC, format!("{CRONJOBS}/d"), &json!({"metadata": {"$setElementOrder/finalizers": ["example.com/c", "example.com/a"]}})).named("and orders them"),
+        post(CRONJOBS, &cronjob("c").with("/metadata/finalizers", json!(["bare"])))
+            .named("a finalizer without a domain"),
+        post(CRONJOBS, &cronjob("c").with("/metadata/finalizers", json!(["foregroundDeletion", "orphan"])))
+            .named("both of the collector's finalizers"),
+        post(CRONJOBS, &cronjob("c").with("/metadata/finalizers", json!(["not/a/name"])))
+            .named("a finalizer that is no qualified name"),
+        post(
+            CRONJOBS,
+            &cronjob("d").with("/metadata/finalizers", json!(["example.com/b", "example.com/a", "example.com/b"])),
+        )
+        .named("finalizers that repeat"),
+        patch(
+            STRATEGIC,
+            format!("{CRONJOBS}/d"),
+            &json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/b"]}}),
+        )
+        .named("a finalizer is taken out of the list"),
+        patch(STRATEGIC, format!("{CRONJOBS}/d"), &json!({"metadata": {"finalizers": ["example.com/c"]}}))
+            .named("a strategic patch adds finalizers"),
+        patch(
+            STRATEGIC,
+            format!("{CRONJOBS}/d"),
+            &json!({"metadata": {"$setElementOrder/finalizers": ["example.com/c", "example.com/a"]}}),
+        )
+        .named("and orders them"),
         delete(format!("{CRONJOBS}/d")).named("marked"),
-        patch(JSON_PATCH, format!("{CRONJOBS}/d"), &json!([{"op": "remove", "path": "/metadata/finalizers"}])).named("a JSON patch ends it"),
+        patch(JSON_PATCH, format!("{CRONJOBS}/d"), &json!([{"op": "remove", "path": "/metadata/finalizers"}]))
+            .named("a JSON patch ends it"),
         get(format!("{CRONJOBS}/d")).named("that is gone"),
     ]
 }
@@ -192,17 +321,30 @@ fn dry_run() -> Vec<Step> {
         post(format!("{CRONJOBS}?dryRun="), &cronjob("a")).named("an empty dry run"),
         post(format!("{CRONJOBS}?dryRun=All&dryRun=All"), &cronjob("a2")).named("a dry run said twice"),
         delete(format!("{CRONJOBS}/a")).named("whether anything was created"),
-        post(format!("{CRONJOBS}?dryRun=All"), &cronjob("a").with("/spec/schedule", json!("bad"))).named("a dry run validates"),
+        post(format!("{CRONJOBS}?dryRun=All"), &cronjob("a").with("/spec/schedule", json!("bad")))
+            .named("a dry run validates"),
         post(CRONJOBS, &cronjob("a")).named("a real create"),
         post(format!("{CRONJOBS}?dryRun=All"), &cronjob("a")).named("a dry run finds that it already exists"),
-        put(format!("{}?dryRun=All", a()), &cronjob("a").with("/spec/suspend", json!(true))).named("an update in a dry run"),
+        put(format!("{}?dryRun=All", a()), &cronjob("a").with("/spec/suspend", json!(true)))
+            .named("an update in a dry run"),
         patch(MERGE, format!("{}?dryRun=All", a()), &json!({"spec": {"suspend": true}})).named("a patch in a dry run"),
-        patch(MERGE, format!("{}/status?dryRun=All", a()), &json!({"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}})).named("a status patch in a dry run"),
-        patch(APPLY, format!("{CRONJOBS}/applied?fieldManager=m&dryRun=All"), &cronjob("applied")).named("an apply in a dry run"),
+        patch(
+            MERGE,
+            format!("{}/status?dryRun=All", a()),
+            &json!({"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}}),
+        )
+        .named("a status patch in a dry run"),
+        patch(APPLY, format!("{CRONJOBS}/applied?fieldManager=m&dryRun=All"), &cronjob("applied"))
+            .named("an apply in a dry run"),
         delete_with(a(), &json!({"dryRun": ["All"]})).named("a deletion in a dry run"),
         get(a()).named("nothing changed"),
-        post(format!("{CRONJOBS}?dryRun=All"), &cronjob("").without("/metadata/name").with("/metadata/generateName", json!("gen-"))).named("a generated name in a dry run"),
-        post("/apis/batch/v1/namespaces/no-such/cronjobs?dryRun=All", &cronjob("a")).named("a dry run in a namespace that does not exist"),
+        post(
+            format!("{CRONJOBS}?dryRun=All"),
+            &cronjob("").without("/metadata/name").with("/metadata/generateName", json!("gen-")),
+        )
+        .named("a generated name in a dry run"),
+        post("/apis/batch/v1/namespaces/no-such/cronjobs?dryRun=All", &cronjob("a"))
+            .named("a dry run in a namespace that does not exist"),
     ]
 }
 
@@ -309,8 +451,13 @@ fn without_manager(mut value: serde_json::Value) -> serde_json::Value {
 }
 
 fn field_validation() -> Vec<Step> {
-    let odd = |name: &str| cronjob(name).with("/spec/color", json!("red")).with("/spec/jobTemplate/spec/template/spec/containers/0/shape", json!("round"));
-    let doubled = |name: &str| cronjob(name).to_string().replacen(r#""schedule":"#, r#""schedule":"1 1 1 1 1","schedule":"#, 1);
+    let odd = |name: &str| {
+        cronjob(name)
+            .with("/spec/color", json!("red"))
+            .with("/spec/jobTemplate/spec/template/spec/containers/0/shape", json!("round"))
+    };
+    let doubled =
+        |name: &str| cronjob(name).to_string().replacen(r#""schedule":"#, r#""schedule":"1 1 1 1 1","schedule":"#, 1);
     let text = |path: String, body: String| request("POST", path).header("content-type", "application/json").body(body);
     let mode = |mode: &str| format!("{CRONJOBS}?fieldValidation={mode}");
     vec![
@@ -321,19 +468,37 @@ fn field_validation() -> Vec<Step> {
         post(mode("Odd"), &odd("odd")).named("a validation that does not exist"),
         text(mode("Strict"), doubled("doubled")).named("a field given twice is refused"),
         text(mode("Warn"), doubled("doubled")).named("a field given twice warns"),
-        post(mode("Strict"), &cronjob("cased").with("/spec/Suspend", json!(true))).named("a field of other case is unknown"),
-        post(mode("Strict"), &cronjob("meta").with("/metadata/owner", json!("me"))).named("an unknown field of the metadata"),
+        post(mode("Strict"), &cronjob("cased").with("/spec/Suspend", json!(true)))
+            .named("a field of other case is unknown"),
+        post(mode("Strict"), &cronjob("meta").with("/metadata/owner", json!("me")))
+            .named("an unknown field of the metadata"),
         post(mode("Strict"), &cronjob("top").with("/extra", json!({}))).named("an unknown field at the top"),
         put(format!("{CRONJOBS}/unsaid?fieldValidation=Strict"), &odd("unsaid")).named("an update is validated"),
-        patch(MERGE, format!("{CRONJOBS}/unsaid?fieldValidation=Strict"), &json!({"spec": {"color": "blue"}})).named("a merge patch is validated"),
+        patch(MERGE, format!("{CRONJOBS}/unsaid?fieldValidation=Strict"), &json!({"spec": {"color": "blue"}}))
+            .named("a merge patch is validated"),
         patch(MERGE, format!("{CRONJOBS}/unsaid"), &json!({"spec": {"color": "blue"}})).named("a merge patch warns"),
-        patch(STRATEGIC, format!("{CRONJOBS}/unsaid?fieldValidation=Strict"), &json!({"spec": {"color": "blue"}})).named("a strategic patch is validated"),
-        patch(JSON_PATCH, format!("{CRONJOBS}/unsaid?fieldValidation=Strict"), &json!([{"op": "add", "path": "/spec/color", "value": "blue"}])).named("a JSON patch is validated"),
-        patch(APPLY, format!("{CRONJOBS}/unsaid?fieldManager=m&fieldValidation=Strict"), &odd("unsaid")).named("an apply is validated"),
-        post(format!("{PODS}?fieldValidation=Strict"), &pod("p").with("/spec/containers/0/livenessprobe", json!({}))).named("an unknown field of a Pod"),
-        post(format!("{JOBS}?fieldValidation=Strict"), &job("j").with("/spec/retries", json!(1))).named("an unknown field of a Job"),
-        post(format!("{NAMESPACES}?fieldValidation=Strict&dryRun=All"), &namespace("t-strict").with("/spec/size", json!(1))).named("an unknown field of a namespace"),
-        post(format!("{LEASES}?fieldValidation=Strict"), &lease("l").with("/spec/holder", json!("me"))).named("an unknown field of a Lease"),
-        post(format!("{EVENTS}?fieldValidation=Strict"), &event("e").with("/note", json!("x"))).named("an unknown field of an Event"),
+        patch(STRATEGIC, format!("{CRONJOBS}/unsaid?fieldValidation=Strict"), &json!({"spec": {"color": "blue"}}))
+            .named("a strategic patch is validated"),
+        patch(
+            JSON_PATCH,
+            format!("{CRONJOBS}/unsaid?fieldValidation=Strict"),
+            &json!([{"op": "add", "path": "/spec/color", "value": "blue"}]),
+        )
+        .named("a JSON patch is validated"),
+        patch(APPLY, format!("{CRONJOBS}/unsaid?fieldManager=m&fieldValidation=Strict"), &odd("unsaid"))
+            .named("an apply is validated"),
+        post(format!("{PODS}?fieldValidation=Strict"), &pod("p").with("/spec/containers/0/livenessprobe", json!({})))
+            .named("an unknown field of a Pod"),
+        post(format!("{JOBS}?fieldValidation=Strict"), &job("j").with("/spec/retries", json!(1)))
+            .named("an unknown field of a Job"),
+        post(
+            format!("{NAMESPACES}?fieldValidation=Strict&dryRun=All"),
+            &namespace("t-strict").with("/spec/size", json!(1)),
+        )
+        .named("an unknown field of a namespace"),
+        post(format!("{LEASES}?fieldValidation=Strict"), &lease("l").with("/spec/holder", json!("me")))
+            .named("an unknown field of a Lease"),
+        post(format!("{EVENTS}?fieldValidation=Strict"), &event("e").with("/note", json!("x")))
+            .named("an unknown field of an Event"),
     ]
 }

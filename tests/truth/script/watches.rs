@@ -54,8 +54,13 @@ fn watches() -> Vec<Step> {
     vec![
         get(CRONJOBS).id("empty").named("the empty list"),
         make("a").id("a").named("a is created"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"spec": {"schedule": "1 1 1 1 1"}})).id("a2").part(version).named("a is changed"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"spec": {"schedule": "1 1 1 1 1"}})).part(version).named("a is not changed"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"spec": {"schedule": "1 1 1 1 1"}}))
+            .id("a2")
+            .part(version)
+            .named("a is changed"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"spec": {"schedule": "1 1 1 1 1"}}))
+            .part(version)
+            .named("a is not changed"),
         make("b").id("b").named("b is created"),
         delete(format!("{CRONJOBS}/a")).part(nothing).named("a is deleted"),
         watch(CRONJOBS, &since("empty")).named("everything since the empty list, whole"),
@@ -70,8 +75,11 @@ fn watches() -> Vec<Step> {
         get(format!("{CRONJOBS}?watch=true&timeoutSeconds=1&{}", since("b"))).part(brief).named("watch=true"),
         get(format!("{CRONJOBS}?watch=false&{}", since("b"))).part(brief_list).named("watch=false is a list"),
         watch(&format!("{CRONJOBS}/b"), "").part(version).named("a watch of one object is a get"),
-        watch("/apis/batch/v1/watch/namespaces/${ns}/cronjobs/b", "").part(brief).named("the old form of a watch of one object"),
-        watch(CRONJOBS, &format!("{}&resourceVersionMatch=NotOlderThan", since("b"))).named("a match without initial events"),
+        watch("/apis/batch/v1/watch/namespaces/${ns}/cronjobs/b", "")
+            .part(brief)
+            .named("the old form of a watch of one object"),
+        watch(CRONJOBS, &format!("{}&resourceVersionMatch=NotOlderThan", since("b")))
+            .named("a match without initial events"),
         watch(CRONJOBS, &format!("{}&limit=1", since("a2"))).part(brief).named("a limit does not limit a watch"),
         watch(CRONJOBS, "continue=e30").part(brief).named("a token in a watch"),
         watch("/apis/batch/v1/namespaces/no-such/cronjobs", "").part(brief).named("a namespace that does not exist"),
@@ -87,19 +95,29 @@ fn watches() -> Vec<Step> {
 }
 
 fn brief_list(value: Value) -> Value {
-    json!(value["items"].as_array().map(|items| items.iter().map(|item| item["metadata"]["name"].clone()).collect::<Vec<_>>()))
+    json!(
+        value["items"]
+            .as_array()
+            .map(|items| items.iter().map(|item| item["metadata"]["name"].clone()).collect::<Vec<_>>())
+    )
 }
 
 fn selectors() -> Vec<Step> {
-    let label = |value: Value| patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"labels": {"on": value}}})).part(version);
+    let label = |value: Value| {
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"labels": {"on": value}}})).part(version)
+    };
     let since = "resourceVersion=${start:/metadata/resourceVersion}";
     vec![
         get(CRONJOBS).id("start").part(nothing).named("the start"),
         make("a").named("a without the label"),
         label(json!("yes")).named("a comes in"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"spec": {"suspend": true}})).part(version).named("a changes inside"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"spec": {"suspend": true}}))
+            .part(version)
+            .named("a changes inside"),
         label(json!("no")).named("a goes out"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"spec": {"suspend": false}})).part(version).named("a changes outside"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"spec": {"suspend": false}}))
+            .part(version)
+            .named("a changes outside"),
         label(json!("yes")).named("a comes in again"),
         delete(format!("{CRONJOBS}/a")).part(nothing).named("a is deleted inside"),
         watch(CRONJOBS, &format!("{since}&labelSelector=on%3Dyes")).part(brief).named("those with the label"),
@@ -109,14 +127,29 @@ fn selectors() -> Vec<Step> {
         watch(CRONJOBS, &format!("{since}&fieldSelector=spec.color%3Dred")).named("by a field that is not served"),
         watch(CRONJOBS, &format!("{since}&labelSelector=a%20b")).named("by a selector in error"),
         post(PODS, &pod("p")).id("p").part(version).named("a Pod"),
-        patch(MERGE, format!("{PODS}/p/status"), &json!({"status": {"phase": "Running"}})).part(version).named("it runs"),
-        patch(MERGE, format!("{PODS}/p/status"), &json!({"status": {"phase": "Succeeded"}})).part(version).named("it ends"),
-        watch(PODS, "resourceVersion=${p:/metadata/resourceVersion}&fieldSelector=status.phase%3DRunning").part(brief).named("Pods that run"),
-        watch(PODS, "resourceVersion=${p:/metadata/resourceVersion}&fieldSelector=status.phase%21%3DRunning").part(brief).named("Pods that do not"),
-        post(CRONJOBS, &cronjob("f").with("/metadata/finalizers", json!(["example.com/hold"]))).id("f").part(version).named("one with a finalizer"),
+        patch(MERGE, format!("{PODS}/p/status"), &json!({"status": {"phase": "Running"}}))
+            .part(version)
+            .named("it runs"),
+        patch(MERGE, format!("{PODS}/p/status"), &json!({"status": {"phase": "Succeeded"}}))
+            .part(version)
+            .named("it ends"),
+        watch(PODS, "resourceVersion=${p:/metadata/resourceVersion}&fieldSelector=status.phase%3DRunning")
+            .part(brief)
+            .named("Pods that run"),
+        watch(PODS, "resourceVersion=${p:/metadata/resourceVersion}&fieldSelector=status.phase%21%3DRunning")
+            .part(brief)
+            .named("Pods that do not"),
+        post(CRONJOBS, &cronjob("f").with("/metadata/finalizers", json!(["example.com/hold"])))
+            .id("f")
+            .part(version)
+            .named("one with a finalizer"),
         delete(format!("{CRONJOBS}/f")).part(version).named("it is marked"),
-        patch(MERGE, format!("{CRONJOBS}/f"), &json!({"metadata": {"finalizers": null}})).part(nothing).named("it is released"),
-        watch(CRONJOBS, "resourceVersion=${f:/metadata/resourceVersion}").part(brief).named("a mark is a change, a release a deletion"),
+        patch(MERGE, format!("{CRONJOBS}/f"), &json!({"metadata": {"finalizers": null}}))
+            .part(nothing)
+            .named("it is released"),
+        watch(CRONJOBS, "resourceVersion=${f:/metadata/resourceVersion}")
+            .part(brief)
+            .named("a mark is a change, a release a deletion"),
         post(JOBS, &job("j")).id("j").part(version).named("a Job"),
         post(format!("{JOBS}?dryRun=All"), &job("k")).part(nothing).named("a dry run"),
         watch(JOBS, "resourceVersion=${j:/metadata/resourceVersion}").part(brief).named("a dry run is not seen"),
@@ -142,7 +175,11 @@ fn initial() -> Vec<Step> {
         watch(CRONJOBS, &format!("{all}&resourceVersion=abc")).named("a version that is no number"),
         watch(CRONJOBS, all).accept(TABLE).part(types).named("initial events as tables"),
         watch(CRONJOBS, all).accept(PARTIAL).part(types).named("initial events as metadata"),
-        get(format!("{CRONJOBS}?watch=1&timeoutSeconds=4&allowWatchBookmarks=true")).part(bookmark).named("a bookmark comes before the end"),
+        get(format!("{CRONJOBS}?watch=1&timeoutSeconds=4&allowWatchBookmarks=true&resourceVersion=${{b:/metadata/resourceVersion}}")).part(bookmark).named("a bookmark comes before the end"),
+        watch(CRONJOBS, "allowWatchBookmarks=true").part(brief).named("bookmarks from what is there now"),
+        watch(CRONJOBS, "allowWatchBookmarks=true&resourceVersion=0").part(brief).named("bookmarks from any version"),
+        watch(CRONJOBS, "allowWatchBookmarks=true&resourceVersion=${b:/metadata/resourceVersion}").part(brief).named("bookmarks from a version"),
+        watch(EVENTS, "allowWatchBookmarks=true").part(brief).named("bookmarks of Events"),
         watch(EVENTS, all).part(brief).named("initial events of Events"),
     ]
 }
@@ -160,7 +197,9 @@ fn types(value: Value) -> Value {
 }
 
 fn open() -> Vec<Step> {
-    let opened = |name: &'static str, path: &str, query: &str| get(format!("{path}?watch=1&timeoutSeconds=3&{query}")).part(brief).open(name);
+    let opened = |name: &'static str, path: &str, query: &str| {
+        get(format!("{path}?watch=1&timeoutSeconds=3&{query}")).part(brief).open(name)
+    };
     vec![
         get(CRONJOBS).id("start").part(nothing).named("the start"),
         opened("all", CRONJOBS, "resourceVersion=${start:/metadata/resourceVersion}"),
@@ -169,8 +208,12 @@ fn open() -> Vec<Step> {
         opened("events", EVENTS, ""),
         make("a").named("a is created"),
         make("b").named("b is created"),
-        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"labels": {"on": "yes"}}})).part(version).named("a is labelled"),
-        patch(MERGE, format!("{CRONJOBS}/b/status"), &json!({"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}})).part(version).named("b has a status"),
+        patch(MERGE, format!("{CRONJOBS}/a"), &json!({"metadata": {"labels": {"on": "yes"}}}))
+            .part(version)
+            .named("a is labelled"),
+        patch(MERGE, format!("{CRONJOBS}/b/status"), &json!({"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}}))
+            .part(version)
+            .named("b has a status"),
         post(EVENTS, &event("e")).part(version).named("an Event"),
         delete(CRONJOBS).part(nothing).named("all are deleted"),
         Step::Close("all of it".into(), "all"),
