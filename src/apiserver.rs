@@ -1,26 +1,56 @@
-//! An in-memory Kubernetes API server.
+//! An in-memory Kubernetes API server: a tower Service, with or without sockets.
+//!
+//! Guarantees: what it serves, it serves as kube-apiserver does, to the words of its refusals; the kinds it knows are
+//! given to it ([`Resource`]). It is deterministic: its only clock is the one in [`Config`], its only randomness follows
+//! from the seed, it starts no threads, and an answer is complete when [`ApiServer::handle`] returns, the garbage
+//! collection that it made necessary included. Nothing is shared between two servers.
+//!
+//! The rooms: `rest` reads paths and headers, `read`, `write`, `patch` and `delete` are the verbs, `store` holds objects
+//! and history, `watch` streams them, `gc` collects, `managers` and `fields` know who owns which field, `meta` judges
+//! metadata, `selectors`, `query`, `body` and `negotiate` read what clients send, `table` and `status` make what they get.
+//!
+//! Known differences from the real server: no protobuf and no CBOR; garbage is collected at once; a list from the
+//! future is refused at once and not after three seconds; a watch without timeout lasts 45 minutes.
+
+mod body;
+mod delete;
 pub mod discovery;
+mod fields;
+mod gc;
 pub mod kinds;
+mod listener;
+mod managers;
 pub mod meta;
+mod negotiate;
 mod openapi;
+mod patch;
+mod query;
+mod read;
 pub mod registry;
+mod rest;
+mod selectors;
+mod service;
 pub mod status;
+mod store;
+mod table;
+mod watch;
+mod write;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::body::Bytes;
-use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode};
+use chrono::{DateTime, Utc};
+use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
-use parking_lot::Mutex;
-use serde_json::Value;
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use self::registry::{Column, FieldError, FieldErrorKind, NameRule, Resource, Strategy};
+pub use self::service::ApiService;
+use self::store::Store;
 use crate::clock::SharedClock;
 
 /// The body of an answer: whole, or a stream of watch events.
@@ -31,6 +61,9 @@ pub type Discovery = fn(path: &str, accept: &str, resources: &[Resource]) -> Opt
 
 /// What a pod's container has logged: namespace, pod, container (empty for the first).
 pub type LogSource = Arc<dyn Fn(&str, &str, &str) -> Option<String> + Send + Sync>;
+
+/// The namespaces that are there from the start.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// How a server is made.
 #[derive(Clone, Debug)]
@@ -73,13 +106,42 @@ pub struct ApiServer {
 
 struct Inner {
     config: Config,
+    store: Mutex<Store>,
     logs: Mutex<Option<LogSource>>,
 }
 
 impl ApiServer {
-    /// A server with the namespaces that every cluster has and nothing else.
+    /// A server with the namespaces that every cluster has (where namespaces are served) and nothing else.
     pub fn new(config: Config) -> Self {
-        Self { inner: Arc::new(Inner { config, logs: Mutex::new(None) }) }
+        let mut store = Store::new(config.clock.clone(), config.seed, config.history);
+        for resource in &config.resources {
+            store.register(resource.clone());
+        }
+        let server = Self { inner: Arc::new(Inner { config, store: Mutex::new(store), logs: Mutex::new(None) }) };
+        server.make_namespaces();
+        server
+    }
+
+    fn make_namespaces(&self) {
+        let mut store = self.store();
+        let Some(collection) = store.collections.get("namespaces") else { return };
+        let resource = collection.resource.clone();
+        for name in NAMESPACES {
+            let id = store::Id { collection: "namespaces".to_owned(), key: store::key("", name) };
+            let now = store::timestamp(store.now());
+            let uid = store.new_uid();
+            let mut namespace = json!({
+                "kind": "Namespace", "apiVersion": "v1",
+                "metadata": {
+                    "name": name, "uid": uid, "creationTimestamp": now,
+                    "labels": {"kubernetes.io/metadata.name": name},
+                },
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+            });
+            resource.strategy.set_defaults(&mut namespace);
+            store.put(&id, namespace);
+        }
+        store.dirty.clear();
     }
 
     /// A client that calls the server without sockets. Must be called inside a tokio runtime.
@@ -87,49 +149,52 @@ impl ApiServer {
         kube::Client::new(self.into_service(), "default")
     }
 
-    /// Answers one request.
+    /// Answers one request. Never waits; the body of a watch does.
     #[allow(clippy::unused_async)]
     pub async fn handle(&self, request: Request<Bytes>) -> Response<Body> {
-        let _ = (request, &self.inner.config);
-        let mut response = Response::new(Full::new(Bytes::new()).boxed_unsync());
-        *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
-        response
+        service::answer(self, request)
     }
 
     /// The server as a tower service, for any body.
     #[allow(clippy::wrong_self_convention)]
     pub fn into_service(&self) -> ApiService {
-        ApiService { server: self.clone() }
+        ApiService::new(self.clone())
     }
 
-    /// Serves plain HTTP/1.1 until `cancel` fires.
-    #[allow(clippy::unused_async)]
+    /// Serves plain HTTP/1.1 until `cancel` fires; then refuses new connections, ends the watches and returns.
     pub async fn serve(self, listener: TcpListener, cancel: CancellationToken) {
-        let _ = (listener, cancel);
+        listener::serve(self, listener, cancel).await;
     }
 
     /// Serves one more kind from now on.
     pub fn register(&self, resource: Resource) {
-        let _ = (resource, self);
+        self.store().register(resource);
+    }
+
+    /// The kinds that are served.
+    pub fn resources(&self) -> Vec<Resource> {
+        self.store().collections.values().map(|collection| collection.resource.clone()).collect()
     }
 
     /// Forgets the watch history: watches and continue tokens from before get 410.
     pub fn compact(&self) {
-        let _ = self;
+        self.store().compact();
     }
 
     /// The whole state, for [`ApiServer::restore`].
     pub fn snapshot(&self) -> Value {
-        let _ = self;
-        Value::Null
+        self.store().snapshot()
     }
 
     /// Replaces the whole state. Open watches end.
     ///
     /// # Errors
-    /// When the snapshot is not one that [`ApiServer::snapshot`] gave; the state is then untouched.
-    pub fn restore(&self, snapshot: Value) -> Result<(), RestoreError> {
-        let _ = (snapshot, self);
+    /// When the snapshot is not one that [`ApiServer::snapshot`] gave, or holds kinds that are not served; the state is
+    /// then untouched.
+    pub fn restore(&self, snapshot: &Value) -> Result<(), RestoreError> {
+        let mut store = self.store();
+        store.restore(snapshot).map_err(RestoreError::Malformed)?;
+        self.settle(&mut store);
         Ok(())
     }
 
@@ -137,33 +202,32 @@ impl ApiServer {
     pub fn set_log_source(&self, source: LogSource) {
         *self.inner.logs.lock() = Some(source);
     }
-}
 
-/// The server as a tower service.
-#[derive(Clone)]
-pub struct ApiService {
-    server: ApiServer,
-}
-
-impl<B> tower::Service<Request<B>> for ApiService
-where
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
+    fn log_source(&self) -> Option<LogSource> {
+        self.inner.logs.lock().clone()
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let server = self.server.clone();
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let bytes = body.collect().await.map_or_else(|_| Bytes::new(), http_body_util::Collected::to_bytes);
-            Ok(server.handle(Request::from_parts(parts, bytes)).await)
-        })
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.inner.store.lock()
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.inner.config.clock.now()
+    }
+
+    fn discovery(&self) -> Option<Discovery> {
+        self.inner.config.discovery
+    }
+
+    /// Draws the consequences of a write.
+    fn settle(&self, store: &mut Store) {
+        if self.inner.config.garbage_collection {
+            gc::settle(store);
+        } else {
+            store.dirty.clear();
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

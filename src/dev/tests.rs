@@ -228,7 +228,7 @@ async fn a_cluster_goes_on_from_its_snapshot() {
     let clock = TestClock::new(at);
     let shared: SharedClock = clock.clone();
     let (server, _) = cluster::api_server(Arc::clone(&shared), 8);
-    server.restore(snapshot).unwrap();
+    server.restore(&snapshot).unwrap();
     let config = cluster::Config { clock: shared, seed: 8, settings: settings(40), controller: true };
     let cluster = Cluster::start(&server, &config, Vec::new());
     let world = World { client: server.client(), server, cluster, clock };

@@ -1,0 +1,283 @@
+//! Request bodies.
+//!
+//! Guarantees: a body is read once, as JSON or YAML; members that are there twice are found; what cannot be read is
+//! refused in the words of the real server, whose JSON errors are Go's.
+//!
+//! Matches k8s.io/apimachinery `pkg/runtime/serializer/json` and `transformDecodeError` of k8s.io/apiserver
+//! `pkg/endpoints/handlers/rest.go`.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value, json};
+
+use super::registry::Resource;
+use super::status::{self, Result, quote};
+
+/// What to do with unknown and duplicate members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Nothing.
+    Ignore,
+    /// Tell the client.
+    Warn,
+    /// Refuse.
+    Strict,
+}
+
+/// The form of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+}
+
+impl Format {
+    /// From the `Content-Type` header; none means JSON.
+    pub fn from_content_type(content_type: &str) -> Result<Self> {
+        match content_type.split(';').next().unwrap_or_default().trim() {
+            "" | "application/json" => Ok(Self::Json),
+            "application/yaml" => Ok(Self::Yaml),
+            _ => Err(status::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: application/json, \
+                 application/yaml, application/vnd.kubernetes.protobuf",
+            )),
+        }
+    }
+}
+
+/// A document and the paths of the members that it has twice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Document {
+    /// The document; of members that are there twice the last.
+    pub value: Value,
+    /// Such as `spec.schedule`.
+    pub duplicates: Vec<String>,
+}
+
+/// Reads a JSON document.
+///
+/// # Errors
+/// In the words of Go's encoding/json.
+pub fn parse_json(bytes: &[u8]) -> std::result::Result<Document, String> {
+    let duplicates = RefCell::new(Vec::new());
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let seed = Node { path: String::new(), duplicates: &duplicates };
+    let value = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
+    match value {
+        Ok(value) => Ok(Document { value, duplicates: duplicates.into_inner() }),
+        Err(error) => Err(go_error(bytes, &error)),
+    }
+}
+
+/// Reads a YAML document.
+///
+/// # Errors
+/// In the library's words.
+pub fn parse_yaml(bytes: &[u8]) -> std::result::Result<Document, String> {
+    let value: Value = serde_yaml_ng::from_slice(bytes).map_err(|e| format!("yaml: {e}"))?;
+    Ok(Document { value, duplicates: Vec::new() })
+}
+
+struct Node<'a> {
+    path: String,
+    duplicates: &'a RefCell<Vec<String>>,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> std::result::Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> std::result::Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> std::result::Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            let path = format!("{}[{}]", self.path, items.len());
+            match access.next_element_seed(Node { path, duplicates: self.duplicates })? {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> std::result::Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            let value = access.next_value_seed(Node { path: path.clone(), duplicates: self.duplicates })?;
+            if map.insert(key, value).is_some() {
+                self.duplicates.borrow_mut().push(path);
+            }
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// A syntax error as Go's scanner words it.
+fn go_error(bytes: &[u8], error: &serde_json::Error) -> String {
+    if error.is_eof() || bytes.is_empty() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let text = error.to_string();
+    let context = if text.contains("key must be a string") {
+        "looking for beginning of object key string"
+    } else if text.contains("expected `,` or `}`") {
+        "after object key:value pair"
+    } else if text.contains("expected `,` or `]`") {
+        "after array element"
+    } else if text.contains("expected `:`") {
+        "after object key"
+    } else if text.contains("trailing characters") {
+        "after top-level value"
+    } else {
+        "looking for beginning of value"
+    };
+    let line =
+        String::from_utf8_lossy(bytes).lines().nth(error.line().saturating_sub(1)).unwrap_or_default().to_owned();
+    match line.chars().nth(error.column().saturating_sub(1)) {
+        Some(c) => format!("invalid character '{c}' {context}"),
+        None => "unexpected end of JSON input".to_owned(),
+    }
+}
+
+/// The beginning of a body, for messages. Matches `summarizeData`.
+fn summary(bytes: &[u8]) -> String {
+    let cut = &bytes[..bytes.len().min(30)];
+    let dots = if bytes.len() > 30 { " ..." } else { "" };
+    match bytes.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{dots}", String::from_utf8_lossy(cut)),
+        Some(_) => {
+            let hex: String = cut.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{hex}{dots}")
+        }
+    }
+}
+
+/// An object of a kind, and what is to be told of its members.
+#[derive(Clone, Debug)]
+pub struct Decoded {
+    /// Normalised, with defaults.
+    pub object: Value,
+    /// For the client.
+    pub warnings: Vec<String>,
+}
+
+/// Reads an object that is to be created or updated.
+pub fn decode_object(
+    resource: &Resource,
+    bytes: &[u8],
+    format: Format,
+    validation: FieldValidation,
+) -> Result<Decoded> {
+    let kind = &resource.kind;
+    let unrecognized = |error: String| {
+        let message =
+            format!("the object provided is unrecognized (must be of type {kind}): {error} ({})", summary(bytes));
+        status::bad_request(message)
+    };
+    let parsed = match format {
+        Format::Json => parse_json(bytes).map_err(|e| format!("couldn't get version/kind; json parse error: {e}")),
+        Format::Yaml => parse_yaml(bytes).map_err(|e| format!("error converting YAML to JSON: {e}")),
+    };
+    let Document { mut value, duplicates } = parsed.map_err(unrecognized)?;
+    if !value.is_object() {
+        let form = if value.is_array() { "array" } else { "value" };
+        let target =
+            r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        let error = format!("json: cannot unmarshal {form} into Go value of type {target}");
+        return Err(unrecognized(format!("couldn't get version/kind; json parse error: {error}")));
+    }
+    let given = given_kind(resource, &value)?;
+    let refuse = |error: &str| {
+        let GivenKind { kind: given_kind, version } = &given;
+        let message = format!("{given_kind} in version {} cannot be handled as a {kind}: {error}", quote(version));
+        status::bad_request(message)
+    };
+    let unknown = resource.strategy.normalize(&mut value).map_err(|error| refuse(&error))?;
+    let problems = strict_problems(unknown, duplicates);
+    if validation == FieldValidation::Strict && !problems.is_empty() {
+        return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
+    }
+    set_kind(resource, &mut value);
+    resource.strategy.set_defaults(&mut value);
+    let warnings = if validation == FieldValidation::Warn { problems } else { Vec::new() };
+    Ok(Decoded { object: value, warnings })
+}
+
+/// Unknown and duplicate members in the words of strict decoding.
+pub fn strict_problems(unknown: Vec<String>, duplicates: Vec<String>) -> Vec<String> {
+    let unknown = unknown.into_iter().map(|path| format!("unknown field {}", quote(&path)));
+    let duplicates = duplicates.into_iter().map(|path| format!("duplicate field {}", quote(&path)));
+    unknown.chain(duplicates).collect()
+}
+
+/// Writes kind and apiVersion.
+pub fn set_kind(resource: &Resource, object: &mut Value) {
+    object["kind"] = json!(resource.kind);
+    object["apiVersion"] = json!(resource.api_version());
+}
+
+struct GivenKind {
+    kind: String,
+    version: String,
+}
+
+/// The kind that the body names, which must be the one that the path serves.
+fn given_kind(resource: &Resource, value: &Value) -> Result<GivenKind> {
+    let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    let (kind, api_version) = (text("kind"), text("apiVersion"));
+    let kind = if kind.is_empty() { resource.kind.clone() } else { kind };
+    let api_version = if api_version.is_empty() { resource.api_version() } else { api_version };
+    let version = api_version.rsplit('/').next().unwrap_or_default().to_owned();
+    if kind == resource.kind && api_version == resource.api_version() {
+        return Ok(GivenKind { kind, version });
+    }
+    let builtin = ["v1", "batch/v1", "coordination.k8s.io/v1", "events.k8s.io/v1"].contains(&api_version.as_str());
+    let error = if builtin {
+        let group = if resource.group.is_empty() { "core" } else { resource.group.as_str() };
+        format!("converting (v1.{kind}) to ({group}.{}): unknown conversion", resource.kind)
+    } else {
+        let (kind, version) = (quote(&kind), quote(&api_version));
+        format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
+    };
+    let message = format!("{kind} in version {} cannot be handled as a {}: {error}", quote(&version), resource.kind);
+    Err(status::bad_request(message))
+}

@@ -1,0 +1,196 @@
+//! Garbage collection and the end of namespaces.
+//!
+//! Guarantees: [`settle`] runs in the same breath as the change that made it necessary, so that a client that sees the
+//! answer to its request sees its consequences too, in an order that depends on nothing but the objects. It ends:
+//! every step removes an object, a finalizer or an owner reference.
+//!
+//! Matches kube-controller-manager `pkg/controller/garbagecollector` (`attemptToDeleteItem`,
+//! `processDeletingDependentsItem`, `orphanDependents`) and `pkg/controller/namespace/deletion`, save that these run
+//! some milliseconds later. An owner of a kind that is not served counts as being there.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::delete::{self, DeleteOptions};
+use super::meta::{self, FOREGROUND, ORPHAN};
+use super::store::{Id, Store};
+
+/// Looks at every object that a change may have concerned, until nothing is left to do.
+pub fn settle(store: &mut Store) {
+    while let Some(id) = store.dirty.pop_front() {
+        let Some(object) = store.get(&id).cloned() else { continue };
+        if id.collection == "namespaces" {
+            end_namespace(store, &id, &object);
+        } else {
+            look_at(store, &id, &object);
+        }
+    }
+}
+
+fn has(object: &Value, finalizer: &str) -> bool {
+    meta::finalizers(object).iter().any(|f| f == finalizer)
+}
+
+fn look_at(store: &mut Store, id: &Id, object: &Arc<Value>) {
+    if meta::is_deleting(object) {
+        if has(object, ORPHAN) {
+            return orphan_dependents(store, id, object);
+        }
+        if !has(object, FOREGROUND) {
+            return;
+        }
+        finish_foreground(store, id, object);
+    }
+    // An object that is deleted in the foreground may itself be a dependent whose owner is gone; the rest below is
+    // only for those that are not being deleted.
+    match store.get(id).cloned() {
+        Some(object) if !meta::is_deleting(&object) => judge_owners(store, id, &object),
+        _ => {}
+    }
+}
+
+/// Takes the owner's reference out of its dependents, then lets the owner go.
+fn orphan_dependents(store: &mut Store, id: &Id, owner: &Value) {
+    let uid = meta::text(owner, "uid").to_owned();
+    for dependent in store.dependents(&uid) {
+        drop_owners(store, &dependent, &[uid.clone()]);
+    }
+    drop_finalizer(store, id, ORPHAN);
+}
+
+/// Deletes the dependents of an owner that waits for them; once none blocks it, lets the owner go.
+fn finish_foreground(store: &mut Store, id: &Id, owner: &Value) {
+    let uid = meta::text(owner, "uid").to_owned();
+    let dependents = store.dependents(&uid);
+    for dependent in &dependents {
+        if let Some(object) = store.get(dependent).cloned()
+            && !meta::is_deleting(&object)
+        {
+            judge_owners(store, dependent, &object);
+        }
+    }
+    let blocks = |dependent: &Id| {
+        store.get(dependent).is_some_and(|object| {
+            let mut owners = meta::owners(object).iter();
+            owners.any(|owner| owner["uid"] == json!(uid) && owner["blockOwnerDeletion"] == json!(true))
+        })
+    };
+    if !dependents.iter().any(blocks) {
+        drop_finalizer(store, id, FOREGROUND);
+    }
+}
+
+/// Whether an owner is there, is gone, or waits for its dependents to go.
+enum Owner {
+    Solid,
+    Dangling,
+    Waiting,
+}
+
+fn classify(store: &Store, owner: &Value, namespace: &str) -> Owner {
+    let Some(id) = store.resolve(owner, namespace) else { return Owner::Solid };
+    match store.get(&id) {
+        Some(object) if object["metadata"]["uid"] == owner["uid"] => {
+            if meta::is_deleting(object) && has(object, FOREGROUND) { Owner::Waiting } else { Owner::Solid }
+        }
+        _ => Owner::Dangling,
+    }
+}
+
+fn judge_owners(store: &mut Store, id: &Id, object: &Value) {
+    let namespace = meta::text(object, "namespace").to_owned();
+    let (mut solid, mut waiting, mut gone) = (false, false, Vec::new());
+    for owner in meta::owners(object) {
+        let kind = classify(store, owner, &namespace);
+        waiting |= matches!(kind, Owner::Waiting);
+        if matches!(kind, Owner::Solid) {
+            solid = true;
+        } else {
+            gone.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        }
+    }
+    if gone.is_empty() {
+        return;
+    }
+    if solid {
+        return drop_owners(store, id, &gone);
+    }
+    let has_dependents = !store.dependents(meta::text(object, "uid")).is_empty();
+    let policy = if (waiting && has_dependents) || has(object, FOREGROUND) {
+        "Foreground"
+    } else if has(object, ORPHAN) {
+        "Orphan"
+    } else {
+        "Background"
+    };
+    let options = DeleteOptions { propagation_policy: Some(policy.to_owned()), ..DeleteOptions::default() };
+    // A refusal leaves the object as it is; the next change looks at it again.
+    let _ = delete::delete(store, id, &options);
+}
+
+fn drop_owners(store: &mut Store, id: &Id, uids: &[String]) {
+    let Some(object) = store.get(id) else { return };
+    let mut changed = (**object).clone();
+    let kept: Vec<Value> = meta::owners(&changed)
+        .iter()
+        .filter(|owner| !uids.iter().any(|uid| owner["uid"] == json!(uid)))
+        .cloned()
+        .collect();
+    meta::set(&mut changed, "ownerReferences", if kept.is_empty() { Value::Null } else { Value::Array(kept) });
+    store.put(id, changed);
+}
+
+fn drop_finalizer(store: &mut Store, id: &Id, finalizer: &str) {
+    let Some(object) = store.get(id) else { return };
+    let mut changed = (**object).clone();
+    let mut finalizers = meta::finalizers(&changed);
+    finalizers.retain(|f| f != finalizer);
+    meta::set_finalizers(&mut changed, &finalizers);
+    let grace = changed["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+    if finalizers.is_empty() && grace == 0 {
+        store.remove(id);
+    } else {
+        store.put(id, changed);
+    }
+}
+
+/// Empties a terminating namespace; once it is empty, lets it go.
+fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
+    if namespace["status"]["phase"] != "Terminating" {
+        return;
+    }
+    let prefix = format!("{}/", meta::text(namespace, "name"));
+    let contents: Vec<Id> = store
+        .collections
+        .iter()
+        .filter(|(_, collection)| collection.resource.namespaced)
+        .flat_map(|(name, collection)| {
+            let keys = collection.objects.range(prefix.clone()..).map(|(key, _)| key);
+            let inside = keys.take_while(|key| key.starts_with(&prefix));
+            inside.map(|key| Id { collection: name.clone(), key: key.clone() })
+        })
+        .collect();
+    let mut left = false;
+    for item in contents {
+        let deleting = store.get(&item).is_some_and(|object| meta::is_deleting(object));
+        if !deleting {
+            let options =
+                DeleteOptions { propagation_policy: Some("Background".to_owned()), ..DeleteOptions::default() };
+            let _ = delete::delete(store, &item, &options);
+        }
+        left |= store.get(&item).is_some();
+    }
+    if left {
+        return;
+    }
+    let mut emptied = namespace.clone();
+    if let Some(spec) = emptied["spec"].as_object_mut() {
+        spec.remove("finalizers");
+    }
+    if meta::finalizers(&emptied).is_empty() {
+        store.remove(id);
+    } else if emptied != *namespace {
+        store.put(id, emptied);
+    }
+}

@@ -1,0 +1,130 @@
+//! RFC 6902, as github.com/evanphx/json-patch (the library of the real server) reads it: replacing a member that is
+//! not there adds it.
+
+use serde_json::Value;
+
+/// Why an operation cannot be done. The real server tells clients nothing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Impossible;
+
+type Result<T> = std::result::Result<T, Impossible>;
+
+/// Does all operations of `patch`, a list.
+///
+/// # Errors
+/// When one cannot be done; `target` may then be changed in part.
+pub fn apply(target: &mut Value, patch: &[Value]) -> Result<()> {
+    patch.iter().try_for_each(|operation| one(target, operation))
+}
+
+fn one(target: &mut Value, operation: &Value) -> Result<()> {
+    let text = |key: &str| operation[key].as_str().ok_or(Impossible);
+    let path = parse(text("path")?)?;
+    let value = operation["value"].clone();
+    match text("op")? {
+        "add" => add(target, &path, value),
+        "remove" => remove(target, &path).map(drop),
+        "replace" => replace(target, &path, value),
+        "move" => {
+            let moved = remove(target, &parse(text("from")?)?)?;
+            add(target, &path, moved)
+        }
+        "copy" => {
+            let copied = get(target, &parse(text("from")?)?).cloned().ok_or(Impossible)?;
+            add(target, &path, copied)
+        }
+        "test" => {
+            // A member that is not there equals null.
+            let equal = get(target, &path).map_or(value.is_null(), |found| *found == value);
+            equal.then_some(()).ok_or(Impossible)
+        }
+        _ => Err(Impossible),
+    }
+}
+
+fn parse(pointer: &str) -> Result<Vec<String>> {
+    if pointer.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rest = pointer.strip_prefix('/').ok_or(Impossible)?;
+    Ok(rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect())
+}
+
+fn get<'a>(target: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(target, |value, part| match value {
+        Value::Object(map) => map.get(part),
+        Value::Array(list) => list.get(index(part, list.len())?),
+        _ => None,
+    })
+}
+
+/// Negative indices count from the end.
+fn index(part: &str, length: usize) -> Option<usize> {
+    let number: i64 = part.parse().ok()?;
+    let length = i64::try_from(length).ok()?;
+    usize::try_from(if number < 0 { number + length } else { number }).ok()
+}
+
+fn parent<'a, 'p>(target: &'a mut Value, path: &'p [String]) -> Result<(&'a mut Value, &'p str)> {
+    let (last, above) = path.split_last().ok_or(Impossible)?;
+    let found = above.iter().try_fold(target, |value, part| match value {
+        Value::Object(map) => map.get_mut(part),
+        Value::Array(list) => {
+            let at = index(part, list.len())?;
+            list.get_mut(at)
+        }
+        _ => None,
+    });
+    Ok((found.ok_or(Impossible)?, last))
+}
+
+fn add(target: &mut Value, path: &[String], value: Value) -> Result<()> {
+    if path.is_empty() {
+        *target = value;
+        return Ok(());
+    }
+    match parent(target, path)? {
+        (Value::Object(map), key) => {
+            map.insert(key.to_owned(), value);
+        }
+        (Value::Array(list), "-") => list.push(value),
+        (Value::Array(list), part) => {
+            let at = index(part, list.len() + usize::from(part.starts_with('-'))).ok_or(Impossible)?;
+            if at > list.len() {
+                return Err(Impossible);
+            }
+            list.insert(at, value);
+        }
+        _ => return Err(Impossible),
+    }
+    Ok(())
+}
+
+fn replace(target: &mut Value, path: &[String], value: Value) -> Result<()> {
+    if path.is_empty() {
+        *target = value;
+        return Ok(());
+    }
+    match parent(target, path)? {
+        (Value::Object(map), key) => {
+            map.insert(key.to_owned(), value);
+        }
+        (Value::Array(list), part) => {
+            let at = index(part, list.len()).ok_or(Impossible)?;
+            *list.get_mut(at).ok_or(Impossible)? = value;
+        }
+        _ => return Err(Impossible),
+    }
+    Ok(())
+}
+
+fn remove(target: &mut Value, path: &[String]) -> Result<Value> {
+    match parent(target, path)? {
+        (Value::Object(map), key) => map.remove(key).ok_or(Impossible),
+        (Value::Array(list), part) => {
+            let at = index(part, list.len()).filter(|at| *at < list.len()).ok_or(Impossible)?;
+            Ok(list.remove(at))
+        }
+        _ => Err(Impossible),
+    }
+}

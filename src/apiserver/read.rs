@@ -1,0 +1,201 @@
+//! Gets and lists.
+//!
+//! Guarantees: a list is consistent: all pages of one list show the state of one revision, however much changes
+//! meanwhile, until that revision is forgotten; then a page is refused with 410 and a token that goes on inconsistently.
+//!
+//! Matches k8s.io/apiserver `pkg/storage/etcd3/store.go` (`GetList`), `pkg/storage/continue.go` and
+//! `pkg/storage/cacher/delegator.go`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value, json};
+
+use super::query::{ListOptions, Query, parse_revision};
+use super::registry::Resource;
+use super::rest::Target;
+use super::status::{self, Qualified, Result};
+use super::store::{Collection, Id, Store, key};
+
+const LIST_EXPIRED: &str = "The resourceVersion for the provided list is too old.";
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You \
+                                can start a new list without the continue parameter, or use the continue token in \
+                                this response to retrieve the remainder of the results. Continuing with the provided \
+                                token results in an inconsistent list - objects that were created, modified, or \
+                                deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// The collection that a target is in.
+pub fn collection<'a>(store: &'a Store, resource: &Resource) -> Result<&'a Collection> {
+    store.collections.get(&resource.qualified_name()).ok_or_else(|| status::generic(404, ""))
+}
+
+/// Where a target's object is.
+pub fn id(target: &Target) -> Id {
+    Id { collection: target.resource.qualified_name(), key: key(&target.namespace, &target.name) }
+}
+
+/// One object.
+pub fn get(store: &Store, target: &Target, query: &Query) -> Result<Value> {
+    let wanted = parse_revision(query.get("resourceVersion").unwrap_or_default()).map_err(status::unknown)?;
+    if wanted > store.revision {
+        return Err(status::too_large_resource_version(wanted, store.revision));
+    }
+    match store.get(&id(target)) {
+        Some(object) => Ok((**object).clone()),
+        None => Err(status::not_found(&Qualified::resource(&target.resource), &target.name)),
+    }
+}
+
+/// A page of a list.
+struct Page {
+    /// The revision that the list shows.
+    revision: u64,
+    /// The first key to show.
+    start: String,
+    /// Whether this page goes on from one before.
+    continued: bool,
+}
+
+/// Many objects.
+pub fn list(store: &Store, target: &Target, options: &ListOptions) -> Result<Value> {
+    let collection = collection(store, &target.resource)?;
+    // Within a namespace, or with a selector for one, only that part of the keys is looked at.
+    let namespace = match options.fields.exact("metadata.namespace") {
+        Some(selected) if target.namespace.is_empty() && target.resource.namespaced => selected,
+        _ => &target.namespace,
+    };
+    let whole = namespace.is_empty() && target.resource.namespaced;
+    let prefix = if whole { String::new() } else { format!("{namespace}/") };
+    let page = page(store, options, &prefix)?;
+    let old;
+    let objects = if page.revision == store.revision {
+        &collection.objects
+    } else {
+        old = collection.at(page.revision).ok_or_else(|| forgotten(&page, &prefix))?;
+        &old
+    };
+    // Without a resourceVersion, or with one, but not with "0", is the limit heeded.
+    let limit = if options.resource_version == "0" { 0 } else { options.limit };
+    Ok(fill(target, options, objects, &page, &prefix, limit))
+}
+
+fn fill(
+    target: &Target,
+    options: &ListOptions,
+    objects: &BTreeMap<String, Arc<Value>>,
+    page: &Page,
+    prefix: &str,
+    limit: usize,
+) -> Value {
+    let resource = &target.resource;
+    let first = format!("{prefix}{}", page.start);
+    let mut items = Vec::new();
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".to_owned(), json!(page.revision.to_string()));
+    let inside = |key: &String| key.starts_with(prefix);
+    let mut rest = objects.range(first..).take_while(|(key, _)| inside(key)).peekable();
+    while let Some((key, object)) = rest.next() {
+        if options.labels.matches(object) && options.fields.matches(object, resource) {
+            items.push(list_item(resource, object));
+        }
+        if limit > 0 && items.len() == limit && rest.peek().is_some() {
+            let next = format!("{}\0", &key[prefix.len()..]);
+            metadata.insert("continue".to_owned(), json!(encode_token(&next, i128::from(page.revision))));
+            if options.labels.is_empty() && options.fields.is_empty() {
+                metadata.insert("remainingItemCount".to_owned(), json!(rest.count()));
+            }
+            break;
+        }
+    }
+    json!({
+        "kind": format!("{}List", resource.kind), "apiVersion": resource.api_version(),
+        "metadata": metadata, "items": items,
+    })
+}
+
+/// Items of built-in kinds go without kind and apiVersion; those of custom resources have them.
+fn list_item(resource: &Resource, object: &Value) -> Value {
+    let mut item = object.clone();
+    let custom = resource.group.contains('.') && !resource.group.ends_with(".k8s.io");
+    if let Some(map) = item.as_object_mut().filter(|_| !custom) {
+        map.remove("kind");
+        map.remove("apiVersion");
+    }
+    item
+}
+
+fn page(store: &Store, options: &ListOptions, prefix: &str) -> Result<Page> {
+    let invalid = |error: String| status::bad_request(format!("invalid resource version: {error}"));
+    if !options.continue_token.is_empty() {
+        let (start, revision) = decode_token(&options.continue_token)?;
+        if !options.resource_version.is_empty() && options.resource_version != "0" {
+            return Err(status::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        let revision = u64::try_from(revision).unwrap_or(store.revision);
+        let _ = prefix;
+        return Ok(Page { revision: revision.min(store.revision), start, continued: true });
+    }
+    let wanted = options.revision().map_err(invalid)?;
+    if wanted > store.revision {
+        return Err(status::too_large_resource_version(wanted, store.revision));
+    }
+    // An explicit revision with a limit has always meant exactly that revision.
+    let exact = options.resource_version_match == "Exact"
+        || (options.resource_version_match.is_empty() && options.limit > 0 && wanted > 0);
+    let revision = if exact { wanted } else { store.revision };
+    Ok(Page { revision, start: String::new(), continued: false })
+}
+
+fn forgotten(page: &Page, _prefix: &str) -> Box<status::Status> {
+    if !page.continued {
+        return status::expired(LIST_EXPIRED);
+    }
+    let mut status = status::expired(CONTINUE_EXPIRED);
+    status.continue_token = Some(encode_token(&page.start, -1));
+    status
+}
+
+fn encode_token(start: &str, revision: i128) -> String {
+    // The members are in the real server's order, so that tokens look alike.
+    let start = Value::from(start);
+    URL_SAFE_NO_PAD.encode(format!(r#"{{"v":"meta.k8s.io/v1","rv":{revision},"start":{start}}}"#))
+}
+
+/// The start key and the revision, -1 for whatever is newest.
+fn decode_token(token: &str) -> Result<(String, i64)> {
+    let refuse = |why: &str| status::bad_request(format!("invalid continue token: {why}"));
+    let generic = |why: String| refuse(&format!("continue key is not valid: {why}"));
+    let bytes = URL_SAFE_NO_PAD
+        .decode(token)
+        .map_err(|error| generic(format!("illegal base64 data at input byte {}", offset(&error))))?;
+    let value = super::body::parse_json(&bytes).map_err(generic)?.value;
+    if value["v"] != "meta.k8s.io/v1" {
+        let version = value["v"].as_str().unwrap_or_default();
+        return Err(refuse(&format!(
+            "continue key is not valid: server does not recognize this encoded version {version}"
+        )));
+    }
+    let revision = value["rv"].as_i64().unwrap_or_default();
+    if revision == 0 {
+        let why = "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)";
+        return Err(refuse(why));
+    }
+    let start = value["start"].as_str().unwrap_or_default();
+    if start.is_empty() {
+        return Err(refuse("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)"));
+    }
+    if start.split('/').any(|part| part == ".." || part == ".") {
+        return Err(refuse(&format!("continue key is not valid: {start}")));
+    }
+    Ok((start.to_owned(), revision))
+}
+
+fn offset(error: &base64::DecodeError) -> usize {
+    match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
+        base64::DecodeError::InvalidLength(at) => *at,
+        base64::DecodeError::InvalidPadding => 0,
+    }
+}

@@ -1,0 +1,253 @@
+//! From a request to what it means.
+//!
+//! Guarantees: paths, methods and their refusals (404, 405, 406, 415) are those of the real server; what is accepted
+//! becomes one [`Call`].
+//!
+//! Matches `RequestInfoFactory` and the installer of k8s.io/apiserver `pkg/endpoints`.
+
+use axum::body::Bytes;
+use http::{Method, Request, header};
+use serde_json::Value;
+
+use super::body::{FieldValidation, Format};
+use super::delete::dry_run_error;
+use super::negotiate::{IncludeObject, Output};
+use super::query::{Query, percent_decode};
+use super::registry::{FieldError, FieldErrorKind, Resource};
+use super::status::{self, Qualified, Result, unsupported_field};
+
+/// The longest field manager. Matches `FieldManagerMaxLength`.
+const MANAGER_MAX: usize = 128;
+
+/// What a path addresses.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The kind.
+    pub resource: Resource,
+    /// Empty for all, and for kinds without namespaces.
+    pub namespace: String,
+    /// Empty for the collection.
+    pub name: String,
+    /// `status`, `finalize`, `log` or empty.
+    pub subresource: String,
+    /// Whether the path has the old `/watch/` prefix.
+    pub watch_prefix: bool,
+}
+
+/// What a path is about.
+#[derive(Debug)]
+pub enum Route {
+    /// Objects.
+    Target(Box<Target>),
+    /// A group version that is served, and nothing in it.
+    Unknown,
+    /// Anything else: discovery, health, or nothing.
+    Other,
+}
+
+/// Reads the path.
+pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Resource> + Clone) -> Route {
+    let parts: Vec<String> =
+        path.split('/').filter(|part| !part.is_empty()).map(|part| percent_decode(part, false)).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (group, version, rest) = match parts.as_slice() {
+        ["api", version, rest @ ..] => ("", *version, rest),
+        ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        _ => return Route::Other,
+    };
+    if rest.is_empty() {
+        return Route::Other;
+    }
+    let mut served = resources.filter(|r| r.group == group && r.version == version);
+    if served.clone().next().is_none() {
+        return Route::Other;
+    }
+    let (watch_prefix, rest) = match rest {
+        ["watch", rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let (namespace, rest) = match rest {
+        ["namespaces", namespace, plural, rest @ ..] if !matches!(*plural, "status" | "finalize") => {
+            (*namespace, [&[*plural], rest].concat())
+        }
+        rest => ("", rest.to_vec()),
+    };
+    let (plural, name, subresource) = match rest.as_slice() {
+        [plural] => (*plural, "", ""),
+        [plural, name] => (*plural, *name, ""),
+        [plural, name, subresource] => (*plural, *name, *subresource),
+        _ => return Route::Unknown,
+    };
+    let Some(resource) = served.find(|r| r.plural == plural) else { return Route::Unknown };
+    let known = match subresource {
+        "" => true,
+        "status" => resource.has_status,
+        "finalize" => resource.kind == "Namespace",
+        "log" => resource.kind == "Pod",
+        _ => false,
+    };
+    // A namespaced object is only addressed within its namespace, and the other way round.
+    let misplaced = resource.namespaced != !namespace.is_empty() && !(resource.namespaced && name.is_empty());
+    if !known || misplaced {
+        return Route::Unknown;
+    }
+    Route::Target(Box::new(Target {
+        resource: resource.clone(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        subresource: subresource.to_owned(),
+        watch_prefix,
+    }))
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Read one.
+    Get,
+    /// Read many, or watch.
+    List,
+    /// Make one.
+    Create,
+    /// Replace one.
+    Update,
+    /// Change one.
+    Patch,
+    /// Delete one.
+    Delete,
+    /// Delete many.
+    DeleteCollection,
+    /// Read a container's log.
+    Log,
+}
+
+impl Target {
+    /// What the method means here.
+    pub fn verb(&self, method: &Method) -> Result<Verb> {
+        let virtual_ = self.resource.strategy.is_virtual();
+        let everywhere = self.resource.namespaced && self.namespace.is_empty();
+        let verb = match (self.name.is_empty(), self.subresource.as_str(), method.as_str()) {
+            (true, _, "POST") if !everywhere => Some(Verb::Create),
+            _ if virtual_ => None,
+            (true, _, "GET") => Some(Verb::List),
+            (true, _, "DELETE") if !everywhere && self.resource.kind != "Namespace" => Some(Verb::DeleteCollection),
+            (false, "log", "GET") => Some(Verb::Log),
+            (false, "log", _) => None,
+            (false, "finalize", "PUT") => Some(Verb::Update),
+            (false, "finalize", _) => None,
+            (false, "", "GET") if self.watch_prefix => Some(Verb::List),
+            (false, _, "GET") => Some(Verb::Get),
+            (false, _, "PUT") => Some(Verb::Update),
+            (false, _, "PATCH") => Some(Verb::Patch),
+            (false, "", "DELETE") => Some(Verb::Delete),
+            _ => None,
+        };
+        let allowed = verb.filter(|verb| !self.watch_prefix || *verb == Verb::List);
+        allowed.ok_or_else(|| status::generic(405, ""))
+    }
+}
+
+/// One request, understood.
+#[derive(Debug)]
+pub struct Call {
+    /// What is addressed.
+    pub target: Target,
+    /// The decoded query.
+    pub query: Query,
+    /// `Content-Type`.
+    pub content_type: String,
+    /// The body.
+    pub body: Bytes,
+    /// The form of the answer.
+    pub output: Output,
+    user_agent: String,
+}
+
+/// The options that writes share.
+#[derive(Clone, Debug)]
+pub struct WriteOptions {
+    /// Whether the write is only tried.
+    pub dry_run: bool,
+    /// Who writes, from the query or from `User-Agent`.
+    pub manager: String,
+    /// What to do with unknown members.
+    pub validation: FieldValidation,
+    /// Whether an apply takes fields from others.
+    pub force: bool,
+}
+
+impl Call {
+    /// Reads the header, the query and the forms.
+    pub fn new(target: Target, verb: Verb, request: Request<Bytes>) -> Result<Self> {
+        let (parts, body) = request.into_parts();
+        let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let content_type = header(header::CONTENT_TYPE).to_owned();
+        if verb == Verb::Patch && super::patch::PatchType::from_content_type(&content_type).is_none() {
+            return Err(status::generic(415, "415: Unsupported Media Type"));
+        }
+        let user_agent = header(header::USER_AGENT).to_owned();
+        let output = match verb {
+            // Logs are text whatever is asked for.
+            Verb::Log => Output { include: IncludeObject::Metadata, ..Output::JSON },
+            _ => Output::negotiate(header(header::ACCEPT), &query, &user_agent)?,
+        };
+        Ok(Self { target, query, content_type, body, output, user_agent })
+    }
+
+    /// The form of the body.
+    pub fn format(&self) -> Result<Format> {
+        Format::from_content_type(&self.content_type)
+    }
+
+    /// The options of a write; `kind` is the options' kind in messages, `is_apply` `None` for what is no patch.
+    pub fn write_options(&self, kind: &str, is_apply: Option<bool>) -> Result<WriteOptions> {
+        let manager = self.query.get("fieldManager").unwrap_or_default();
+        let dry_run = self.query.all("dryRun");
+        let validation = self.query.get("fieldValidation").unwrap_or_default();
+        let force = self.query.boolean("force")?;
+        let mut errors: Vec<FieldError> = Vec::new();
+        if is_apply == Some(true) && manager.is_empty() {
+            errors.push(status::required_field("fieldManager", "is required for apply patch"));
+        }
+        if is_apply == Some(false) && force.is_some() {
+            errors.push(status::forbidden_field("force", "may not be specified for non-apply patch"));
+        }
+        if manager.len() > MANAGER_MAX {
+            errors.push(FieldError {
+                kind: FieldErrorKind::TooLong,
+                field: "fieldManager".to_owned(),
+                body: format!("Too long: may not be more than {MANAGER_MAX} bytes"),
+            });
+        }
+        errors.extend(dry_run_error(&dry_run));
+        let validation = match validation {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => {
+                let supported = ["", "Ignore", "Strict", "Warn"];
+                errors.push(unsupported_field("fieldValidation", &Value::from(other), &supported));
+                FieldValidation::Warn
+            }
+        };
+        if !errors.is_empty() {
+            return Err(status::invalid(&Qualified::meta(kind), "", &errors));
+        }
+        let manager = if manager.is_empty() { agent_prefix(&self.user_agent) } else { manager.to_owned() };
+        Ok(WriteOptions { dry_run: !dry_run.is_empty(), manager, validation, force: force.unwrap_or_default() })
+    }
+}
+
+/// What of a user agent names the manager. Matches `prefixFromUserAgent`.
+fn agent_prefix(user_agent: &str) -> String {
+    let prefix = user_agent.split('/').next().unwrap_or_default();
+    let mut manager = String::new();
+    for c in prefix.chars().filter(|c| !c.is_control()) {
+        if manager.len() + c.len_utf8() > MANAGER_MAX {
+            break;
+        }
+        manager.push(c);
+    }
+    manager
+}

@@ -1,0 +1,360 @@
+//! The objects, their revisions and the history that watches read.
+//!
+//! Guarantees: the revision grows by one with every change and with nothing else; an object's resourceVersion is the
+//! revision of its last change. A collection's history holds every change after `forgotten`, in order, so that its
+//! state at any later revision can be told. Nothing here is random: uids and name suffixes follow from the seed.
+//!
+//! Matches the part of k8s.io/apiserver `pkg/storage/etcd3` and `pkg/storage/cacher` that clients can observe.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::meta;
+use super::registry::Resource;
+use crate::clock::SharedClock;
+
+/// The alphabet of generated name suffixes. Matches k8s.io/apimachinery `pkg/util/rand`.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX_LENGTH: usize = 5;
+/// Prefixes are cut so that names stay within 63 characters. Matches `names.SimpleNameGenerator`.
+const MAX_PREFIX: usize = 58;
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was not there before.
+    Added,
+    /// It was there before and still is.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// One change of one object.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The revision it made.
+    pub revision: u64,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// `namespace/name`.
+    pub key: String,
+    /// The object afterwards; of a deleted one the last state, with the deletion's resourceVersion.
+    pub object: Arc<Value>,
+    /// The object before.
+    pub previous: Option<Arc<Value>>,
+}
+
+/// All objects of one kind.
+#[derive(Debug)]
+pub struct Collection {
+    /// The kind.
+    pub resource: Resource,
+    /// By `namespace/name`, whose byte order is the order of lists.
+    pub objects: BTreeMap<String, Arc<Value>>,
+    /// The changes after `forgotten`, oldest first.
+    pub history: VecDeque<Change>,
+    /// The newest revision whose change is no longer known.
+    pub forgotten: u64,
+    changed: watch::Sender<u64>,
+}
+
+/// Where an object is: the collection and `namespace/name` in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    /// `plural.group`.
+    pub collection: String,
+    /// `namespace/name`.
+    pub key: String,
+}
+
+/// Everything the server knows.
+pub struct Store {
+    /// By `plural.group`.
+    pub collections: BTreeMap<String, Collection>,
+    /// The revision of the last change.
+    pub revision: u64,
+    /// Objects that the garbage collector has to look at.
+    pub dirty: VecDeque<Id>,
+    /// Changes when the whole state is replaced, so that open watches end.
+    pub epoch: u64,
+    dependents: BTreeMap<String, BTreeSet<Id>>,
+    random: u64,
+    history: usize,
+    clock: SharedClock,
+}
+
+/// `namespace/name`, which orders lists.
+pub fn key(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
+/// The key of an object.
+pub fn key_of(object: &Value) -> String {
+    key(meta::text(object, "namespace"), meta::text(object, "name"))
+}
+
+/// A time as metav1 `Time` prints it: whole seconds.
+pub fn timestamp(at: DateTime<Utc>) -> Value {
+    json!(at.to_rfc3339_opts(SecondsFormat::Secs, true))
+}
+
+impl Collection {
+    fn new(resource: Resource, revision: u64) -> Self {
+        let changed = watch::Sender::new(revision);
+        Self { resource, objects: BTreeMap::new(), history: VecDeque::new(), forgotten: revision, changed }
+    }
+
+    /// Tells of every later change.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// The objects as they were at `revision`, or `None` when that is forgotten.
+    pub fn at(&self, revision: u64) -> Option<BTreeMap<String, Arc<Value>>> {
+        if revision < self.forgotten {
+            return None;
+        }
+        let mut objects = self.objects.clone();
+        for change in self.history.iter().rev().take_while(|change| change.revision > revision) {
+            match &change.previous {
+                Some(previous) => objects.insert(change.key.clone(), previous.clone()),
+                None => objects.remove(&change.key),
+            };
+        }
+        Some(objects)
+    }
+}
+
+impl Store {
+    /// An empty store. `history` is the number of changes kept per collection.
+    pub fn new(clock: SharedClock, seed: u64, history: usize) -> Self {
+        Self {
+            collections: BTreeMap::new(),
+            revision: 1,
+            dirty: VecDeque::new(),
+            epoch: 0,
+            dependents: BTreeMap::new(),
+            random: seed,
+            history,
+            clock,
+        }
+    }
+
+    /// Serves one more kind; one that is served already takes the new resource and keeps its objects.
+    pub fn register(&mut self, resource: Resource) {
+        let revision = self.revision;
+        match self.collections.get_mut(&resource.qualified_name()) {
+            Some(collection) => collection.resource = resource,
+            None => {
+                let collection = Collection::new(resource, revision);
+                self.collections.insert(collection.resource.qualified_name(), collection);
+            }
+        }
+    }
+
+    /// Wall time.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    /// One object.
+    pub fn get(&self, id: &Id) -> Option<&Arc<Value>> {
+        self.collections.get(&id.collection)?.objects.get(&id.key)
+    }
+
+    /// The objects that refer to the owner with this UID.
+    pub fn dependents(&self, uid: &str) -> Vec<Id> {
+        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    /// Writes an object; it is given its resourceVersion here.
+    pub fn put(&mut self, id: &Id, mut object: Value) -> Arc<Value> {
+        self.revision += 1;
+        meta::set(&mut object, "resourceVersion", json!(self.revision.to_string()));
+        let object = Arc::new(object);
+        let previous =
+            self.collections.get_mut(&id.collection).and_then(|c| c.objects.insert(id.key.clone(), object.clone()));
+        if let Some(previous) = &previous {
+            self.unindex(id, previous);
+        }
+        self.index(id, &object);
+        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        self.record(
+            id,
+            Change { revision: self.revision, kind, key: id.key.clone(), object: object.clone(), previous },
+        );
+        self.dirty.push_back(id.clone());
+        object
+    }
+
+    /// Removes an object, and gives it back as its watchers see it for the last time.
+    pub fn remove(&mut self, id: &Id) -> Option<Arc<Value>> {
+        let previous = self.collections.get_mut(&id.collection)?.objects.remove(&id.key)?;
+        self.revision += 1;
+        self.unindex(id, &previous);
+        let mut last = (*previous).clone();
+        meta::set(&mut last, "resourceVersion", json!(self.revision.to_string()));
+        let object = Arc::new(last);
+        let change = Change {
+            revision: self.revision,
+            kind: ChangeKind::Deleted,
+            key: id.key.clone(),
+            object: object.clone(),
+            previous: Some(previous),
+        };
+        self.record(id, change);
+        self.mark_neighbours(&object);
+        Some(object)
+    }
+
+    /// Whoever depends on a removed object, or waited for it, is looked at again.
+    fn mark_neighbours(&mut self, object: &Value) {
+        self.dirty.extend(self.dependents(meta::text(object, "uid")));
+        let namespace = meta::text(object, "namespace");
+        for owner in meta::owners(object) {
+            if let Some(id) = self.resolve(owner, namespace) {
+                self.dirty.push_back(id);
+            }
+        }
+        if !namespace.is_empty() {
+            self.dirty.push_back(Id { collection: "namespaces".to_owned(), key: key("", namespace) });
+        }
+    }
+
+    /// Where the object that an owner reference names would be; `None` for a kind that is not served.
+    pub fn resolve(&self, owner: &Value, namespace: &str) -> Option<Id> {
+        let api_version = owner["apiVersion"].as_str()?;
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        let kind = owner["kind"].as_str()?;
+        let collection = self.collections.values().find(|c| c.resource.group == group && c.resource.kind == kind)?;
+        let namespace = if collection.resource.namespaced { namespace } else { "" };
+        let key = key(namespace, owner["name"].as_str()?);
+        Some(Id { collection: collection.resource.qualified_name(), key })
+    }
+
+    fn record(&mut self, id: &Id, change: Change) {
+        let limit = self.history;
+        let Some(collection) = self.collections.get_mut(&id.collection) else { return };
+        let revision = change.revision;
+        collection.history.push_back(change);
+        while collection.history.len() > limit {
+            if let Some(oldest) = collection.history.pop_front() {
+                collection.forgotten = oldest.revision;
+            }
+        }
+        collection.changed.send_replace(revision);
+    }
+
+    fn index(&mut self, id: &Id, object: &Value) {
+        for uid in meta::owners(object).iter().filter_map(|owner| owner["uid"].as_str()) {
+            self.dependents.entry(uid.to_owned()).or_default().insert(id.clone());
+        }
+    }
+
+    fn unindex(&mut self, id: &Id, object: &Value) {
+        for uid in meta::owners(object).iter().filter_map(|owner| owner["uid"].as_str()) {
+            if let Some(ids) = self.dependents.get_mut(uid) {
+                ids.remove(id);
+                if ids.is_empty() {
+                    self.dependents.remove(uid);
+                }
+            }
+        }
+    }
+
+    /// Forgets the history of everything.
+    pub fn compact(&mut self) {
+        for collection in self.collections.values_mut() {
+            collection.history.clear();
+            collection.forgotten = self.revision;
+            collection.changed.send_replace(self.revision);
+        }
+    }
+
+    /// The next number of the sequence that follows from the seed (SplitMix64).
+    fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A new UID, in the form of a random UUID.
+    pub fn new_uid(&mut self) -> String {
+        let (high, low) = (self.next_random(), self.next_random());
+        let (time, mid, version) = (high >> 32, (high >> 16) & 0xFFFF, high & 0x0FFF);
+        let (variant, node) = ((low >> 48) & 0x3FFF | 0x8000, low & 0xFFFF_FFFF_FFFF);
+        format!("{time:08x}-{mid:04x}-4{version:03x}-{variant:04x}-{node:012x}")
+    }
+
+    /// A name that begins with `prefix`. Matches `SimpleNameGenerator.GenerateName`.
+    pub fn new_name(&mut self, prefix: &str) -> String {
+        let mut end = prefix.len().min(MAX_PREFIX);
+        while !prefix.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut name = prefix[..end].to_owned();
+        for _ in 0..SUFFIX_LENGTH {
+            let index = self.next_random() % ALPHABET.len() as u64;
+            name.push(char::from(ALPHABET[usize::try_from(index).unwrap_or_default()]));
+        }
+        name
+    }
+
+    /// Everything as one document.
+    pub fn snapshot(&self) -> Value {
+        let collections: BTreeMap<&str, Vec<&Value>> = self
+            .collections
+            .iter()
+            .map(|(name, collection)| (name.as_str(), collection.objects.values().map(|o| &**o).collect()))
+            .collect();
+        json!({"version": 1, "revision": self.revision, "random": self.random, "collections": collections})
+    }
+
+    /// Replaces everything; `Err` says what is wrong, and then nothing has changed. Objects of kinds that are not
+    /// served are an error too, since they would be lost.
+    pub fn restore(&mut self, snapshot: &Value) -> Result<(), String> {
+        if snapshot["version"] != 1 {
+            return Err("it is not of version 1".to_owned());
+        }
+        let revision = snapshot["revision"].as_u64().ok_or("it has no revision")?;
+        let random = snapshot["random"].as_u64().ok_or("it has no random state")?;
+        let saved = snapshot["collections"].as_object().ok_or("it has no collections")?;
+        for (name, objects) in saved {
+            let objects = objects.as_array().ok_or_else(|| format!("{name} is not a list"))?;
+            if !self.collections.contains_key(name) && !objects.is_empty() {
+                return Err(format!("it holds {name}, which are not served"));
+            }
+            if objects.iter().any(|object| meta::text(object, "name").is_empty()) {
+                return Err(format!("one of the {name} has no name"));
+            }
+        }
+        self.revision = revision.max(self.revision);
+        self.random = random;
+        self.epoch += 1;
+        self.dependents.clear();
+        self.dirty.clear();
+        for collection in self.collections.values_mut() {
+            collection.objects.clear();
+        }
+        for (name, objects) in saved {
+            for object in objects.as_array().into_iter().flatten() {
+                let id = Id { collection: name.clone(), key: key_of(object) };
+                let object = Arc::new(object.clone());
+                self.index(&id, &object);
+                if let Some(collection) = self.collections.get_mut(name) {
+                    collection.objects.insert(id.key.clone(), object);
+                }
+                self.dirty.push_back(id);
+            }
+        }
+        self.compact();
+        Ok(())
+    }
+}

@@ -1,0 +1,6 @@
+#![allow(clippy::unwrap_used)]
+
+mod property;
+mod support;
+mod verbs;
+mod watches;

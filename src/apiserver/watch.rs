@@ -1,0 +1,270 @@
+//! Watches.
+//!
+//! Guarantees: a watch shows every change of the objects it selects exactly once and in order, from the revision it
+//! starts at; it never skips one: when the history it needs is forgotten it ends with an ERROR event of code 410. It
+//! pulls from the history, so a slow client costs no memory. An object that begins or ceases to match the selectors is
+//! shown as added or deleted.
+//!
+//! Matches k8s.io/apiserver `pkg/endpoints/handlers/watch.go` and `pkg/storage/cacher` (`Watch`, `cacheWatcher`).
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use futures::Stream;
+use futures::stream;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use serde_json::{Value, json};
+use tokio::sync::watch as signal;
+use tokio::time::{Instant, sleep_until};
+
+use super::managers::empty;
+use super::negotiate::{Output, Transform};
+use super::query::ListOptions;
+use super::registry::Resource;
+use super::status::{self, Result, Status};
+use super::store::{Change, ChangeKind, Collection};
+use super::{ApiServer, Body, table};
+
+/// How often a watch that allows it is told the revision.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+/// A watch that names no timeout lasts 30 to 60 minutes on the real server; here always the middle.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2700);
+/// How long before its timeout a watch gets its last bookmark.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// About how many bytes of events are sent at once.
+const BATCH: usize = 64 * 1024;
+
+/// One watch that is being answered.
+pub struct Watch {
+    server: ApiServer,
+    resource: Resource,
+    namespace: String,
+    options: ListOptions,
+    output: Output,
+    changed: signal::Receiver<u64>,
+    epoch: u64,
+    /// The revision up to which everything was shown.
+    seen: u64,
+    /// The initial objects that are still to be sent, and whether a bookmark marks their end.
+    initial: VecDeque<Arc<Value>>,
+    mark_initial_end: bool,
+    headers_sent: bool,
+    deadline: Instant,
+    next_bookmark: Instant,
+    failure: Option<Box<Status>>,
+}
+
+impl Watch {
+    /// Prepares a watch; what can be refused with an HTTP status is refused here.
+    pub fn start(
+        server: &ApiServer,
+        resource: &Resource,
+        namespace: &str,
+        options: ListOptions,
+        output: Output,
+    ) -> Result<Self> {
+        let wanted = options.revision().map_err(status::unknown)?;
+        let store = server.store();
+        let Some(collection) = store.collections.get(&resource.qualified_name()) else {
+            return Err(status::generic(404, ""));
+        };
+        let now = Instant::now();
+        let timeout = options.timeout_seconds.filter(|s| *s > 0).map_or(DEFAULT_TIMEOUT, Duration::from_secs);
+        let first_bookmark = timeout.checked_sub(LAST_BOOKMARK).unwrap_or(timeout).min(BOOKMARK_PERIOD);
+        let mut watch = Self {
+            server: server.clone(),
+            resource: resource.clone(),
+            namespace: namespace.to_owned(),
+            changed: collection.subscribe(),
+            epoch: store.epoch,
+            seen: wanted,
+            initial: VecDeque::new(),
+            mark_initial_end: false,
+            headers_sent: false,
+            deadline: now + timeout,
+            next_bookmark: now + first_bookmark,
+            failure: None,
+            options,
+            output,
+        };
+        watch.begin(collection, wanted, store.revision);
+        Ok(watch)
+    }
+
+    /// Decides what a watch begins with.
+    fn begin(&mut self, collection: &Collection, wanted: u64, current: u64) {
+        let from_now = self.options.resource_version.is_empty();
+        match self.options.send_initial_events {
+            Some(true) => {
+                if wanted > current {
+                    self.failure = Some(status::too_large_resource_version(wanted, current));
+                    return;
+                }
+                let matching = collection.objects.values().filter(|object| self.selects(object));
+                self.initial = matching.cloned().collect();
+                self.mark_initial_end = self.options.bookmarks;
+                self.seen = current;
+            }
+            // Without initial events a watch from nothing begins now.
+            _ if from_now || wanted == 0 => self.seen = current,
+            _ if wanted < collection.forgotten => {
+                let oldest = collection.forgotten;
+                self.failure = Some(status::expired(format!("too old resource version: {wanted} ({oldest})")));
+            }
+            _ => {}
+        }
+    }
+
+    fn selects(&self, object: &Value) -> bool {
+        let inside = self.namespace.is_empty() || object["metadata"]["namespace"] == json!(self.namespace);
+        inside && self.options.labels.matches(object) && self.options.fields.matches(object, &self.resource)
+    }
+
+    /// The answer's body.
+    pub fn into_body(self) -> Body {
+        StreamBody::new(self.into_stream()).boxed_unsync()
+    }
+
+    fn into_stream(self) -> impl Stream<Item = std::result::Result<Frame<Bytes>, Infallible>> + Send {
+        stream::unfold(Some(self), |watch| async move {
+            let mut watch = watch?;
+            let (line, go_on) = watch.next().await?;
+            Some((Ok(Frame::data(Bytes::from(line))), go_on.then_some(watch)))
+        })
+    }
+
+    /// The next events as text, and whether more may follow; `None` at the end.
+    async fn next(&mut self) -> Option<(String, bool)> {
+        if let Some(failure) = self.failure.take() {
+            return Some((self.line("ERROR", failure.to_value()), false));
+        }
+        if let Some(object) = self.initial.pop_front() {
+            let mut text = self.event("ADDED", &object);
+            while text.len() < BATCH
+                && let Some(object) = self.initial.pop_front()
+            {
+                text.push_str(&self.event("ADDED", &object));
+            }
+            return Some((text, true));
+        }
+        if std::mem::take(&mut self.mark_initial_end) {
+            return Some((self.bookmark(true), true));
+        }
+        loop {
+            self.changed.mark_unchanged();
+            match self.pull() {
+                Pulled::Events(text) => return Some((text, true)),
+                Pulled::Expired(status) => return Some((self.line("ERROR", status.to_value()), false)),
+                Pulled::Ended => return None,
+                Pulled::Nothing => {}
+            }
+            let bookmark_at = if self.options.bookmarks { self.next_bookmark } else { self.deadline };
+            tokio::select! {
+                biased;
+                changed = self.changed.changed() => changed.ok()?,
+                () = sleep_until(bookmark_at.min(self.deadline)) => {
+                    if Instant::now() >= self.deadline {
+                        return None;
+                    }
+                    self.next_bookmark = self.bookmark_after(Instant::now());
+                    return Some((self.bookmark(false), true));
+                }
+            }
+        }
+    }
+
+    fn bookmark_after(&self, now: Instant) -> Instant {
+        let last = self.deadline - LAST_BOOKMARK;
+        if now < last { (now + BOOKMARK_PERIOD).min(last) } else { self.deadline }
+    }
+
+    /// What the history has for this watch.
+    fn pull(&mut self) -> Pulled {
+        let server = self.server.clone();
+        let store = server.store();
+        let Some(collection) = store.collections.get(&self.resource.qualified_name()) else { return Pulled::Ended };
+        if store.epoch != self.epoch {
+            return Pulled::Ended;
+        }
+        if self.seen < collection.forgotten {
+            let (seen, oldest) = (self.seen, collection.forgotten);
+            return Pulled::Expired(status::expired(format!("too old resource version: {seen} ({oldest})")));
+        }
+        let start = collection.history.partition_point(|change| change.revision <= self.seen);
+        let mut text = String::new();
+        for change in collection.history.range(start..) {
+            if text.len() > BATCH {
+                return Pulled::Events(text);
+            }
+            self.seen = change.revision;
+            if let Some((kind, object)) = self.view(change) {
+                text.push_str(&self.event(kind, &object));
+            }
+        }
+        self.seen = self.seen.max(store.revision);
+        if text.is_empty() { Pulled::Nothing } else { Pulled::Events(text) }
+    }
+
+    /// A change as this watch shows it.
+    fn view(&self, change: &Change) -> Option<(&'static str, Arc<Value>)> {
+        let before = change.previous.as_ref().is_some_and(|previous| self.selects(previous));
+        let after = change.kind != ChangeKind::Deleted && self.selects(&change.object);
+        match (before, after) {
+            (false, true) => Some(("ADDED", change.object.clone())),
+            (true, true) => Some(("MODIFIED", change.object.clone())),
+            (true, false) if change.kind == ChangeKind::Deleted => Some(("DELETED", change.object.clone())),
+            (true, false) => {
+                // It ceased to match: its last matching state, with the revision of the change.
+                let mut last = (**change.previous.as_ref()?).clone();
+                super::meta::set(&mut last, "resourceVersion", json!(change.revision.to_string()));
+                Some(("DELETED", Arc::new(last)))
+            }
+            (false, false) => None,
+        }
+    }
+
+    fn event(&mut self, kind: &str, object: &Value) -> String {
+        let now = self.server.now();
+        let shown = match self.output.transform {
+            Transform::None => return self.line_ref(kind, object),
+            Transform::Table => {
+                let headers = !std::mem::replace(&mut self.headers_sent, true);
+                table::table(&self.resource, object, self.output, now, headers)
+            }
+            Transform::Metadata | Transform::MetadataList => table::metadata(object, self.output),
+        };
+        self.line(kind, shown)
+    }
+
+    fn bookmark(&mut self, initial_end: bool) -> String {
+        let mut object = empty(&self.resource);
+        super::body::set_kind(&self.resource, &mut object);
+        let mut metadata = json!({"resourceVersion": self.seen.to_string()});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        object["metadata"] = metadata;
+        self.event("BOOKMARK", &object)
+    }
+
+    fn line(&self, kind: &str, object: Value) -> String {
+        self.line_ref(kind, &object)
+    }
+
+    #[allow(clippy::unused_self)]
+    fn line_ref(&self, kind: &str, object: &Value) -> String {
+        format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+    }
+}
+
+enum Pulled {
+    Events(String),
+    Nothing,
+    Expired(Box<Status>),
+    Ended,
+}

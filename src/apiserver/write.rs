@@ -1,0 +1,394 @@
+//! Creates, updates and patches.
+//!
+//! Guarantees: a write that is refused, or only tried, changes nothing; one that would change nothing makes no
+//! revision. The steps and their order are the real server's, and so is which of several errors a client sees.
+//!
+//! Matches k8s.io/apiserver `pkg/endpoints/handlers/{create,update,patch}.go`, `pkg/registry/generic/registry/store.go`
+//! (`Create`, `Update`), `pkg/registry/rest/{create,update}.go` (`BeforeCreate`, `BeforeUpdate`) and the
+//! NamespaceLifecycle admission plugin.
+
+use serde_json::{Value, json};
+
+use super::body::{self, FieldValidation};
+use super::managers::{self, Writer};
+use super::meta;
+use super::registry::{FieldError, NameRule, Resource};
+use super::rest::{Call, Target, WriteOptions};
+use super::status::{self, Cause, Qualified, Result, invalid_field};
+use super::store::{Id, Store, key, timestamp};
+
+/// How often a name is generated anew when it is taken.
+const NAME_ATTEMPTS: usize = 8;
+const LOCK_MESSAGE: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// How a write ended.
+#[derive(Debug)]
+pub struct Written {
+    /// The answer's document.
+    pub object: Value,
+    /// Whether it was created by this.
+    pub created: bool,
+}
+
+/// Makes an object. Warnings are added even where the write is refused.
+pub fn create(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Result<Written> {
+    let target = &call.target;
+    let format = call.format()?;
+    let options = call.write_options("CreateOptions", None)?;
+    let decoded = body::decode_object(&target.resource, &call.body, format, options.validation)?;
+    warnings.extend(decoded.warnings);
+    let mut object = decoded.object;
+    for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        meta::set(&mut object, field, Value::Null);
+    }
+    match_namespace(target, &mut object)?;
+    warnings.extend(meta::dedup_owners(&mut object));
+    let writer = writer(target, &options, store);
+    if target.resource.strategy.is_virtual() {
+        return answer_virtual(target, object);
+    }
+    writer.update(None, &mut object);
+    check_namespace(store, target, meta::text(&object, "name"))?;
+    let object = insert(store, target, object, &options, warnings)?;
+    Ok(Written { object, created: true })
+}
+
+fn answer_virtual(target: &Target, mut object: Value) -> Result<Written> {
+    let strategy = &target.resource.strategy;
+    strategy.prepare_for_create(&mut object);
+    let errors = strategy.validate_create(&object);
+    if !errors.is_empty() {
+        return Err(status::invalid(&Qualified::kind(&target.resource), "", &errors));
+    }
+    strategy.answer(&mut object);
+    Ok(Written { object, created: true })
+}
+
+fn writer<'a>(target: &'a Target, options: &'a WriteOptions, store: &Store) -> Writer<'a> {
+    Writer { resource: &target.resource, manager: &options.manager, subresource: &target.subresource, now: store.now() }
+}
+
+/// The object's namespace is the path's. Matches `EnsureObjectNamespaceMatchesRequestNamespace`.
+fn match_namespace(target: &Target, object: &mut Value) -> Result<()> {
+    let namespace = if target.resource.namespaced { target.namespace.as_str() } else { "" };
+    let own = meta::text(object, "namespace");
+    if !own.is_empty() && !namespace.is_empty() && own != namespace {
+        return Err(status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    meta::set(object, "namespace", if namespace.is_empty() { Value::Null } else { json!(namespace) });
+    Ok(())
+}
+
+/// Nothing is made in a namespace that is not there or that ends.
+fn check_namespace(store: &Store, target: &Target, name: &str) -> Result<()> {
+    if !target.resource.namespaced || !store.collections.contains_key("namespaces") {
+        return Ok(());
+    }
+    let namespace = &target.namespace;
+    let id = Id { collection: "namespaces".to_owned(), key: key("", namespace) };
+    let Some(found) = store.get(&id) else {
+        let what = Qualified { group: String::new(), name: "namespaces".to_owned() };
+        return Err(status::not_found(&what, namespace));
+    };
+    if found["status"]["phase"] != "Terminating" {
+        return Ok(());
+    }
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let cause = Cause {
+        reason: "NamespaceTerminating".to_owned(),
+        message: format!("namespace {namespace} is being terminated"),
+        field: "metadata.namespace".to_owned(),
+    };
+    Err(status::forbidden(&Qualified::resource(&target.resource), name, &why).with_cause(cause))
+}
+
+/// Fills in what the server gives, judges and stores a new object.
+fn insert(
+    store: &mut Store,
+    target: &Target,
+    object: Value,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Value> {
+    let generate = meta::text(&object, "name").is_empty() && !meta::text(&object, "generateName").is_empty();
+    let attempts = if generate { NAME_ATTEMPTS } else { 1 };
+    let mut outcome = insert_once(store, target, object.clone(), options, warnings);
+    for _ in 1..attempts {
+        match &outcome {
+            Err(status) if status.reason == "AlreadyExists" => {
+                outcome = insert_once(store, target, object.clone(), options, warnings);
+            }
+            _ => break,
+        }
+    }
+    outcome
+}
+
+fn insert_once(
+    store: &mut Store,
+    target: &Target,
+    mut object: Value,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Value> {
+    let resource = &target.resource;
+    let now = store.now();
+    meta::set(&mut object, "creationTimestamp", timestamp(now));
+    meta::set(&mut object, "uid", json!(store.new_uid()));
+    let prefix = meta::text(&object, "generateName").to_owned();
+    if meta::text(&object, "name").is_empty() && !prefix.is_empty() {
+        meta::set(&mut object, "name", json!(store.new_name(&prefix)));
+    }
+    resource.strategy.prepare_for_create(&mut object);
+    let name = meta::text(&object, "name").to_owned();
+    let errors = creation_errors(resource, &object);
+    if !errors.is_empty() {
+        return Err(status::invalid(&Qualified::kind(resource), &name, &errors));
+    }
+    for warning in resource.strategy.warnings(&object) {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    if !meta::text(&object, "resourceVersion").is_empty() {
+        return Err(status::unknown("resourceVersion should not be set on objects to be created"));
+    }
+    meta::set(&mut object, "resourceVersion", Value::Null);
+    let id = Id { collection: resource.qualified_name(), key: super::store::key_of(&object) };
+    if let Some(existing) = store.get(&id) {
+        let what = Qualified::resource(resource);
+        let mut refusal = if prefix.is_empty() {
+            status::already_exists(&what, &name)
+        } else {
+            status::generate_name_conflict(&what, &name)
+        };
+        if meta::is_deleting(existing) {
+            refusal.message = format!("object is being deleted: {}", refusal.message);
+        }
+        return Err(refusal);
+    }
+    if options.dry_run {
+        return Ok(object);
+    }
+    Ok((*store.put(&id, object)).clone())
+}
+
+/// Matches `BeforeCreate`: the kind's own rules first, then those of all kinds.
+fn creation_errors(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let rule = resource.strategy.name_rule();
+    let own = resource.strategy.validate_create(object);
+    if rule == NameRule::PathSegment {
+        return if own.is_empty() { meta::validate(object, resource.namespaced, rule) } else { own };
+    }
+    let mut errors = meta::validate(object, resource.namespaced, rule);
+    errors.extend(own);
+    errors
+}
+
+/// Replaces an object, its status or (of a namespace) its finalizers.
+pub fn update(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Result<Written> {
+    let target = &call.target;
+    let options = call.write_options("UpdateOptions", None)?;
+    let format = call.format()?;
+    let decoded = body::decode_object(&target.resource, &call.body, format, options.validation)?;
+    warnings.extend(decoded.warnings);
+    let mut object = decoded.object;
+    match_namespace(target, &mut object)?;
+    check_name(target, &object)?;
+    warnings.extend(meta::dedup_owners(&mut object));
+    let id = super::read::id(target);
+    let Some(old) = store.get(&id).cloned() else {
+        if !target.resource.strategy.allow_create_on_update() {
+            return Err(status::not_found(&Qualified::resource(&target.resource), &target.name));
+        }
+        writer(target, &options, store).update(None, &mut object);
+        check_namespace(store, target, &target.name)?;
+        let object = insert(store, target, object, &options, warnings)?;
+        return Ok(Written { object, created: true });
+    };
+    let (uid, known) = (meta::text(&object, "uid"), meta::text(&old, "uid"));
+    if !uid.is_empty() && uid != known {
+        return Err(uid_conflict(target, &id, uid, known));
+    }
+    if target.subresource == "finalize" {
+        object = finalized(&old, &object);
+    }
+    writer(target, &options, store).update(Some(&old), &mut object);
+    let object = replace(store, target, &id, &old, object, &options, warnings)?;
+    Ok(Written { object, created: false })
+}
+
+/// Of a namespace, `finalize` changes `spec.finalizers` alone.
+fn finalized(old: &Value, new: &Value) -> Value {
+    let mut object = old.clone();
+    let version = meta::text(new, "resourceVersion");
+    meta::set(&mut object, "resourceVersion", if version.is_empty() { Value::Null } else { json!(version) });
+    let wanted = new["spec"]["finalizers"].clone();
+    let none = wanted.as_array().is_none_or(Vec::is_empty);
+    match object["spec"].as_object_mut() {
+        Some(spec) if none => {
+            spec.remove("finalizers");
+        }
+        _ => object["spec"]["finalizers"] = wanted,
+    }
+    object
+}
+
+fn uid_conflict(target: &Target, id: &Id, uid: &str, known: &str) -> Box<status::Status> {
+    let resource = &target.resource;
+    let path = format!("/registry/{}/{}", resource.plural, id.key.trim_start_matches('/'));
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+         failed: UID in precondition: {uid}, UID in object meta: {known}"
+    );
+    status::conflict(&Qualified::resource(resource), &target.name, &why)
+}
+
+/// Matches `checkName`.
+pub fn check_name(target: &Target, object: &Value) -> Result<()> {
+    let (name, url) = (meta::text(object, "name"), &target.name);
+    if name.is_empty() {
+        let message = format!("the name of the object ({url} based on URL) was undeterminable: name must be provided");
+        return Err(status::bad_request(message));
+    }
+    if name != url {
+        let message = format!("the name of the object ({name}) does not match the name on the URL ({url})");
+        return Err(status::bad_request(message));
+    }
+    Ok(())
+}
+
+/// Judges and stores an object in the place of `old`. Matches `Store.Update`.
+pub fn replace(
+    store: &mut Store,
+    target: &Target,
+    id: &Id,
+    old: &Value,
+    mut object: Value,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Value> {
+    let resource = &target.resource;
+    let current = meta::text(old, "resourceVersion");
+    let given = meta::text(&object, "resourceVersion").to_owned();
+    if given.is_empty() || given == "0" {
+        if !resource.strategy.allow_unconditional_update() {
+            let error = invalid_field("metadata.resourceVersion", &json!(0), "must be specified for an update");
+            return Err(status::invalid(&Qualified::resource(resource), &target.name, &[error]));
+        }
+        meta::set(&mut object, "resourceVersion", json!(current));
+    } else if given != current {
+        return Err(status::conflict(&Qualified::resource(resource), &target.name, LOCK_MESSAGE));
+    }
+    let errors = prepare_update(target, &mut object, old);
+    if !errors.is_empty() {
+        return Err(status::invalid(&Qualified::kind(resource), meta::text(&object, "name"), &errors));
+    }
+    if target.subresource.is_empty() {
+        warnings.extend(resource.strategy.warnings(&object));
+    }
+    managers::ignore_times(&mut object, old);
+    if is_finished(resource, &object, old) {
+        if !options.dry_run {
+            store.remove(id);
+        }
+        return Ok(object);
+    }
+    if object == *old || options.dry_run {
+        return Ok(object);
+    }
+    Ok((*store.put(id, object)).clone())
+}
+
+/// Matches `BeforeUpdate`.
+fn prepare_update(target: &Target, object: &mut Value, old: &Value) -> Vec<FieldError> {
+    let strategy = &target.resource.strategy;
+    let generation = old["metadata"]["generation"].clone();
+    meta::set(object, "generation", generation);
+    let status_only = target.subresource == "status";
+    match target.subresource.as_str() {
+        "" => strategy.prepare_for_update(object, old),
+        "status" => strategy.prepare_for_status_update(object, old),
+        _ => {}
+    }
+    if meta::text(object, "uid").is_empty() {
+        meta::set(object, "uid", old["metadata"]["uid"].clone());
+    }
+    meta::set(object, "creationTimestamp", old["metadata"]["creationTimestamp"].clone());
+    if meta::is_deleting(old) {
+        meta::set(object, "deletionTimestamp", old["metadata"]["deletionTimestamp"].clone());
+    }
+    let grace = &old["metadata"]["deletionGracePeriodSeconds"];
+    if !grace.is_null() && object["metadata"]["deletionGracePeriodSeconds"].is_null() {
+        meta::set(object, "deletionGracePeriodSeconds", grace.clone());
+    }
+    let mut errors = meta::validate(object, target.resource.namespaced, NameRule::PathSegment);
+    errors.extend(meta::validate_update(object, old));
+    // The kinds' own rules begin with those for metadata once more, save for the status of CronJobs.
+    let twice = strategy.name_rule() != NameRule::PathSegment
+        && !(status_only && target.resource.kind == "CronJob")
+        && target.subresource != "finalize";
+    if twice {
+        errors.extend(meta::validate_update(object, old));
+    }
+    match target.subresource.as_str() {
+        "" => errors.extend(strategy.validate_update(object, old)),
+        "status" => errors.extend(strategy.validate_status_update(object, old)),
+        _ => {}
+    }
+    errors
+}
+
+/// Whether this update took away what a deletion waited for. Matches `ShouldDeleteDuringUpdate`.
+fn is_finished(resource: &Resource, object: &Value, old: &Value) -> bool {
+    let waits = resource.kind == "Namespace" && object["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
+    let grace = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+    meta::finalizers(object).is_empty() && meta::is_deleting(old) && grace == 0 && !waits
+}
+
+/// Stores what a patch made: in the place of `old`, or as a new object.
+pub fn store_patched(
+    store: &mut Store,
+    target: &Target,
+    old: Option<&Value>,
+    mut object: Value,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Written> {
+    match_namespace(target, &mut object)?;
+    check_name(target, &object)?;
+    warnings.extend(meta::dedup_owners(&mut object));
+    match old {
+        Some(old) => {
+            let id = super::read::id(target);
+            let object = replace(store, target, &id, old, object, options, warnings)?;
+            Ok(Written { object, created: false })
+        }
+        None => {
+            check_namespace(store, target, &target.name)?;
+            let object = insert(store, target, object, options, warnings)?;
+            Ok(Written { object, created: true })
+        }
+    }
+}
+
+/// Refuses, or tells of, what strict decoding found.
+pub fn judge_problems(
+    problems: Vec<String>,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+    refuse: impl FnOnce(&str) -> Box<status::Status>,
+) -> Result<()> {
+    match validation {
+        _ if problems.is_empty() => Ok(()),
+        FieldValidation::Ignore => Ok(()),
+        FieldValidation::Warn => {
+            warnings.extend(problems);
+            Ok(())
+        }
+        FieldValidation::Strict => Err(refuse(&format!("strict decoding error: {}", problems.join(", ")))),
+    }
+}
