@@ -4,7 +4,7 @@ VERSION_PACKAGE := k8s.io/component-base/version
 FIXTURE := tests/controlplane/bin/controlplane
 IMAGE ?= cronjob-controller:latest
 
-.PHONY: all build fmt check test e2e bench fixture ci docker-build
+.PHONY: all build fmt check test e2e bench demo fixture ci docker-build
 
 all: check test
 
@@ -28,6 +28,10 @@ e2e: fixture
 
 bench:
 	cargo bench --locked
+
+# The controller on a real control plane, on loopback: watch CronJobs fire. Ctrl-C ends it.
+demo: fixture build
+	tests/controlplane/demo
 
 # etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one binary, from the Go module proxy.
 # Some minutes the first time, seconds from then on.

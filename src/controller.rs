@@ -169,12 +169,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             .get(key)
             .filter(|reported| reported.0 == observation.cron_job.uid)
             .map(|reported| reported.1);
-        let suspect = observation.view_is_suspect;
-        let outcome = sync::carry_out(&self.parts.control, self, observation, self.parts.clock.now()).await;
-        if suspect && matches!(outcome, Outcome::Requeue(_)) {
-            self.confirmed.insert(key.clone(), epoch);
-        }
-        outcome
+        let witness = SyncWitness { controller: self, epoch };
+        sync::carry_out(&self.parts.control, &witness, observation, self.parts.clock.now()).await
     }
 
     /// The children of the CronJob, by controller UID and name, in a stable order; Jobs created here count although
@@ -250,36 +246,50 @@ fn reference<T: Object>(name: &ObjectName, uid: &str, resource_version: &str) ->
     }
 }
 
-impl<C: JobControl + CronJobControl> sync::Witness for Controller<C> {
-    fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
-        self.own_writes.job_created(&cron_job.uid, job);
-        if self.parts.jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
-            self.own_writes.job_seen(&job.uid);
+/// Takes what one sync did into the controller's memory and metrics.
+struct SyncWitness<'a, C> {
+    controller: &'a Controller<C>,
+    /// The epoch that the sync began in.
+    epoch: u64,
+}
+
+impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
+    fn view_confirmed(&self, cron_job: &CronJob) {
+        if self.epoch > 0 {
+            self.controller.confirmed.insert(cron_job.name.clone(), self.epoch);
         }
-        let skew = self.parts.clock.now() - slot;
-        self.parts.metrics.job_creation_skew.observe(seconds(skew));
-        self.parts.metrics.job_creation_skew_duration.observe(seconds(job.creation_timestamp - slot));
+    }
+
+    fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
+        let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
+        self.controller.own_writes.job_created(&cron_job.uid, job);
+        if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
+            self.controller.own_writes.job_seen(&job.uid);
+        }
+        let skew = clock.now() - slot;
+        metrics.job_creation_skew.observe(seconds(skew));
+        metrics.job_creation_skew_duration.observe(seconds(job.creation_timestamp - slot));
         debug!(cronjob = %cron_job.name, job = %job.name.name, skew_ms = skew.num_milliseconds(), "Created Job");
     }
 
     fn deleted(&self, name: &ObjectName, uid: &Uid) {
-        self.own_writes.job_deleted(uid);
-        if self.parts.jobs.get(name).is_none_or(|cached| cached.uid != *uid) {
-            self.own_writes.job_gone(uid);
+        self.controller.own_writes.job_deleted(uid);
+        if self.controller.parts.jobs.get(name).is_none_or(|cached| cached.uid != *uid) {
+            self.controller.own_writes.job_gone(uid);
         }
         debug!(job = %name, "Deleted Job");
     }
 
     fn status_written(&self, cron_job: &Arc<CronJob>) {
-        self.own_writes.cron_job_written(cron_job);
+        self.controller.own_writes.cron_job_written(cron_job);
     }
 
     fn event(&self, cron_job: &CronJob, event: plan::Event) {
-        self.record(cron_job, event.type_, event.reason, event.message);
+        self.controller.record(cron_job, event.type_, event.reason, event.message);
     }
 
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        self.name_taken.insert(cron_job.name.clone(), (cron_job.uid.clone(), slot));
+        self.controller.name_taken.insert(cron_job.name.clone(), (cron_job.uid.clone(), slot));
     }
 }
 

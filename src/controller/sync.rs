@@ -24,6 +24,8 @@ const REQUESTS_PER_KEY: usize = 8;
 
 /// Who wants to know what a sync did, the moment the API server has confirmed it.
 pub trait Witness: Send + Sync {
+    /// The CronJob was read live: its sync goes on with what is true now.
+    fn view_confirmed(&self, cron_job: &CronJob);
     /// A Job was created for `slot`.
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>);
     /// A Job was deleted.
@@ -47,7 +49,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
 ) -> Outcome {
     loop {
         match reconcile(&observation, now) {
-            Plan::Lookup(lookups) => look_up(control, &mut observation, lookups).await,
+            Plan::Lookup(lookups) => look_up(control, witness, &mut observation, lookups).await,
             Plan::Replace(victim) => {
                 let reply = control.delete_job(&victim.name, &victim.uid).await;
                 if reply.is_ok() {
@@ -65,12 +67,23 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
     }
 }
 
-async fn look_up<C: JobControl + CronJobControl>(control: &C, observation: &mut Observation, lookups: Vec<Lookup>) {
+async fn look_up<C: JobControl + CronJobControl>(
+    control: &C,
+    witness: &impl Witness,
+    observation: &mut Observation,
+    lookups: Vec<Lookup>,
+) {
     let cron_job = observation.cron_job.name.clone();
     let mut jobs = Vec::with_capacity(lookups.len());
     for lookup in lookups {
         match lookup {
-            Lookup::CronJob => observation.live_cron_job = Some(control.get_cron_job(&cron_job).await),
+            Lookup::CronJob => {
+                let reply = control.get_cron_job(&cron_job).await;
+                if let Ok(live) = &reply {
+                    witness.view_confirmed(live);
+                }
+                observation.live_cron_job = Some(reply);
+            }
             Lookup::Job(name) => jobs.push(name),
         }
     }

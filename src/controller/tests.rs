@@ -383,12 +383,15 @@ async fn a_malformed_object_is_counted_and_its_owner_told() {
 #[tokio::test(start_paused = true)]
 async fn after_a_gap_in_the_watch_a_cron_job_is_read_once_before_it_fires() {
     let fixture = fixture("2026-03-02T10:00:30Z");
-    fixture.apply(cron_job("hello", 1, &json!({})));
-    CronJobHandler(Arc::clone(&fixture.controller)).on_relisted();
     let key = ObjectName::new("ns", "hello");
+    let confirmed = |fixture: &Fixture| fixture.controller.confirmed.get(&key).map(|epoch| *epoch);
+    fixture.apply(cron_job("hello", 1, &json!({ "suspend": true })));
+    CronJobHandler(Arc::clone(&fixture.controller)).on_relisted();
     assert!(fixture.controller.process_next_work_item().await);
-    assert_eq!(fixture.created().len(), 1);
-    assert_eq!(fixture.controller.confirmed.get(&key).map(|epoch| *epoch), Some(1));
+    assert_eq!(confirmed(&fixture), None, "nothing was due, so nothing was read");
+    fixture.apply(cron_job("hello", 2, &json!({})));
+    assert!(fixture.controller.process_next_work_item().await);
+    assert_eq!((fixture.created().len(), confirmed(&fixture)), (1, Some(1)));
     fixture.controller.forget(&key);
     assert!(fixture.controller.confirmed.is_empty());
 }

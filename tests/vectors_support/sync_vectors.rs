@@ -321,6 +321,7 @@ impl CronJobControl for World {
 }
 
 impl Witness for World {
+    fn view_confirmed(&self, _: &CronJob) {}
     fn created(&self, _: &CronJob, _: &Arc<Job>, _: DateTime<Utc>) {}
     fn deleted(&self, _: &ObjectName, _: &Uid) {}
     fn status_written(&self, _: &Arc<CronJob>) {}
