@@ -10,7 +10,9 @@
 //! metadata, `selectors`, `query`, `body` and `negotiate` read what clients send, `table` and `status` make what they get.
 //!
 //! Known differences from the real server: no protobuf and no CBOR; garbage is collected at once; a list from the
-//! future is refused at once and not after three seconds; a watch without timeout lasts 45 minutes.
+//! future is refused at once and not after three seconds; a watch without timeout lasts 45 minutes; messages that print
+//! a whole object (a patch whose result cannot be read) have its members in the order of the alphabet; YAML is read as
+//! version 1.2, so that `y` and `off` are text.
 
 mod body;
 mod delete;
@@ -37,7 +39,9 @@ mod watch;
 mod write;
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use chrono::{DateTime, Utc};
@@ -62,6 +66,9 @@ pub type Discovery = fn(path: &str, accept: &str, resources: &[Resource]) -> Opt
 /// What a pod's container has logged: namespace, pod, container (empty for the first).
 pub type LogSource = Arc<dyn Fn(&str, &str, &str) -> Option<String> + Send + Sync>;
 
+/// How long an object whose owner is not there stays.
+const LATE: Duration = Duration::from_secs(2);
+
 /// The namespaces that are there from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
@@ -84,6 +91,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// A server of all built-in kinds, with discovery.
+    pub fn builtin(clock: SharedClock) -> Self {
+        Self { discovery: Some(discovery::respond), ..Self::new(clock, kinds::builtin()) }
+    }
+
     /// A server of `resources` with a seed of 0, 10 000 events of history, garbage collection, and no discovery.
     pub fn new(clock: SharedClock, resources: Vec<Resource>) -> Self {
         Self { clock, resources, discovery: None, seed: 0, history: 10_000, garbage_collection: true }
@@ -108,6 +120,8 @@ struct Inner {
     config: Config,
     store: Mutex<Store>,
     logs: Mutex<Option<LogSource>>,
+    /// Whether a task waits to look at the objects that are looked at late.
+    is_settling: AtomicBool,
 }
 
 impl ApiServer {
@@ -117,7 +131,8 @@ impl ApiServer {
         for resource in &config.resources {
             store.register(resource.clone());
         }
-        let server = Self { inner: Arc::new(Inner { config, store: Mutex::new(store), logs: Mutex::new(None) }) };
+        let (store, logs, is_settling) = (Mutex::new(store), Mutex::new(None), AtomicBool::new(false));
+        let server = Self { inner: Arc::new(Inner { config, store, logs, is_settling }) };
         server.make_namespaces();
         server
     }
@@ -219,12 +234,41 @@ impl ApiServer {
         self.inner.config.discovery
     }
 
-    /// Draws the consequences of a write.
+    /// Draws the consequences of a write; those that wait a moment need a tokio runtime.
     fn settle(&self, store: &mut Store) {
-        if self.inner.config.garbage_collection {
-            gc::settle(store);
-        } else {
+        if !self.inner.config.garbage_collection {
             store.dirty.clear();
+            store.orphaned.clear();
+            store.late.clear();
+            return;
+        }
+        gc::settle(store);
+        if store.late.is_empty() || self.inner.is_settling.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            self.inner.is_settling.store(false, Ordering::Relaxed);
+            return;
+        };
+        let waiting = Waiting(Arc::downgrade(&self.inner));
+        runtime.spawn(async move {
+            tokio::time::sleep(LATE).await;
+            let inner = waiting.0.upgrade();
+            drop(waiting);
+            if let Some(inner) = inner {
+                gc::settle_late(&mut inner.store.lock());
+            }
+        });
+    }
+}
+
+/// The task that looks at objects late. However it ends, the next one may begin.
+struct Waiting(Weak<Inner>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.is_settling.store(false, Ordering::Relaxed);
         }
     }
 }

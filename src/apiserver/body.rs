@@ -78,7 +78,7 @@ pub fn parse_json(bytes: &[u8]) -> std::result::Result<Document, String> {
 /// # Errors
 /// In the library's words.
 pub fn parse_yaml(bytes: &[u8]) -> std::result::Result<Document, String> {
-    let value: Value = serde_yaml_ng::from_slice(bytes).map_err(|e| format!("yaml: {e}"))?;
+    let value: Value = serde_yaml_ng::from_slice(bytes).map_err(|e| yaml_error(&e.to_string()))?;
     Ok(Document { value, duplicates: Vec::new() })
 }
 
@@ -156,6 +156,13 @@ fn go_error(bytes: &[u8], error: &serde_json::Error) -> String {
         return "unexpected end of JSON input".to_owned();
     }
     let text = error.to_string();
+    // Go's scanner reads bytes.
+    let line = bytes.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let text_line: String = line.iter().map(|byte| char::from(*byte)).collect();
+    let column = error.column().saturating_sub(1);
+    if text.contains("expected ident") {
+        return literal_error(&text_line, column);
+    }
     let context = if text.contains("key must be a string") {
         "looking for beginning of object key string"
     } else if text.contains("expected `,` or `}`") {
@@ -169,11 +176,43 @@ fn go_error(bytes: &[u8], error: &serde_json::Error) -> String {
     } else {
         "looking for beginning of value"
     };
-    let line =
-        String::from_utf8_lossy(bytes).lines().nth(error.line().saturating_sub(1)).unwrap_or_default().to_owned();
-    match line.chars().nth(error.column().saturating_sub(1)) {
-        Some(c) => format!("invalid character '{c}' {context}"),
+    match text_line.chars().nth(column) {
+        Some(c) => format!("invalid character '{}' {context}", quote(&c.to_string()).trim_matches('"')),
         None => "unexpected end of JSON input".to_owned(),
+    }
+}
+
+/// A word that begins as `null`, `true` or `false` do and goes on otherwise.
+fn literal_error(line: &str, column: usize) -> String {
+    let chars: Vec<char> = line.chars().collect();
+    let start = (0..=column.min(chars.len().saturating_sub(1)))
+        .rev()
+        .take_while(|i| chars[*i].is_ascii_alphabetic())
+        .last()
+        .unwrap_or(column);
+    let word = ["null", "true", "false"].into_iter().find(|word| chars.get(start) == word.chars().next().as_ref());
+    let found = word.and_then(|word| {
+        let wrong = word.chars().enumerate().find(|(i, c)| chars.get(start + i) != Some(c))?;
+        Some(match chars.get(start + wrong.0) {
+            Some(c) => format!("invalid character '{c}' in literal {word} (expecting '{}')", wrong.1),
+            None => "unexpected end of JSON input".to_owned(),
+        })
+    });
+    found.unwrap_or_else(|| match chars.get(column) {
+        Some(c) => format!("invalid character '{c}' looking for beginning of value"),
+        None => "unexpected end of JSON input".to_owned(),
+    })
+}
+
+/// An error of the YAML library as Go's, which sits on the same parser, words it: lines are counted from nought, and
+/// nought is not told.
+fn yaml_error(error: &str) -> String {
+    let (problem, place) = error.split_once(" at line ").unwrap_or((error, ""));
+    let line = |text: &str| text.split([' ', ',']).next().and_then(|n| n.parse::<u32>().ok()).map_or(0, |n| n - 1);
+    let context = place.split_once(" at line ").map_or(0, |(_, rest)| line(rest));
+    match if context > 0 { context } else { line(place) } {
+        0 => format!("yaml: {problem}"),
+        line => format!("yaml: line {line}: {problem}"),
     }
 }
 
@@ -185,7 +224,7 @@ fn summary(bytes: &[u8]) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{dots}", String::from_utf8_lossy(cut)),
         Some(_) => {
-            let hex: String = cut.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hex = cut.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
             format!("{hex}{dots}")
         }
     }
@@ -215,9 +254,12 @@ pub fn decode_object(
     };
     let parsed = match format {
         Format::Json => parse_json(bytes).map_err(|e| format!("couldn't get version/kind; json parse error: {e}")),
-        Format::Yaml => parse_yaml(bytes).map_err(|e| format!("error converting YAML to JSON: {e}")),
+        Format::Yaml => parse_yaml(bytes),
     };
     let Document { mut value, duplicates } = parsed.map_err(unrecognized)?;
+    if value.is_null() {
+        value = json!({});
+    }
     if !value.is_object() {
         let form = if value.is_array() { "array" } else { "value" };
         let target =
@@ -225,13 +267,13 @@ pub fn decode_object(
         let error = format!("json: cannot unmarshal {form} into Go value of type {target}");
         return Err(unrecognized(format!("couldn't get version/kind; json parse error: {error}")));
     }
-    let given = given_kind(resource, &value)?;
+    let given = given_kind(resource, &value, bytes)?;
     let refuse = |error: &str| {
         let GivenKind { kind: given_kind, version } = &given;
         let message = format!("{given_kind} in version {} cannot be handled as a {kind}: {error}", quote(version));
         status::bad_request(message)
     };
-    let unknown = resource.strategy.normalize(&mut value).map_err(|error| refuse(&error))?;
+    let unknown = normalize(resource, &mut value).map_err(|error| refuse(&error))?;
     let problems = strict_problems(unknown, duplicates);
     if validation == FieldValidation::Strict && !problems.is_empty() {
         return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
@@ -240,6 +282,17 @@ pub fn decode_object(
     resource.strategy.set_defaults(&mut value);
     let warnings = if validation == FieldValidation::Warn { problems } else { Vec::new() };
     Ok(Decoded { object: value, warnings })
+}
+
+/// Normalises an object, but keeps an empty list of managed fields, which says that nobody is to own anything.
+pub fn normalize(resource: &Resource, object: &mut Value) -> std::result::Result<Vec<String>, String> {
+    let given = &object["metadata"]["managedFields"];
+    let reset = given.as_array().is_some_and(|list| list.is_empty() || *list == [json!({})]);
+    let unknown = resource.strategy.normalize(object)?;
+    if reset {
+        super::meta::set(object, "managedFields", json!([]));
+    }
+    Ok(unknown)
 }
 
 /// Unknown and duplicate members in the words of strict decoding.
@@ -261,7 +314,7 @@ struct GivenKind {
 }
 
 /// The kind that the body names, which must be the one that the path serves.
-fn given_kind(resource: &Resource, value: &Value) -> Result<GivenKind> {
+fn given_kind(resource: &Resource, value: &Value, bytes: &[u8]) -> Result<GivenKind> {
     let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
     let (kind, api_version) = (text("kind"), text("apiVersion"));
     let kind = if kind.is_empty() { resource.kind.clone() } else { kind };
@@ -270,8 +323,12 @@ fn given_kind(resource: &Resource, value: &Value) -> Result<GivenKind> {
     if kind == resource.kind && api_version == resource.api_version() {
         return Ok(GivenKind { kind, version });
     }
-    let builtin = ["v1", "batch/v1", "coordination.k8s.io/v1", "events.k8s.io/v1"].contains(&api_version.as_str());
-    let error = if builtin {
+    if api_version.matches('/').count() > 1 {
+        let error = format!("unexpected GroupVersion string: {api_version} ({})", summary(bytes));
+        let what = format!("the object provided is unrecognized (must be of type {})", resource.kind);
+        return Err(status::bad_request(format!("{what}: {error}")));
+    }
+    let error = if is_builtin(&api_version, &kind) {
         let group = if resource.group.is_empty() { "core" } else { resource.group.as_str() };
         format!("converting (v1.{kind}) to ({group}.{}): unknown conversion", resource.kind)
     } else {
@@ -280,4 +337,17 @@ fn given_kind(resource: &Resource, value: &Value) -> Result<GivenKind> {
     };
     let message = format!("{kind} in version {} cannot be handled as a {}: {error}", quote(&version), resource.kind);
     Err(status::bad_request(message))
+}
+
+/// Whether the real server knows the kind; of its many, those that one meets beside CronJobs.
+fn is_builtin(api_version: &str, kind: &str) -> bool {
+    let kinds: &[&str] = match api_version {
+        "v1" => &["ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"],
+        "batch/v1" => &["CronJob", "Job"],
+        "apps/v1" => &["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"],
+        "coordination.k8s.io/v1" => &["Lease"],
+        "events.k8s.io/v1" => &["Event"],
+        _ => &[],
+    };
+    kinds.contains(&kind)
 }

@@ -93,7 +93,7 @@ impl DeleteOptions {
     fn from_query(query: &Query) -> Result<Self> {
         Ok(Self {
             propagation_policy: query.get("propagationPolicy").map(str::to_owned),
-            orphan_dependents: query.boolean("orphanDependents")?,
+            orphan_dependents: query.boolean("orphanDependents"),
             grace_period_seconds: query.integer("gracePeriodSeconds")?,
             uid: None,
             resource_version: None,
@@ -197,13 +197,11 @@ fn find(store: &Store, id: &Id) -> Result<(Resource, Arc<Value>)> {
         return Err(status::generic(404, ""));
     };
     let resource = collection.resource.clone();
-    match collection.objects.get(&id.key) {
-        Some(object) => Ok((resource, object.clone())),
-        None => {
-            let name = id.key.split_once('/').map_or("", |(_, name)| name);
-            Err(status::not_found(&Qualified::resource(&resource), name))
-        }
+    if let Some(object) = collection.objects.get(&id.key) {
+        return Ok((resource, object.clone()));
     }
+    let name = id.key.split_once('/').map_or("", |(_, name)| name);
+    Err(status::not_found(&Qualified::resource(&resource), name))
 }
 
 fn check_preconditions(resource: &Resource, object: &Value, options: &DeleteOptions) -> Result<()> {

@@ -163,7 +163,7 @@ struct Node<'a> {
     children: BTreeMap<&'a str, Node<'a>>,
 }
 
-impl<'a> Node<'a> {
+impl Node<'_> {
     fn encode(&self) -> Value {
         let mut map = Map::new();
         if self.member && !self.children.is_empty() {
@@ -261,9 +261,11 @@ impl<'a> Walk<'a> {
     }
 
     fn node(&mut self, before: Option<&'a Value>, after: Option<&'a Value>, atomic_item: bool) {
-        let (before, after) = (before.filter(|v| !v.is_null()), after.filter(|v| !v.is_null()));
-        let Some(sample) = after.or(before) else { return };
-        let same_form = before.zip(after).is_none_or(|(x, y)| std::mem::discriminant(x) == std::mem::discriminant(y));
+        // Null is whatever the other side is; but what was null was there.
+        let is_set = |v: &&Value| !v.is_null();
+        let Some(sample) = after.filter(is_set).or(before.filter(is_set)) else { return self.leaf(before, after) };
+        let both = before.filter(is_set).zip(after.filter(is_set));
+        let same_form = both.is_none_or(|(x, y)| std::mem::discriminant(x) == std::mem::discriminant(y));
         let name = self.names.last().copied().unwrap_or_default();
         match sample {
             Value::Object(_) if same_form && !atomic_item && !ATOMIC_MAPS.contains(&name) => self.map(before, after),

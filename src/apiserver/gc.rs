@@ -2,7 +2,8 @@
 //!
 //! Guarantees: [`settle`] runs in the same breath as the change that made it necessary, so that a client that sees the
 //! answer to its request sees its consequences too, in an order that depends on nothing but the objects. It ends:
-//! every step removes an object, a finalizer or an owner reference.
+//! every step removes an object, a finalizer or an owner reference. Only objects that were written with a reference to
+//! an owner that is not there are given a moment ([`settle_late`]), so that their writer sees them.
 //!
 //! Matches kube-controller-manager `pkg/controller/garbagecollector` (`attemptToDeleteItem`,
 //! `processDeletingDependentsItem`, `orphanDependents`) and `pkg/controller/namespace/deletion`, save that these run
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::delete::{self, DeleteOptions};
+use super::managers::Writer;
 use super::meta::{self, FOREGROUND, ORPHAN};
 use super::store::{Id, Store};
 
@@ -28,25 +30,29 @@ pub fn settle(store: &mut Store) {
     }
 }
 
+/// Looks at the objects that were written with owner references since the last time.
+pub fn settle_late(store: &mut Store) {
+    for id in std::mem::take(&mut store.late) {
+        if let Some(object) = store.get(&id).cloned().filter(|object| !meta::is_deleting(object)) {
+            judge_owners(store, &id, &object);
+        }
+    }
+    settle(store);
+}
+
 fn has(object: &Value, finalizer: &str) -> bool {
     meta::finalizers(object).iter().any(|f| f == finalizer)
 }
 
 fn look_at(store: &mut Store, id: &Id, object: &Arc<Value>) {
-    if meta::is_deleting(object) {
-        if has(object, ORPHAN) {
-            return orphan_dependents(store, id, object);
+    if !meta::is_deleting(object) {
+        if store.orphaned.remove(id) {
+            judge_owners(store, id, object);
         }
-        if !has(object, FOREGROUND) {
-            return;
-        }
+    } else if has(object, ORPHAN) {
+        orphan_dependents(store, id, object);
+    } else if has(object, FOREGROUND) {
         finish_foreground(store, id, object);
-    }
-    // An object that is deleted in the foreground may itself be a dependent whose owner is gone; the rest below is
-    // only for those that are not being deleted.
-    match store.get(id).cloned() {
-        Some(object) if !meta::is_deleting(&object) => judge_owners(store, id, &object),
-        _ => {}
     }
 }
 
@@ -54,7 +60,7 @@ fn look_at(store: &mut Store, id: &Id, object: &Arc<Value>) {
 fn orphan_dependents(store: &mut Store, id: &Id, owner: &Value) {
     let uid = meta::text(owner, "uid").to_owned();
     for dependent in store.dependents(&uid) {
-        drop_owners(store, &dependent, &[uid.clone()]);
+        drop_owners(store, &dependent, std::slice::from_ref(&uid));
     }
     drop_finalizer(store, id, ORPHAN);
 }
@@ -138,6 +144,12 @@ fn drop_owners(store: &mut Store, id: &Id, uids: &[String]) {
         .cloned()
         .collect();
     meta::set(&mut changed, "ownerReferences", if kept.is_empty() { Value::Null } else { Value::Array(kept) });
+    let (object, now) = (object.clone(), store.now());
+    if let Some(collection) = store.collections.get(&id.collection) {
+        let resource = &collection.resource;
+        Writer { resource, manager: "kube-controller-manager", subresource: "", now }
+            .update(Some(&object), &mut changed);
+    }
     store.put(id, changed);
 }
 
@@ -171,17 +183,9 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
             inside.map(|key| Id { collection: name.clone(), key: key.clone() })
         })
         .collect();
-    let mut left = false;
-    for item in contents {
-        let deleting = store.get(&item).is_some_and(|object| meta::is_deleting(object));
-        if !deleting {
-            let options =
-                DeleteOptions { propagation_policy: Some("Background".to_owned()), ..DeleteOptions::default() };
-            let _ = delete::delete(store, &item, &options);
-        }
-        left |= store.get(&item).is_some();
-    }
-    if left {
+    // Pods first: as long as there are any, everything else stays.
+    let (pods, others): (Vec<Id>, Vec<Id>) = contents.into_iter().partition(|item| item.collection == "pods");
+    if empty(store, pods) || empty(store, others) {
         return;
     }
     let mut emptied = namespace.clone();
@@ -193,4 +197,20 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
     } else if emptied != *namespace {
         store.put(id, emptied);
     }
+}
+
+/// Deletes objects; says whether any stays for a while.
+fn empty(store: &mut Store, contents: Vec<Id>) -> bool {
+    let mut left = false;
+    for item in contents {
+        let deleting = store.get(&item).is_some_and(|object| meta::is_deleting(object));
+        if !deleting {
+            let options =
+                DeleteOptions { propagation_policy: Some("Background".to_owned()), ..DeleteOptions::default() };
+            // A refusal leaves the object, and with it the namespace.
+            let _ = delete::delete(store, &item, &options);
+        }
+        left |= store.get(&item).is_some();
+    }
+    left
 }

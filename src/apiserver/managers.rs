@@ -89,14 +89,14 @@ impl Entry {
 
     /// As conflicts name it.
     fn describe(&self) -> String {
-        let mut text = quote(&self.manager);
+        let mut parts = vec![quote(&self.manager)];
         if !self.subresource.is_empty() {
-            text.push_str(&format!(" with subresource {}", quote(&self.subresource)));
+            parts.push(format!("with subresource {}", quote(&self.subresource)));
         }
         if self.operation == "Update" {
-            text.push_str(&format!(" using {}", self.api_version));
+            parts.push(format!("using {}", self.api_version));
         }
-        text
+        parts.join(" ")
     }
 }
 

@@ -72,15 +72,8 @@ pub fn owners(object: &Value) -> &[Value] {
 }
 
 fn regex_error(message: &str, regex: &str, examples: &[&str]) -> String {
-    let mut out = format!("{message} (e.g. ");
-    for (index, example) in examples.iter().enumerate() {
-        if index > 0 {
-            out.push_str(" or ");
-        }
-        out.push_str(&format!("'{example}', "));
-    }
-    out.push_str(&format!("regex used for validation is '{regex}')"));
-    out
+    let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
+    format!("{message} (e.g. {}regex used for validation is '{regex}')", examples.join(" or "))
 }
 
 fn too_long(limit: usize) -> String {
@@ -192,6 +185,20 @@ pub fn label_value_errors(value: &str) -> Vec<String> {
     errors
 }
 
+/// Names are judged by older code than labels, and it counts in characters.
+fn in_characters(errors: Vec<String>) -> Vec<String> {
+    errors.into_iter().map(|error| error.replace(" bytes", " characters")).collect()
+}
+
+/// Finalizers without a domain, save the known ones. Matches `validateKubeFinalizerName` of kubernetes
+/// `pkg/apis/core/validation`.
+pub fn bare_finalizer_errors(object: &Value) -> Vec<FieldError> {
+    let known = |name: &str| name.contains('/') || ["kubernetes", ORPHAN, FOREGROUND].contains(&name);
+    let listed = finalizers(object).into_iter().enumerate().filter(|(_, name)| !known(name));
+    let detail = "name is neither a standard finalizer name nor is it fully qualified";
+    listed.map(|(index, name)| invalid_field(format!("metadata.finalizers[{index}]"), &json!(name), detail)).collect()
+}
+
 fn name_errors(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {
     // Matches `maskTrailingDash`, which really drops two bytes and adds one.
     let masked = if prefix && name.len() > 1 && name.ends_with('-') && name.is_char_boundary(name.len() - 2) {
@@ -200,8 +207,8 @@ fn name_errors(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {
         name.to_owned()
     };
     match rule {
-        NameRule::Subdomain => subdomain_errors(&masked),
-        NameRule::Label => dns_label_errors(&masked),
+        NameRule::Subdomain => in_characters(subdomain_errors(&masked)),
+        NameRule::Label => in_characters(dns_label_errors(&masked)),
         NameRule::PathSegment if prefix => {
             path_segment_errors(name).into_iter().filter(|e| !e.contains("be '")).collect()
         }
@@ -275,7 +282,7 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
     for owner in owners(object) {
         let part = |key: &str| owner[key].as_str().unwrap_or_default().to_owned();
         let version = part("apiVersion");
-        if version.rsplit('/').next().unwrap_or_default().is_empty() {
+        if version.matches('/').count() > 1 || version.rsplit('/').next().unwrap_or_default().is_empty() {
             let field = format!("{FIELD}.apiVersion");
             errors.push(invalid_field(field, &json!(version), "version must not be empty"));
         }
@@ -295,12 +302,27 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
                     let detail = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                     );
-                    errors.push(invalid_field(FIELD, &object["metadata"]["ownerReferences"], &detail));
+                    errors.push(FieldError {
+                        kind: FieldErrorKind::Invalid,
+                        field: FIELD.to_owned(),
+                        body: format!("Invalid value: {}: {detail}", owners_text(object)),
+                    });
                 }
                 None => controller = Some(this),
             }
         }
     }
+}
+
+/// The owner references with their members in the order of the real server's type.
+fn owners_text(object: &Value) -> String {
+    let one = |owner: &Value| {
+        let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+        let present = order.iter().filter(|key| !owner[**key].is_null());
+        let members: Vec<String> = present.map(|key| format!("\"{key}\":{}", owner[*key])).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    format!("[{}]", owners(object).iter().map(one).collect::<Vec<_>>().join(","))
 }
 
 fn validate_finalizers(object: &Value, errors: &mut Vec<FieldError>) {

@@ -9,6 +9,9 @@ use super::status::{self, Result};
 /// The real server's list in messages.
 const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
+/// What it adds where there are watches.
+const STREAMS: &str = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
 /// What an object is turned into before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
@@ -59,11 +62,12 @@ impl Output {
     }
 
     /// Decides from the `Accept` header.
-    pub fn negotiate(accept: &str, query: &Query, user_agent: &str) -> Result<Self> {
+    pub fn negotiate(accept: &str, query: &Query, user_agent: &str, streams: bool) -> Result<Self> {
         let clauses = clauses(accept);
         let knows = |clause: &Clause| media(clause).is_some() || clause.media.contains("protobuf");
         if !accept.is_empty() && !clauses.iter().any(knows) {
-            let message = format!("406: Not Acceptable\n\nAvailable representations: {TYPES}");
+            let streams = if streams { STREAMS } else { "" };
+            let message = format!("406: Not Acceptable\n\nAvailable representations: {TYPES}{streams}");
             return Err(status::generic(406, &message));
         }
         let found = if accept.is_empty() { Some(Self::JSON) } else { clauses.iter().find_map(form) };

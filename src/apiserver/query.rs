@@ -68,12 +68,9 @@ impl Query {
     }
 
     /// A truth value. Matches `Convert_Slice_string_To_bool`: present but not "0" or "false" is true.
-    pub fn boolean(&self, key: &str) -> Result<Option<bool>> {
-        if !self.has(key) {
-            return Ok(None);
-        }
+    pub fn boolean(&self, key: &str) -> Option<bool> {
         let text = self.get(key).unwrap_or_default();
-        Ok(Some(text != "0" && !text.eq_ignore_ascii_case("false")))
+        self.has(key).then(|| text != "0" && !text.eq_ignore_ascii_case("false"))
     }
 }
 
@@ -110,15 +107,15 @@ impl ListOptions {
             LabelSelector::parse(query.get("labelSelector").unwrap_or_default()).map_err(status::bad_request)?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default(), resource);
         let mut options = Self {
-            watch: query.boolean("watch")?.unwrap_or_default(),
+            watch: query.boolean("watch").unwrap_or_default(),
             labels,
             fields: fields.map_err(status::bad_request)?,
             resource_version: query.get("resourceVersion").unwrap_or_default().to_owned(),
             resource_version_match: query.get("resourceVersionMatch").unwrap_or_default().to_owned(),
             limit: query.integer("limit")?.and_then(|limit| usize::try_from(limit).ok()).unwrap_or_default(),
             continue_token: query.get("continue").unwrap_or_default().to_owned(),
-            bookmarks: query.boolean("allowWatchBookmarks")?.unwrap_or_default(),
-            send_initial_events: query.boolean("sendInitialEvents")?,
+            bookmarks: query.boolean("allowWatchBookmarks").unwrap_or_default(),
+            send_initial_events: query.boolean("sendInitialEvents"),
             timeout_seconds: query.integer("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok()),
         };
         options.set_defaults();

@@ -68,12 +68,12 @@ pub fn list(store: &Store, target: &Target, options: &ListOptions) -> Result<Val
     };
     let whole = namespace.is_empty() && target.resource.namespaced;
     let prefix = if whole { String::new() } else { format!("{namespace}/") };
-    let page = page(store, options, &prefix)?;
+    let page = page(store, options)?;
     let old;
     let objects = if page.revision == store.revision {
         &collection.objects
     } else {
-        old = collection.at(page.revision).ok_or_else(|| forgotten(&page, &prefix))?;
+        old = collection.at(page.revision).ok_or_else(|| forgotten(&page))?;
         &old
     };
     // Without a resourceVersion, or with one, but not with "0", is the limit heeded.
@@ -101,7 +101,9 @@ fn fill(
             items.push(list_item(resource, object));
         }
         if limit > 0 && items.len() == limit && rest.peek().is_some() {
-            let next = format!("{}\0", &key[prefix.len()..]);
+            // Within a namespace the real server's keys begin with the slash.
+            let slash = if prefix.is_empty() { "" } else { "/" };
+            let next = format!("{slash}{}\0", &key[prefix.len()..]);
             metadata.insert("continue".to_owned(), json!(encode_token(&next, i128::from(page.revision))));
             if options.labels.is_empty() && options.fields.is_empty() {
                 metadata.insert("remainingItemCount".to_owned(), json!(rest.count()));
@@ -126,7 +128,7 @@ fn list_item(resource: &Resource, object: &Value) -> Value {
     item
 }
 
-fn page(store: &Store, options: &ListOptions, prefix: &str) -> Result<Page> {
+fn page(store: &Store, options: &ListOptions) -> Result<Page> {
     let invalid = |error: String| status::bad_request(format!("invalid resource version: {error}"));
     if !options.continue_token.is_empty() {
         let (start, revision) = decode_token(&options.continue_token)?;
@@ -134,7 +136,6 @@ fn page(store: &Store, options: &ListOptions, prefix: &str) -> Result<Page> {
             return Err(status::bad_request("specifying resource version is not allowed when using continue"));
         }
         let revision = u64::try_from(revision).unwrap_or(store.revision);
-        let _ = prefix;
         return Ok(Page { revision: revision.min(store.revision), start, continued: true });
     }
     let wanted = options.revision().map_err(invalid)?;
@@ -148,7 +149,7 @@ fn page(store: &Store, options: &ListOptions, prefix: &str) -> Result<Page> {
     Ok(Page { revision, start: String::new(), continued: false })
 }
 
-fn forgotten(page: &Page, _prefix: &str) -> Box<status::Status> {
+fn forgotten(page: &Page) -> Box<status::Status> {
     if !page.continued {
         return status::expired(LIST_EXPIRED);
     }
@@ -189,13 +190,14 @@ fn decode_token(token: &str) -> Result<(String, i64)> {
     if start.split('/').any(|part| part == ".." || part == ".") {
         return Err(refuse(&format!("continue key is not valid: {start}")));
     }
-    Ok((start.to_owned(), revision))
+    Ok((start.trim_start_matches('/').to_owned(), revision))
 }
 
 fn offset(error: &base64::DecodeError) -> usize {
     match error {
-        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
-        base64::DecodeError::InvalidLength(at) => *at,
+        base64::DecodeError::InvalidByte(at, _)
+        | base64::DecodeError::InvalidLastSymbol(at, _)
+        | base64::DecodeError::InvalidLength(at) => *at,
         base64::DecodeError::InvalidPadding => 0,
     }
 }

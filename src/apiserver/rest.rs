@@ -58,9 +58,10 @@ pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Resource> + Clo
     if rest.is_empty() {
         return Route::Other;
     }
+    let known_group = group.is_empty() || resources.clone().any(|r| r.group == group);
     let mut served = resources.filter(|r| r.group == group && r.version == version);
     if served.clone().next().is_none() {
-        return Route::Other;
+        return if known_group { Route::Unknown } else { Route::Other };
     }
     let (watch_prefix, rest) = match rest {
         ["watch", rest @ ..] => (true, rest),
@@ -87,8 +88,9 @@ pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Resource> + Clo
         _ => false,
     };
     // A namespaced object is only addressed within its namespace, and the other way round.
-    let misplaced = resource.namespaced != !namespace.is_empty() && !(resource.namespaced && name.is_empty());
-    if !known || misplaced {
+    let misplaced = resource.namespaced == namespace.is_empty() && !(resource.namespaced && name.is_empty());
+    let nowhere = resource.strategy.is_virtual() && !name.is_empty();
+    if !known || misplaced || nowhere {
         return Route::Unknown;
     }
     Route::Target(Box::new(Target {
@@ -128,17 +130,15 @@ impl Target {
         let everywhere = self.resource.namespaced && self.namespace.is_empty();
         let verb = match (self.name.is_empty(), self.subresource.as_str(), method.as_str()) {
             (true, _, "POST") if !everywhere => Some(Verb::Create),
-            _ if virtual_ => None,
-            (true, _, "GET") => Some(Verb::List),
-            (true, _, "DELETE") if !everywhere && self.resource.kind != "Namespace" => Some(Verb::DeleteCollection),
+            (true, _, "GET") if !virtual_ => Some(Verb::List),
+            (true, _, "DELETE") if !everywhere && !virtual_ && self.resource.kind != "Namespace" => {
+                Some(Verb::DeleteCollection)
+            }
             (false, "log", "GET") => Some(Verb::Log),
-            (false, "log", _) => None,
-            (false, "finalize", "PUT") => Some(Verb::Update),
-            (false, "finalize", _) => None,
             (false, "", "GET") if self.watch_prefix => Some(Verb::List),
-            (false, _, "GET") => Some(Verb::Get),
-            (false, _, "PUT") => Some(Verb::Update),
-            (false, _, "PATCH") => Some(Verb::Patch),
+            (false, "" | "status", "GET") => Some(Verb::Get),
+            (false, "" | "status" | "finalize", "PUT") => Some(Verb::Update),
+            (false, "" | "status", "PATCH") => Some(Verb::Patch),
             (false, "", "DELETE") => Some(Verb::Delete),
             _ => None,
         };
@@ -190,7 +190,7 @@ impl Call {
         let output = match verb {
             // Logs are text whatever is asked for.
             Verb::Log => Output { include: IncludeObject::Metadata, ..Output::JSON },
-            _ => Output::negotiate(header(header::ACCEPT), &query, &user_agent)?,
+            _ => Output::negotiate(header(header::ACCEPT), &query, &user_agent, verb == Verb::List)?,
         };
         Ok(Self { target, query, content_type, body, output, user_agent })
     }
@@ -205,7 +205,7 @@ impl Call {
         let manager = self.query.get("fieldManager").unwrap_or_default();
         let dry_run = self.query.all("dryRun");
         let validation = self.query.get("fieldValidation").unwrap_or_default();
-        let force = self.query.boolean("force")?;
+        let force = self.query.boolean("force");
         let mut errors: Vec<FieldError> = Vec::new();
         if is_apply == Some(true) && manager.is_empty() {
             errors.push(status::required_field("fieldManager", "is required for apply patch"));
@@ -219,6 +219,10 @@ impl Call {
                 field: "fieldManager".to_owned(),
                 body: format!("Too long: may not be more than {MANAGER_MAX} bytes"),
             });
+        }
+        for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
+            let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+            errors.push(status::invalid_field("fieldManager", &Value::from(manager), &detail));
         }
         errors.extend(dry_run_error(&dry_run));
         let validation = match validation {

@@ -169,9 +169,8 @@ impl Parser {
             return Ok(Requirement { key, operator: Operator::Exists, values: BTreeSet::new() });
         }
         let operator = match self.next() {
-            Token::In => Operator::In,
+            Token::In | Token::Symbol("=" | "==") => Operator::In,
             Token::NotIn | Token::Symbol("!=") => Operator::NotIn,
-            Token::Symbol("=" | "==") => Operator::In,
             Token::Symbol(">") => Operator::GreaterThan,
             Token::Symbol("<") => Operator::LessThan,
             other => return Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text())),

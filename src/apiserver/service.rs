@@ -29,6 +29,10 @@ const WARNING: HeaderName = HeaderName::from_static("warning");
 /// Bodies above this are refused, as the real server does.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 
+/// What clients of the oldest default are told. Matches `WarningsOnDelete` of kubernetes `pkg/registry/batch/job`.
+const ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
+                       remove them or set propagationPolicy=Orphan to suppress this warning";
+
 /// The server as a tower service.
 #[derive(Clone)]
 pub struct ApiService {
@@ -99,12 +103,26 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
     if matches!(path, "/healthz" | "/livez" | "/readyz") {
         return plain(StatusCode::OK, TEXT, "ok".to_owned());
     }
+    if !matches!(request.method().as_str(), "GET" | "HEAD") && path == "/version" {
+        return refusal(&status::generic(405, ""), &[]);
+    }
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let trimmed = if path.len() > 1 { path.trim_end_matches('/') } else { path };
     let document = server.discovery().and_then(|discovery| discovery(trimmed, accept, resources));
     match document {
         Some((content_type, document)) => plain(StatusCode::OK, &content_type, format!("{document}\n")),
+        None if is_in_known_group(path, resources) => refusal(&status::generic(404, ""), &[]),
         None => plain(StatusCode::NOT_FOUND, TEXT, "404 page not found\n".to_owned()),
+    }
+}
+
+/// Whether the path is below that of a group, whose handler then words the refusal.
+fn is_in_known_group(path: &str, resources: &[Resource]) -> bool {
+    let mut parts = path.trim_matches('/').split('/');
+    match (parts.next(), parts.next()) {
+        (Some("api"), Some(_)) => true,
+        (Some("apis"), Some(group)) => resources.iter().any(|resource| resource.group == group),
+        _ => false,
     }
 }
 
@@ -138,7 +156,7 @@ fn perform(store: &mut Store, verb: Verb, call: &Call, warnings: &mut Vec<String
         Verb::Create => write::create(store, call, warnings).map(made),
         Verb::Update => write::update(store, call, warnings).map(made),
         Verb::Patch => patch::patch(store, call, warnings).map(made),
-        Verb::Delete => delete_one(store, call),
+        Verb::Delete => delete_one(store, call, warnings),
         Verb::DeleteCollection => delete_many(store, call).map(|list| (StatusCode::OK, list)),
         Verb::Get | Verb::List | Verb::Log => {
             read::get(store, &call.target, &call.query).map(|object| (StatusCode::OK, object))
@@ -160,9 +178,13 @@ fn delete_options(call: &Call) -> Result<DeleteOptions> {
     DeleteOptions::read(Some(&document.value), &call.query)
 }
 
-fn delete_one(store: &mut Store, call: &Call) -> Result<(StatusCode, Value)> {
+fn delete_one(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Result<(StatusCode, Value)> {
     let options = delete_options(call)?;
     let deleted = delete::delete(store, &read::id(&call.target), &options)?;
+    let silent = options.propagation_policy.is_none() && options.orphan_dependents.is_none();
+    if silent && call.target.resource.kind == "Job" && call.target.resource.group == "batch" {
+        warnings.push(ORPHANS.to_owned());
+    }
     // Only those who ask in the old form are told that the object stays for a while.
     let accepted = !deleted.gone && options.orphan_dependents == Some(false);
     Ok((if accepted { StatusCode::ACCEPTED } else { StatusCode::OK }, deleted.answer))
@@ -213,14 +235,12 @@ fn log(server: &ApiServer, call: &Call) -> Result<String> {
         Some(wanted) => {
             return Err(status::bad_request(format!("container {wanted} is not valid for pod {name}")));
         }
-        None => match pod["spec"]["containers"].as_array().map(Vec::as_slice) {
-            Some([only]) => only["name"].as_str().unwrap_or_default(),
-            _ => {
-                let choices = names.join(" ");
-                let message = format!("a container name must be specified for pod {name}, choose one of: [{choices}]");
-                return Err(status::bad_request(message));
-            }
-        },
+        None if pod["spec"]["containers"].as_array().is_some_and(|containers| containers.len() == 1) => names[0],
+        None => {
+            let choices = names.join(" ");
+            let message = format!("a container name must be specified for pod {name}, choose one of: [{choices}]");
+            return Err(status::bad_request(message));
+        }
     };
     let text = server.log_source().and_then(|source| source(&target.namespace, name, container));
     let text = text.ok_or_else(|| {

@@ -80,6 +80,10 @@ pub struct Store {
     pub revision: u64,
     /// Objects that the garbage collector has to look at.
     pub dirty: VecDeque<Id>,
+    /// Objects of `dirty` that have just lost an owner.
+    pub orphaned: BTreeSet<Id>,
+    /// Objects that were written with owner references, which are looked at a little later.
+    pub late: BTreeSet<Id>,
     /// Changes when the whole state is replaced, so that open watches end.
     pub epoch: u64,
     dependents: BTreeMap<String, BTreeSet<Id>>,
@@ -137,6 +141,8 @@ impl Store {
             collections: BTreeMap::new(),
             revision: 1,
             dirty: VecDeque::new(),
+            orphaned: BTreeSet::new(),
+            late: BTreeSet::new(),
             epoch: 0,
             dependents: BTreeMap::new(),
             random: seed,
@@ -148,13 +154,10 @@ impl Store {
     /// Serves one more kind; one that is served already takes the new resource and keeps its objects.
     pub fn register(&mut self, resource: Resource) {
         let revision = self.revision;
-        match self.collections.get_mut(&resource.qualified_name()) {
-            Some(collection) => collection.resource = resource,
-            None => {
-                let collection = Collection::new(resource, revision);
-                self.collections.insert(collection.resource.qualified_name(), collection);
-            }
-        }
+        let collection = self.collections.entry(resource.qualified_name());
+        collection
+            .and_modify(|collection| collection.resource = resource.clone())
+            .or_insert_with(|| Collection::new(resource, revision));
     }
 
     /// Wall time.
@@ -189,6 +192,9 @@ impl Store {
             Change { revision: self.revision, kind, key: id.key.clone(), object: object.clone(), previous },
         );
         self.dirty.push_back(id.clone());
+        if !meta::owners(&object).is_empty() && !meta::is_deleting(&object) {
+            self.late.insert(id.clone());
+        }
         object
     }
 
@@ -214,7 +220,9 @@ impl Store {
 
     /// Whoever depends on a removed object, or waited for it, is looked at again.
     fn mark_neighbours(&mut self, object: &Value) {
-        self.dirty.extend(self.dependents(meta::text(object, "uid")));
+        let dependents = self.dependents(meta::text(object, "uid"));
+        self.orphaned.extend(dependents.iter().cloned());
+        self.dirty.extend(dependents);
         let namespace = meta::text(object, "namespace");
         for owner in meta::owners(object) {
             if let Some(id) = self.resolve(owner, namespace) {
@@ -340,6 +348,8 @@ impl Store {
         self.epoch += 1;
         self.dependents.clear();
         self.dirty.clear();
+        self.orphaned.clear();
+        self.late.clear();
         for collection in self.collections.values_mut() {
             collection.objects.clear();
         }
@@ -351,6 +361,7 @@ impl Store {
                 if let Some(collection) = self.collections.get_mut(name) {
                     collection.objects.insert(id.key.clone(), object);
                 }
+                self.late.insert(id.clone());
                 self.dirty.push_back(id);
             }
         }

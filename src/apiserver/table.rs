@@ -91,5 +91,19 @@ fn row(resource: &Resource, object: &Value, output: Output, now: DateTime<Utc>) 
         IncludeObject::None if marked.is_null() => Value::Null,
         IncludeObject::Metadata | IncludeObject::None => metadata(object, output),
     };
-    json!({"cells": resource.strategy.cells(object, now), "object": carried})
+    let mut row = json!({"cells": resource.strategy.cells(object, now), "object": carried});
+    if let Some(condition) = completed(resource, object) {
+        row["conditions"] = json!([condition]);
+    }
+    row
+}
+
+/// Pods that are over are marked, so that clients can leave them out. Matches `printPod`.
+fn completed(resource: &Resource, object: &Value) -> Option<Value> {
+    let (reason, message) = match object["status"]["phase"].as_str().filter(|_| resource.kind == "Pod")? {
+        "Succeeded" => ("Succeeded", "The pod has completed successfully."),
+        "Failed" => ("Failed", "The pod failed."),
+        _ => return None,
+    };
+    Some(json!({"type": "Completed", "status": "True", "reason": reason, "message": message}))
 }

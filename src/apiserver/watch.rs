@@ -113,11 +113,18 @@ impl Watch {
             // Without initial events a watch from nothing begins now.
             _ if from_now || wanted == 0 => self.seen = current,
             _ if wanted < collection.forgotten => {
-                let oldest = collection.forgotten;
-                self.failure = Some(status::expired(format!("too old resource version: {wanted} ({oldest})")));
+                self.failure = Some(self.expired(wanted, collection.forgotten));
             }
             _ => {}
         }
+    }
+
+    /// Events are watched past the cache, and the store below has other words.
+    fn expired(&self, wanted: u64, oldest: u64) -> Box<Status> {
+        if self.resource.kind == "Event" {
+            return status::expired("The resourceVersion for the provided watch is too old.");
+        }
+        status::expired(format!("too old resource version: {wanted} ({oldest})"))
     }
 
     fn selects(&self, object: &Value) -> bool {
@@ -141,7 +148,7 @@ impl Watch {
     /// The next events as text, and whether more may follow; `None` at the end.
     async fn next(&mut self) -> Option<(String, bool)> {
         if let Some(failure) = self.failure.take() {
-            return Some((self.line("ERROR", failure.to_value()), false));
+            return Some((line("ERROR", &failure.to_value()), false));
         }
         if let Some(object) = self.initial.pop_front() {
             let mut text = self.event("ADDED", &object);
@@ -159,7 +166,7 @@ impl Watch {
             self.changed.mark_unchanged();
             match self.pull() {
                 Pulled::Events(text) => return Some((text, true)),
-                Pulled::Expired(status) => return Some((self.line("ERROR", status.to_value()), false)),
+                Pulled::Expired(status) => return Some((line("ERROR", &status.to_value()), false)),
                 Pulled::Ended => return None,
                 Pulled::Nothing => {}
             }
@@ -192,8 +199,7 @@ impl Watch {
             return Pulled::Ended;
         }
         if self.seen < collection.forgotten {
-            let (seen, oldest) = (self.seen, collection.forgotten);
-            return Pulled::Expired(status::expired(format!("too old resource version: {seen} ({oldest})")));
+            return Pulled::Expired(self.expired(self.seen, collection.forgotten));
         }
         let start = collection.history.partition_point(|change| change.revision <= self.seen);
         let mut text = String::new();
@@ -231,14 +237,14 @@ impl Watch {
     fn event(&mut self, kind: &str, object: &Value) -> String {
         let now = self.server.now();
         let shown = match self.output.transform {
-            Transform::None => return self.line_ref(kind, object),
+            Transform::None => return line(kind, object),
             Transform::Table => {
                 let headers = !std::mem::replace(&mut self.headers_sent, true);
                 table::table(&self.resource, object, self.output, now, headers)
             }
             Transform::Metadata | Transform::MetadataList => table::metadata(object, self.output),
         };
-        self.line(kind, shown)
+        line(kind, &shown)
     }
 
     fn bookmark(&mut self, initial_end: bool) -> String {
@@ -251,15 +257,11 @@ impl Watch {
         object["metadata"] = metadata;
         self.event("BOOKMARK", &object)
     }
+}
 
-    fn line(&self, kind: &str, object: Value) -> String {
-        self.line_ref(kind, &object)
-    }
-
-    #[allow(clippy::unused_self)]
-    fn line_ref(&self, kind: &str, object: &Value) -> String {
-        format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
-    }
+/// One event as it is sent.
+fn line(kind: &str, object: &Value) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }
 
 enum Pulled {

@@ -44,22 +44,26 @@ pub fn create(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Res
     }
     match_namespace(target, &mut object)?;
     warnings.extend(meta::dedup_owners(&mut object));
-    let writer = writer(target, &options, store);
+    writer(target, &options, store).update(None, &mut object);
     if target.resource.strategy.is_virtual() {
         return answer_virtual(target, object);
     }
-    writer.update(None, &mut object);
     check_namespace(store, target, meta::text(&object, "name"))?;
-    let object = insert(store, target, object, &options, warnings)?;
+    let object = insert(store, target, &object, &options, warnings)?;
     Ok(Written { object, created: true })
 }
 
 fn answer_virtual(target: &Target, mut object: Value) -> Result<Written> {
     let strategy = &target.resource.strategy;
     strategy.prepare_for_create(&mut object);
+    if target.resource.kind == "TokenReview" && object["spec"]["token"].as_str().unwrap_or_default().is_empty() {
+        return Err(status::bad_request("token is required for TokenReview in authentication"));
+    }
     let errors = strategy.validate_create(&object);
     if !errors.is_empty() {
-        return Err(status::invalid(&Qualified::kind(&target.resource), "", &errors));
+        // Upstream's review does not know its own kind here.
+        let what = Qualified { group: target.resource.group.clone(), name: String::new() };
+        return Err(status::invalid(&what, "", &errors));
     }
     strategy.answer(&mut object);
     Ok(Written { object, created: true })
@@ -109,11 +113,11 @@ fn check_namespace(store: &Store, target: &Target, name: &str) -> Result<()> {
 fn insert(
     store: &mut Store,
     target: &Target,
-    object: Value,
+    object: &Value,
     options: &WriteOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Value> {
-    let generate = meta::text(&object, "name").is_empty() && !meta::text(&object, "generateName").is_empty();
+    let generate = meta::text(object, "name").is_empty() && !meta::text(object, "generateName").is_empty();
     let attempts = if generate { NAME_ATTEMPTS } else { 1 };
     let mut outcome = insert_once(store, target, object.clone(), options, warnings);
     for _ in 1..attempts {
@@ -153,7 +157,8 @@ fn insert_once(
             warnings.push(warning);
         }
     }
-    if !meta::text(&object, "resourceVersion").is_empty() {
+    // A create by update or apply forgets the version instead.
+    if target.name.is_empty() && !meta::text(&object, "resourceVersion").is_empty() {
         return Err(status::unknown("resourceVersion should not be set on objects to be created"));
     }
     meta::set(&mut object, "resourceVersion", Value::Null);
@@ -184,6 +189,7 @@ fn creation_errors(resource: &Resource, object: &Value) -> Vec<FieldError> {
         return if own.is_empty() { meta::validate(object, resource.namespaced, rule) } else { own };
     }
     let mut errors = meta::validate(object, resource.namespaced, rule);
+    errors.extend(meta::bare_finalizer_errors(object));
     errors.extend(own);
     errors
 }
@@ -206,7 +212,7 @@ pub fn update(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Res
         }
         writer(target, &options, store).update(None, &mut object);
         check_namespace(store, target, &target.name)?;
-        let object = insert(store, target, object, &options, warnings)?;
+        let object = insert(store, target, &object, &options, warnings)?;
         return Ok(Written { object, created: true });
     };
     let (uid, known) = (meta::text(&object, "uid"), meta::text(&old, "uid"));
@@ -274,6 +280,10 @@ pub fn replace(
     let resource = &target.resource;
     let current = meta::text(old, "resourceVersion");
     let given = meta::text(&object, "resourceVersion").to_owned();
+    if !given.is_empty() && given.parse::<u64>().is_err() {
+        let quoted = status::quote(&given);
+        return Err(status::unknown(format!("strconv.ParseUint: parsing {quoted}: invalid syntax")));
+    }
     if given.is_empty() || given == "0" {
         if !resource.strategy.allow_unconditional_update() {
             let error = invalid_field("metadata.resourceVersion", &json!(0), "must be specified for an update");
@@ -333,6 +343,7 @@ fn prepare_update(target: &Target, object: &mut Value, old: &Value) -> Vec<Field
         && target.subresource != "finalize";
     if twice {
         errors.extend(meta::validate_update(object, old));
+        errors.extend(meta::bare_finalizer_errors(object));
     }
     match target.subresource.as_str() {
         "" => errors.extend(strategy.validate_update(object, old)),
@@ -361,18 +372,14 @@ pub fn store_patched(
     match_namespace(target, &mut object)?;
     check_name(target, &object)?;
     warnings.extend(meta::dedup_owners(&mut object));
-    match old {
-        Some(old) => {
-            let id = super::read::id(target);
-            let object = replace(store, target, &id, old, object, options, warnings)?;
-            Ok(Written { object, created: false })
-        }
-        None => {
-            check_namespace(store, target, &target.name)?;
-            let object = insert(store, target, object, options, warnings)?;
-            Ok(Written { object, created: true })
-        }
+    if let Some(old) = old {
+        let id = super::read::id(target);
+        let object = replace(store, target, &id, old, object, options, warnings)?;
+        return Ok(Written { object, created: false });
     }
+    check_namespace(store, target, &target.name)?;
+    let object = insert(store, target, &object, options, warnings)?;
+    Ok(Written { object, created: true })
 }
 
 /// Refuses, or tells of, what strict decoding found.

@@ -83,13 +83,28 @@ impl Work<'_> {
         warnings: &mut Vec<String>,
     ) -> Result<Value> {
         let text = patched.to_string();
-        let unknown = self.resource().strategy.normalize(&mut patched);
+        self.check_kind(&patched).map_err(|error| invalid_patch(&text, &error))?;
+        let unknown = body::normalize(self.resource(), &mut patched);
         let unknown = unknown.map_err(|error| invalid_patch(&text, &error))?;
         // Duplicates are found in the patch, before the result is read.
         let mut problems = strict_problems(Vec::new(), duplicates);
         problems.extend(strict_problems(unknown, Vec::new()));
         judge_problems(problems, self.options.validation, warnings, |error| invalid_patch(&text, error))?;
         Ok(self.finish(old, patched))
+    }
+
+    /// A patch may not make another kind of an object.
+    fn check_kind(&self, patched: &Value) -> std::result::Result<(), String> {
+        let (kind, version) = (&patched["kind"], &patched["apiVersion"]);
+        if *kind == json!(self.resource().kind) && *version == json!(self.resource().api_version()) {
+            return Ok(());
+        }
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Err(format!(
+            "no kind {} is registered for version {}",
+            status::quote(&text(kind)),
+            status::quote(&text(version))
+        ))
     }
 
     fn parse(&self, form: &str) -> Result<Document> {
@@ -127,6 +142,9 @@ impl Work<'_> {
     }
 
     fn merge(&self, old: &Value, warnings: &mut Vec<String>) -> Result<Value> {
+        if self.body.trim_ascii() == b"null" {
+            return Err(status::bad_request("Invalid JSON Patch"));
+        }
         let document = self.parse("map[string]interface {}")?;
         let mut patched = old.clone();
         merge_patch(&mut patched, &document.value);
@@ -143,7 +161,7 @@ impl Work<'_> {
         let mut patched = old.clone();
         strategic_patch(self.resource(), &mut patched, &patch).map_err(status::unknown)?;
         let shown = go_map(&patch);
-        let unknown = self.resource().strategy.normalize(&mut patched);
+        let unknown = body::normalize(self.resource(), &mut patched);
         let unknown = unknown.map_err(|error| invalid_patch(&shown, &convert_error(&error)))?;
         let mut problems = strict_problems(Vec::new(), document.duplicates);
         problems.extend(strict_problems(unknown, Vec::new()));
@@ -176,9 +194,10 @@ impl Work<'_> {
         match resource.strategy.normalize(&mut checked) {
             Ok(unknown) if unknown.is_empty() => {}
             Ok(unknown) => {
-                let errors: Vec<String> =
-                    unknown.iter().map(|path| format!(".{path}: field not declared in schema")).collect();
-                return Err(untyped(&join_errors(errors)));
+                // Of several errors upstream tells the outermost.
+                let first = unknown.iter().min_by_key(|path| path.matches('.').count());
+                let path = first.map(String::as_str).unwrap_or_default();
+                return Err(untyped(&format!(".{path}: field not declared in schema")));
             }
             Err(error) => return Err(untyped(&typed_error(&error, &applied))),
         }
@@ -190,13 +209,6 @@ impl Work<'_> {
         resource.strategy.set_defaults(&mut object);
         Ok(object)
     }
-}
-
-fn join_errors(mut errors: Vec<String>) -> String {
-    if errors.len() == 1 {
-        return errors.swap_remove(0);
-    }
-    format!("errors:\n{}", errors.iter().map(|error| format!("  {error}")).collect::<Vec<_>>().join("\n"))
 }
 
 fn without_nulls(value: &Value) -> Value {
@@ -227,6 +239,12 @@ fn convert_error(error: &str) -> String {
         return error.to_owned();
     };
     let wanted = rest.rsplit(' ').next().unwrap_or_default();
+    let got = match got {
+        "array" => "slice",
+        "object" => "map",
+        "number" => "int64",
+        other => other,
+    };
     match wanted {
         "bool" | "string" | "int32" | "int64" | "int" => format!("unrecognized type: {wanted}"),
         slice if slice.starts_with("[]") => format!("cannot restore slice from {got}"),

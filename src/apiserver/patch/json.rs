@@ -66,7 +66,7 @@ fn index(part: &str, length: usize) -> Option<usize> {
 }
 
 fn parent<'a, 'p>(target: &'a mut Value, path: &'p [String]) -> Result<(&'a mut Value, &'p str)> {
-    let (last, above) = path.split_last().ok_or(Impossible)?;
+    let (end, above) = path.split_last().ok_or(Impossible)?;
     let found = above.iter().try_fold(target, |value, part| match value {
         Value::Object(map) => map.get_mut(part),
         Value::Array(list) => {
@@ -75,7 +75,7 @@ fn parent<'a, 'p>(target: &'a mut Value, path: &'p [String]) -> Result<(&'a mut 
         }
         _ => None,
     });
-    Ok((found.ok_or(Impossible)?, last))
+    Ok((found.ok_or(Impossible)?, end))
 }
 
 fn add(target: &mut Value, path: &[String], value: Value) -> Result<()> {

@@ -51,6 +51,7 @@ impl Merge<'_> {
             *target = Value::Object(Map::new());
         }
         let Some(map) = target.as_object_mut() else { return Ok(()) };
+        let before = map.clone();
         if let Some(retained) = patch.get(RETAIN).and_then(Value::as_array) {
             map.retain(|key, _| retained.iter().any(|kept| kept == key.as_str()));
         }
@@ -68,6 +69,10 @@ impl Merge<'_> {
                 map.remove(key);
                 continue;
             }
+            // Upstream drops what carries a directive and has nothing to be applied to.
+            if !map.contains_key(key) && value.get(DIRECTIVE).is_some() {
+                continue;
+            }
             names.push(key);
             let current = map.entry(key.clone()).or_insert(Value::Null);
             let outcome = match value {
@@ -81,7 +86,7 @@ impl Merge<'_> {
             names.pop();
             outcome?;
         }
-        order_lists(map, patch, self.resource, names);
+        order_lists(map, patch, &before, self.resource, names);
         Ok(())
     }
 
@@ -119,14 +124,13 @@ impl Merge<'_> {
                         None => list.push(fresh),
                     }
                 }
-                _ => match list.iter_mut().find(|candidate| same(candidate)) {
-                    Some(found) => self.map(found, patch, names)?,
-                    None => {
-                        let mut fresh = Value::Object(Map::new());
-                        self.map(&mut fresh, patch, names)?;
-                        list.push(fresh);
-                    }
-                },
+                _ => {
+                    let position = list.iter().position(same).unwrap_or_else(|| {
+                        list.push(Value::Object(Map::new()));
+                        list.len() - 1
+                    });
+                    self.map(&mut list[position], patch, names)?;
+                }
             }
         }
         Ok(())
@@ -149,24 +153,53 @@ impl Merge<'_> {
     }
 }
 
-/// Puts the items that `$setElementOrder` names into its order; the others keep their places after them.
-fn order_lists(map: &mut Map<String, Value>, patch: &Map<String, Value>, resource: &Resource, names: &[&str]) {
-    for (key, order) in patch {
-        let (Some(name), Some(order)) = (key.strip_prefix(ORDER), order.as_array()) else { continue };
-        let path: Vec<&str> = names.iter().copied().chain([name]).collect();
-        let merge_key = match list_shape(resource, &path) {
-            ListShape::Keyed(keys) => keys.first().copied(),
-            _ => None,
-        };
-        let merge_key = resource.strategy.patch_merge_key(&path).or(merge_key);
-        let Some(list) = map.get_mut(name).and_then(Value::as_array_mut) else { continue };
+/// Orders every list that was merged: the items that `$setElementOrder` (or else the patch itself) names keep its order,
+/// the others theirs; among each other they stand as they stood before, new ones first. Matches
+/// `normalizeElementOrder`.
+fn order_lists(
+    map: &mut Map<String, Value>,
+    changes: &Map<String, Value>,
+    before: &Map<String, Value>,
+    resource: &Resource,
+    above: &[&str],
+) {
+    let arrays = changes.iter().filter(|(_, value)| value.is_array());
+    let mut lists: Vec<&str> = arrays.map(|(key, _)| key.strip_prefix(ORDER).unwrap_or(key)).collect();
+    lists.sort_unstable();
+    lists.dedup();
+    for name in lists {
+        let path: Vec<&str> = above.iter().copied().chain([name]).collect();
+        let shape = list_shape(resource, &path);
+        let by_shape = if let ListShape::Keyed(keys) = &shape { keys.first().copied() } else { None };
+        let merge_key = resource.strategy.patch_merge_key(&path).or(by_shape);
+        if merge_key.is_none() && shape != ListShape::Set {
+            continue;
+        }
         let identity = |item: &Value| merge_key.map_or_else(|| item.clone(), |key| item[key].clone());
-        let rank = |item: &Value| {
-            let wanted = identity(item);
-            order.iter().position(|o| identity(o) == wanted).unwrap_or(order.len())
-        };
-        list.sort_by_key(rank);
+        let wanted = changes.get(&format!("{ORDER}{name}")).or_else(|| changes.get(name));
+        let order: Vec<Value> = wanted.and_then(Value::as_array).into_iter().flatten().map(identity).collect();
+        let old: Vec<Value> = before.get(name).and_then(Value::as_array).into_iter().flatten().map(identity).collect();
+        if let Some(list) = map.get_mut(name).and_then(Value::as_array_mut) {
+            *list = interleave(std::mem::take(list), &order, &old, &identity);
+        }
     }
+}
+
+fn interleave(list: Vec<Value>, order: &[Value], old: &[Value], identity: &dyn Fn(&Value) -> Value) -> Vec<Value> {
+    let place = |within: &[Value], item: &Value| within.iter().position(|known| *known == identity(item));
+    let (mut named, mut others): (Vec<Value>, Vec<Value>) =
+        list.into_iter().partition(|item| place(order, item).is_some());
+    named.sort_by_key(|item| place(order, item));
+    others.sort_by_key(|item| place(old, item));
+    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
+    let mut merged = Vec::new();
+    while let (Some(left), Some(right)) = (others.peek(), named.peek()) {
+        let before = place(old, left).zip(place(old, right)).is_some_and(|(left, right)| left < right);
+        merged.extend(if before { others.next() } else { named.next() });
+    }
+    merged.extend(named);
+    merged.extend(others);
+    merged
 }
 
 /// A map as Go's `%v` prints it.

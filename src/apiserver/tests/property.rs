@@ -110,6 +110,7 @@ proptest! {
             for step in &steps {
                 run(&server, step).await;
             }
+            tokio::time::sleep(std::time::Duration::from_secs(3)).await;
             for query in ["", "labelSelector=tier", "labelSelector=!tier"] {
                 let list = names(&server.get(&format!("{WIDGETS}?{query}")).await.expect(200));
                 let path = format!("{WIDGETS}?watch=1&resourceVersion=5&timeoutSeconds=1&{query}");

@@ -182,7 +182,6 @@ impl Reply {
 
 pub struct Server {
     pub api: ApiServer,
-    pub clock: Arc<TestClock>,
 }
 
 pub const WIDGETS: &str = "/apis/test/v1/namespaces/default/widgets";
@@ -203,7 +202,7 @@ impl Server {
             resource("test", "Widget", "widgets", true, Arc::new(Widgets)),
         ];
         let config = Config { history, ..Config::new(clock.clone(), resources) };
-        Self { api: ApiServer::new(config), clock }
+        Self { api: ApiServer::new(config) }
     }
 
     pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> http::Response<Body> {

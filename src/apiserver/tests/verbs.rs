@@ -9,6 +9,7 @@ fn at(name: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
+#[allow(clippy::too_many_lines)] // A table.
 async fn refusals_are_those_of_the_real_server() {
     let server = Server::new();
     server.post(WIDGETS, &widget("a")).await.expect(201);
@@ -455,6 +456,8 @@ async fn a_dependent_of_an_owner_that_is_not_there_goes_and_one_of_two_owners_st
     let server = Server::new();
     let ghost = json!({"metadata": {"name": "ghost", "uid": "no-such-uid"}});
     server.post(WIDGETS, &owned("orphaned", &ghost, false)).await.expect(201);
+    assert_eq!(server.get(&at("orphaned")).await.code, 200, "its writer sees it");
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     assert_eq!(server.get(&at("orphaned")).await.code, 404);
 
     let owner = server.post(WIDGETS, &widget("owner")).await.expect(201);
@@ -462,6 +465,7 @@ async fn a_dependent_of_an_owner_that_is_not_there_goes_and_one_of_two_owners_st
     let other = owned("x", &ghost, false)["metadata"]["ownerReferences"][0].clone();
     both["metadata"]["ownerReferences"].as_array_mut().unwrap().push(other);
     server.post(WIDGETS, &both).await.expect(201);
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     let kept = server.get(&at("both")).await.expect(200);
     assert_eq!(kept["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
 }

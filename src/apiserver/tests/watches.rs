@@ -13,6 +13,9 @@ fn pairs(rows: &[(&str, &str)]) -> Vec<(String, String)> {
     rows.iter().map(|(kind, name)| ((*kind).to_owned(), (*name).to_owned())).collect()
 }
 
+/// Why, the query, and what is shown.
+type Row<'a> = (&'a str, String, &'a [(&'a str, &'a str)]);
+
 async fn history(server: &Server) -> String {
     let made = server.post(WIDGETS, &widget("a")).await.expect(201);
     let revision = made["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
@@ -28,7 +31,7 @@ async fn history(server: &Server) -> String {
 async fn a_watch_shows_what_happened_since_its_revision() {
     let server = Server::new();
     let revision = history(&server).await;
-    let rows: Vec<(&str, String, &[(&str, &str)])> = vec![
+    let rows: Vec<Row<'_>> = vec![
         (
             "from a revision: every change after it",
             format!("resourceVersion={revision}"),
@@ -151,4 +154,27 @@ async fn restoring_ends_open_watches() {
     };
     let (events, ()) = tokio::join!(watching, restoring);
     assert!(events.is_empty());
+}
+
+#[tokio::test]
+async fn a_socket_serves_the_same_and_a_cancel_ends_its_watches() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let server = Server::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let serving = tokio::spawn(server.api.clone().serve(listener, cancel.clone()));
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = "GET /api/v1/namespaces?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    while !text.contains("\"kube-system\"") {
+        let count = stream.read(&mut buffer).await.unwrap();
+        assert!(count > 0, "the watch ended early: {text}");
+        text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    cancel.cancel();
+    serving.await.unwrap();
 }
