@@ -26,6 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -181,21 +182,18 @@ fn shell_word(text: &str) -> String {
 /// Saves the state whenever it has changed, for ever.
 async fn keep_saved(server: &ApiServer, data_dir: Option<&Arc<DataDir>>) {
     let Some(data_dir) = data_dir else { return std::future::pending().await };
-    let mut last = serde_json::Value::Null;
-    let mut complained = false;
+    let (mut saved, mut complained) = (Value::Null, false);
     loop {
         tokio::time::sleep(SAVE_PERIOD).await;
         let state = server.snapshot();
-        if state == last {
+        let revision = state["revision"].clone();
+        if revision == saved {
             continue;
         }
+        let to = Arc::clone(data_dir);
         // The disk may take its time.
-        let (to, what) = (Arc::clone(data_dir), state.clone());
-        match tokio::task::spawn_blocking(move || to.save(&what)).await {
-            Ok(Ok(())) => {
-                last = state;
-                complained = false;
-            }
+        match tokio::task::spawn_blocking(move || to.save(&state)).await {
+            Ok(Ok(())) => (saved, complained) = (revision, false),
             Ok(Err(error)) if !complained => {
                 warn!(%error, "the state is not kept; trying again");
                 complained = true;

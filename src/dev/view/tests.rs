@@ -86,9 +86,9 @@ fn the_table_shows_each_cron_job_on_one_line() {
     let want = [
         "dev",
         "",
-        "CRONJOB           SCHEDULE    …",
-        "default/hello     * * * * *   …",
-        "default/nightly   30 2 * * MON…",
+        "CRONJOB           SCHEDULE   …",
+        "default/hello     * * * * *  …",
+        "default/nightly   30 2 * * MO…",
         "and 3 more",
     ];
     assert_eq!(few, want, "a small terminal");
