@@ -1,6 +1,6 @@
 //! Sets of completion indexes as Indexed Jobs write them: `0-2,5`. Pure.
 //!
-//! Guarantees: what [`format`] writes, [`parse`] reads; a text that is malformed is read as far as it makes sense.
+//! Guarantees: what [`fn@format`] writes, [`parse`] reads; a text that is malformed is read as far as it makes sense.
 //!
 //! Matches `parseIndexesFromString` and `orderedIntervals.String` in upstream `pkg/controller/job/indexed_job_utils.go`.
 
