@@ -328,15 +328,19 @@ fn given_kind(resource: &Resource, value: &Value, bytes: &[u8]) -> Result<GivenK
         let what = format!("the object provided is unrecognized (must be of type {})", resource.kind);
         return Err(status::bad_request(format!("{what}: {error}")));
     }
-    let error = if is_builtin(&api_version, &kind) {
-        let group = if resource.group.is_empty() { "core" } else { resource.group.as_str() };
-        format!("converting (v1.{kind}) to ({group}.{}): unknown conversion", resource.kind)
-    } else {
-        let (kind, version) = (quote(&kind), quote(&api_version));
-        format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
-    };
+    let error = other_kind(resource, &api_version, &kind);
     let message = format!("{kind} in version {} cannot be handled as a {}: {error}", quote(&version), resource.kind);
     Err(status::bad_request(message))
+}
+
+/// Why an object of another kind cannot be read as the one that is served.
+pub fn other_kind(resource: &Resource, api_version: &str, kind: &str) -> String {
+    if is_builtin(api_version, kind) {
+        let group = if resource.group.is_empty() { "core" } else { resource.group.as_str() };
+        return format!("converting (v1.{kind}) to ({group}.{}): unknown conversion", resource.kind);
+    }
+    let (kind, version) = (quote(kind), quote(api_version));
+    format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
 /// Whether the real server knows the kind; of its many, those that one meets beside CronJobs.
