@@ -234,7 +234,6 @@ fn summary(bytes: &[u8]) -> String {
     }
 }
 
-/// An object of a kind, and what is to be told of its members.
 /// Reads a document in Kubernetes' protobuf form.
 ///
 /// # Errors
@@ -243,6 +242,7 @@ pub fn parse_protobuf(bytes: &[u8]) -> std::result::Result<Document, String> {
     kinds::decode_protobuf(bytes).map(|value| Document { value, duplicates: Vec::new() })
 }
 
+/// An object of a kind, and what is to be told of its members.
 #[derive(Clone, Debug)]
 pub struct Decoded {
     /// Normalised, with defaults.
@@ -341,15 +341,19 @@ fn given_kind(resource: &Resource, value: &Value, bytes: &[u8]) -> Result<GivenK
         let what = format!("the object provided is unrecognized (must be of type {})", resource.kind);
         return Err(status::bad_request(format!("{what}: {error}")));
     }
-    let error = if is_builtin(&api_version, &kind) {
-        let group = if resource.group.is_empty() { "core" } else { resource.group.as_str() };
-        format!("converting (v1.{kind}) to ({group}.{}): unknown conversion", resource.kind)
-    } else {
-        let (kind, version) = (quote(&kind), quote(&api_version));
-        format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
-    };
+    let error = other_kind(resource, &api_version, &kind);
     let message = format!("{kind} in version {} cannot be handled as a {}: {error}", quote(&version), resource.kind);
     Err(status::bad_request(message))
+}
+
+/// Why an object of another kind cannot be read as the one that is served.
+pub fn other_kind(resource: &Resource, api_version: &str, kind: &str) -> String {
+    if is_builtin(api_version, kind) {
+        let group = if resource.group.is_empty() { "core" } else { resource.group.as_str() };
+        return format!("converting (v1.{kind}) to ({group}.{}): unknown conversion", resource.kind);
+    }
+    let (kind, version) = (quote(kind), quote(api_version));
+    format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
 /// Whether the real server knows the kind; of its many, those that one meets beside CronJobs.

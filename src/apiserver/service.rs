@@ -112,6 +112,11 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
     match document {
         Some((content_type, document)) => plain(StatusCode::OK, &content_type, format!("{document}\n")),
         None if is_in_known_group(path, resources) => refusal(&status::generic(404, ""), &[]),
+        None if path.starts_with("/openapi/v3/") => {
+            let mut response = plain(StatusCode::NOT_FOUND, TEXT, String::new());
+            response.headers_mut().remove(CONTENT_TYPE);
+            response
+        }
         None => plain(StatusCode::NOT_FOUND, TEXT, "404 page not found\n".to_owned()),
     }
 }

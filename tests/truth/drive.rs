@@ -133,7 +133,7 @@ impl Run<'_> {
         let body = self.normalizer.answer(index, base, body);
         let mut answer = json!({"status": raw.status, "body": body});
         for (name, values) in &raw.headers {
-            answer[*name] = json!(values);
+            answer[*name] = values.iter().map(|value| self.normalizer.header(value)).collect();
         }
         self.answers.push((sentence.to_owned(), answer));
     }

@@ -9,6 +9,8 @@ const QUOTED: &str = "the members of a quoted object are in alphabetical order, 
 /// What is printed of objects in Go's own form.
 const INTERNAL: &str = "values of upstream's internal Go types are not reproduced";
 const PRIORITY: &str = "priority classes are not served: any name is taken";
+const LABELS: &str =
+    "the first write of a Job that changes nothing stores the labels that upstream has only shown so far";
 const YAML: &str = "YAML is read as version 1.2 has it: y, n, yes, no, on and off are text";
 
 pub const KNOWN: &[Known] = &[
@@ -37,11 +39,18 @@ pub const KNOWN: &[Known] = &[
         alike: anyhow,
         why: PRIORITY,
     },
+    unchanged_job("a Job is applied again"),
+    unchanged_job("a Job is applied a third time"),
+    unchanged_job("a patch that changes nothing of it"),
     Known { scenario: "apply", step: "in YAML a y is a boolean", path: "/*", alike: anyhow, why: YAML },
 ];
 
 const fn quoted(scenario: &'static str, step: &'static str) -> Known {
     Known { scenario, step, path: "/body/*", alike: same_quoted, why: QUOTED }
+}
+
+const fn unchanged_job(step: &'static str) -> Known {
+    Known { scenario: "apply", step, path: "/body/metadata/resourceVersion", alike: anyhow, why: LABELS }
 }
 
 fn anyhow(_real: &Value, _here: &Value) -> bool {

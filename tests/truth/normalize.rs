@@ -40,6 +40,11 @@ impl Normalizer {
         self.walk("", body, false)
     }
 
+    /// A header's value, once the body of its answer is known.
+    pub fn header(&mut self, value: &str) -> String {
+        self.text("", value, false)
+    }
+
     fn mark(&mut self) -> String {
         self.new_in_step += 1;
         format!("{}.{}", self.step, self.new_in_step)

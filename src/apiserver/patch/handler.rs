@@ -100,11 +100,7 @@ impl Work<'_> {
             return Ok(());
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        Err(format!(
-            "no kind {} is registered for version {}",
-            status::quote(&text(kind)),
-            status::quote(&text(version))
-        ))
+        Err(body::other_kind(self.resource(), &text(version), &text(kind)))
     }
 
     fn parse(&self, form: &str) -> Result<Document> {

@@ -106,6 +106,7 @@ fn strategic() -> Vec<Step> {
     let put = |sentence: &str, body: Value| patch(STRATEGIC, a(), &body).named(sentence);
     let pod = |spec: Value| json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": spec}}}}});
     vec![
+        get(format!("{NAMESPACES}/${{ns}}")).id("ns-object").named("the namespace, to own what is in it"),
         post(CRONJOBS, &cronjob("a")).named("a CronJob"),
         put("a container is merged by name", pod(json!({"containers": [{"name": "c", "image": "two"}]}))),
         put("a container is added by name", pod(json!({"containers": [{"name": "d", "image": "three"}]}))),
@@ -140,11 +141,11 @@ fn strategic() -> Vec<Step> {
         put("an unknown directive", pod(json!({"containers": [{"$patch": "burn", "name": "x"}]}))),
         put(
             "owners are merged by uid",
-            json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "00000000-0000-0000-0000-000000000005"}]}}),
+            json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "${ns}", "uid": "${ns-object:/metadata/uid}"}]}}),
         ),
         put(
             "an owner is deleted by uid",
-            json!({"metadata": {"ownerReferences": [{"uid": "00000000-0000-0000-0000-000000000005", "$patch": "delete"}]}}),
+            json!({"metadata": {"ownerReferences": [{"uid": "${ns-object:/metadata/uid}", "$patch": "delete"}]}}),
         ),
         put("the same again changes nothing", json!({"metadata": {"labels": {"c": "d"}}})),
         put(
