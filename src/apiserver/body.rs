@@ -12,6 +12,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, json};
 
+use super::kinds;
 use super::registry::Resource;
 use super::status::{self, Result, quote};
 
@@ -33,6 +34,8 @@ pub enum Format {
     Json,
     /// `application/yaml`.
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`, which typed Go clients send.
+    Protobuf,
 }
 
 impl Format {
@@ -41,6 +44,7 @@ impl Format {
         match content_type.split(';').next().unwrap_or_default().trim() {
             "" | "application/json" => Ok(Self::Json),
             "application/yaml" => Ok(Self::Yaml),
+            "application/vnd.kubernetes.protobuf" => Ok(Self::Protobuf),
             _ => Err(status::unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: application/json, \
                  application/yaml, application/vnd.kubernetes.protobuf",
@@ -231,6 +235,14 @@ fn summary(bytes: &[u8]) -> String {
 }
 
 /// An object of a kind, and what is to be told of its members.
+/// Reads a document in Kubernetes' protobuf form.
+///
+/// # Errors
+/// When it is malformed, or of a kind that is not built in.
+pub fn parse_protobuf(bytes: &[u8]) -> std::result::Result<Document, String> {
+    kinds::decode_protobuf(bytes).map(|value| Document { value, duplicates: Vec::new() })
+}
+
 #[derive(Clone, Debug)]
 pub struct Decoded {
     /// Normalised, with defaults.
@@ -255,6 +267,7 @@ pub fn decode_object(
     let parsed = match format {
         Format::Json => parse_json(bytes).map_err(|e| format!("couldn't get version/kind; json parse error: {e}")),
         Format::Yaml => parse_yaml(bytes),
+        Format::Protobuf => parse_protobuf(bytes),
     };
     let Document { mut value, duplicates } = parsed.map_err(unrecognized)?;
     if value.is_null() {

@@ -23,10 +23,13 @@ mod pod_columns;
 mod pod_spec;
 mod pods;
 mod policies;
+mod protobuf;
 mod quantity;
 mod reviews;
 mod time;
 mod types;
+
+pub use protobuf::{decode as decode_protobuf, is_protobuf};
 
 use std::sync::Arc;
 

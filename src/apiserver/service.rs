@@ -173,6 +173,7 @@ fn delete_options(call: &Call) -> Result<DeleteOptions> {
             super::body::parse_json(&call.body).map_err(|e| format!("couldn't get version/kind; json parse error: {e}"))
         }
         super::body::Format::Yaml => super::body::parse_yaml(&call.body),
+        super::body::Format::Protobuf => super::body::parse_protobuf(&call.body),
     };
     let document = parsed.map_err(status::bad_request)?;
     DeleteOptions::read(Some(&document.value), &call.query)

@@ -89,10 +89,10 @@ fn validate_spec(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
         validate_schedule(schedule, zone_allowed, !spec["timeZone"].is_null(), &mut errors);
     }
     nonnegative(&mut errors, spec, "spec", "startingDeadlineSeconds");
-    if old.is_none_or(|old| old["timeZone"] != spec["timeZone"]) {
-        if let Some(zone) = spec["timeZone"].as_str() {
-            validate_time_zone(zone, &mut errors);
-        }
+    if old.is_none_or(|old| old["timeZone"] != spec["timeZone"])
+        && let Some(zone) = spec["timeZone"].as_str()
+    {
+        validate_time_zone(zone, &mut errors);
     }
     let policies = ["Allow", "Forbid", "Replace"];
     match text(spec, "concurrencyPolicy") {

@@ -64,10 +64,8 @@ fn of_type(object: &mut Value, name: &str) {
         "core.v1.GRPCAction" => default(object, "service", ""),
         "core.v1.ObjectFieldSelector" => default(object, "apiVersion", "v1"),
         "core.v1.FileKeySelector" => default(object, "optional", false),
-        "core.v1.Volume" => {
-            if object.as_object().is_some_and(|fields| fields.keys().all(|key| key == "name")) {
-                object["emptyDir"] = json!({});
-            }
+        "core.v1.Volume" if object.as_object().is_some_and(|fields| fields.keys().all(|key| key == "name")) => {
+            object["emptyDir"] = json!({});
         }
         "core.v1.SecretVolumeSource"
         | "core.v1.ConfigMapVolumeSource"

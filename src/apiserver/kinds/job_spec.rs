@@ -270,10 +270,8 @@ fn allow_node_affinity(expected: &mut Value, new: &Value) {
     let old = child(expected, "affinity");
     copy(old, affinity, "nodeAffinity");
     let cleared = affinity.is_null() && old.as_object().is_some_and(serde_json::Map::is_empty);
-    if cleared {
-        if let Some(spec) = expected.as_object_mut() {
-            spec.remove("affinity");
-        }
+    if cleared && let Some(spec) = expected.as_object_mut() {
+        spec.remove("affinity");
     }
 }
 

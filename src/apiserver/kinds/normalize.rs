@@ -93,12 +93,12 @@ impl Decoder {
 
     fn decode(&mut self, value: Value, type_: &Type, place: &mut Place) -> Result<Value, String> {
         Ok(match (type_, value) {
+            (Type::Pointer(_) | Type::List(_) | Type::Map(_) | Type::Time | Type::MicroTime, Value::Null) => {
+                Value::Null
+            }
             (Type::Struct(name), value) => self.decode_struct(value, types::lookup(name), place)?,
-            (Type::Pointer(_), Value::Null) => Value::Null,
             (Type::Pointer(inner), value) => self.decode(value, inner, place)?,
-            (Type::List(_), Value::Null) => Value::Null,
             (Type::List(inner), Value::Array(items)) => self.decode_list(items, inner, place)?,
-            (Type::Map(_), Value::Null) => Value::Null,
             (Type::Map(inner), Value::Object(entries)) => {
                 let mut result = Map::new();
                 for (key, value) in entries {
@@ -108,15 +108,13 @@ impl Decoder {
                 Value::Object(result)
             }
             (Type::String(_) | Type::Bytes, Value::Null) => Value::String(String::new()),
-            (Type::String(_) | Type::Bytes, value @ Value::String(_))
+            (Type::String(_) | Type::Bytes | Type::IntOrString, value @ Value::String(_))
             | (Type::Bool, value @ Value::Bool(_))
-            | (Type::Any, value @ (Value::Object(_) | Value::Null))
-            | (Type::IntOrString, value @ Value::String(_)) => value,
+            | (Type::Any, value @ (Value::Object(_) | Value::Null)) => value,
             (Type::Bool, Value::Null) => Value::Bool(false),
             (Type::Number(_) | Type::IntOrString, Value::Null) => Value::from(0),
             (Type::Number(name), Value::Number(number)) => self.decode_number(number, name, place),
             (Type::IntOrString, Value::Number(number)) => self.decode_number(number, "int32", place),
-            (Type::Time | Type::MicroTime, Value::Null) => Value::Null,
             (Type::Time, Value::String(text)) => Value::String(time::normalize(&text)?),
             (Type::MicroTime, Value::String(text)) => Value::String(time::normalize_micro(&text)?),
             (Type::Time | Type::MicroTime, other) => {
@@ -151,7 +149,7 @@ impl Decoder {
             _ => number.is_i64(),
         };
         if !fits {
-            self.fail(format!("number {number}"), name, place);
+            self.fail(&format!("number {number}"), name, place);
             return Value::from(0);
         }
         Value::Number(number)
@@ -166,10 +164,10 @@ impl Decoder {
             Value::Array(_) => "array",
             Value::Object(_) => "object",
         };
-        self.fail(found.to_owned(), wanted, place);
+        self.fail(found, wanted, place);
     }
 
-    fn fail(&mut self, found: String, wanted: &str, place: &Place) {
+    fn fail(&mut self, found: &str, wanted: &str, place: &Place) {
         if self.error.is_none() {
             let at = if place.struct_name.is_empty() {
                 "value".to_owned()
@@ -184,3 +182,6 @@ impl Decoder {
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
+
+#[cfg(test)]
+mod tests;

@@ -163,15 +163,12 @@ fn validate_update(spec: &Value, old: &Value) -> Vec<FieldError> {
     let deadline = number(spec, "activeDeadlineSeconds");
     if let Some(before) = number(old, "activeDeadlineSeconds").filter(|before| deadline.is_none_or(|new| new > *before))
     {
-        match deadline {
-            Some(new) => {
-                let detail = format!("must be less than or equal to previous value: {before}");
-                errors.push(invalid("spec.activeDeadlineSeconds", new, &detail));
-            }
-            None => {
-                let detail = "must not update from a positive integer to nil value";
-                errors.push(invalid("spec.activeDeadlineSeconds", Value::Null, detail));
-            }
+        if let Some(new) = deadline {
+            let detail = format!("must be less than or equal to previous value: {before}");
+            errors.push(invalid("spec.activeDeadlineSeconds", new, &detail));
+        } else {
+            let detail = "must not update from a positive integer to nil value";
+            errors.push(invalid("spec.activeDeadlineSeconds", Value::Null, detail));
         }
         return errors;
     }

@@ -31,7 +31,7 @@ enum Family {
 /// # Errors
 /// [`FORMAT_ERROR`] when it is none.
 pub(super) fn canonical(text: &str) -> Result<String, String> {
-    parse(text.trim()).map(|quantity| quantity.text()).ok_or_else(|| FORMAT_ERROR.to_owned())
+    parse(text.trim()).map(Quantity::text).ok_or_else(|| FORMAT_ERROR.to_owned())
 }
 
 /// Reads a quantity.
@@ -93,3 +93,6 @@ impl Quantity {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,3 +110,6 @@ pub(super) fn human_duration(duration: TimeDelta) -> String {
         _ => format!("{}y", days / 365),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,6 +89,8 @@ pub(super) struct Field {
     pub(super) merge_key: Option<String>,
     /// The name of the embedded struct that the field comes from; Go's errors name it.
     pub(super) embedded: Option<String>,
+    /// The protobuf field number, with those of the embedded structs around it in front: `2.1`. Empty where there is none.
+    pub(super) number: String,
 }
 
 /// One struct: its fields by their JSON names.
@@ -120,6 +122,7 @@ fn parse_field(entry: &[String]) -> Field {
         pointer: flags.contains('p'),
         merge_key: flags.contains('m').then(|| text(2).to_owned()),
         embedded: Some(text(3)).filter(|name| !name.is_empty()).map(str::to_owned),
+        number: text(4).to_owned(),
     }
 }
 
@@ -129,6 +132,11 @@ fn parse_field(entry: &[String]) -> Field {
 /// When the table has no such type: names come from the table itself, and from constants that a test checks.
 pub(super) fn lookup(name: &str) -> &'static Struct {
     TABLE.get(name).unwrap_or_else(|| panic!("the table of Go types has no {name}"))
+}
+
+/// Whether the table has a type.
+pub(super) fn exists(name: &str) -> bool {
+    TABLE.contains_key(name)
 }
 
 /// The struct type that a list of structs, a map of them or a pointer ends in.

@@ -33,7 +33,8 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[[]byte]():             "bytes",
 }
 
-// field is [type, flags, merge key, name of the embedded struct it comes from]. Flags: o omitempty, z omitzero, p pointer, m patchStrategy merge.
+// field is [type, flags, merge key, name of the embedded struct it comes from, protobuf field number; the numbers of embedded
+// structs come first, with dots]. Flags: o omitempty, z omitzero, p pointer, m patchStrategy merge.
 type field []string
 
 var types = map[string]map[string]field{}
@@ -76,10 +77,17 @@ func visit(t reflect.Type) {
 	}
 	fields := map[string]field{}
 	types[name(t)] = fields
-	collect(t, fields, "")
+	collect(t, fields, "", "")
 }
 
-func collect(t reflect.Type, fields map[string]field, embedded string) {
+// number is the protobuf field number, the second part of the tag; TypeMeta has none.
+func number(f reflect.StructField) string {
+	_, rest, _ := strings.Cut(f.Tag.Get("protobuf"), ",")
+	n, _, _ := strings.Cut(rest, ",")
+	return n
+}
+
+func collect(t reflect.Type, fields map[string]field, embedded, numbers string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -87,7 +95,7 @@ func collect(t reflect.Type, fields map[string]field, embedded string) {
 			continue
 		}
 		if tag == "" && f.Anonymous {
-			collect(f.Type, fields, f.Name)
+			collect(f.Type, fields, f.Name, numbers+number(f)+".")
 			continue
 		}
 		if tag == "" {
@@ -112,7 +120,7 @@ func collect(t reflect.Type, fields map[string]field, embedded string) {
 		if strings.Contains(strategy, "retainKeys") {
 			flags += "r"
 		}
-		entry := field{describe(ft), flags, key, embedded}
+		entry := field{describe(ft), flags, key, embedded, numbers + number(f)}
 		for len(entry) > 1 && entry[len(entry)-1] == "" {
 			entry = entry[:len(entry)-1]
 		}

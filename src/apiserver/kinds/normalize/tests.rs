@@ -1,0 +1,75 @@
+#![allow(clippy::unwrap_used)]
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// Any small JSON value; half of the keys are fields of Kubernetes types.
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[a-z0-9:.-]{0,6}".prop_map(Value::from),
+    ];
+    let key = prop_oneof![
+        Just("metadata"),
+        Just("spec"),
+        Just("status"),
+        Just("labels"),
+        Just("jobTemplate"),
+        Just("template"),
+        Just("containers"),
+        Just("schedule"),
+        Just("suspend"),
+        Just("name"),
+        Just("image"),
+        Just("resources"),
+        Just("creationTimestamp"),
+        Just("finalizers"),
+        Just("foo"),
+    ];
+    leaf.prop_recursive(6, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::vec((key.clone(), inner), 0..5).prop_map(|entries| {
+                Value::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_normal_stays_as_it_is(mut object in value()) {
+        if normalize(&mut object, "batch.v1.CronJob").is_ok() {
+            let mut again = object.clone();
+            prop_assert_eq!(normalize(&mut again, "batch.v1.CronJob"), Ok(Vec::new()));
+            prop_assert_eq!(again, object);
+        }
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_named_as_go_names_it() {
+    let rows = [
+        (
+            "an embedded struct is part of the path",
+            json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"livenessProbe": {"httpGet": {"port": 80.5}}}]}}}}}}),
+            "json: cannot unmarshal number 80.5 into Go struct field HTTPGetAction.spec.jobTemplate.spec.template.spec.containers.livenessProbe.ProbeHandler.httpGet.port of type int32",
+        ),
+        (
+            "a list instead of a text",
+            json!({"metadata": {"name": []}}),
+            "json: cannot unmarshal array into Go struct field ObjectMeta.metadata.name of type string",
+        ),
+        (
+            "a text instead of a map",
+            json!({"metadata": {"labels": "x"}}),
+            "json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+        ),
+    ];
+    for (name, mut object, expected) in rows {
+        assert_eq!(normalize(&mut object, "batch.v1.CronJob"), Err(expected.to_owned()), "{name}");
+    }
+}

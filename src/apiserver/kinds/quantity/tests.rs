@@ -1,0 +1,55 @@
+#![allow(clippy::unwrap_used)]
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn quantities_have_one_canonical_text() {
+    let rows = [
+        ("0", "0"),
+        ("0.5", "500m"),
+        (".5", "500m"),
+        ("1000m", "1"),
+        ("1500m", "1500m"),
+        ("1.0", "1"),
+        ("+2", "2"),
+        ("-1", "-1"),
+        ("1000", "1k"),
+        ("1024", "1024"),
+        ("1024Mi", "1Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("1000Ki", "1000Ki"),
+        ("1Ki", "1Ki"),
+        ("0.5Ki", "512"),
+        ("1e3", "1e3"),
+        ("1E", "1E"),
+        ("1e0", "1"),
+        ("100u", "1m"),
+        ("1n", "1m"),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(canonical(text).as_deref(), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_quantity_is_refused() {
+    for text in ["", "abc", "1.2.3", ".", "-", "1 Gi", "1gi", "1e", "0x10"] {
+        assert_eq!(canonical(text), Err(FORMAT_ERROR.to_owned()), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn canonical_text_stays_and_keeps_its_value(number in 0u32..2_000_000, suffix in "(m|k|M|G|Ki|Mi|Gi|e3|)") {
+        let text = format!("{number}{suffix}");
+        let first = canonical(&text).unwrap();
+        prop_assert_eq!(canonical(&first).unwrap(), first.clone());
+        prop_assert_eq!(parse(&first).unwrap().milli, parse(&text).unwrap().milli);
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "\\PC{0,40}|[0-9eEmkMKi.+-]{0,60}") {
+        let _ = canonical(&text);
+    }
+}
