@@ -146,14 +146,46 @@ fn kubectl_works_against_it_and_the_state_survives() {
     let data = directory.path().join("data");
     let args = ["--data-dir", data.to_str().unwrap(), "--job-duration=1s"];
     let running = Running::start(directory.path(), &args);
-    let rows: [(&[&str], bool, &str); 9] = [
+    let manifest = directory.path().join("applied.yaml");
+    let manifest = manifest.to_str().unwrap();
+    let template = "{restartPolicy: Never, containers: [{name: c, image: busybox}]}";
+    let applied = |schedule: &str| {
+        let text = format!(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: applied}}\nspec:\n  schedule: \"{schedule}\"\n  \
+             jobTemplate: {{spec: {{template: {{spec: {template}}}}}}}\n"
+        );
+        std::fs::write(manifest, text).unwrap();
+    };
+    applied("0 0 1 1 *");
+    let rows: [(&[&str], bool, &str); 22] = [
         (&["get", "cronjobs"], true, "nightly-report"),
+        (&["get", "cronjob", "hello", "-o", "wide"], true, "busybox:1.37"),
+        (&["get", "cronjob", "hello", "-o", "yaml"], true, "successfulJobsHistoryLimit: 3"),
+        (&["describe", "cronjob", "hello"], true, "Concurrency Policy:"),
+        (&["api-resources"], true, "cronjobs"),
+        (&["explain", "cronjob.spec.schedule"], true, "en.wikipedia.org/wiki/Cron"),
         (&["create", "job", "once", "--from=cronjob/hello"], true, "job.batch/once created"),
         (&["wait", "--for=condition=complete", "job/once", "--timeout=20s"], true, "job.batch/once condition met"),
         (&["logs", "job/once"], true, "This container is simulated"),
         (&["get", "pods", "-o", "wide"], true, "Completed"),
         (&["describe", "job", "once"], true, "SuccessfulCreate"),
+        (&["events", "--for", "job/once"], true, "Job completed"),
+        (&["apply", "-f", manifest], true, "cronjob.batch/applied created"),
+        (&["apply", "-f", manifest], true, "cronjob.batch/applied unchanged"),
+        (
+            &["apply", "--server-side", "--force-conflicts", "-f", manifest],
+            true,
+            "cronjob.batch/applied serverside-applied",
+        ),
         (&["patch", "cronjob", "hello", "-p", r#"{"spec":{"suspend":true}}"#], true, "cronjob.batch/hello patched"),
+        (
+            &["patch", "cronjob", "hello", "-p", r#"{"spec":{"schedule":"often"}}"#],
+            false,
+            "spec.schedule: Invalid value",
+        ),
+        (&["get", "cronjob", "hello", "-w", "--request-timeout=1s"], true, "True"),
+        (&["create", "job", "gone", "--from=cronjob/hello"], true, "job.batch/gone created"),
+        (&["delete", "job", "gone", "--cascade=foreground"], true, "deleted"),
         (&["delete", "cronjob", "nightly-report"], true, "deleted"),
         (&["get", "cronjob", "nightly-report"], false, "cronjobs.batch \"nightly-report\" not found"),
     ];
@@ -161,6 +193,11 @@ fn kubectl_works_against_it_and_the_state_survives() {
         let (worked, text) = running.kubectl(args);
         assert!(worked == works && text.contains(want), "kubectl {}: {text}", args.join(" "));
     }
+    applied("30 0 1 1 *");
+    let (worked, text) = running.kubectl(&["apply", "-f", manifest]);
+    assert!(worked && text.contains("cronjob.batch/applied configured"), "{text}");
+    let (_, pods) = running.kubectl(&["get", "pods", "-l", "job-name=gone", "-o", "name"]);
+    assert_eq!(pods, "", "a deleted Job's Pods go with it");
     let (code, rest) = running.interrupt();
     assert_eq!(code, 0, "{rest}");
     assert!(rest.contains("default/hello: started Job once") || rest.contains("started Job once"), "{rest}");
