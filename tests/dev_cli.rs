@@ -210,3 +210,46 @@ fn kubectl_works_against_it_and_the_state_survives() {
     assert_eq!(text, "1");
     assert_eq!(running.interrupt().0, 0);
 }
+
+#[test]
+fn another_process_can_be_the_controller() {
+    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
+        println!("SKIPPED: there is no kubectl");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = directory.path().join("often.yaml");
+    let text = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: often}\nspec:\n  schedule: \"@every 1s\"\n  \
+                jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}\n";
+    std::fs::write(&manifest, text).unwrap();
+    let args = ["--controller=false", "--job-duration=0", "-f", manifest.to_str().unwrap()];
+    let running = Running::start(directory.path(), &args);
+    let scheduled = ["wait", "--for=jsonpath={.status.lastScheduleTime}", "cronjob/often"];
+    let (worked, text) = running.kubectl(&[scheduled.as_slice(), &["--timeout=2s"]].concat());
+    assert!(!worked, "nobody is there to start it: {text}");
+    let controller = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
+        .args(["--secure-port=0", "--kubeconfig"])
+        .arg(&running.kubeconfig)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut controller = Controller(controller);
+    let (worked, text) = running.kubectl(&[scheduled.as_slice(), &["--timeout=20s"]].concat());
+    assert!(worked, "{text}");
+    let (_, text) = running.kubectl(&["get", "lease", "-n", "kube-system", "cronjob-controller"]);
+    assert!(text.contains("HOLDER"), "the other process elects its leader here: {text}");
+    assert!(controller.0.try_wait().unwrap().is_none(), "the controller has ended");
+    drop(controller);
+    let (code, rest) = running.interrupt();
+    assert!(code == 0 && rest.contains("default/often: started Job often-"), "{rest}");
+}
+
+struct Controller(Child);
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
