@@ -146,14 +146,46 @@ fn kubectl_works_against_it_and_the_state_survives() {
     let data = directory.path().join("data");
     let args = ["--data-dir", data.to_str().unwrap(), "--job-duration=1s"];
     let running = Running::start(directory.path(), &args);
-    let rows: [(&[&str], bool, &str); 9] = [
+    let manifest = directory.path().join("applied.yaml");
+    let manifest = manifest.to_str().unwrap();
+    let template = "{restartPolicy: Never, containers: [{name: c, image: busybox}]}";
+    let applied = |schedule: &str| {
+        let text = format!(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: applied}}\nspec:\n  schedule: \"{schedule}\"\n  \
+             jobTemplate: {{spec: {{template: {{spec: {template}}}}}}}\n"
+        );
+        std::fs::write(manifest, text).unwrap();
+    };
+    applied("0 0 1 1 *");
+    let rows: [(&[&str], bool, &str); 22] = [
         (&["get", "cronjobs"], true, "nightly-report"),
+        (&["get", "cronjob", "hello", "-o", "wide"], true, "busybox:1.37"),
+        (&["get", "cronjob", "hello", "-o", "yaml"], true, "successfulJobsHistoryLimit: 3"),
+        (&["describe", "cronjob", "hello"], true, "Concurrency Policy:"),
+        (&["api-resources"], true, "cronjobs"),
+        (&["explain", "cronjob.spec.schedule"], true, "en.wikipedia.org/wiki/Cron"),
         (&["create", "job", "once", "--from=cronjob/hello"], true, "job.batch/once created"),
         (&["wait", "--for=condition=complete", "job/once", "--timeout=20s"], true, "job.batch/once condition met"),
         (&["logs", "job/once"], true, "This container is simulated"),
         (&["get", "pods", "-o", "wide"], true, "Completed"),
         (&["describe", "job", "once"], true, "SuccessfulCreate"),
+        (&["events", "--for", "job/once"], true, "Job completed"),
+        (&["apply", "-f", manifest], true, "cronjob.batch/applied created"),
+        (&["apply", "-f", manifest], true, "cronjob.batch/applied unchanged"),
+        (
+            &["apply", "--server-side", "--force-conflicts", "-f", manifest],
+            true,
+            "cronjob.batch/applied serverside-applied",
+        ),
         (&["patch", "cronjob", "hello", "-p", r#"{"spec":{"suspend":true}}"#], true, "cronjob.batch/hello patched"),
+        (
+            &["patch", "cronjob", "hello", "-p", r#"{"spec":{"schedule":"often"}}"#],
+            false,
+            "spec.schedule: Invalid value",
+        ),
+        (&["get", "cronjob", "hello", "-w", "--request-timeout=1s"], true, "True"),
+        (&["create", "job", "gone", "--from=cronjob/hello"], true, "job.batch/gone created"),
+        (&["delete", "job", "gone", "--cascade=foreground"], true, "deleted"),
         (&["delete", "cronjob", "nightly-report"], true, "deleted"),
         (&["get", "cronjob", "nightly-report"], false, "cronjobs.batch \"nightly-report\" not found"),
     ];
@@ -161,6 +193,11 @@ fn kubectl_works_against_it_and_the_state_survives() {
         let (worked, text) = running.kubectl(args);
         assert!(worked == works && text.contains(want), "kubectl {}: {text}", args.join(" "));
     }
+    applied("30 0 1 1 *");
+    let (worked, text) = running.kubectl(&["apply", "-f", manifest]);
+    assert!(worked && text.contains("cronjob.batch/applied configured"), "{text}");
+    let (_, pods) = running.kubectl(&["get", "pods", "-l", "job-name=gone", "-o", "name"]);
+    assert_eq!(pods, "", "a deleted Job's Pods go with it");
     let (code, rest) = running.interrupt();
     assert_eq!(code, 0, "{rest}");
     assert!(rest.contains("default/hello: started Job once") || rest.contains("started Job once"), "{rest}");
@@ -172,4 +209,47 @@ fn kubectl_works_against_it_and_the_state_survives() {
     let (_, text) = running.kubectl(&["get", "job", "once", "-o", "jsonpath={.status.succeeded}"]);
     assert_eq!(text, "1");
     assert_eq!(running.interrupt().0, 0);
+}
+
+#[test]
+fn another_process_can_be_the_controller() {
+    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
+        println!("SKIPPED: there is no kubectl");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = directory.path().join("often.yaml");
+    let text = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: often}\nspec:\n  schedule: \"@every 1s\"\n  \
+                jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}\n";
+    std::fs::write(&manifest, text).unwrap();
+    let args = ["--controller=false", "--job-duration=0", "-f", manifest.to_str().unwrap()];
+    let running = Running::start(directory.path(), &args);
+    let scheduled = ["wait", "--for=jsonpath={.status.lastScheduleTime}", "cronjob/often"];
+    let (worked, text) = running.kubectl(&[scheduled.as_slice(), &["--timeout=2s"]].concat());
+    assert!(!worked, "nobody is there to start it: {text}");
+    let controller = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
+        .args(["--secure-port=0", "--kubeconfig"])
+        .arg(&running.kubeconfig)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut controller = Controller(controller);
+    let (worked, text) = running.kubectl(&[scheduled.as_slice(), &["--timeout=20s"]].concat());
+    assert!(worked, "{text}");
+    let (_, text) = running.kubectl(&["get", "lease", "-n", "kube-system", "cronjob-controller"]);
+    assert!(text.contains("HOLDER"), "the other process elects its leader here: {text}");
+    assert!(controller.0.try_wait().unwrap().is_none(), "the controller has ended");
+    drop(controller);
+    let (code, rest) = running.interrupt();
+    assert!(code == 0 && rest.contains("default/often: started Job often-"), "{rest}");
+}
+
+struct Controller(Child);
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

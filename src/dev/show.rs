@@ -102,7 +102,7 @@ impl Show {
             };
             let rows: Vec<Row> = cron_jobs.list().iter().map(row).collect();
             let (width, height) = terminal_size();
-            let clock = format!("{}   Ctrl-C stops it.", news.zone.at(now).format("%H:%M:%S %Z"));
+            let clock = format!("{} {}. Ctrl-C stops it.", news.zone.at(now).format("%H:%M:%S"), news.zone.name());
             let header = [header[0].clone(), header[1].clone(), clock];
             // The last line of the terminal is the cursor's.
             output.draw(&view::screen(&header, &rows, now, news.zone, width, height.saturating_sub(1)));
