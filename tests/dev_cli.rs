@@ -1,5 +1,5 @@
 //! `cronjob-controller dev` as a newcomer meets it: the binary, its sentences, and kubectl against it where there is one.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;

@@ -3,7 +3,7 @@
 //!
 //! The informer is part of the control plane fixture's binary. Where that is not built the test is skipped with a line
 //! that says so; with `REQUIRE_FIXTURE=1` that is a failure.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
 use std::io::Write as _;
 use std::path::PathBuf;
