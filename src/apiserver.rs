@@ -19,8 +19,9 @@
 //! - The first write of a Job that changes nothing makes no new version; upstream then stores labels that it has only
 //!   shown until then.
 //!
-//! And those that they do not show: protobuf is read but never written, CBOR neither; garbage is collected at once; a list from the future is
-//! refused at once and not after three seconds; a watch without timeout lasts 45 minutes; everybody may do everything.
+//! And those that they do not show: protobuf is read but never written, CBOR neither; garbage is collected at once; a
+//! list from the future is refused at once and not after three seconds; a watch without timeout lasts 45 minutes;
+//! everybody may do everything.
 
 mod body;
 mod delete;
