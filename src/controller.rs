@@ -226,11 +226,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     fn next_slot(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let schedule = cron_job.timing(self.parts.local_zone).schedule.as_ref().ok()?;
-        let observed = missed::Observed {
-            creation: cron_job.creation_timestamp,
-            last_schedule: cron_job.status.last_schedule_time,
-            starting_deadline_seconds: cron_job.spec.starting_deadline_seconds,
-        };
+        let observed = cron_job.observed(cron_job.status.last_schedule_time);
         missed::next_requeue_time(&observed, self.parts.clock.now(), schedule)
     }
 }

@@ -113,12 +113,6 @@ impl ControllerMetrics {
             )?,
         })
     }
-
-    /// Records that the Job of a slot was created `skew` after the slot, in both histograms.
-    pub fn observe_job_creation_skew(&self, skew: Duration) {
-        self.job_creation_skew_duration.observe(skew.as_secs_f64());
-        self.job_creation_skew.observe(skew.as_secs_f64());
-    }
 }
 
 /// Metrics of the requests to the API server, with upstream's names

@@ -83,7 +83,9 @@ async fn everything_can_live_in_one_registry() {
     controller.malformed_objects_total.with_label_values(&["CronJob"]).inc();
     controller.events_discarded_total.with_label_values(&["spam"]).inc();
     controller.sync_panics_total.inc();
-    controller.observe_job_creation_skew(Duration::from_millis(30));
+    let skew = Duration::from_millis(30).as_secs_f64();
+    controller.job_creation_skew_duration.observe(skew);
+    controller.job_creation_skew.observe(skew);
     let text = encode(&registry);
     for family in OURS {
         assert!(text.contains(&format!("# TYPE {family} ")), "{family} is missing");
@@ -173,7 +175,9 @@ async fn the_infinite_bucket_is_the_count_also_while_observations_race_with_the_
             tokio::spawn(async move {
                 let mut round = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    controller.observe_job_creation_skew(Duration::from_millis(round % 3000));
+                    let skew = Duration::from_millis(round % 3000).as_secs_f64();
+                    controller.job_creation_skew_duration.observe(skew);
+                    controller.job_creation_skew.observe(skew);
                     queue.add(observer);
                     if let Some(key) = queue.get().await {
                         queue.done(&key);

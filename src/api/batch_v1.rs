@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{DecodeError, Interner, Object, ObjectName, ObjectReference, ResourceKind, Uid};
+use crate::schedule::missed::Observed;
 use crate::schedule::{Timing, Zone};
 
 /// The annotation in which a Job carries the slot it was created for, RFC 3339 in the CronJob's time zone.
@@ -104,6 +105,15 @@ impl CronJob {
     /// without a zone runs; it must be the same at every call.
     pub fn timing(&self, local: Zone) -> &Arc<Timing> {
         self.timing.get_or_init(|| Arc::new(Timing::parse(&self.spec.schedule, self.spec.time_zone.as_deref(), local)))
+    }
+
+    /// What missed starts are counted from, with `last_schedule` for the newest start.
+    pub fn observed(&self, last_schedule: Option<DateTime<Utc>>) -> Observed {
+        Observed {
+            creation: self.creation_timestamp,
+            last_schedule,
+            starting_deadline_seconds: self.spec.starting_deadline_seconds,
+        }
     }
 
     /// Whether `other` runs on the same schedule in the same zone.

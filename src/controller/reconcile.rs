@@ -45,7 +45,8 @@ fn failed<T>(failure: impl Into<Failure>) -> Decided<T> {
 
 /// Decides what the sync of one CronJob does next.
 pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
-    let mut sync = Sync { observation, now, draft: Draft::new(&observation.cron_job) };
+    let draft = Draft::new(&observation.cron_job);
+    let mut sync = Sync { observation, now, draft, beyond_history: history_victims(observation) };
     match sync.run().map_err(|stop| *stop) {
         Ok(outcome) => sync.finish(outcome),
         Err(Stop::Failed(failure)) => sync.finish(Outcome::Failed(failure)),
@@ -57,6 +58,8 @@ struct Sync<'a> {
     observation: &'a Observation,
     now: DateTime<Utc>,
     draft: Draft,
+    /// The finished Jobs that the history limits leave no room for.
+    beyond_history: Vec<Arc<Job>>,
 }
 
 impl Sync<'_> {
@@ -80,8 +83,8 @@ impl Sync<'_> {
 
     /// Writes down what was decided, once the history's deletions have been answered.
     fn finish(self, outcome: Outcome) -> Plan {
-        let unanswered: Vec<_> =
-            self.history_victims().into_iter().filter(|job| self.observation.deletion_of(&job.uid).is_none()).collect();
+        let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
+        let unanswered: Vec<_> = self.beyond_history.into_iter().filter(|job| !answered(job)).collect();
         if !unanswered.is_empty() {
             return Plan::Prune(unanswered);
         }
@@ -100,24 +103,13 @@ impl Sync<'_> {
         }
     }
 
-    fn history_victims(&self) -> Vec<Arc<Job>> {
-        let spec = &self.observation.cron_job.spec;
-        let mut victims = Vec::new();
-        for (limit, succeeded) in [(spec.successful_jobs_history_limit, true), (spec.failed_jobs_history_limit, false)]
-        {
-            let Some(limit) = limit else { continue };
-            victims.extend(oldest_beyond_limit(&self.observation.jobs, succeeded, limit));
-        }
-        victims
-    }
-
     /// Takes pruned Jobs out of `active`; one not yet deleted counts as deleted, and is decided again if that fails.
     fn forget_pruned_jobs(&mut self) {
-        for job in self.history_victims() {
+        for job in &self.beyond_history {
             match self.observation.deletion_of(&job.uid) {
                 None => self.draft.remove_active(&job.uid),
                 Some(reply) => {
-                    self.draft.deleted(&job, reply);
+                    self.draft.deleted(job, reply);
                 }
             }
         }
@@ -329,11 +321,7 @@ impl Sync<'_> {
     }
 
     fn observed(&self) -> Observed {
-        Observed {
-            creation: self.draft.base.creation_timestamp,
-            last_schedule: self.draft.status.last_schedule_time,
-            starting_deadline_seconds: self.draft.base.spec.starting_deadline_seconds,
-        }
+        self.draft.base.observed(self.draft.status.last_schedule_time)
     }
 
     /// Jobs live in their CronJob's namespace, whatever a reference says.
@@ -381,6 +369,15 @@ fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime
         .and_then(TimeDelta::try_seconds)
         .and_then(|deadline| slot.checked_add_signed(deadline))
         .is_some_and(|deadline| deadline < now)
+}
+
+/// What both history limits leave no room for. Matches upstream `cleanupFinishedJobs`.
+fn history_victims(observation: &Observation) -> Vec<Arc<Job>> {
+    let spec = &observation.cron_job.spec;
+    let limits = [(spec.successful_jobs_history_limit, true), (spec.failed_jobs_history_limit, false)];
+    let beyond =
+        |(limit, succeeded): (Option<i32>, bool)| Some(oldest_beyond_limit(&observation.jobs, succeeded, limit?));
+    limits.into_iter().filter_map(beyond).flatten().collect()
 }
 
 /// The finished Jobs to prune: all but the `limit` newest by start time. Matches upstream `removeOldestJobs` and the
