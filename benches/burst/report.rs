@@ -191,7 +191,8 @@ fn ratio(value: Option<f64>) -> String {
 /// Seconds, or milliseconds where they say more.
 pub fn time(seconds: f64) -> String {
     match seconds {
-        small if small < 0.1 => format!("{:.1} ms", small * 1e3),
+        small if small < 0.02 => format!("{:.1} ms", small * 1e3),
+        short if short < 0.3 => format!("{:.0} ms", short * 1e3),
         long if long >= 20.0 => format!("{long:.0} s"),
         _ => format!("{seconds:.2} s"),
     }
