@@ -4,7 +4,7 @@ VERSION_PACKAGE := k8s.io/component-base/version
 FIXTURE := tests/controlplane/bin/controlplane
 IMAGE ?= cronjob-controller:latest
 
-.PHONY: all build fmt check test e2e bench demo fixture ci docker-build
+.PHONY: all build fmt check test e2e bench bench-size demo fixture ci docker-build
 
 all: check test
 
@@ -28,6 +28,10 @@ e2e: fixture
 
 bench:
 	cargo bench --locked
+
+# The README's table of cost against size: the release binary against 100 to 100,000 CronJobs.
+bench-size: build
+	SIZE_CONTROLLER=target/release/cronjob-controller cargo bench --locked --bench size
 
 # The controller on a real control plane, on loopback: watch CronJobs fire. Ctrl-C ends it.
 demo: fixture build
