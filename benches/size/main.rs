@@ -89,7 +89,7 @@ struct Row {
 fn measure(cron_jobs: usize, plan: &Plan) -> Result<Row> {
     let started = Utc::now();
     // Time to start, to become idle and to be looked at before the slot.
-    let spare = TimeDelta::seconds(45) + TimeDelta::milliseconds(i64::try_from(cron_jobs)? / 2);
+    let spare = TimeDelta::seconds(45) + TimeDelta::milliseconds(i64::try_from(cron_jobs)?);
     let due = (started + spare).duration_trunc(TimeDelta::minutes(1))? + TimeDelta::minutes(1);
     let (server, port) = start_server(cron_jobs, due)?;
     let (controller, synced) = start_controller(port)?;
