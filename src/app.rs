@@ -47,6 +47,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
 
+/// How many events are written at a time once nothing more urgent is to be done: the next burst may come in a minute.
+const EVENTS_IN_FLIGHT: usize = 16;
+
 /// Why the process could not run, or ended otherwise than it was told to.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
@@ -154,9 +157,11 @@ impl Assembly {
         let event_config = events::Config {
             max_queued: MAX_PENDING_EVENTS,
             max_pending: MAX_PENDING_EVENTS,
+            max_in_flight: EVENTS_IN_FLIGHT,
             seed: Some(seed),
             ..events::Config::default()
         };
+        let busy = queue.clone();
         let (recorder, sink) = events::Recorder::new(event_config, Arc::clone(clock), move |reason| {
             discarded.with_label_values(&[reason]).inc();
         });
@@ -186,7 +191,7 @@ impl Assembly {
         let sink_client = events::KubeSink::new(client.clone());
         let sink_ends = ends.clone();
         let background = vec![tokio::spawn(async move {
-            let dropped = sink.run(sink_client, sink_ends).await;
+            let dropped = sink.yielding_to(move || busy.is_busy()).run(sink_client, sink_ends).await;
             if dropped > 0 {
                 error!(dropped, "events were not written before the end");
             }
