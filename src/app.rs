@@ -15,6 +15,7 @@ use kube::Client;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use crate::api::ObjectName;
@@ -37,6 +38,7 @@ use crate::workqueue::{self, WorkQueue};
 mod election;
 mod requests;
 mod serving;
+mod warm;
 
 /// The longest a shutdown takes: the work in flight, then the lease, then the events.
 pub const GRACE: Duration = Duration::from_secs(20);
@@ -127,6 +129,8 @@ type Elector = leader_election::LeaderElector<leader_election::KubeLeaseLock>;
 
 /// The controller and what feeds it, running or ready to run.
 struct Assembly {
+    client: Client,
+    clock: SharedClock,
     controller: Arc<Controller<RealControl>>,
     cron_jobs: Arc<Store<CronJob>>,
     jobs: Arc<Store<Job>>,
@@ -199,7 +203,18 @@ impl Assembly {
         let mut informers = JoinSet::new();
         informers.spawn(cron_job_informer.run(ends.clone()));
         informers.spawn(job_informer.run(ends.clone()));
-        Ok(Self { controller, cron_jobs, jobs, recorder, gate, stood_by: Arc::default(), informers, background })
+        Ok(Self {
+            client: client.clone(),
+            clock: Arc::clone(clock),
+            controller,
+            cron_jobs,
+            jobs,
+            recorder,
+            gate,
+            stood_by: Arc::default(),
+            informers,
+            background,
+        })
     }
 
     /// Works until `stop`, then ends what is in the background, `served` included.
@@ -243,6 +258,9 @@ impl Assembly {
         };
         if stop.run_until_cancelled(synced).await.is_some() {
             info!(cronjobs = self.cron_jobs.len(), jobs = self.jobs.len(), "caches are synced");
+            let queue = self.controller.queue().clone();
+            let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), workers);
+            let _warm = AbortOnDropHandle::new(tokio::spawn(warm));
             self.controller.run(workers, stop).await;
         }
     }

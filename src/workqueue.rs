@@ -32,7 +32,7 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -284,6 +284,12 @@ impl<K: Key> WorkQueue<K> {
     /// The timers of `key`, if it has any.
     pub fn scheduled_for(&self, key: &K) -> Option<Scheduled> {
         self.shared.state.lock().delays.scheduled_for(key)
+    }
+
+    /// The soonest wall time that is waited for, and how many keys, counted up to `at_most`, come due within `window`
+    /// from it.
+    pub fn upcoming(&self, window: TimeDelta, at_most: usize) -> Option<(DateTime<Utc>, usize)> {
+        self.shared.state.lock().delays.upcoming(window, at_most)
     }
 
     /// Whether `key` is to be processed without waiting for any timer: it is ready, or was added again while being

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Priority;
 
@@ -75,6 +75,13 @@ impl<K: Clone + Eq + Hash> Delays<K> {
     pub(super) fn scheduled_for(&self, key: &K) -> Option<Scheduled> {
         let scheduled = Scheduled { after: self.after.time_of(key), at: self.at.time_of(key) };
         (scheduled != Scheduled::default()).then_some(scheduled)
+    }
+
+    pub(super) fn upcoming(&self, window: TimeDelta, at_most: usize) -> Option<(DateTime<Utc>, usize)> {
+        let soonest = self.at.soonest()?;
+        let end = soonest.checked_add_signed(window).unwrap_or(soonest);
+        let due = self.at.queue.keys().take(at_most).take_while(|(at, _)| *at <= end).count();
+        Some((soonest, due))
     }
 
     pub(super) fn clear(&mut self) {
