@@ -294,4 +294,4 @@ fn seconds(delta: TimeDelta) -> f64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
