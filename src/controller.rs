@@ -125,8 +125,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         info!(workers, "Starting cronjob controller");
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
-            let (controller, cancel) = (Arc::clone(self), cancel.clone());
-            tasks.spawn(async move { while controller.process_next_work_item(&cancel).await {} });
+            let controller = Arc::clone(self);
+            tasks.spawn(async move { while controller.process_next_work_item().await {} });
         }
         cancel.cancelled().await;
         info!("Shutting down cronjob controller");
@@ -134,11 +134,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Takes one key and syncs it; false when the queue has shut down. Once `cancel` is cancelled only keys whose Jobs
-    /// were started and whose statuses do not say so are synced. Matches upstream `processNextWorkItem`.
-    pub async fn process_next_work_item(&self, cancel: &CancellationToken) -> bool {
+    /// Takes one key and syncs it; false when the queue has shut down and nothing is left in it. While it shuts down
+    /// only keys whose Jobs were started and whose statuses do not say so are synced. Matches upstream
+    /// `processNextWorkItem`.
+    pub async fn process_next_work_item(&self) -> bool {
         let Some(key) = self.parts.queue.get().await else { return false };
-        if !cancel.is_cancelled() || self.unsettled.contains(&key) {
+        if !self.parts.queue.shutting_down() || self.unsettled.contains(&key) {
             self.process(&key).await;
         }
         self.parts.queue.done(&key);
@@ -340,4 +341,4 @@ fn seconds(delta: TimeDelta) -> f64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -15,9 +15,9 @@
 //! - A delayed key never comes before its time, and when it was asked for several times with the same kind of timer, it
 //!   comes at the soonest. [`WorkQueue::add_after`] is monotonic and serves backoff; [`WorkQueue::add_at`] goes by the wall
 //!   clock and serves schedules: it is judged afresh when that clock is stepped or the machine has slept, within
-//!   [`WALL_SLICE`]. No instant and no delay is too far away.
+//!   [`WALL_SLICE`]; at once if the clock tells of its steps. No instant and no delay is too far away.
 //! - One task of its own keeps all timers. When nothing waits it does not wake; when only monotonic timers wait it
-//!   wakes for them alone; when wall timers wait it wakes once per slice to look at the clock.
+//!   wakes for them alone; when wall timers wait it wakes once per slice to look at a clock that does not tell of its steps.
 //! - What is not urgent can be held ([`WorkQueue::hold_low`]), but no key for longer than [`PATIENCE`].
 //! - No thread, no global state, no clock but tokio's and the one it was given: on paused time it is deterministic.
 
@@ -34,11 +34,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::delaying::Delays;
+use self::delaying::{Delays, LONGEST_DELAY};
 pub use self::delaying::{Scheduled, WALL_SLICE};
 use self::metrics::{QueueCollector, Snapshot, Source};
 use self::queue::Queue;
@@ -359,11 +359,17 @@ impl<K: Key> WorkQueue<K> {
 impl<K: Key> Shared<K> {
     /// The timer task: delivers what is due, then sleeps as long as it may.
     async fn keep_timers(self: Arc<Self>) {
+        let mut steps = self.clock.steps();
+        let slice = if steps.is_some() { LONGEST_DELAY } else { WALL_SLICE };
         loop {
-            match self.deliver() {
+            match self.deliver(slice) {
                 Next::Yield => tokio::task::yield_now().await,
-                // Both ways of waking lead to the same: look again.
-                Next::Sleep(until) => drop(tokio::time::timeout_at(until, self.rearm.notified()).await),
+                // All ways of waking lead to the same: look again.
+                Next::Sleep(until) => tokio::select! {
+                    () = tokio::time::sleep_until(until) => {}
+                    () = self.rearm.notified() => {}
+                    () = stepped(steps.as_mut()) => {}
+                },
                 Next::Idle => self.rearm.notified().await,
                 Next::End => return,
             }
@@ -371,7 +377,7 @@ impl<K: Key> Shared<K> {
     }
 
     /// Makes up to [`BATCH`] due keys ready.
-    fn deliver(&self) -> Next {
+    fn deliver(&self, slice: Duration) -> Next {
         let (now, wall) = (now(), self.clock.now());
         let mut ready = 0;
         let (next, released) = {
@@ -382,7 +388,8 @@ impl<K: Key> Shared<K> {
                 ready += usize::from(queue.add(key, priority, now));
                 room -= 1;
             }
-            let next = match [delays.next_look(now, wall), queue.next_release(now)].into_iter().flatten().min() {
+            let looks = [delays.next_look(now, wall, slice), queue.next_release(now)];
+            let next = match looks.into_iter().flatten().min() {
                 _ if queue.shutting_down() => Next::End,
                 None => Next::Idle,
                 Some(_) if room == 0 => Next::Yield,
@@ -419,6 +426,17 @@ impl<K> Clone for WorkQueue<K> {
 impl<K> fmt::Debug for WorkQueue<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkQueue").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+/// Waits for a step of the wall clock; for ever where nobody tells of them.
+async fn stepped(steps: Option<&mut watch::Receiver<()>>) {
+    let told = match steps {
+        Some(steps) => steps.changed().await.is_ok(),
+        None => false,
+    };
+    if !told {
+        std::future::pending().await
     }
 }
 

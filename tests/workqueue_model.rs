@@ -330,7 +330,7 @@ fn soonest(moments: impl Iterator<Item = (Instant, Instant)> + Clone) -> (Instan
 }
 
 async fn play(moves: Vec<Move>) {
-    let clock = TestClock::new("2026-01-01T12:00:00.000250Z".parse().unwrap());
+    let clock = TestClock::silent("2026-01-01T12:00:00.000250Z".parse().unwrap());
     let queue = WorkQueue::new(Config::new("model", Arc::<TestClock>::clone(&clock)));
     let mut model = Model::default();
     for next in moves {
@@ -492,7 +492,7 @@ async fn work(worker: Worker, queue: WorkQueue<u8>, ledger: Rc<RefCell<Ledger>>)
 }
 
 async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>) {
-    let clock = TestClock::new("2026-01-01T12:00:00.000250Z".parse().unwrap());
+    let clock = TestClock::silent("2026-01-01T12:00:00.000250Z".parse().unwrap());
     let queue = WorkQueue::new(Config::new("race", Arc::<TestClock>::clone(&clock)));
     let ledger = Rc::new(RefCell::new(Ledger::default()));
     let local = tokio::task::LocalSet::new();

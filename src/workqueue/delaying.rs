@@ -17,12 +17,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Priority;
 
-/// How long a wall timer may wait before the wall clock is looked at again: a step of the clock and a sleep of the
-/// machine are noticed within this time.
+/// How long a wall timer may wait before the wall clock is looked at again, where nobody tells of its steps: a step of
+/// the clock and a sleep of the machine are noticed within this time.
 pub const WALL_SLICE: Duration = Duration::from_secs(1);
 
 /// Delays are cut here, a century, which every clock and timer can represent. `Duration::MAX` is a delay like any other.
-const LONGEST_DELAY: Duration = Duration::from_secs(100 * 366 * 86_400);
+pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// When a key will be added, for each kind of timer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,9 +60,9 @@ impl<K: Clone + Eq + Hash> Delays<K> {
         self.at.pop_due(wall).or_else(|| self.after.pop_due(now))
     }
 
-    /// When to look again; nothing is due before. None if nothing waits.
-    pub(super) fn next_look(&self, now: Instant, wall: DateTime<Utc>) -> Option<Instant> {
-        let until_wall = |at: DateTime<Utc>| (at - wall).to_std().unwrap_or(Duration::ZERO).min(WALL_SLICE);
+    /// When to look again, for wall timers after `slice` at the latest; nothing is due before. None if nothing waits.
+    pub(super) fn next_look(&self, now: Instant, wall: DateTime<Utc>, slice: Duration) -> Option<Instant> {
+        let until_wall = |at: DateTime<Utc>| (at - wall).to_std().unwrap_or(Duration::ZERO).min(slice);
         let by_wall = self.at.soonest().map(|at| now + until_wall(at));
         [by_wall, self.after.soonest()].into_iter().flatten().min()
     }

@@ -23,7 +23,7 @@ fn timers_come_out_in_order_of_time_and_equal_ones_in_order_of_arrival() {
     assert_eq!(drain(&mut delays, start + Duration::from_millis(99), noon), [""; 0]);
     assert_eq!(drain(&mut delays, start + Duration::from_millis(200), noon), ["a", "b", "c"]);
     assert_eq!(drain(&mut delays, start + Duration::from_millis(900), noon), ["d"]);
-    assert_eq!((delays.len(), delays.next_look(start, noon)), (0, None));
+    assert_eq!((delays.len(), delays.next_look(start, noon, WALL_SLICE)), (0, None));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn the_next_look_is_the_soonest_timer_but_a_wall_timer_is_looked_at_every_slice(
         let mut delays = Delays::new();
         after.map(|after| delays.add_after("x", Priority::Low, after, start));
         at.map(|at| delays.add_at("x", noon + at));
-        assert_eq!(delays.next_look(start, noon), expected.map(|expected| start + expected), "{name}");
+        assert_eq!(delays.next_look(start, noon, WALL_SLICE), expected.map(|expected| start + expected), "{name}");
     }
 }
 
@@ -84,12 +84,13 @@ fn no_wall_time_is_too_far_away() {
     ] {
         let mut delays = Delays::new();
         delays.add_at("x", at);
-        assert_eq!(delays.next_look(start, now), Some(start + WALL_SLICE));
-        assert_eq!(delays.next_look(start, at), Some(start));
+        assert_eq!(delays.next_look(start, now, WALL_SLICE), Some(start + WALL_SLICE));
+        assert_eq!(delays.next_look(start, now, LONGEST_DELAY), Some(start + LONGEST_DELAY), "steps are told");
+        assert_eq!(delays.next_look(start, at, WALL_SLICE), Some(start));
         assert_eq!(drain(&mut delays, start, now), [""; 0]);
         assert_eq!(drain(&mut delays, start, at), ["x"]);
         delays.add_at("x", now);
-        assert_eq!(delays.next_look(start, at), Some(start));
+        assert_eq!(delays.next_look(start, at, WALL_SLICE), Some(start));
         assert_eq!(drain(&mut delays, start, at), ["x"]);
     }
 }
