@@ -9,12 +9,16 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::observation::DeleteReply;
-use super::plan::{Event, Outcome, Settlement, StatusWrite};
+use super::plan::{Event, Outcome, Requeue, Settlement, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{EventType, ObjectReference, Uid};
 
+/// Changes to a status, apart from any version of it. To apply them twice is to apply them once.
+#[derive(Clone, Debug, Default)]
+pub struct Edits(Vec<Edit>);
+
 /// One change to a status.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Edit {
     Remove(Uid),
     Join(ObjectReference),
@@ -34,6 +38,14 @@ impl Edit {
     }
 }
 
+impl Edits {
+    fn apply(&self, status: &mut CronJobStatus) {
+        for edit in &self.0 {
+            edit.apply(status);
+        }
+    }
+}
+
 /// A status under construction, with the events that go with it.
 #[derive(Debug)]
 pub struct Draft {
@@ -43,34 +55,29 @@ pub struct Draft {
     pub status: CronJobStatus,
     /// The slot whose name belongs to somebody else's Job.
     pub name_taken: Option<DateTime<Utc>>,
-    edits: Vec<Edit>,
+    edits: Edits,
     events: Vec<Event>,
 }
 
 impl Draft {
-    /// The status of `base`, unchanged.
-    pub fn new(base: &Arc<CronJob>) -> Self {
-        Self {
-            base: Arc::clone(base),
-            status: base.status.clone(),
-            name_taken: None,
-            edits: Vec::new(),
-            events: Vec::new(),
-        }
+    /// The status of `base` with what an earlier sync had `carried` on.
+    pub fn new(base: &Arc<CronJob>, carried: &Edits) -> Self {
+        let mut status = base.status.clone();
+        carried.apply(&mut status);
+        let edits = carried.clone();
+        Self { base: Arc::clone(base), status, name_taken: None, edits, events: Vec::new() }
     }
 
     /// Moves the edits to a fresher version. Upstream goes on with the fresher copy but writes the older one.
     pub fn rebase(&mut self, live: &Arc<CronJob>) {
         self.base = Arc::clone(live);
         self.status = live.status.clone();
-        for edit in &self.edits {
-            edit.apply(&mut self.status);
-        }
+        self.edits.apply(&mut self.status);
     }
 
     fn edit(&mut self, edit: Edit) {
         edit.apply(&mut self.status);
-        self.edits.push(edit);
+        self.edits.0.push(edit);
     }
 
     /// Takes a Job out of `active`.
@@ -125,6 +132,12 @@ impl Draft {
     /// Adds a Warning Event.
     pub fn warning(&mut self, reason: &'static str, message: String) {
         self.events.push(Event { type_: EventType::Warning, reason, message });
+    }
+
+    /// Ends the sync for now: the status is left to be written.
+    pub fn put_off(self, next: Option<Requeue>) -> Settlement {
+        let outcome = Outcome::SettleLater { edits: self.edits, next };
+        Settlement { status: None, events: self.events, name_taken: self.name_taken, outcome }
     }
 
     /// Ends the sync.

@@ -1,7 +1,8 @@
 //! Carries plans out.
 //!
 //! Guarantees: the shell decides nothing: it does what [`reconcile`] says next, adds the answer to the observation and
-//! asks again; each round answers at least one question that was open, so a sync ends; a sync writes the status once.
+//! asks again; each round answers at least one question that was open, so a sync ends; a sync writes the status once,
+//! or leaves it for the next one to write.
 
 use std::sync::Arc;
 
