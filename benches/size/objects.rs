@@ -10,6 +10,9 @@ use chrono::{DateTime, Datelike, Days, SecondsFormat, TimeDelta, Timelike, Utc};
 /// How many namespaces the CronJobs are spread over.
 const NAMESPACES: usize = 50;
 
+/// How long after its slot a Job has completed.
+const RUN: TimeDelta = TimeDelta::seconds(49);
+
 /// What the server holds at the start.
 #[derive(Clone)]
 pub struct World {
@@ -67,8 +70,8 @@ impl World {
         let (namespace, name) = self.name(number);
         let (schedule, last, _) = self.schedule(number);
         let uid = uid(1, number);
-        let last = time(last);
-        let fallback = format!(r#"{{"lastScheduleTime":"{last}","lastSuccessfulTime":"{last}"}}"#);
+        let (last, finished) = (time(last), time(last + RUN));
+        let fallback = format!(r#"{{"lastScheduleTime":"{last}","lastSuccessfulTime":"{finished}"}}"#);
         let status = status.unwrap_or(&fallback);
         let spec = pod_template(number);
         let job_template =
@@ -88,7 +91,7 @@ impl World {
         let slot = last - interval * age as i32;
         let (namespace, owner) = self.name(cron_job);
         let name = format!("{owner}-{}", slot.timestamp() / 60);
-        let (start, end) = (time(slot + TimeDelta::seconds(1)), time(slot + TimeDelta::seconds(49)));
+        let (start, end) = (time(slot + TimeDelta::seconds(1)), time(slot + RUN));
         let metadata = Metadata {
             name: &name,
             namespace: &namespace,
