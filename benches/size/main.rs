@@ -127,7 +127,7 @@ fn fire(row: &mut Row, pid: u32, port: u16, due: DateTime<Utc>) -> Result<()> {
         |q: usize| skews.get((skews.len() * q).div_ceil(100).saturating_sub(1)).copied().unwrap_or(f64::NAN) / 1e3;
     row.fires = skews.len();
     (row.p50, row.p99) = (quantile(50), quantile(99));
-    row.cpu_per_fire = (process::cpu(pid) - before) * 1e3 / skews.len() as f64;
+    row.cpu_per_fire = (process::cpu(pid) - before) * 1e3 / f64::from(u32::try_from(skews.len())?);
     row.settled = stats["last_status_us"].as_f64().unwrap_or(f64::NAN) / 1e3;
     row.after = process::memory(pid).resident;
     Ok(())

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use chrono::{DateTime, Datelike, Days, SecondsFormat, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, Datelike, Days, NaiveTime, SecondsFormat, TimeDelta, Timelike, Utc};
 
 /// How many namespaces the CronJobs are spread over.
 const NAMESPACES: usize = 50;
@@ -34,12 +34,12 @@ impl World {
 
     /// Whether the CronJob has the measured slot. Those that have are spread over all.
     pub fn fires(&self, cron_job: usize) -> bool {
-        cron_job % (self.cron_jobs / self.firing).max(1) == 0
-            && cron_job / (self.cron_jobs / self.firing).max(1) < self.firing
+        let step = (self.cron_jobs / self.firing).max(1);
+        cron_job.is_multiple_of(step) && cron_job / step < self.firing
     }
 
     /// `(namespace, name)`.
-    pub fn name(&self, cron_job: usize) -> (String, String) {
+    pub fn name(cron_job: usize) -> (String, String) {
         (format!("team-{:02}", cron_job % NAMESPACES), format!("nightly-report-{cron_job:06}"))
     }
 
@@ -61,13 +61,14 @@ impl World {
         }
         // About a month before the next.
         let last = day - Days::new(31);
-        let last = last.and_hms_opt(hour as u32, minute as u32, 0).unwrap_or_default().and_utc();
+        let time = TimeDelta::minutes(i64::try_from(hour * 60 + minute).unwrap_or_default());
+        let last = last.and_time(NaiveTime::MIN).and_utc() + time;
         (format!("{minute} {hour} {} * *", day.day()), last.max(self.due - TimeDelta::days(29)), TimeDelta::days(30))
     }
 
     /// A CronJob with this resource version; `status` instead of what it has at the start.
     pub fn cron_job(&self, number: usize, resource_version: u64, status: Option<&str>) -> String {
-        let (namespace, name) = self.name(number);
+        let (namespace, name) = Self::name(number);
         let (schedule, last, _) = self.schedule(number);
         let uid = uid(1, number);
         let (last, finished) = (time(last), time(last + RUN));
@@ -88,8 +89,8 @@ impl World {
     pub fn job(&self, number: usize, resource_version: u64) -> String {
         let (cron_job, age) = (number / self.jobs_each, number % self.jobs_each);
         let (_, last, interval) = self.schedule(cron_job);
-        let slot = last - interval * age as i32;
-        let (namespace, owner) = self.name(cron_job);
+        let slot = last - interval * i32::try_from(age).unwrap_or_default();
+        let (namespace, owner) = Self::name(cron_job);
         let name = format!("{owner}-{}", slot.timestamp() / 60);
         let (start, end) = (time(slot + TimeDelta::seconds(1)), time(slot + RUN));
         let metadata = Metadata {

@@ -198,11 +198,11 @@ impl Server {
 
     fn stats(&self) -> Response {
         let state = self.state.lock();
-        let stats = json!({
+        let seen = json!({
             "skews_us": state.skews_us, "statuses": state.statuses.len(), "events": state.events,
             "last_status_us": state.last_status_us,
         });
-        json_response(StatusCode::OK, stats.to_string().into())
+        json_response(StatusCode::OK, seen.to_string().into())
     }
 
     fn after_due(&self, now: DateTime<Utc>) -> i64 {
