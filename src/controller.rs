@@ -39,7 +39,7 @@ pub mod observation;
 pub mod own_writes;
 pub mod plan;
 pub mod reconcile;
-mod status;
+pub mod status;
 pub mod sync;
 mod unsettled;
 
@@ -48,6 +48,7 @@ pub use handlers::{CronJobHandler, JobHandler};
 use observation::Observation;
 use own_writes::OwnWrites;
 use plan::{Failure, Outcome};
+use status::Edits;
 use unsettled::Unsettled;
 
 /// While the API server itself is the trouble, a key is tried again at least this often: such a failure says nothing
@@ -153,7 +154,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 self.parts.queue.forget(key);
                 self.enqueue_at_slot(key.clone(), requeue.slot);
             }
-            Ok(Outcome::SettleLater { next, .. }) => {
+            Ok(Outcome::SettleLater { next }) => {
                 self.parts.queue.forget(key);
                 self.enqueue(key.clone());
                 if let Some(next) = next {
@@ -185,6 +186,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             }
             _ => self.parts.queue.add_rate_limited(key.clone()),
         }
+        // Whatever the backoff has grown to, the next slot is not its business.
+        if let Some(next) = self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job)) {
+            self.enqueue_at_slot(key.clone(), next);
+        }
     }
 
     /// Brings one CronJob to where it should be. Matches upstream `sync`.
@@ -204,19 +209,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             .get(key)
             .filter(|reported| reported.0 == observation.cron_job.uid)
             .map(|reported| reported.1);
-        let uid = observation.cron_job.uid.clone();
-        let owed = self.unsettled.owed(key, &uid);
-        observation.settle_later = owed.is_none() && !self.parts.queue.shutting_down();
-        observation.carried = owed.unwrap_or_default();
+        observation.settle_later = !self.parts.queue.shutting_down();
+        observation.carried = self.unsettled.owed(key, &observation.cron_job.uid);
         let witness = SyncWitness { controller: self, epoch };
-        let outcome = sync::carry_out(&self.parts.control, &witness, observation, self.parts.clock.now()).await;
-        match &outcome {
-            Outcome::SettleLater { edits, .. } => self.unsettled.put(key, &uid, edits.clone()),
-            // What is owed stays owed: it may not have been written.
-            Outcome::Failed(_) => {}
-            Outcome::Done | Outcome::Requeue(_) => self.unsettled.settled(key),
-        }
-        outcome
+        sync::carry_out(&self.parts.control, &witness, observation, self.parts.clock.now()).await
     }
 
     /// The children of the CronJob, by controller UID and name, in a stable order; Jobs created here count although
@@ -246,7 +242,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     fn forget(&self, key: &ObjectName) {
         self.own_writes.cron_job_gone(key);
-        self.unsettled.settled(key);
+        self.unsettled.forget(key);
         self.name_taken.remove(key);
         self.confirmed.remove(key);
     }
@@ -325,6 +321,10 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn status_written(&self, cron_job: &Arc<CronJob>) {
         self.controller.own_writes.cron_job_written(cron_job);
+    }
+
+    fn owes(&self, cron_job: &CronJob, edits: Edits) {
+        self.controller.unsettled.put(&cron_job.name, &cron_job.uid, edits);
     }
 
     fn event(&self, cron_job: &CronJob, event: plan::Event) {

@@ -55,6 +55,8 @@ pub struct Victim {
 pub struct Settlement {
     /// The status to write, where it changed.
     pub status: Option<StatusWrite>,
+    /// The same as changes, for a later sync to make if this one does not.
+    pub edits: Edits,
     /// The events to record.
     pub events: Vec<Event>,
     /// The slot whose name belongs to somebody else's Job, to be remembered so that it is reported once.
@@ -93,8 +95,6 @@ pub enum Outcome {
     /// A Job was started and the status does not say so yet: come back when no other key has to start one, and at the
     /// next slot.
     SettleLater {
-        /// What the status has to say.
-        edits: Edits,
         /// When the next slot is.
         next: Option<Requeue>,
     },
@@ -106,8 +106,8 @@ impl Outcome {
     /// The slot to come back at.
     pub fn next_slot(&self) -> Option<Requeue> {
         match self {
-            Self::Requeue(next) | Self::SettleLater { next: Some(next), .. } => Some(*next),
-            Self::Done | Self::Failed(_) | Self::SettleLater { next: None, .. } => None,
+            Self::Requeue(next) | Self::SettleLater { next: Some(next) } => Some(*next),
+            Self::Done | Self::Failed(_) | Self::SettleLater { next: None } => None,
         }
     }
 }

@@ -39,6 +39,31 @@ impl Edit {
 }
 
 impl Edits {
+    /// Adds an edit; what it makes void goes, so that no more is kept than a status has fields and Jobs have run
+    /// at once.
+    fn push(&mut self, edit: Edit) {
+        self.0.retain(|known| match (known, &edit) {
+            (Edit::Join(known), Edit::Remove(uid)) => known.uid != *uid,
+            (Edit::Join(known), Edit::Join(reference)) => known.uid != reference.uid,
+            (Edit::Remove(known), Edit::Remove(uid)) => known != uid,
+            (Edit::Scheduled(known), Edit::Scheduled(slot)) => known > slot,
+            (Edit::Succeeded(known), Edit::Succeeded(at)) => known > at,
+            _ => true,
+        });
+        self.0.push(edit);
+    }
+
+    /// Without the removal of what is not there.
+    fn needed_by(mut self, status: &CronJobStatus) -> Self {
+        self.0.retain(|edit| !matches!(edit, Edit::Remove(uid) if !status.in_active_list(uid)));
+        self
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn apply(&self, status: &mut CronJobStatus) {
         for edit in &self.0 {
             edit.apply(status);
@@ -77,7 +102,7 @@ impl Draft {
 
     fn edit(&mut self, edit: Edit) {
         edit.apply(&mut self.status);
-        self.edits.0.push(edit);
+        self.edits.push(edit);
     }
 
     /// Takes a Job out of `active`.
@@ -136,14 +161,18 @@ impl Draft {
 
     /// Ends the sync for now: the status is left to be written.
     pub fn put_off(self, next: Option<Requeue>) -> Settlement {
-        let outcome = Outcome::SettleLater { edits: self.edits, next };
-        Settlement { status: None, events: self.events, name_taken: self.name_taken, outcome }
+        let edits = self.edits.needed_by(&self.base.status);
+        let outcome = Outcome::SettleLater { next };
+        Settlement { status: None, edits, events: self.events, name_taken: self.name_taken, outcome }
     }
 
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
-        let status = (self.status != self.base.status)
-            .then(|| StatusWrite { resource_version: self.base.resource_version.to_string(), status: self.status });
-        Settlement { status, events: self.events, name_taken: self.name_taken, outcome }
+        let Self { base, status, name_taken, edits, events } = self;
+        if status == base.status {
+            return Settlement { status: None, edits: Edits::default(), events, name_taken, outcome };
+        }
+        let status = StatusWrite { resource_version: base.resource_version.to_string(), status };
+        Settlement { status: Some(status), edits: edits.needed_by(&base.status), events, name_taken, outcome }
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod day;
+mod fire_first;
 pub(crate) mod objects;
 mod support;
 pub(crate) mod wire;

@@ -1,8 +1,9 @@
-//! What this process still has to write into the status of CronJobs whose Jobs it has started.
+//! What this process still has to write into the status of CronJobs: those whose Jobs it has started, and those whose
+//! status it could not write.
 //!
-//! Guarantees: a CronJob owes at most what one sync left, because a CronJob that owes something settles in the sync
-//! that starts its next Job; what is owed to a CronJob is never paid to another of the same name. When the process dies
-//! the debt is lost and no harm is done: whoever comes next finds the Job by its name and its owner.
+//! Guarantees: what is owed to a CronJob is never paid to another of the same name, and does not grow beyond what its
+//! status would hold. When the process dies the debt is lost and no harm is done: whoever comes next finds the Jobs by
+//! their names and owner.
 
 use dashmap::DashMap;
 
@@ -14,14 +15,18 @@ use crate::api::{ObjectName, Uid};
 pub struct Unsettled(DashMap<ObjectName, (Uid, Edits)>);
 
 impl Unsettled {
-    /// Remembers what is owed.
+    /// From now on this is what is owed.
     pub fn put(&self, key: &ObjectName, uid: &Uid, edits: Edits) {
-        self.0.insert(key.clone(), (uid.clone(), edits));
+        if !edits.is_empty() {
+            self.0.insert(key.clone(), (uid.clone(), edits));
+        } else if self.contains(key) {
+            self.forget(key);
+        }
     }
 
     /// What is owed to the CronJob with that name and UID.
-    pub fn owed(&self, key: &ObjectName, uid: &Uid) -> Option<Edits> {
-        self.0.get(key).filter(|owed| owed.0 == *uid).map(|owed| owed.1.clone())
+    pub fn owed(&self, key: &ObjectName, uid: &Uid) -> Edits {
+        self.0.get(key).filter(|owed| owed.0 == *uid).map(|owed| owed.1.clone()).unwrap_or_default()
     }
 
     /// Whether something is owed to a CronJob of that name.
@@ -29,8 +34,8 @@ impl Unsettled {
         self.0.contains_key(key)
     }
 
-    /// The status says it all, or its CronJob is gone.
-    pub fn settled(&self, key: &ObjectName) {
+    /// The CronJob is gone.
+    pub fn forget(&self, key: &ObjectName) {
         self.0.remove(key);
     }
 }

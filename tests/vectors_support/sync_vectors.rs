@@ -13,6 +13,7 @@ use cronjob_controller::api::{ApiError, EventType, Interner, Object, ObjectName,
 use cronjob_controller::controller::control::{CronJobControl, JobControl};
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, Outcome, StatusWrite};
+use cronjob_controller::controller::status::Edits;
 use cronjob_controller::controller::sync::{Witness, carry_out};
 use cronjob_controller::schedule::Zone;
 use serde::Deserialize;
@@ -127,7 +128,8 @@ async fn judge_settling(row: &Row, later: bool) -> Result<(), String> {
     let mut observation = Observation::new(Arc::clone(&cron_job), children.clone(), Zone::UTC);
     observation.settle_later = later;
     let mut outcome = carry_out(&world, &world, observation, row.now).await;
-    if let Outcome::SettleLater { edits, next } = outcome {
+    if let Outcome::SettleLater { next } = outcome {
+        let edits = std::mem::take(&mut world.0.lock().unwrap().owed);
         let children = world.after_the_first_sync(&children);
         let events = world.0.lock().unwrap().events.len();
         let mut observation = Observation::new(Arc::clone(&cron_job), children, Zone::UTC);
@@ -226,6 +228,7 @@ struct Seen {
     cron_job: Option<Arc<CronJob>>,
     created: Vec<Arc<Job>>,
     deleted: HashSet<Uid>,
+    owed: Edits,
     jobs: BTreeMap<String, Arc<Job>>,
     finished: BTreeSet<String>,
     faults: Vec<(Verb, ApiError)>,
@@ -267,6 +270,7 @@ impl World {
             cron_job: row.cron_job_live.as_deref().map(decode),
             created: Vec::new(),
             deleted: HashSet::new(),
+            owed: Edits::default(),
             jobs: row.jobs_live.iter().flatten().map(|raw| live(raw)).collect(),
             finished: cached.iter().filter(|j| j.finished.is_some()).map(|j| j.name.name.to_string()).collect(),
             faults: row.faults.iter().flatten().map(fault).collect(),
@@ -364,6 +368,9 @@ impl Witness for World {
         self.0.lock().unwrap().deleted.insert(uid.clone());
     }
     fn status_written(&self, _: &Arc<CronJob>) {}
+    fn owes(&self, _: &CronJob, edits: Edits) {
+        self.0.lock().unwrap().owed = edits;
+    }
     fn event(&self, _: &CronJob, event: Event) {
         self.0.lock().unwrap().events.push(event);
     }
