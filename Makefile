@@ -2,9 +2,10 @@
 KUBERNETES_VERSION := v1.36.3
 VERSION_PACKAGE := k8s.io/component-base/version
 FIXTURE := tests/controlplane/bin/controlplane
+PAIRED := benches/paired/bin/paired
 IMAGE ?= cronjob-controller:latest
 
-.PHONY: all build fmt check test e2e bench demo fixture ci docker-build
+.PHONY: all build fmt check test e2e bench bench-paired demo fixture ci docker-build
 
 all: check test
 
@@ -26,8 +27,15 @@ test:
 e2e: fixture
 	REQUIRE_FIXTURE=1 cargo test --locked --test e2e
 
-bench:
+bench: $(PAIRED)
 	cargo bench --locked
+
+# Schedules and the queue beside robfig/cron and client-go, in one run.
+bench-paired: $(PAIRED)
+	cargo bench --locked --bench paired
+
+$(PAIRED): benches/paired/main.go benches/paired/go.mod benches/paired/go.sum
+	cd benches/paired && CGO_ENABLED=0 go build -trimpath -o bin/paired .
 
 # The controller on a real control plane, on loopback: watch CronJobs fire. Ctrl-C ends it.
 demo: fixture build

@@ -15,7 +15,7 @@ mod parser;
 mod timing;
 mod zone;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveTime, TimeDelta, Timelike, Utc};
 
 use fields::{Fields, Search};
 pub use parser::{ParseError, ParseIntError};
@@ -50,9 +50,12 @@ impl Schedule {
     /// Matches `SpecSchedule.Next` and `ConstantDelaySchedule.Next` of robfig/cron v3.0.1, whose zero time is `None` here.
     /// Like them it may return `t` itself, or an instant before it, around a change of offset.
     pub fn next(&self, t: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        match self.search(t.timestamp()) {
-            Search::Found(next) => DateTime::from_timestamp(next, 0),
-            Search::Never | Search::Stuck => None,
+        match &self.0 {
+            Kind::Every(delay) => later(t, *delay),
+            Kind::Fields(fields) => match fields.next(t.timestamp() + 1) {
+                Search::Found(next) => later(t, next - t.timestamp()),
+                Search::Never | Search::Stuck => None,
+            },
         }
     }
 
@@ -86,6 +89,22 @@ impl Schedule {
             Kind::Fields(_) => None,
         }
     }
+}
+
+/// The whole second of `t`, and so many seconds later. None beyond chrono's range.
+///
+/// The same as by way of Unix seconds; but most schedules fire again soon, and while the year stays the same, so do most
+/// of chrono's fields.
+fn later(t: DateTime<Utc>, seconds: i64) -> Option<DateTime<Utc>> {
+    let (date, time) = (t.date_naive(), t.time());
+    let second = i64::from(time.num_seconds_from_midnight()).checked_add(seconds)?;
+    let date = match second.div_euclid(civil::SECONDS_PER_DAY) {
+        0 => date,
+        days => date.checked_add_signed(TimeDelta::try_days(days)?)?,
+    };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "less than a day")]
+    let time = NaiveTime::from_num_seconds_from_midnight_opt(second.rem_euclid(civil::SECONDS_PER_DAY) as u32, 0)?;
+    Some(date.and_time(time).and_utc())
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! Guarantees: every edit is kept apart from the version it was made to, so that a fresher version of the CronJob can
 //! be put underneath and no edit is lost; `lastScheduleTime` and `lastSuccessfulTime` never go back; a status that did
-//! not change is not written.
+//! not change is not written. A sync that changes nothing copies nothing.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -23,46 +24,53 @@ enum Edit {
 }
 
 impl Edit {
-    fn apply(&self, status: &mut CronJobStatus) {
+    /// Whether the status is not already as this edit makes it.
+    fn changes(&self, status: &CronJobStatus) -> bool {
+        match self {
+            Self::Remove(uid) => status.in_active_list(uid),
+            Self::Join(reference) => !status.in_active_list(&reference.uid),
+            Self::Scheduled(slot) => status.last_schedule_time < Some(*slot),
+            Self::Succeeded(at) => status.last_successful_time < Some(*at),
+        }
+    }
+
+    fn apply(&self, status: &mut Cow<'_, CronJobStatus>) {
+        if !self.changes(status) {
+            return;
+        }
+        let status = status.to_mut();
         match self {
             Self::Remove(uid) => status.delete_from_active_list(uid),
-            Self::Join(reference) if status.in_active_list(&reference.uid) => {}
             Self::Join(reference) => status.active.push(reference.clone()),
-            Self::Scheduled(slot) => status.last_schedule_time = status.last_schedule_time.max(Some(*slot)),
-            Self::Succeeded(at) => status.last_successful_time = status.last_successful_time.max(Some(*at)),
+            Self::Scheduled(slot) => status.last_schedule_time = Some(*slot),
+            Self::Succeeded(at) => status.last_successful_time = Some(*at),
         }
     }
 }
 
 /// A status under construction, with the events that go with it.
 #[derive(Debug)]
-pub struct Draft {
+pub struct Draft<'a> {
     /// The version of the CronJob that the status belongs to.
-    pub base: Arc<CronJob>,
-    /// The status with all edits so far.
-    pub status: CronJobStatus,
+    pub base: &'a Arc<CronJob>,
+    /// The status with all edits so far: the base's own until the first that changes it.
+    pub status: Cow<'a, CronJobStatus>,
     /// The slot whose name belongs to somebody else's Job.
     pub name_taken: Option<DateTime<Utc>>,
     edits: Vec<Edit>,
     events: Vec<Event>,
 }
 
-impl Draft {
+impl<'a> Draft<'a> {
     /// The status of `base`, unchanged.
-    pub fn new(base: &Arc<CronJob>) -> Self {
-        Self {
-            base: Arc::clone(base),
-            status: base.status.clone(),
-            name_taken: None,
-            edits: Vec::new(),
-            events: Vec::new(),
-        }
+    pub fn new(base: &'a Arc<CronJob>) -> Self {
+        Self { base, status: Cow::Borrowed(&base.status), name_taken: None, edits: Vec::new(), events: Vec::new() }
     }
 
     /// Moves the edits to a fresher version. Upstream goes on with the fresher copy but writes the older one.
-    pub fn rebase(&mut self, live: &Arc<CronJob>) {
-        self.base = Arc::clone(live);
-        self.status = live.status.clone();
+    pub fn rebase(&mut self, live: &'a Arc<CronJob>) {
+        self.base = live;
+        self.status = Cow::Borrowed(&live.status);
         for edit in &self.edits {
             edit.apply(&mut self.status);
         }
@@ -129,8 +137,12 @@ impl Draft {
 
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
-        let status = (self.status != self.base.status)
-            .then(|| StatusWrite { resource_version: self.base.resource_version.to_string(), status: self.status });
+        let changed = match self.status {
+            Cow::Owned(status) if status != self.base.status => Some(status),
+            _ => None,
+        };
+        let status =
+            changed.map(|status| StatusWrite { resource_version: self.base.resource_version.to_string(), status });
         Settlement { status, events: self.events, name_taken: self.name_taken, outcome }
     }
 }
