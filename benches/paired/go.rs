@@ -29,9 +29,9 @@ impl Half {
         self.ask(&json!({ "next": vectors.collect::<Vec<_>>(), "nanos": nanos }))
     }
 
-    /// Nanoseconds for a hundred times add, get and done.
-    pub fn queue(&mut self, times: usize) -> f64 {
-        self.ask(&json!({ "queue": times }))[0]
+    /// Nanoseconds for a hundred times add, get and done; a queue with a name keeps metrics.
+    pub fn queue(&mut self, times: usize, name: &str) -> f64 {
+        self.ask(&json!({ "queue": times, "name": name }))[0]
     }
 
     fn ask(&mut self, request: &serde_json::Value) -> Vec<f64> {

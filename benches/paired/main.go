@@ -7,7 +7,8 @@
 //	[501.2]
 //
 // "next" gives nanoseconds for one Next of each schedule, parsed beforehand, and repeated for "nanos" at the least;
-// "queue" gives those for a hundred times add, get and done, as in client-go's BenchmarkQueue, that many times over.
+// "queue" gives those for a hundred times add, get and done, as in client-go's BenchmarkQueue, that many times over. With a
+// "name" the queue keeps its metrics, as every queue of kube-controller-manager does.
 package main
 
 import (
@@ -21,12 +22,15 @@ import (
 
 	"github.com/robfig/cron/v3"
 	"k8s.io/client-go/util/workqueue"
+	// Gives workqueue.SetProvider what kube-controller-manager gives it.
+	_ "k8s.io/component-base/metrics/prometheus/workqueue"
 )
 
 type request struct {
 	Next  []vector `json:"next"`
 	Nanos int64    `json:"nanos"`
 	Queue int      `json:"queue"`
+	Name  string   `json:"name"`
 }
 
 type vector struct {
@@ -55,7 +59,7 @@ func main() {
 			answer = append(answer, next(v, asked.Nanos))
 		}
 		if asked.Queue > 0 {
-			answer = append(answer, queue(asked.Queue))
+			answer = append(answer, queue(asked.Queue, asked.Name))
 		}
 		if err := out.Encode(answer); err != nil {
 			log.Fatalf("writing an answer: %v", err)
@@ -80,14 +84,14 @@ func next(v vector, nanos int64) float64 {
 	}
 }
 
-func queue(times int) float64 {
+func queue(times int, name string) float64 {
 	keys := make([]string, 100)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("key-%d", i)
 	}
 	var took time.Duration
 	for range times {
-		q := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{})
+		q := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: name})
 		start := time.Now()
 		for _, key := range keys {
 			q.Add(key)

@@ -22,7 +22,7 @@ pub fn observations() -> Vec<(&'static str, Observation)> {
         .map(|(hour, condition)| finished(hour, condition))
         .collect();
     let mut with_running = history.clone();
-    with_running.push(job("09", json!({ "startTime": "2026-03-02T09:00:01Z" })));
+    with_running.push(job("09", &json!({ "startTime": "2026-03-02T09:00:01Z" })));
     let runs = json!([reference("09")]);
     let berlin = json!({ "timeZone": "Europe/Berlin", "schedule": "15,45 9-17 * * 1-5" });
     vec![
@@ -66,10 +66,10 @@ fn finished(hour: &str, condition: &str) -> Arc<Job> {
         "startTime": format!("2026-03-02T{hour}:00:01Z"), "completionTime": completion_time,
         "conditions": [{ "type": condition, "status": "True" }],
     });
-    job(hour, status)
+    job(hour, &status)
 }
 
-fn job(hour: &str, status: Value) -> Arc<Job> {
+fn job(hour: &str, status: &Value) -> Arc<Job> {
     let object = json!({
         "metadata": {
             "name": name(hour), "namespace": "ns", "uid": uid(hour), "resourceVersion": "3",

@@ -62,7 +62,7 @@ struct Sync<'a> {
     beyond_history: Vec<Arc<Job>>,
 }
 
-impl<'a> Sync<'a> {
+impl Sync<'_> {
     fn run(&mut self) -> Decided<Outcome> {
         if self.observation.view_is_suspect {
             match &self.observation.live_cron_job {

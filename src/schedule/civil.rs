@@ -49,7 +49,7 @@ pub(super) fn days_in_month(year: i64, month: u32) -> u32 {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
         // 30 and 31 alternate, but July is followed by August.
-        _ => 30 | (month ^ (month >> 3)),
+        _ => 30 + ((month ^ (month >> 3)) & 1),
     }
 }
 
