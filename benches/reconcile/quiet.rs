@@ -24,7 +24,7 @@ pub fn observations() -> Vec<(&'static str, Observation)> {
     let mut with_running = history.clone();
     with_running.push(job("09", &json!({ "startTime": "2026-03-02T09:00:01Z" })));
     let runs = json!([reference("09")]);
-    let berlin = json!({ "timeZone": "Europe/Berlin", "schedule": "15,45 9-17 * * 1-5" });
+    let berlin = json!({ "timeZone": "Europe/Berlin", "schedule": "45,55 9-17 * * 1-5" });
     vec![
         ("no Job yet", observe(&json!({}), &json!([]), &no_jobs)),
         ("three succeeded, one failed", observe(&json!({}), &json!([]), &history)),
