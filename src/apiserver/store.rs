@@ -28,7 +28,7 @@ const SUFFIX_LENGTH: usize = 5;
 const MAX_PREFIX: usize = 58;
 
 /// So many of a collection's latest changes keep the trees of their objects.
-const RECENT: usize = 1024;
+const RECENT: usize = 512;
 
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,9 +177,8 @@ impl Collection {
         now + gone - new
     }
 
-    /// Keeps the trees of the latest changes only.
-    fn pack(&mut self) {
-        let Some(index) = self.history.len().checked_sub(RECENT + 1) else { return };
+    /// Gives up the trees of one change, and of the object as it still is since then.
+    fn pack(&mut self, index: usize) {
         let Some(change) = self.history.get_mut(index) else { return };
         let current = self.objects.get_mut(&change.key).filter(|entry| entry.is(&change.object));
         change.object.pack();
@@ -315,8 +314,11 @@ impl Store {
         let Some(collection) = self.collections.get_mut(&id.collection) else { return };
         let revision = change.revision;
         collection.history.push_back(change);
-        collection.pack();
+        if let Some(index) = collection.history.len().checked_sub(RECENT + 1) {
+            collection.pack(index);
+        }
         while collection.history.len() > limit {
+            collection.pack(0);
             if let Some(oldest) = collection.history.pop_front() {
                 collection.forgotten = oldest.revision;
             }
