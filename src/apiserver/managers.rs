@@ -187,14 +187,8 @@ impl Writer<'_> {
         if entries.is_empty() && old.is_some() {
             return;
         }
-        let nothing;
-        let before = match old {
-            Some(old) => old,
-            None => {
-                nothing = empty(self.resource);
-                &nothing
-            }
-        };
+        let nothing = if old.is_none() { empty(self.resource) } else { Value::Null };
+        let before = old.unwrap_or(&nothing);
         let comparison = self.compare(before, new);
         let mut entries = take_from_others(entries, &comparison);
         let mut fields = comparison.touched;

@@ -79,9 +79,9 @@ enum Answer {
 
 /// Answers one request.
 pub(super) fn answer(server: &ApiServer, request: Request<Bytes>) -> Response<Body> {
-    let served = server.served();
+    let kinds = server.served();
     let path = request.uri().path();
-    let target = match route(path, served.iter()) {
+    let target = match route(path, kinds.iter()) {
         Route::Target(target) => *target,
         Route::Unknown => return refusal(&status::generic(404, ""), &[]),
         Route::Other => return other(server, &request, path, &server.resources()),

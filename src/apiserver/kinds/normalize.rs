@@ -143,7 +143,13 @@ impl Decoder {
     fn decode(&mut self, value: &mut Value, type_: &'static Type, place: &Place) -> Result<(), String> {
         match (type_, &mut *value) {
             (Type::Struct(name), value) => self.decode_struct(value, types::lookup(name), place)?,
-            (Type::Pointer(_) | Type::List(_) | Type::Map(_) | Type::Time | Type::MicroTime, Value::Null) => {}
+            (
+                Type::Pointer(_) | Type::List(_) | Type::Map(_) | Type::Time | Type::MicroTime | Type::Any,
+                Value::Null,
+            )
+            | (Type::String(_) | Type::Bytes | Type::IntOrString, Value::String(_))
+            | (Type::Bool, Value::Bool(_))
+            | (Type::Any, Value::Object(_)) => {}
             (Type::Pointer(inner), value) => self.decode(value, inner, place)?,
             (Type::List(inner), Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
@@ -155,9 +161,6 @@ impl Decoder {
                     self.decode(value, inner, place)?;
                 }
             }
-            (Type::String(_) | Type::Bytes | Type::IntOrString, Value::String(_))
-            | (Type::Bool, Value::Bool(_))
-            | (Type::Any, Value::Object(_) | Value::Null) => {}
             (Type::String(_) | Type::Bytes, Value::Null) => *value = Value::String(String::new()),
             (Type::Bool, Value::Null) => *value = Value::Bool(false),
             (Type::Number(_) | Type::IntOrString, Value::Null) => *value = Value::from(0),
