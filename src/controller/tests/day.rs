@@ -145,7 +145,11 @@ async fn in_a_day_of_two_hundred_cron_jobs_every_slot_fires_once_and_on_time() {
     for job in &seen {
         let (name, slot) = job.name.name.rsplit_once('-').unwrap();
         assert_eq!(minute(job.creation_timestamp).to_string(), slot, "{name} is created in the minute of its slot");
-        assert_eq!(job.scheduled_timestamp, Some(job.creation_timestamp), "{name} is created in the second of its slot");
+        assert_eq!(
+            job.scheduled_timestamp,
+            Some(job.creation_timestamp),
+            "{name} is created in the second of its slot"
+        );
         fired.entry(name.to_owned()).or_default().push(minute(job.creation_timestamp));
     }
     for plan in &plans {
