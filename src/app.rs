@@ -15,6 +15,7 @@ use kube::Client;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use crate::api::ObjectName;
@@ -37,6 +38,7 @@ use crate::workqueue::{self, WorkQueue};
 mod election;
 mod requests;
 mod serving;
+mod warm;
 
 /// The longest a shutdown takes: the work in flight, then the lease, then the events.
 pub const GRACE: Duration = Duration::from_secs(20);
@@ -46,6 +48,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
+
+/// How many events are written at a time once nothing more urgent is to be done: the next burst may come in a minute.
+const EVENTS_IN_FLIGHT: usize = 16;
 
 /// Why the process could not run, or ended otherwise than it was told to.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +129,8 @@ type Elector = leader_election::LeaderElector<leader_election::KubeLeaseLock>;
 
 /// The controller and what feeds it, running or ready to run.
 struct Assembly {
+    client: Client,
+    clock: SharedClock,
     controller: Arc<Controller<RealControl>>,
     cron_jobs: Arc<Store<CronJob>>,
     jobs: Arc<Store<Job>>,
@@ -154,9 +161,11 @@ impl Assembly {
         let event_config = events::Config {
             max_queued: MAX_PENDING_EVENTS,
             max_pending: MAX_PENDING_EVENTS,
+            max_in_flight: EVENTS_IN_FLIGHT,
             seed: Some(seed),
             ..events::Config::default()
         };
+        let busy = queue.clone();
         let (recorder, sink) = events::Recorder::new(event_config, Arc::clone(clock), move |reason| {
             discarded.with_label_values(&[reason]).inc();
         });
@@ -186,7 +195,7 @@ impl Assembly {
         let sink_client = events::KubeSink::new(client.clone());
         let sink_ends = ends.clone();
         let background = vec![tokio::spawn(async move {
-            let dropped = sink.run(sink_client, sink_ends).await;
+            let dropped = sink.yielding_to(move || busy.is_busy()).run(sink_client, sink_ends).await;
             if dropped > 0 {
                 error!(dropped, "events were not written before the end");
             }
@@ -194,7 +203,18 @@ impl Assembly {
         let mut informers = JoinSet::new();
         informers.spawn(cron_job_informer.run(ends.clone()));
         informers.spawn(job_informer.run(ends.clone()));
-        Ok(Self { controller, cron_jobs, jobs, recorder, gate, stood_by: Arc::default(), informers, background })
+        Ok(Self {
+            client: client.clone(),
+            clock: Arc::clone(clock),
+            controller,
+            cron_jobs,
+            jobs,
+            recorder,
+            gate,
+            stood_by: Arc::default(),
+            informers,
+            background,
+        })
     }
 
     /// Works until `stop`, then ends what is in the background, `served` included.
@@ -238,6 +258,9 @@ impl Assembly {
         };
         if stop.run_until_cancelled(synced).await.is_some() {
             info!(cronjobs = self.cron_jobs.len(), jobs = self.jobs.len(), "caches are synced");
+            let queue = self.controller.queue().clone();
+            let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), workers);
+            let _warm = AbortOnDropHandle::new(tokio::spawn(warm));
             self.controller.run(workers, stop).await;
         }
     }

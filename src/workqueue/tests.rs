@@ -287,7 +287,64 @@ async fn a_time_that_has_come_is_now() {
     queue.add_after("zero", Duration::ZERO);
     queue.add_at("now", clock.now());
     queue.add_at("year one", wall("0001-01-01T00:00:00Z"));
-    assert_eq!((drain(&queue), queue.waiting()), (vec!["zero", "now", "year one"], 0));
+    assert_eq!((drain(&queue), queue.waiting()), (vec!["now", "year one", "zero"], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_due_goes_before_what_was_added_and_so_do_its_retries() {
+    let (queue, clock) = queue_with_clock();
+    queue.add("changed");
+    queue.add("both");
+    queue.add_at("due", clock.now());
+    queue.add_at("both", clock.now());
+    queue.add("due");
+    assert_eq!((queue.len(), get_now(&queue)), (3, Some(Some("due"))));
+    queue.add_rate_limited("due");
+    queue.add_rate_limited("never due");
+    queue.done(&"due");
+    sleep_millis(10).await;
+    queue.add("changed later");
+    assert_eq!(drain(&queue), ["both", "due", "changed", "never due", "changed later"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_out_of_patience_gets_every_second_turn_however_much_is_due() {
+    let (queue, clock) = queue_with_clock();
+    let due = |names: &[&'static str]| names.iter().for_each(|name| queue.add_at(name, clock.now()));
+    for low in ["a", "b", "c"] {
+        queue.add(low);
+    }
+    due(&["due 0", "due 1"]);
+    let first: Vec<_> = (0..2).map(|_| get_now(&queue).flatten().unwrap()).collect();
+    assert_eq!(first, ["due 0", "due 1"], "nobody is out of patience yet");
+    due(&["due 2", "due 3", "due 4", "due 5", "due 6"]);
+    tokio::time::sleep(PATIENCE).await;
+    let turns: Vec<_> = (0..7).map(|_| get_now(&queue).flatten().unwrap()).collect();
+    assert_eq!(turns, ["a", "due 2", "b", "due 3", "c", "due 4", "due 5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn held_keys_wait_for_the_end_of_the_hold_or_of_their_patience() {
+    let (queue, clock) = queue_with_clock();
+    queue.add("early");
+    sleep_millis(3000).await;
+    queue.hold_low(Duration::from_secs(60));
+    queue.add("late");
+    queue.add_at("due", clock.now());
+    assert!(queue.is_busy());
+    let start = Instant::now();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let key = queue.get().await.unwrap();
+        seen.push((key, start.elapsed().as_secs()));
+    }
+    assert_eq!(seen, [("due", 0), ("early", 2), ("late", 5)]);
+    assert!(!queue.is_busy(), "the hold is over");
+
+    queue.hold_low(Duration::from_secs(60));
+    queue.add("last");
+    queue.shut_down();
+    assert_eq!(get_now(&queue), Some(Some("last")), "shutdown holds nothing");
 }
 
 #[tokio::test(start_paused = true)]

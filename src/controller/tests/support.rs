@@ -94,6 +94,8 @@ impl World {
         job_informer.add_event_handler(Arc::new(finisher));
         tokio::spawn(cron_job_informer.run(stop.clone()));
         tokio::spawn(job_informer.run(stop.clone()));
+        let queue = controller.queue().clone();
+        let sink = sink.yielding_to(move || queue.is_busy());
         tokio::spawn(sink.run(events::KubeSink::new(client), stop.clone()));
         cron_jobs.wait_for_cache_sync().await;
         jobs.wait_for_cache_sync().await;

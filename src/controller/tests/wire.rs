@@ -171,6 +171,11 @@ impl Wire {
         self.state.lock().asked.iter().filter(|ask| ask.is(verb, resource)).cloned().collect()
     }
 
+    /// All requests so far, oldest first.
+    pub fn asked_for_anything(&self) -> Vec<Ask> {
+        self.state.lock().asked.clone()
+    }
+
     /// How many requests of that kind there were.
     pub fn count(&self, verb: Verb, resource: &str) -> usize {
         self.asked(verb, resource).len()
