@@ -189,7 +189,7 @@ impl Sync<'_> {
         }
         let timing = cron_job.timing(self.observation.local_zone);
         if let Err(error) = &timing.time_zone {
-            let zone = cron_job.spec.time_zone.as_deref().unwrap_or_default();
+            let zone = cron_job.spec.recurrence.time_zone().unwrap_or_default();
             self.draft.warning("UnknownTimeZone", format!("invalid timeZone: {}: {error}", quote(zone)));
             return Ok(Outcome::Done);
         }
@@ -197,19 +197,19 @@ impl Sync<'_> {
             return Ok(Outcome::Done);
         }
         if timing.zone_in_schedule {
-            self.draft.warning("UnsupportedSchedule", unsupported_schedule(&cron_job.spec.schedule));
+            self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
         }
         let schedule = match &timing.schedule {
             Ok(schedule) => schedule,
             Err(error) => {
-                let text = format!("unparseable schedule: {} : {error}", quote(&cron_job.spec.schedule));
+                let text = format!("unparseable schedule: {} : {error}", quote(cron_job.spec.recurrence.schedule()));
                 self.draft.warning("UnparseableSchedule", text);
                 return Ok(Outcome::Done);
             }
         };
         match missed::next_schedule_time(&self.observed(), self.now, schedule) {
             Err(error) => {
-                let text = format!("invalid schedule: {} : {error}", cron_job.spec.schedule);
+                let text = format!("invalid schedule: {} : {error}", cron_job.spec.recurrence.schedule());
                 self.draft.warning("InvalidSchedule", text);
                 Ok(Outcome::Done)
             }

@@ -182,13 +182,19 @@ impl<'a> Draft<'a> {
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
         let Self { base, status, name_taken, edits, events } = self;
-        match status {
-            Cow::Owned(status) if status != base.status => {
-                let status = StatusWrite { resource_version: base.resource_version.to_string(), status };
-                let edits = edits.needed_by(&base.status);
-                Settlement { status: Some(status), edits, events, name_taken, outcome }
-            }
-            _ => Settlement { status: None, edits: Edits::default(), events, name_taken, outcome },
-        }
+        let Some(status) = changed(status, base) else {
+            return Settlement { status: None, edits: Edits::default(), events, name_taken, outcome };
+        };
+        let edits = edits.needed_by(&base.status);
+        let status = StatusWrite { base: Arc::clone(base), status };
+        Settlement { status: Some(status), edits, events, name_taken, outcome }
+    }
+}
+
+/// The status, if it is not what `base` says already.
+fn changed(status: Cow<'_, CronJobStatus>, base: &CronJob) -> Option<CronJobStatus> {
+    match status {
+        Cow::Owned(status) if status != base.status => Some(status),
+        _ => None,
     }
 }
