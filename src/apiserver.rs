@@ -6,7 +6,7 @@
 //! collection that it made necessary included. Nothing is shared between two servers.
 //!
 //! The rooms: `rest` reads paths and headers, `read`, `write`, `patch` and `delete` are the verbs, `store` holds objects
-//! and history, `watch` streams them, `gc` collects, `managers` and `fields` know who owns which field, `meta` judges
+//! (`object`) in order (`sorted`) and their history, `watch` streams them, `gc` collects, `managers` and `fields` know who owns which field, `meta` judges
 //! metadata, `selectors`, `query`, `body` and `negotiate` read what clients send, `table` and `status` make what they get.
 //!
 //! Known differences from the real server. Those that its answers show are data in `tests/truth/known.rs`, where each
@@ -33,6 +33,7 @@ mod listener;
 mod managers;
 pub mod meta;
 mod negotiate;
+mod object;
 mod openapi;
 mod patch;
 mod query;
@@ -41,6 +42,7 @@ pub mod registry;
 mod rest;
 mod selectors;
 mod service;
+mod sorted;
 pub mod status;
 mod store;
 mod table;
@@ -149,7 +151,7 @@ impl ApiServer {
     fn make_namespaces(&self) {
         let mut store = self.store();
         let Some(collection) = store.collections.get("namespaces") else { return };
-        let resource = collection.resource.clone();
+        let resource = Arc::clone(&collection.resource);
         for name in NAMESPACES {
             let id = store::Id { collection: "namespaces".to_owned(), key: store::key("", name) };
             let now = store::timestamp(store.now());
@@ -197,7 +199,11 @@ impl ApiServer {
 
     /// The kinds that are served.
     pub fn resources(&self) -> Vec<Resource> {
-        self.store().collections.values().map(|collection| collection.resource.clone()).collect()
+        self.served().iter().map(|resource| (**resource).clone()).collect()
+    }
+
+    fn served(&self) -> Arc<[Arc<Resource>]> {
+        Arc::clone(&self.store().served)
     }
 
     /// Forgets the watch history: watches and continue tokens from before get 410.

@@ -88,8 +88,11 @@ impl OwnWrites {
     }
 
     fn fresh_job(&self, uid: &Uid) -> Option<Arc<Job>> {
-        self.created.remove_if(uid, |_, entry| !entry.is_fresh());
-        self.created.get(uid).map(|entry| Arc::clone(&entry.value))
+        let (job, fresh) = self.created.get(uid).map(|entry| (Arc::clone(&entry.value), entry.is_fresh()))?;
+        if !fresh {
+            self.created.remove_if(uid, |_, entry| !entry.is_fresh());
+        }
+        fresh.then_some(job)
     }
 
     /// Remembers that a Job was deleted here. Call [`Self::job_gone`] afterwards if the cache has dropped it already.
@@ -106,8 +109,12 @@ impl OwnWrites {
 
     /// Whether the Job was deleted here and the cache merely does not know yet.
     pub fn is_deleted(&self, uid: &Uid) -> bool {
-        self.deleted.remove_if(uid, |_, entry| !entry.is_fresh());
-        self.deleted.contains_key(uid)
+        // Nearly always there is no entry: asked for as a reader, who waits for no other.
+        let Some(fresh) = self.deleted.get(uid).map(|entry| entry.is_fresh()) else { return false };
+        if !fresh {
+            self.deleted.remove_if(uid, |_, entry| !entry.is_fresh());
+        }
+        fresh
     }
 
     /// Forgets a CronJob that is gone.
