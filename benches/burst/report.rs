@@ -18,6 +18,8 @@ pub struct Sample {
     pub skews: Vec<f64>,
     pub settled: Option<f64>,
     pub events: Option<f64>,
+    /// How many of the due CronJobs have an Event: client-go drops what it cannot write soon enough.
+    pub events_written: usize,
     /// CPU seconds of the controller's process.
     pub cpu: Option<f64>,
     /// Its resident memory at the end, in MB.
@@ -38,6 +40,7 @@ impl Sample {
             skews,
             settled: None,
             events: None,
+            events_written: 0,
             cpu: None,
             resident: None,
         }
@@ -54,11 +57,18 @@ impl Sample {
         self.percentile(1.0)
     }
 
+    /// When all Events were there, or how many came at all.
+    fn events_text(&self) -> Option<String> {
+        if self.events.is_some() && self.events_written < self.due {
+            return Some(format!("{} written", thousands(self.events_written)));
+        }
+        self.events.map(time)
+    }
+
     pub fn one_line(&self) -> String {
         let [p50, p99, last] = [self.percentile(0.5), self.percentile(0.99), self.last()].map(time);
         let mut line = format!("p50 {p50}, p99 {p99}, last {last}");
-        let more =
-            [("statuses", self.settled.map(time)), ("events", self.events.map(time)), ("CPU", self.cpu.map(time))];
+        let more = [("statuses", self.settled.map(time)), ("events", self.events_text()), ("CPU", self.cpu.map(time))];
         for (what, value) in more {
             if let Some(value) = value {
                 let _ = write!(line, ", {what} {value}");
@@ -110,7 +120,7 @@ fn row(rounds: &[&Sample], all: &[Sample]) -> String {
         text(of(&|sample| Some(sample.percentile(0.99)))),
         text(of(&|sample| Some(sample.last()))),
         text(of(&|sample| sample.settled)),
-        text(of(&|sample| sample.events)),
+        events(rounds),
         text(of(&|sample| sample.cpu)),
         of(&|sample| sample.resident).map_or_else(dash, |value| format!("{value:.0} MB")),
         ratio(of(&floor)),
@@ -120,6 +130,13 @@ fn row(rounds: &[&Sample], all: &[Sample]) -> String {
         rounds.len().to_string(),
     ];
     format!("| {} |", cells.join(" | "))
+}
+
+fn events(rounds: &[&Sample]) -> String {
+    if let Some(incomplete) = rounds.iter().find(|sample| sample.events_written < sample.due) {
+        return incomplete.events_text().unwrap_or_else(dash);
+    }
+    text(median(rounds.iter().filter_map(|sample| sample.events)))
 }
 
 fn due(sample: &Sample) -> String {

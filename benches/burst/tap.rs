@@ -155,7 +155,7 @@ impl Taps {
         })
     }
 
-    /// Waits until nothing has come for a second; fails when that is not so at `deadline`.
+    /// Waits until nothing has come for a second; false when that is not so at `deadline`.
     pub async fn quiet(&self, deadline: DateTime<Utc>) -> bool {
         let count = || self.jobs.lines() + self.cron_jobs.lines() + self.events.lines();
         let mut last = count();
