@@ -64,6 +64,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::registry::{Column, FieldError, FieldErrorKind, NameRule, Resource, Strategy};
 pub use self::service::ApiService;
 use self::store::Store;
+pub use self::store::{Change, ChangeKind};
 use crate::clock::SharedClock;
 
 /// The body of an answer: whole, or a stream of watch events.
@@ -203,6 +204,24 @@ impl ApiServer {
     /// Forgets the watch history: watches and continue tokens from before get 410.
     pub fn compact(&self) {
         self.store().compact();
+    }
+
+    /// The revision of the last change.
+    pub fn revision(&self) -> u64 {
+        self.store().revision
+    }
+
+    /// The changes after `revision`, oldest first, each with the collection (`plural.group`) that it was made in; of
+    /// those whose history is forgotten, none.
+    pub fn changes_after(&self, revision: u64) -> Vec<(String, Change)> {
+        let store = self.store();
+        let mut changes = Vec::new();
+        for (name, collection) in &store.collections {
+            let start = collection.history.partition_point(|change| change.revision <= revision);
+            changes.extend(collection.history.range(start..).map(|change| (name.clone(), change.clone())));
+        }
+        changes.sort_by_key(|(_, change)| change.revision);
+        changes
     }
 
     /// The whole state, for [`ApiServer::restore`].

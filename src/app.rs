@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use kube::Client;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -25,18 +27,22 @@ use crate::clock::{SharedClock, SystemClock};
 use crate::controller::control::{RealControl, WriteGate};
 use crate::controller::{Controller, CronJobHandler, JobHandler, Parts};
 use crate::events;
-use crate::leader_election::{self, ConfigError, Leadership};
+use crate::leader_election::{self, ConfigError, Leadership, default_identity};
 use crate::metrics::{
     ControllerMetrics, LeaderElectionMetrics, MetricsError, ProcessCollector, Registry, RestClientMetrics,
 };
 use crate::options::Config;
 use crate::schedule::local_zone;
 use crate::server::ServerError;
+use crate::task;
 use crate::workqueue::{self, WorkQueue};
 
 mod election;
+mod replica;
 mod requests;
 mod serving;
+
+pub use self::replica::{Onlooker, Replica, run_replica};
 
 /// The longest a shutdown takes: the work in flight, then the lease, then the events.
 pub const GRACE: Duration = Duration::from_secs(20);
@@ -86,7 +92,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
     let ends = CancellationToken::new();
-    let parts = Assembly::new(&config, &client, &registry, &clock, rand::random(), &ends)?;
+    let parts = Assembly::new(&config, &client, &registry, &clock, rand::random(), &ends, None)?;
 
     let election = match &config.leader_election {
         None => None,
@@ -94,7 +100,8 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
             let client = client::connect_for_leader_election(&config, Some(Arc::new(observer))).await?;
             let metrics = LeaderElectionMetrics::register(&registry)?;
             let hooks = election::hooks(&settings.name, metrics, Arc::clone(&parts.recorder), &parts.stood_by);
-            Some(election::elector(settings, client, Arc::clone(&clock), hooks)?)
+            let rng = StdRng::from_rng(&mut rand::rng());
+            Some(election::elector(settings, client, Arc::clone(&clock), (default_identity(), rng), hooks)?)
         }
     };
     let health = election.as_ref().map(|elector| elector.healthz_adaptor(election::HEALTH_TIMEOUT));
@@ -116,7 +123,7 @@ pub async fn run_embedded(
     stop: CancellationToken,
 ) -> Result<(), AppError> {
     let ends = CancellationToken::new();
-    let parts = Assembly::new(config, client, &Registry::new(), clock, seed, &ends)?;
+    let parts = Assembly::new(config, client, &Registry::new(), clock, seed, &ends, None)?;
     parts.run_to_end(config, None, Vec::new(), stop, &ends).await
 }
 
@@ -143,6 +150,7 @@ impl Assembly {
         clock: &SharedClock,
         seed: u64,
         ends: &CancellationToken,
+        onlooker: Option<&Arc<dyn Onlooker>>,
     ) -> Result<Self, AppError> {
         let metrics = ControllerMetrics::register(registry)?;
         let queue: WorkQueue<ObjectName> = WorkQueue::new(workqueue::Config::new("cronjob", Arc::clone(clock)));
@@ -160,7 +168,10 @@ impl Assembly {
         let (recorder, sink) = events::Recorder::new(event_config, Arc::clone(clock), move |reason| {
             discarded.with_label_values(&[reason]).inc();
         });
-        let recorder: Arc<dyn events::EventRecorder> = Arc::new(recorder);
+        let recorder: Arc<dyn events::EventRecorder> = match onlooker {
+            None => Arc::new(recorder),
+            Some(onlooker) => Arc::new(replica::Overheard::new(recorder, Arc::clone(onlooker))),
+        };
 
         let gate = Arc::new(election::Gate::default());
         let may_write: WriteGate = {
@@ -185,15 +196,15 @@ impl Assembly {
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
         let sink_client = events::KubeSink::new(client.clone());
         let sink_ends = ends.clone();
-        let background = vec![tokio::spawn(async move {
+        let background = vec![tokio::spawn(task::owned(async move {
             let dropped = sink.run(sink_client, sink_ends).await;
             if dropped > 0 {
                 error!(dropped, "events were not written before the end");
             }
-        })];
+        }))];
         let mut informers = JoinSet::new();
-        informers.spawn(cron_job_informer.run(ends.clone()));
-        informers.spawn(job_informer.run(ends.clone()));
+        informers.spawn(task::owned(cron_job_informer.run(ends.clone())));
+        informers.spawn(task::owned(job_informer.run(ends.clone())));
         Ok(Self { controller, cron_jobs, jobs, recorder, gate, stood_by: Arc::default(), informers, background })
     }
 
@@ -208,6 +219,7 @@ impl Assembly {
     ) -> Result<(), AppError> {
         let mut informers = std::mem::take(&mut self.informers);
         let result = tokio::select! {
+            biased;
             result = lead(config, &self, election, stop) => result,
             _ = informers.join_next() => Err(AppError::InformerEnded),
         };
@@ -264,15 +276,17 @@ async fn lead(
     };
     let resign = CancellationToken::new();
     let (elected, mut leadership) = oneshot::channel();
-    let mut election = tokio::spawn(elector.run(resign.clone(), move |leadership| {
+    let mut election = tokio::spawn(task::owned(elector.run(resign.clone(), move |leadership| {
         let _ = elected.send(leadership);
-    }));
+    })));
     let leadership = tokio::select! {
+        biased;
         () = stop.cancelled() => None,
         leadership = &mut leadership => leadership.ok(),
     };
     if let Some(leadership) = leadership {
         tokio::select! {
+            biased;
             done = finish_in_time(parts.work(leadership, workers, stop.clone()), &stop) => done?,
             outcome = &mut election => {
                 error!(?outcome, "leader election lost");
@@ -292,6 +306,7 @@ async fn finish_in_time(work: impl Future<Output = ()>, stop: &CancellationToken
         tokio::time::sleep(GRACE).await;
     };
     tokio::select! {
+        biased;
         () = work => Ok(()),
         () = overdue => Err(AppError::SlowShutdown),
     }

@@ -25,6 +25,7 @@ use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::metrics::ControllerMetrics;
 use crate::schedule::{Zone, missed};
+use crate::task;
 use crate::workqueue::WorkQueue;
 
 pub mod control;
@@ -96,6 +97,20 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         &self.parts.queue
     }
 
+    /// The CronJobs that have a next slot and neither a timer nor an entry in the queue: none, at any moment.
+    pub fn unattended(&self) -> Vec<ObjectName> {
+        let queue = &self.parts.queue;
+        let waits = |key: &ObjectName| queue.is_dirty(key) || queue.is_processing(key);
+        let cron_jobs = self.parts.cron_jobs.list();
+        let names = cron_jobs.iter().filter(|cron_job| {
+            let is_on = !cron_job.deleting && !cron_job.spec.suspend;
+            let zone = &cron_job.timing(self.parts.local_zone).time_zone;
+            is_on && zone.is_ok() && self.next_slot(cron_job).is_some()
+        });
+        let names = names.map(|cron_job| cron_job.name.clone());
+        names.filter(|key| !waits(key) && queue.scheduled_for(key).is_none()).collect()
+    }
+
     /// Says that the caches may be behind: after a relist with a gap, or when this process has just become the leader.
     pub fn suspect_views(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +124,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let (controller, cancel) = (Arc::clone(self), cancel.clone());
-            tasks.spawn(async move { while !cancel.is_cancelled() && controller.process_next_work_item().await {} });
+            tasks.spawn(task::owned(async move {
+                while !cancel.is_cancelled() && controller.process_next_work_item().await {}
+            }));
         }
         cancel.cancelled().await;
         info!("Shutting down cronjob controller");

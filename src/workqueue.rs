@@ -41,6 +41,7 @@ use self::queue::Queue;
 use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
 use crate::clock::SharedClock;
 use crate::metrics::{MetricsError, Registry};
+use crate::task;
 
 /// What can be a key. Keys are cloned now and then; let that be cheap (`Arc<str>`).
 pub trait Key: Clone + Eq + Hash + Send + Sync + 'static {}
@@ -120,7 +121,7 @@ impl<K: Key> WorkQueue<K> {
             drained: Notify::new(),
             rearm: Notify::new(),
         });
-        let timer_task = tokio::spawn(Arc::clone(&shared).keep_timers());
+        let timer_task = tokio::spawn(task::owned(Arc::clone(&shared).keep_timers()));
         Self { shared, timer_task: Arc::new(AbortOnDropHandle::new(timer_task)) }
     }
 
