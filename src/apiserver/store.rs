@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::meta;
 use super::registry::Resource;
@@ -60,7 +60,8 @@ pub struct Collection {
     pub history: VecDeque<Change>,
     /// The newest revision whose change is no longer known.
     pub forgotten: u64,
-    changed: watch::Sender<u64>,
+    /// Wakes watches in the order in which they wait; a watch channel would wake them at random.
+    changed: Arc<Notify>,
 }
 
 /// Where an object is: the collection and `namespace/name` in it.
@@ -109,13 +110,13 @@ pub fn timestamp(at: DateTime<Utc>) -> Value {
 
 impl Collection {
     fn new(resource: Resource, revision: u64) -> Self {
-        let changed = watch::Sender::new(revision);
-        Self { resource, objects: BTreeMap::new(), history: VecDeque::new(), forgotten: revision, changed }
+        let (objects, history) = (BTreeMap::new(), VecDeque::new());
+        Self { resource, objects, history, forgotten: revision, changed: Arc::default() }
     }
 
     /// Tells of every later change.
-    pub fn subscribe(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
+    pub fn subscribe(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
     }
 
     /// The objects as they were at `revision`, or `None` when that is forgotten.
@@ -248,14 +249,13 @@ impl Store {
     fn record(&mut self, id: &Id, change: Change) {
         let limit = self.history;
         let Some(collection) = self.collections.get_mut(&id.collection) else { return };
-        let revision = change.revision;
         collection.history.push_back(change);
         while collection.history.len() > limit {
             if let Some(oldest) = collection.history.pop_front() {
                 collection.forgotten = oldest.revision;
             }
         }
-        collection.changed.send_replace(revision);
+        collection.changed.notify_waiters();
     }
 
     fn index(&mut self, id: &Id, object: &Value) {
@@ -280,7 +280,7 @@ impl Store {
         for collection in self.collections.values_mut() {
             collection.history.clear();
             collection.forgotten = self.revision;
-            collection.changed.send_replace(self.revision);
+            collection.changed.notify_waiters();
         }
     }
 

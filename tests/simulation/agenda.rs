@@ -164,10 +164,10 @@ impl Sim {
             }
             F::Restart => replica.stop.cancel(),
             F::Freeze => replica.process.freeze(),
-            F::WatchCut => replica.cut.send_modify(|cut| *cut += 1),
+            F::WatchCut => replica.cut_watches(),
             F::ServerRestart => {
                 state.server_is_down = true;
-                state.replicas.iter().for_each(|replica| replica.cut.send_modify(|cut| *cut += 1));
+                state.replicas.iter_mut().for_each(|replica| replica.cut_watches());
             }
             F::Compaction => self.server.compact(),
             F::ClockStep => replica.clock.step(fault.clock_step()),

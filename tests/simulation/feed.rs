@@ -12,8 +12,8 @@ use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, StreamBody};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
 use crate::call::{Call, Kind};
@@ -43,7 +43,7 @@ pub fn open(network: &Network, call: &Call, sent: &Sent, stale: Option<u64>) -> 
         return Response::from_parts(parts, full(bytes.to_bytes()));
     }
     let feed = Feed {
-        cut: network.sim.state.lock().replicas[network.replica].cut.subscribe(),
+        cut: network.sim.state.lock().replicas[network.replica].cut.clone(),
         network: network.clone(),
         kind: call.kind,
         body,
@@ -103,7 +103,7 @@ struct Feed {
     body: apiserver::Body,
     /// What comes before the body.
     first: Option<String>,
-    cut: watch::Receiver<u64>,
+    cut: CancellationToken,
     /// The connection is dead and nobody says so.
     silent: bool,
     /// The initial events so far, until their end.
@@ -113,10 +113,10 @@ struct Feed {
 
 impl Feed {
     async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
-        let mut cut = self.cut.clone();
+        let cut = self.cut.clone();
         tokio::select! {
             biased;
-            _ = cut.changed() => {
+            () = cut.cancelled() => {
                 let is_clean = self.network.sim.now() % 2 == 0;
                 if is_clean { None } else { Some(Err("connection reset".into())) }
             }

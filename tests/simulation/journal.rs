@@ -18,10 +18,6 @@ impl Journal {
         Self { hash: 0xCBF2_9CE4_8422_2325, is_kept, ..Self::default() }
     }
 
-    pub fn is_kept(&self) -> bool {
-        self.is_kept
-    }
-
     pub fn note(&mut self, at: Millis, what: std::fmt::Arguments<'_>) {
         self.scratch.clear();
         let (minutes, seconds, rest) = (at / 60_000, at / 1000 % 60, at % 1000);

@@ -5,11 +5,6 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// The sequence of `seed`.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
     /// A sequence of its own for `label`: what is drawn from one does not change the other.
     pub fn fork(seed: u64, label: &str) -> Self {
         Self(seed ^ hash(label))

@@ -17,7 +17,7 @@ use futures::FutureExt as _;
 use http::Response;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +41,6 @@ pub const LEASE: (u64, u64, u64) = (15, 10, 2);
 pub struct Sim {
     pub scenario: Scenario,
     pub server: ApiServer,
-    pub clock: Arc<TestClock>,
     began: Instant,
     pub state: Mutex<State>,
     pub changed: Notify,
@@ -77,8 +76,8 @@ pub struct Replica {
     /// Until when it may write by the lease it knows it holds.
     pub deadline: Option<Millis>,
     pub view: View,
-    /// Changes when all its watches are cut.
-    pub cut: watch::Sender<u64>,
+    /// Cuts all its watches.
+    pub cut: CancellationToken,
     /// Where it is to crash: at which of its writes from now on, and whether after the commit.
     pub crash: Option<(u64, bool)>,
 }
@@ -126,7 +125,7 @@ impl Sim {
             controller: Weak::new(),
             deadline: None,
             view: View::default(),
-            cut: watch::Sender::new(0),
+            cut: CancellationToken::new(),
             crash: None,
         };
         let state = State {
@@ -143,14 +142,7 @@ impl Sim {
             server_is_down: false,
             writes: 0,
         };
-        Arc::new(Self {
-            clock,
-            server,
-            began: Instant::now(),
-            state: Mutex::new(state),
-            changed: Notify::new(),
-            scenario,
-        })
+        Arc::new(Self { server, began: Instant::now(), state: Mutex::new(state), changed: Notify::new(), scenario })
     }
 
     pub fn now(&self) -> Millis {
@@ -235,6 +227,12 @@ impl Sim {
         state.plan(back, Act::Start(number));
         drop(state);
         self.changed.notify_one();
+    }
+}
+
+impl Replica {
+    pub fn cut_watches(&mut self) {
+        std::mem::take(&mut self.cut).cancel();
     }
 }
 
