@@ -17,6 +17,7 @@ use rand::rngs::StdRng;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use crate::api::ObjectName;
@@ -41,6 +42,7 @@ mod election;
 mod replica;
 mod requests;
 mod serving;
+mod warm;
 
 pub use self::replica::{Onlooker, Replica, run_replica};
 
@@ -52,6 +54,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
+
+/// How many events are written at a time once nothing more urgent is to be done: the next burst may come in a minute.
+const EVENTS_IN_FLIGHT: usize = 16;
 
 /// Why the process could not run, or ended otherwise than it was told to.
 #[derive(Debug, thiserror::Error)]
@@ -131,6 +136,8 @@ type Elector = leader_election::LeaderElector<leader_election::KubeLeaseLock>;
 
 /// The controller and what feeds it, running or ready to run.
 struct Assembly {
+    client: Client,
+    clock: SharedClock,
     controller: Arc<Controller<RealControl>>,
     cron_jobs: Arc<Store<CronJob>>,
     jobs: Arc<Store<Job>>,
@@ -162,9 +169,11 @@ impl Assembly {
         let event_config = events::Config {
             max_queued: MAX_PENDING_EVENTS,
             max_pending: MAX_PENDING_EVENTS,
+            max_in_flight: EVENTS_IN_FLIGHT,
             seed: Some(seed),
             ..events::Config::default()
         };
+        let busy = queue.clone();
         let (recorder, sink) = events::Recorder::new(event_config, Arc::clone(clock), move |reason| {
             discarded.with_label_values(&[reason]).inc();
         });
@@ -197,7 +206,7 @@ impl Assembly {
         let sink_client = events::KubeSink::new(client.clone());
         let sink_ends = ends.clone();
         let background = vec![tokio::spawn(task::owned(async move {
-            let dropped = sink.run(sink_client, sink_ends).await;
+            let dropped = sink.yielding_to(move || busy.is_busy()).run(sink_client, sink_ends).await;
             if dropped > 0 {
                 error!(dropped, "events were not written before the end");
             }
@@ -205,7 +214,18 @@ impl Assembly {
         let mut informers = JoinSet::new();
         informers.spawn(task::owned(cron_job_informer.run(ends.clone())));
         informers.spawn(task::owned(job_informer.run(ends.clone())));
-        Ok(Self { controller, cron_jobs, jobs, recorder, gate, stood_by: Arc::default(), informers, background })
+        Ok(Self {
+            client: client.clone(),
+            clock: Arc::clone(clock),
+            controller,
+            cron_jobs,
+            jobs,
+            recorder,
+            gate,
+            stood_by: Arc::default(),
+            informers,
+            background,
+        })
     }
 
     /// Works until `stop`, then ends what is in the background, `served` included.
@@ -250,6 +270,9 @@ impl Assembly {
         };
         if stop.run_until_cancelled(synced).await.is_some() {
             info!(cronjobs = self.cron_jobs.len(), jobs = self.jobs.len(), "caches are synced");
+            let queue = self.controller.queue().clone();
+            let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), workers);
+            let _warm = AbortOnDropHandle::new(tokio::spawn(warm));
             self.controller.run(workers, stop).await;
         }
     }

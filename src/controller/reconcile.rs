@@ -5,8 +5,9 @@
 //! settle. Every answer is a fact of the observation, so nothing is decided on a reply that is not written down, and
 //! the order in which requests are made can change without touching a decision.
 //!
-//! A Job is created before anything is pruned and before any status is written. Only Replace deletes first, because no
-//! new Job may start while the one it replaces lacks its deletion.
+//! A Job is created before anything is pruned and before any status is written; where the observation says so, these
+//! are left for a later sync altogether, so that other CronJobs' Jobs can be created first. Only Replace deletes first,
+//! because no new Job may start while the one it replaces lacks its deletion.
 //!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`syncCronJob`, `cleanupFinishedJobs`), but for
 //! the divergences that ARCHITECTURE.md lists.
@@ -45,8 +46,8 @@ fn failed<T>(failure: impl Into<Failure>) -> Decided<T> {
 
 /// Decides what the sync of one CronJob does next.
 pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
-    let draft = Draft::new(&observation.cron_job);
-    let mut sync = Sync { observation, now, draft, beyond_history: history_victims(observation) };
+    let draft = Draft::new(&observation.cron_job, &observation.carried);
+    let mut sync = Sync { observation, now, draft, beyond_history: history_victims(observation), fired: false };
     match sync.run().map_err(|stop| *stop) {
         Ok(outcome) => sync.finish(outcome),
         Err(Stop::Failed(failure)) => sync.finish(Outcome::Failed(failure)),
@@ -60,6 +61,8 @@ struct Sync<'a> {
     draft: Draft,
     /// The finished Jobs that the history limits leave no room for.
     beyond_history: Vec<Arc<Job>>,
+    /// This sync started a Job, or found that an earlier one had.
+    fired: bool,
 }
 
 impl Sync<'_> {
@@ -83,6 +86,9 @@ impl Sync<'_> {
 
     /// Writes down what was decided, once the history's deletions have been answered.
     fn finish(self, outcome: Outcome) -> Plan {
+        if self.fired && self.observation.settle_later {
+            return Plan::Settle(self.draft.put_off(outcome.next_slot()));
+        }
         let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
         let unanswered: Vec<_> = self.beyond_history.into_iter().filter(|job| !answered(job)).collect();
         if !unanswered.is_empty() {
@@ -275,7 +281,7 @@ impl Sync<'_> {
             None => needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(&self.draft.base) }),
             Some(CreateReply::Created(job)) => {
                 self.draft.normal("SuccessfulCreate", format!("Created job {}", job.name.name));
-                self.draft.started(job, slot);
+                self.started(job, slot);
                 Ok(self.wait_for_next_slot(schedule))
             }
             Some(CreateReply::BadTemplate(message)) => failed(Failure::Template(message.clone())),
@@ -308,9 +314,14 @@ impl Sync<'_> {
             }
             self.draft.name_taken = Some(slot);
         } else if !self.draft.status.in_active_list(&job.uid) {
-            self.draft.started(&job, slot);
+            self.started(&job, slot);
         }
         Ok(self.wait_for_next_slot(schedule))
+    }
+
+    fn started(&mut self, job: &Job, slot: DateTime<Utc>) {
+        self.draft.started(job, slot);
+        self.fired = true;
     }
 
     fn wait_for_next_slot(&self, schedule: &Schedule) -> Outcome {

@@ -9,12 +9,16 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::observation::DeleteReply;
-use super::plan::{Event, Outcome, Settlement, StatusWrite};
+use super::plan::{Event, Outcome, Requeue, Settlement, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{EventType, ObjectReference, Uid};
 
+/// Changes to a status, apart from any version of it. To apply them twice is to apply them once.
+#[derive(Clone, Debug, Default)]
+pub struct Edits(Vec<Edit>);
+
 /// One change to a status.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Edit {
     Remove(Uid),
     Join(ObjectReference),
@@ -34,6 +38,39 @@ impl Edit {
     }
 }
 
+impl Edits {
+    /// Adds an edit; what it makes void goes, so that no more is kept than a status has fields and Jobs have run
+    /// at once.
+    fn push(&mut self, edit: Edit) {
+        self.0.retain(|known| match (known, &edit) {
+            (Edit::Join(known), Edit::Remove(uid)) => known.uid != *uid,
+            (Edit::Join(known), Edit::Join(reference)) => known.uid != reference.uid,
+            (Edit::Remove(known), Edit::Remove(uid)) => known != uid,
+            (Edit::Scheduled(known), Edit::Scheduled(slot)) => known > slot,
+            (Edit::Succeeded(known), Edit::Succeeded(at)) => known > at,
+            _ => true,
+        });
+        self.0.push(edit);
+    }
+
+    /// Without the removal of what is not there.
+    fn needed_by(mut self, status: &CronJobStatus) -> Self {
+        self.0.retain(|edit| !matches!(edit, Edit::Remove(uid) if !status.in_active_list(uid)));
+        self
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn apply(&self, status: &mut CronJobStatus) {
+        for edit in &self.0 {
+            edit.apply(status);
+        }
+    }
+}
+
 /// A status under construction, with the events that go with it.
 #[derive(Debug)]
 pub struct Draft {
@@ -43,29 +80,24 @@ pub struct Draft {
     pub status: CronJobStatus,
     /// The slot whose name belongs to somebody else's Job.
     pub name_taken: Option<DateTime<Utc>>,
-    edits: Vec<Edit>,
+    edits: Edits,
     events: Vec<Event>,
 }
 
 impl Draft {
-    /// The status of `base`, unchanged.
-    pub fn new(base: &Arc<CronJob>) -> Self {
-        Self {
-            base: Arc::clone(base),
-            status: base.status.clone(),
-            name_taken: None,
-            edits: Vec::new(),
-            events: Vec::new(),
-        }
+    /// The status of `base` with what an earlier sync had `carried` on.
+    pub fn new(base: &Arc<CronJob>, carried: &Edits) -> Self {
+        let mut status = base.status.clone();
+        carried.apply(&mut status);
+        let edits = carried.clone();
+        Self { base: Arc::clone(base), status, name_taken: None, edits, events: Vec::new() }
     }
 
     /// Moves the edits to a fresher version. Upstream goes on with the fresher copy but writes the older one.
     pub fn rebase(&mut self, live: &Arc<CronJob>) {
         self.base = Arc::clone(live);
         self.status = live.status.clone();
-        for edit in &self.edits {
-            edit.apply(&mut self.status);
-        }
+        self.edits.apply(&mut self.status);
     }
 
     fn edit(&mut self, edit: Edit) {
@@ -127,10 +159,20 @@ impl Draft {
         self.events.push(Event { type_: EventType::Warning, reason, message });
     }
 
+    /// Ends the sync for now: the status is left to be written.
+    pub fn put_off(self, next: Option<Requeue>) -> Settlement {
+        let edits = self.edits.needed_by(&self.base.status);
+        let outcome = Outcome::SettleLater { next };
+        Settlement { status: None, edits, events: self.events, name_taken: self.name_taken, outcome }
+    }
+
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
-        let status = (self.status != self.base.status)
-            .then(|| StatusWrite { resource_version: self.base.resource_version.to_string(), status: self.status });
-        Settlement { status, events: self.events, name_taken: self.name_taken, outcome }
+        let Self { base, status, name_taken, edits, events } = self;
+        if status == base.status {
+            return Settlement { status: None, edits: Edits::default(), events, name_taken, outcome };
+        }
+        let status = StatusWrite { resource_version: base.resource_version.to_string(), status };
+        Settlement { status: Some(status), edits: edits.needed_by(&base.status), events, name_taken, outcome }
     }
 }

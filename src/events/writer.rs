@@ -1,7 +1,7 @@
 //! The background task that correlates events and writes them.
 //!
-//! Guarantees: at most `max_in_flight` requests at a time, at most one of them for any one object, each bounded by
-//! `request_timeout`. An event that fails for a while waits for its next try without holding a request slot: only
+//! Guarantees: at most `max_in_flight` requests at a time, fewer while the process is busy with what is more urgent than
+//! to tell of it, at most one of them for any one object, each bounded by `request_timeout`. An event that fails for a while waits for its next try without holding a request slot: only
 //! later events about the same object wait behind it, for at most `max_tries` tries `retry_delay` apart (two minutes
 //! and a bit by default, twice as long if no try is answered); the events of all other objects pass it by. In an outage
 //! the task holds `max_pending` events, then takes no more, and the recorder's queue fills and drops. On cancellation
@@ -35,6 +35,7 @@ pub struct EventSinkTask {
     lanes: Lanes,
     discarded: Discarded,
     random: StdRng,
+    busy: Box<dyn Fn() -> bool + Send + Sync>,
     /// Set once the task was told to stop: when it must have stopped.
     deadline: Option<Instant>,
     /// How many events were given up since then.
@@ -48,12 +49,25 @@ impl EventSinkTask {
             random: StdRng::seed_from_u64(config.seed.unwrap_or_else(rand::random)),
             config,
             incoming,
+            busy: Box::new(|| false),
             open: true,
             lanes: Lanes::default(),
             discarded,
             deadline: None,
             abandoned: 0,
         }
+    }
+
+    /// Holds back to `max_in_flight_while_busy` while `busy` says so. It is asked after every request and event.
+    #[must_use]
+    pub fn yielding_to(mut self, busy: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.busy = Box::new(busy);
+        self
+    }
+
+    fn limit(&self) -> usize {
+        let Config { max_in_flight, max_in_flight_while_busy, .. } = self.config;
+        if (self.busy)() { max_in_flight.min(max_in_flight_while_busy) } else { max_in_flight }.max(1)
     }
 
     /// Writes events to `sink` until `cancel` is cancelled or every recorder is gone, then for at most `drain_timeout`
@@ -63,7 +77,7 @@ impl EventSinkTask {
     pub async fn run<S: EventSink>(mut self, sink: S, cancel: CancellationToken) -> usize {
         let mut in_flight = FuturesUnordered::new();
         loop {
-            while in_flight.len() < self.config.max_in_flight.max(1)
+            while in_flight.len() < self.limit()
                 && let Some(write) = self.lanes.next()
             {
                 in_flight.push(attempt(&sink, write, self.config.request_timeout));

@@ -5,7 +5,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 
+use super::fixture;
 use super::fixture::controller::Controller;
 use super::world::World;
 
@@ -62,7 +63,7 @@ pub fn main(scenarios: &[Scenario]) -> ExitCode {
         println!("e2e: no scenario matches");
         return ExitCode::SUCCESS;
     }
-    let binary = match find_fixture() {
+    let binary = match fixture::find() {
         Ok(binary) => binary,
         Err(why) if std::env::var_os("REQUIRE_FIXTURE").is_some_and(|value| value == "1") => {
             println!("e2e: FAILED: {why}");
@@ -82,21 +83,6 @@ pub fn main(scenarios: &[Scenario]) -> ExitCode {
 /// The name as tests are named elsewhere, so that filters can be typed.
 fn name_of(scenario: &Scenario) -> String {
     scenario.name.replace(' ', "_")
-}
-
-fn find_fixture() -> Result<PathBuf, String> {
-    let binary = std::env::var_os("CONTROLPLANE_BIN").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane/bin/controlplane")),
-        PathBuf::from,
-    );
-    if !binary.is_file() {
-        return Err(format!("{} is not built (make fixture; needs Go)", binary.display()));
-    }
-    let kubectl = Command::new("kubectl").args(["version", "--client"]).output();
-    if !kubectl.is_ok_and(|output| output.status.success()) {
-        return Err("kubectl is missing (it applies the manifests)".to_owned());
-    }
-    Ok(binary)
 }
 
 async fn run(binary: PathBuf, scenarios: &[&Scenario]) -> ExitCode {

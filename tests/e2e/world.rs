@@ -1,21 +1,16 @@
 //! What every scenario can reach: the control plane, the witness of all Jobs, and controllers to start.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::driver::{DEPLOYMENTS, Namespace, eventually, request};
+use super::driver::{DEPLOYMENTS, Namespace};
+use super::fixture::account::{NAME, SYSTEM_NAMESPACE, apply_manifests};
 use super::fixture::control_plane::ControlPlane;
 use super::fixture::controller::{Controller, Running};
 use super::sightings::Sightings;
-
-/// The namespace, ServiceAccount, Deployment and Lease names that `manifests/default` makes.
-pub const SYSTEM_NAMESPACE: &str = "cronjob-controller-system";
-pub const NAME: &str = "cronjob-controller";
 
 pub struct World {
     pub plane: ControlPlane,
@@ -35,17 +30,7 @@ impl World {
     pub async fn start(binary: &Path, controller: Controller) -> Result<Self, String> {
         let plane = ControlPlane::start(binary).await?;
         let client = plane.admin();
-        eventually("namespace kube-system", Duration::from_secs(30), || async {
-            request(&client, Method::GET, "/api/v1/namespaces/kube-system", None).await.ok()
-        })
-        .await;
-        kubectl_apply(&plane.admin_kubeconfig(), "manifests/default", &[])?;
-
-        let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/{NAME}/token");
-        let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-        let answer = request(&client, Method::POST, &path, Some(&body)).await?;
-        let token = answer["status"]["token"].as_str().ok_or("TokenRequest gave no token")?;
-        let account = plane.kubeconfig("account", token);
+        let account = apply_manifests(&plane).await?;
         let kubeconfig = match controller {
             Controller::Ours => account.clone(),
             // Its rights are upstream's own, not those of our manifests.
@@ -140,19 +125,4 @@ fn deployment_args(deployment: &Value) -> Vec<String> {
         .filter_map(|arg| arg.as_str())
         .map(|arg| arg.replace("$(POD_NAMESPACE)", SYSTEM_NAMESPACE))
         .collect()
-}
-
-/// `kubectl apply -k` of a directory of the repository.
-pub fn kubectl_apply(kubeconfig: &Path, directory: &str, more: &[&str]) -> Result<(), String> {
-    let output = Command::new("kubectl")
-        .arg(format!("--kubeconfig={}", kubeconfig.display()))
-        .args(["apply", "-k", directory])
-        .args(more)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .map_err(|error| format!("run kubectl: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("kubectl apply -k {directory}: {}", String::from_utf8_lossy(&output.stderr)))
 }

@@ -6,20 +6,16 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{EXPIRY, OwnWrites};
+use crate::api::Uid;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{Interner, Object, Uid};
+use crate::controller::tests::objects;
 
 fn cron_job(uid: &str, version: &str) -> Arc<CronJob> {
-    let object = json!({
-        "metadata": { "name": "report", "namespace": "ns", "uid": uid, "resourceVersion": version },
-        "spec": { "schedule": "* * * * *", "jobTemplate": {} },
-    });
-    Arc::new(CronJob::decode(&object.to_string(), &Interner::default()).unwrap())
+    objects::cron_job(json!({ "metadata": { "uid": uid, "resourceVersion": version } }))
 }
 
 fn job(uid: &str) -> Arc<Job> {
-    let object = json!({ "metadata": { "name": uid, "namespace": "ns", "uid": uid, "resourceVersion": "1" } });
-    Arc::new(Job::decode(&object.to_string(), &Interner::default()).unwrap())
+    objects::job(uid, uid, json!({}))
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,8 +8,9 @@ use futures::stream::{self, StreamExt};
 use serde_json::json;
 
 use crate::driver::{CRON_JOBS, LEASES, Namespace, cron_job, eventually, hourly_at, job_name, minutes_ago, rfc3339};
+use crate::fixture::account::NAME;
 use crate::fixture::controller::{Controller, Running};
-use crate::world::{NAME, World};
+use crate::world::World;
 
 /// CronJobs due at once. Enough for a kill to hit the middle.
 const BURST: usize = 150;

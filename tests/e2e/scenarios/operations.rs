@@ -8,8 +8,9 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
 use crate::driver::{DEPLOYMENTS, cron_job, hourly_at, minutes_ago, request};
+use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, kubectl_apply};
 use crate::fixture::controller::Controller;
-use crate::world::{NAME, SYSTEM_NAMESPACE, World, kubectl_apply};
+use crate::world::World;
 
 pub async fn observes(world: Arc<World>) -> String {
     let ns = world.namespace("observed").await;

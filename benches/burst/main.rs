@@ -1,0 +1,137 @@
+//! The burst: thousands of CronJobs due at one instant on a real control plane, and how late each Job is.
+//!
+//! Contenders take turns on one control plane (etcd and kube-apiserver alone, no other controllers): the bare creation
+//! of the same Jobs (the floor), kube-controller-manager's CronJob controller, this crate's binary, and a polling
+//! controller as Kubernetes had it before 1.21. Every contender has a ServiceAccount of its own with RBAC, none is
+//! audited, and the same three watches are open for each. Time runs from the due instant to the moment the bytes of a
+//! Job's ADDED event arrive; nothing is decoded before the round is over.
+//!
+//! `make bench-burst` builds what is needed and runs the standard table; `BURST_ARGS` passes other arguments on, and
+//! `--help` lists them. `cargo test` runs a small round where the fixture is built, and says so where it is not.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod cases;
+mod csv;
+#[path = "../../tests/e2e/driver.rs"]
+#[allow(dead_code)]
+mod driver;
+#[path = "../../tests/e2e/fixture/mod.rs"]
+#[allow(dead_code)]
+mod fixture;
+mod floor;
+mod load;
+mod options;
+mod plot;
+mod polling;
+mod report;
+mod round;
+mod stage;
+mod tap;
+mod usage;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use options::{Ask, Options};
+use report::Sample;
+use stage::Stage;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Prints a line for the person who waits; stdout is the table's.
+macro_rules! say {
+    ($($arg:tt)*) => { eprintln!("burst: {}", format_args!($($arg)*)) };
+}
+
+fn main() -> ExitCode {
+    let options = match options::parse(std::env::args().skip(1)) {
+        Ok(Ask::Run(options)) => options,
+        Ok(Ask::Poll(kubeconfig, flags)) => return finish(block_on(polling::run(&kubeconfig, &flags))),
+        Ok(Ask::Print(text)) => {
+            println!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Err(why) => {
+            say!("{why}");
+            return ExitCode::from(2);
+        }
+    };
+    let binary = match fixture::find() {
+        Ok(binary) => binary,
+        Err(why) if options.small && std::env::var_os("REQUIRE_FIXTURE").is_none_or(|value| value != "1") => {
+            println!("burst: skipped: {why}");
+            return ExitCode::SUCCESS;
+        }
+        Err(why) => {
+            say!("FAILED: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    finish(block_on(run_or_stop(&binary, &options)))
+}
+
+fn block_on(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    // The fixture's clients and kube's own need one; a second installation is harmless.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
+    runtime.block_on(work)
+}
+
+fn finish(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            say!("FAILED: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Ctrl-C and SIGTERM end the run where it is: dropping it ends every process and removes the directory.
+async fn run_or_stop(binary: &Path, options: &Options) -> Result<(), String> {
+    let stopped = async {
+        let mut terminate = signal(SignalKind::terminate()).map_err(|why| format!("listen for SIGTERM: {why}"))?;
+        tokio::select! {
+            _ = terminate.recv() => Err("stopped by SIGTERM".to_owned()),
+            _ = tokio::signal::ctrl_c() => Err("stopped by Ctrl-C".to_owned()),
+        }
+    };
+    tokio::select! {
+        done = run(binary, options) => done,
+        stopped = stopped => stopped,
+    }
+}
+
+async fn run(binary: &Path, options: &Options) -> Result<(), String> {
+    if !options.small {
+        usage::check_fresh(Path::new(env!("CARGO_BIN_EXE_cronjob-controller")))?;
+    }
+    let mut samples = if options.append { csv::read(&options.out)? } else { Vec::new() };
+    let first = samples.iter().map(|sample| sample.round + 1).max().unwrap_or(0);
+    say!("{} rounds of {} cases; starting etcd and kube-apiserver", options.rounds, options.cases.len());
+    let stage = Stage::start(binary).await?;
+    for round in first..first + options.rounds {
+        for case in &options.cases {
+            say!("round {}: {}", round + 1, case.describe());
+            match round::run(&stage, case, options.at, round).await {
+                Ok(sample) => {
+                    say!("    {}", sample.one_line());
+                    samples.push(sample);
+                }
+                Err(why) => return Err(format!("{}\n{}", why, stage.keep_logs())),
+            }
+        }
+        publish(&samples, &options.out)?;
+    }
+    println!("{}", report::markdown(&samples));
+    if !options.small {
+        say!("raw skews, rounds and plot are in {}", options.out.display());
+    }
+    Ok(())
+}
+
+/// Writes what is known so far, so that a run that is stopped leaves its whole rounds.
+fn publish(samples: &[Sample], out: &PathBuf) -> Result<(), String> {
+    std::fs::create_dir_all(out).map_err(|why| format!("make {}: {why}", out.display()))?;
+    csv::write(samples, out)?;
+    plot::write(samples, &out.join("burst.svg"))
+}

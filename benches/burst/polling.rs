@@ -1,0 +1,149 @@
+//! CronJobs as Kubernetes ran them before 1.21: everything is listed every ten seconds, Jobs are grouped by owner, and
+//! one CronJob is synced after the other.
+//!
+//! It follows `pkg/controller/cronjob/cronjob_controller.go` of v1.20 in what it asks of the API server, which is what it
+//! costs: pages of 500, one status update for each CronJob and sweep whether anything changed or not, then the Job, its
+//! Event and the status once more, all through one client with kube-controller-manager's 20 requests a second. What is
+//! decided is this crate's own `reconcile`, so that only the way of asking is compared.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use cronjob_controller::api::batch_v1::{CronJob, Job};
+use cronjob_controller::api::{Interner, Object, ObjectName, Uid};
+use cronjob_controller::controller::control::{CronJobControl, RealControl};
+use cronjob_controller::controller::observation::Observation;
+use cronjob_controller::controller::plan::{Event, StatusWrite};
+use cronjob_controller::controller::sync::{Witness, carry_out};
+use cronjob_controller::schedule::Zone;
+use http::{Method, Request};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::driver::request;
+use crate::floor;
+
+/// Upstream's `wait.Until(jm.syncAll, 10*time.Second, …)`: ten seconds from the end of one sweep to the next.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Upstream's page size in `syncAll`.
+const PAGE: usize = 500;
+
+/// Polls until the process ends.
+pub async fn run(kubeconfig: &Path, flags: &[String]) -> Result<(), String> {
+    let client = floor::client(kubeconfig, flags).await?;
+    // A full bucket of writes may stand before a request: longer than any sync's own deadline.
+    let control = RealControl::new(client.clone(), Arc::new(|| true), Duration::from_secs(60));
+    loop {
+        if let Err(why) = sync_all(&client, &control).await {
+            eprintln!("sweep: {why}");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn sync_all(client: &kube::Client, control: &RealControl) -> Result<(), String> {
+    let mut by_owner: HashMap<Uid, Vec<Arc<Job>>> = HashMap::new();
+    for job in list_all::<Job>(client, "/apis/batch/v1/jobs").await? {
+        if let Some(owner) = job.controller_uid().cloned() {
+            by_owner.entry(owner).or_default().push(Arc::new(job));
+        }
+    }
+    for cron_job in list_all::<CronJob>(client, "/apis/batch/v1/cronjobs").await? {
+        let name = cron_job.name.clone();
+        let jobs = by_owner.remove(&cron_job.uid).unwrap_or_default();
+        if let Err(why) = sync_one(client, control, cron_job, jobs).await {
+            eprintln!("{name}: {why}");
+        }
+    }
+    Ok(())
+}
+
+async fn sync_one(
+    client: &kube::Client,
+    control: &RealControl,
+    cron_job: CronJob,
+    jobs: Vec<Arc<Job>>,
+) -> Result<(), String> {
+    let now = Utc::now();
+    let unchanged =
+        StatusWrite { resource_version: cron_job.resource_version.to_string(), status: cron_job.status.clone() };
+    let updated = control.update_status(&cron_job.name, &unchanged).await.map_err(|why| why.to_string())?;
+    let diary = Diary::default();
+    carry_out(control, &diary, Observation::new(updated, jobs, Zone::UTC), now).await;
+    for (about, event) in diary.events.into_inner().unwrap() {
+        post(client, &about, &event).await?;
+    }
+    Ok(())
+}
+
+/// Keeps the events of one sync.
+#[derive(Default)]
+struct Diary {
+    events: Mutex<Vec<(CronJob, Event)>>,
+}
+
+impl Witness for Diary {
+    fn view_confirmed(&self, _: &CronJob) {}
+    fn created(&self, _: &CronJob, _: &Arc<Job>, _: DateTime<Utc>) {}
+    fn deleted(&self, _: &ObjectName, _: &Uid) {}
+    fn status_written(&self, _: &Arc<CronJob>) {}
+    fn name_taken(&self, _: &CronJob, _: DateTime<Utc>) {}
+
+    fn event(&self, cron_job: &CronJob, event: Event) {
+        self.events.lock().unwrap().push((cron_job.clone(), event));
+    }
+}
+
+async fn post(client: &kube::Client, about: &CronJob, event: &Event) -> Result<(), String> {
+    let now = Utc::now();
+    let seconds = now.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let name = format!("{}.{:x}", about.name.name, now.timestamp_nanos_opt().unwrap_or_default());
+    let body = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": about.name.namespace.to_string()},
+        "involvedObject": {
+            "kind": "CronJob", "apiVersion": "batch/v1", "namespace": about.name.namespace.to_string(),
+            "name": about.name.name.to_string(), "uid": about.uid.to_string(),
+        },
+        "reason": event.reason, "message": event.message, "type": event.type_.as_str(),
+        "source": {"component": "cronjob-controller"},
+        "firstTimestamp": seconds, "lastTimestamp": seconds, "count": 1,
+    });
+    let path = format!("/api/v1/namespaces/{}/events", about.name.namespace);
+    request(client, Method::POST, &path, Some(&body)).await.map(drop)
+}
+
+#[derive(Deserialize)]
+struct Page {
+    metadata: PageMetadata,
+    items: Vec<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct PageMetadata {
+    #[serde(default, rename = "continue")]
+    token: String,
+}
+
+async fn list_all<T: Object>(client: &kube::Client, path: &str) -> Result<Vec<T>, String> {
+    let interner = Interner::default();
+    let (mut objects, mut token) = (Vec::new(), String::new());
+    loop {
+        let message = Request::get(format!("{path}?limit={PAGE}&continue={token}")).body(Vec::new());
+        let message = message.map_err(|why| why.to_string())?;
+        let page: Page = client.request(message).await.map_err(|why| format!("GET {path}: {why}"))?;
+        for item in page.items {
+            objects.push(T::decode(item.get(), &interner).map_err(|why| why.to_string())?);
+        }
+        token = page.metadata.token;
+        if token.is_empty() {
+            return Ok(objects);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! From samples to the table.
+
+use std::fmt::Write;
+
+use crate::cases::{Case, Due, namespaces};
+
+/// What one round of one case gave. Times in seconds after the due instant.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    pub case: String,
+    pub title: String,
+    pub namespaces: usize,
+    pub due: usize,
+    pub idle: usize,
+    pub alone: bool,
+    pub round: usize,
+    /// Sorted.
+    pub skews: Vec<f64>,
+    pub settled: Option<f64>,
+    pub events: Option<f64>,
+    /// CPU seconds of the controller's process.
+    pub cpu: Option<f64>,
+    /// Its resident memory at the end, in MB.
+    pub resident: Option<f64>,
+}
+
+impl Sample {
+    pub fn new(case: &Case, mut skews: Vec<f64>) -> Self {
+        skews.sort_unstable_by(f64::total_cmp);
+        Self {
+            case: case.name.clone(),
+            title: case.title.clone(),
+            namespaces: case.namespaces,
+            due: case.due,
+            idle: case.idle,
+            alone: case.timing == Due::Alone,
+            round: 0,
+            skews,
+            settled: None,
+            events: None,
+            cpu: None,
+            resident: None,
+        }
+    }
+
+    /// The value that the share `p` of all skews does not exceed.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    pub fn percentile(&self, p: f64) -> f64 {
+        let rank = (p * self.skews.len() as f64).ceil() as usize;
+        self.skews.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
+    }
+
+    pub fn last(&self) -> f64 {
+        self.percentile(1.0)
+    }
+
+    pub fn one_line(&self) -> String {
+        let [p50, p99, last] = [self.percentile(0.5), self.percentile(0.99), self.last()].map(time);
+        let mut line = format!("p50 {p50}, p99 {p99}, last {last}");
+        let more =
+            [("statuses", self.settled.map(time)), ("events", self.events.map(time)), ("CPU", self.cpu.map(time))];
+        for (what, value) in more {
+            if let Some(value) = value {
+                let _ = write!(line, ", {what} {value}");
+            }
+        }
+        if let Some(resident) = self.resident {
+            let _ = write!(line, ", {resident:.0} MB");
+        }
+        line
+    }
+}
+
+/// The table of all cases, medians over their rounds; ratios are medians of the ratios within each round.
+pub fn markdown(samples: &[Sample]) -> String {
+    let mut cases: Vec<&str> = Vec::new();
+    for sample in samples {
+        if !cases.contains(&sample.case.as_str()) {
+            cases.push(&sample.case);
+        }
+    }
+    let mut out = String::from(
+        "| controller | due at once | p50 | p99 | last | all statuses | all events | CPU | resident \
+         | p99 ÷ floor | p99 ÷ in-tree | statuses ÷ in-tree | CPU ÷ in-tree | rounds |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for case in cases {
+        let rounds: Vec<&Sample> = samples.iter().filter(|sample| sample.case == case).collect();
+        let _ = writeln!(out, "{}", row(&rounds, samples));
+    }
+    out.push_str(
+        "\nMedians over the rounds. floor: the time in which the faster of the two bare creations was done; in-tree: the \
+         tuned one on the same namespaces; each in the same round.\n",
+    );
+    out
+}
+
+fn row(rounds: &[&Sample], all: &[Sample]) -> String {
+    let first = rounds[0];
+    let of = |value: &dyn Fn(&Sample) -> Option<f64>| median(rounds.iter().filter_map(|sample| value(sample)));
+    let against_in_tree = |value: &dyn Fn(&Sample) -> Option<f64>| {
+        let ratio = |sample: &Sample| Some(value(sample)? / value(in_tree(sample, all)?)?);
+        of(&ratio)
+    };
+    let floor = |sample: &Sample| Some(sample.percentile(0.99) / floor_of(sample, all)?);
+    let cells = [
+        first.title.clone(),
+        due(first),
+        text(of(&|sample| Some(sample.percentile(0.5)))),
+        text(of(&|sample| Some(sample.percentile(0.99)))),
+        text(of(&|sample| Some(sample.last()))),
+        text(of(&|sample| sample.settled)),
+        text(of(&|sample| sample.events)),
+        text(of(&|sample| sample.cpu)),
+        of(&|sample| sample.resident).map_or_else(dash, |value| format!("{value:.0} MB")),
+        ratio(of(&floor)),
+        ratio(against_in_tree(&|sample| Some(sample.percentile(0.99)))),
+        ratio(against_in_tree(&|sample| sample.settled)),
+        ratio(against_in_tree(&|sample| sample.cpu)),
+        rounds.len().to_string(),
+    ];
+    format!("| {} |", cells.join(" | "))
+}
+
+fn due(sample: &Sample) -> String {
+    let count = thousands(sample.due);
+    if sample.alone {
+        return format!("1, {count} times");
+    }
+    let of = if sample.idle > 0 { format!(" of {}", thousands(sample.due + sample.idle)) } else { String::new() };
+    format!("{count}{of} in {}", namespaces(sample.namespaces))
+}
+
+/// The time of the fastest bare creation of as many Jobs in the same round.
+fn floor_of(sample: &Sample, all: &[Sample]) -> Option<f64> {
+    all.iter()
+        .filter(|other| other.round == sample.round && other.due == sample.due && other.case.starts_with("floor"))
+        .map(Sample::last)
+        .min_by(f64::total_cmp)
+}
+
+/// The tuned in-tree controller's sample of the same round and shape.
+fn in_tree<'a>(sample: &Sample, all: &'a [Sample]) -> Option<&'a Sample> {
+    all.iter().find(|other| {
+        other.case.starts_with("in-tree-tuned")
+            && (other.round, other.due, other.idle, other.namespaces, other.alone)
+                == (sample.round, sample.due, sample.idle, sample.namespaces, sample.alone)
+    })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+fn text(value: Option<f64>) -> String {
+    value.map_or_else(dash, time)
+}
+
+fn ratio(value: Option<f64>) -> String {
+    value.map_or_else(dash, |value| format!("{value:.2}"))
+}
+
+/// Seconds, or milliseconds where they say more.
+pub fn time(seconds: f64) -> String {
+    match seconds {
+        small if small < 0.1 => format!("{:.1} ms", small * 1e3),
+        long if long >= 20.0 => format!("{long:.0} s"),
+        _ => format!("{seconds:.2} s"),
+    }
+}
+
+fn thousands(count: usize) -> String {
+    if count < 1_000 { count.to_string() } else { format!("{},{:03}", count / 1_000, count % 1_000) }
+}

@@ -1,0 +1,227 @@
+//! One contender, once: load, wait for the due instant, watch, verify, clear.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use chrono::{DateTime, SubsecRound, TimeDelta, Timelike, Utc};
+
+use crate::cases::{Case, Contender, Due};
+use crate::driver::{job_name, sleep_until};
+use crate::fixture::controller::Running;
+use crate::fixture::process::Process;
+use crate::floor;
+use crate::load::{self, Slot};
+use crate::options::At;
+use crate::report::Sample;
+use crate::stage::Stage;
+use crate::tap::{Key, Seen, Taps};
+use crate::usage::{self, Usage};
+
+/// Runs the case once and leaves nothing behind.
+pub async fn run(stage: &Stage, case: &Case, at: At, round: usize) -> Result<Sample, String> {
+    let admin = stage.plane.admin();
+    let namespaces = stage.new_namespaces(case.namespaces);
+    load::create_namespaces(&admin, &namespaces).await?;
+    let sample = match &case.contender {
+        Contender::Floor { in_flight } => floor_round(stage, case, &namespaces, *in_flight).await,
+        Contender::Process { .. } | Contender::Polling { .. } => controller_round(stage, case, at, &namespaces).await,
+    };
+    load::clear(&admin, &namespaces).await?;
+    sample.map(|sample| Sample { round, ..sample })
+}
+
+async fn floor_round(stage: &Stage, case: &Case, namespaces: &[String], in_flight: usize) -> Result<Sample, String> {
+    let admin = stage.plane.admin();
+    // Due in a day: nothing but names and times is made of it.
+    let slot = Utc::now().trunc_subsecs(0) + TimeDelta::hours(24);
+    let slots = load::slots(case, namespaces, slot);
+    load::create(&admin, &slots, At::Minute, Due::Together).await?;
+    let client = floor::client(&stage.ours, &[]).await?;
+    let requests = floor::requests(&client, namespaces, &slots, slot).await?;
+    let taps = Taps::open(&admin).await?;
+    floor::warm(&client, in_flight).await?;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let began = Utc::now();
+    floor::burst(&client, requests, in_flight).await?;
+    taps.quiet(began + limit(case)).await;
+    let jobs = taps.jobs.seen()?;
+    let mut skews = Vec::with_capacity(slots.len());
+    for one in &slots {
+        let key = (one.namespace.clone(), job_name(&one.name, slot));
+        let added = jobs.get(&key).and_then(|seen| seen.added).ok_or_else(|| format!("Job {} was not seen", key.1))?;
+        skews.push(seconds(added - began));
+    }
+    Ok(Sample::new(case, skews))
+}
+
+async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[String]) -> Result<Sample, String> {
+    let admin = stage.plane.admin();
+    let due = choose_due(case, at);
+    let slots = load::slots(case, namespaces, due);
+    load::create(&admin, &slots, at, case.timing).await?;
+    let contestant = Contestant::start(stage, case).await?;
+    let spare = due - TimeDelta::milliseconds(1_500) - Utc::now();
+    if spare < TimeDelta::zero() {
+        return Err(format!("loading took {:.1} s longer than was planned; the machine is busy", -seconds(spare)));
+    }
+    sleep_until(due, TimeDelta::milliseconds(-1_500)).await;
+    let taps = Taps::open(&admin).await?;
+    sleep_until(due, TimeDelta::milliseconds(-500)).await;
+    let before = usage::of(contestant.id())?;
+    sleep_until(due, TimeDelta::zero()).await;
+
+    let fires: Vec<Slot> = slots.into_iter().filter(|slot| slot.due.is_some()).collect();
+    let last_due = fires.iter().filter_map(|slot| slot.due).max().unwrap_or(due);
+    let after = watch(stage, &taps, &contestant, namespaces, &fires, last_due + limit(case)).await?;
+    contestant.stop().await;
+
+    let sample = Sample::new(case, skews(&taps, &fires)?);
+    Ok(Sample {
+        settled: Some(latest(&fires, &taps.cron_jobs.seen()?, |slot| slot.name.clone())?),
+        events: Some(latest(&fires, &events_by_cron_job(&taps)?, |slot| slot.name.clone())?),
+        cpu: Some(after.cpu - before.cpu),
+        resident: Some(after.resident),
+        ..sample
+    })
+}
+
+/// The first due instant: far enough away that the load is there and the controller has synced.
+fn choose_due(case: &Case, at: At) -> DateTime<Utc> {
+    let lead = 7 + i64::try_from((case.due + case.idle) / 400).unwrap_or(i64::MAX);
+    let earliest = Utc::now().trunc_subsecs(0) + TimeDelta::seconds(1 + lead);
+    if at == At::Second || case.timing == Due::Alone {
+        return earliest;
+    }
+    earliest + TimeDelta::seconds((60 - i64::from(earliest.second())) % 60)
+}
+
+/// Waits until all is done that the CronJobs ask for; gives what the contestant had used then.
+async fn watch(
+    stage: &Stage,
+    taps: &Taps,
+    contestant: &Contestant,
+    namespaces: &[String],
+    fires: &[Slot],
+    deadline: DateTime<Utc>,
+) -> Result<Usage, String> {
+    let wanted = fires.len();
+    loop {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        contestant.check_running()?;
+        let is_late = Utc::now() > deadline;
+        let counts = [taps.jobs.lines(), taps.cron_jobs.lines(), taps.events.lines()];
+        if counts.iter().any(|count| *count < wanted) && !is_late {
+            continue;
+        }
+        if !taps.quiet(deadline).await && !is_late {
+            continue;
+        }
+        let used = usage::of(contestant.id())?;
+        let jobs = taps.jobs.seen()?.values().filter(|seen| seen.added.is_some()).count();
+        let settled = load::settled(&stage.plane.admin(), namespaces, fires).await?;
+        let events = latest(fires, &events_by_cron_job(taps)?, |slot| slot.name.clone());
+        if jobs >= wanted && settled == wanted && events.is_ok() {
+            return Ok(used);
+        }
+        if is_late {
+            let events = events.err().unwrap_or_else(|| "all events".to_owned());
+            return Err(format!("not done in time: of {wanted} due, {jobs} Jobs, {settled} statuses; {events}"));
+        }
+    }
+}
+
+/// From each due instant to the moment its Job's ADDED event came, in seconds.
+fn skews(taps: &Taps, fires: &[Slot]) -> Result<Vec<f64>, String> {
+    let jobs = taps.jobs.seen()?;
+    let skew = |slot: &Slot| {
+        let due = slot.due?;
+        let seen = jobs.get(&(slot.namespace.clone(), job_name(&slot.name, due)))?;
+        Some(seconds(seen.added? - due))
+    };
+    fires.iter().map(|slot| skew(slot).ok_or_else(|| format!("the Job of {} was not seen", slot.name))).collect()
+}
+
+/// The events' arrivals under the CronJobs' names: an Event is called `<object>.<something unique>`.
+fn events_by_cron_job(taps: &Taps) -> Result<std::collections::HashMap<Key, Seen>, String> {
+    let events = taps.events.seen()?.into_iter();
+    Ok(events
+        .filter_map(|((namespace, name), seen)| {
+            let (cron_job, _) = name.rsplit_once('.')?;
+            Some(((namespace, cron_job.to_owned()), seen))
+        })
+        .collect())
+}
+
+/// The longest time from a due instant to the last event about its object, in seconds.
+fn latest(
+    fires: &[Slot],
+    seen: &std::collections::HashMap<Key, Seen>,
+    name: impl Fn(&Slot) -> String,
+) -> Result<f64, String> {
+    let mut latest = 0.0_f64;
+    for slot in fires {
+        let key = (slot.namespace.clone(), name(slot));
+        let found = seen.get(&key).ok_or_else(|| format!("nothing was seen of {}/{}", key.0, key.1))?;
+        latest = latest.max(slot.due.map_or(0.0, |due| seconds(found.last - due)));
+    }
+    Ok(latest)
+}
+
+fn limit(case: &Case) -> TimeDelta {
+    TimeDelta::from_std(case.limit).unwrap_or(TimeDelta::MAX)
+}
+
+fn seconds(delta: TimeDelta) -> f64 {
+    delta.as_seconds_f64()
+}
+
+/// The process under test.
+enum Contestant {
+    Controller(Running),
+    Polling(std::sync::Mutex<Process>),
+}
+
+impl Contestant {
+    async fn start(stage: &Stage, case: &Case) -> Result<Self, String> {
+        use crate::fixture::controller::Controller;
+        let name = case.name.replace('/', "-");
+        match &case.contender {
+            Contender::Process { controller, args } => {
+                let kubeconfig = if *controller == Controller::Ours { &stage.ours } else { &stage.in_tree };
+                let args: Vec<String> = args.iter().cloned().chain(["--leader-elect=false".to_owned()]).collect();
+                Ok(Self::Controller(controller.start(&stage.plane, &name, kubeconfig, &args).await?))
+            }
+            Contender::Polling { qps, burst } => {
+                let program: PathBuf = std::env::current_exe().map_err(|why| format!("find this program: {why}"))?;
+                let mut command = Command::new(program);
+                command.arg("--polling-controller").arg(&stage.ours);
+                command.args([format!("--kube-api-qps={qps}"), format!("--kube-api-burst={burst}")]);
+                Ok(Self::Polling(std::sync::Mutex::new(stage.plane.spawn(&name, &mut command)?)))
+            }
+            Contender::Floor { .. } => Err("the floor has no process".to_owned()),
+        }
+    }
+
+    fn id(&self) -> u32 {
+        match self {
+            Self::Controller(running) => running.id(),
+            Self::Polling(process) => process.lock().unwrap().id(),
+        }
+    }
+
+    fn check_running(&self) -> Result<(), String> {
+        match self {
+            Self::Controller(running) => running.check_running(),
+            Self::Polling(process) => process.lock().unwrap().check_running(),
+        }
+    }
+
+    /// Ends the process, gently if it lets itself be ended.
+    async fn stop(self) {
+        match self {
+            Self::Controller(running) => drop(running.terminate(Duration::from_secs(10)).await),
+            Self::Polling(process) => drop(process),
+        }
+    }
+}

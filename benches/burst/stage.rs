@@ -1,0 +1,43 @@
+//! What all rounds share: the control plane and the contenders' accounts.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::Method;
+use serde_json::json;
+
+use crate::driver::request;
+use crate::fixture::account::{account_kubeconfig, apply_manifests};
+use crate::fixture::control_plane::{ControlPlane, Extras};
+
+pub struct Stage {
+    pub plane: ControlPlane,
+    /// The manifests' account: ours, the floor's and the polling controller's.
+    pub ours: PathBuf,
+    /// The account that upstream gives its CronJob controller, with upstream's own rights.
+    pub in_tree: PathBuf,
+    namespaces: AtomicUsize,
+}
+
+impl Stage {
+    pub async fn start(binary: &Path) -> Result<Self, String> {
+        let plane = ControlPlane::start_with(binary, Extras::Bare).await?;
+        let ours = apply_manifests(&plane).await?;
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "cronjob-controller"}});
+        let path = "/api/v1/namespaces/kube-system/serviceaccounts";
+        request(&plane.admin(), Method::POST, path, Some(&account)).await?;
+        let in_tree = account_kubeconfig(&plane, "kube-system", "cronjob-controller", "in-tree").await?;
+        Ok(Self { plane, ours, in_tree, namespaces: AtomicUsize::new(0) })
+    }
+
+    /// Names of namespaces that no round has used.
+    pub fn new_namespaces(&self, count: usize) -> Vec<String> {
+        let first = self.namespaces.fetch_add(count, Ordering::Relaxed);
+        (first..first + count).map(|index| format!("burst-{index:04}")).collect()
+    }
+
+    /// Ends every process that matters and gives the ends of the logs.
+    pub fn keep_logs(self) -> String {
+        self.plane.keep_logs(8)
+    }
+}
