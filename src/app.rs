@@ -272,7 +272,7 @@ impl Assembly {
             info!(cronjobs = self.cron_jobs.len(), jobs = self.jobs.len(), "caches are synced");
             let queue = self.controller.queue().clone();
             let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), workers);
-            let _warm = AbortOnDropHandle::new(tokio::spawn(warm));
+            let _warm = AbortOnDropHandle::new(tokio::spawn(task::owned(warm)));
             self.controller.run(workers, stop).await;
         }
     }

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Object, ObjectName, Uid};
+use crate::api::{EventType, Object, ObjectName, Uid, compare_resource_versions};
 use crate::cache::Store;
 use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
@@ -214,11 +214,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             self.forget(key);
             return Outcome::Done;
         };
-        let cron_job = self.own_writes.newest(cached);
+        let (cron_job, is_overdue) = self.own_writes.newest(cached);
         let jobs = self.get_jobs_to_be_reconciled(&cron_job);
         let epoch = self.epoch.load(Ordering::Relaxed);
         let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
-        observation.view_is_suspect = epoch > 0 && self.confirmed.get(key).is_none_or(|confirmed| *confirmed < epoch);
+        let is_unconfirmed = epoch > 0 && self.confirmed.get(key).is_none_or(|confirmed| *confirmed < epoch);
+        observation.view_is_suspect = is_overdue || is_unconfirmed;
         observation.name_taken_reported = self
             .name_taken
             .get(key)
@@ -226,6 +227,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             .map(|reported| reported.1);
         observation.settle_later = !self.parts.queue.shutting_down();
         observation.carried = self.unsettled.owed(key, &observation.cron_job.uid);
+        if let Some(slot) = self.own_writes.taken(&observation.cron_job) {
+            observation.carried.scheduled(slot);
+        }
         let witness = SyncWitness { controller: self, epoch };
         sync::carry_out(&self.parts.control, &witness, observation, self.parts.clock.now()).await
     }
@@ -235,8 +239,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     ///
     /// Matches upstream `getJobsToBeReconciled`, which scans all Jobs of the namespace and compares names only.
     fn get_jobs_to_be_reconciled(&self, cron_job: &CronJob) -> Vec<Arc<Job>> {
+        let shown = self.parts.jobs.last_resource_version(&cron_job.name.namespace).unwrap_or_default();
+        let has_caught_up =
+            |job: &Job| compare_resource_versions(&shown, &job.resource_version).is_some_and(std::cmp::Ordering::is_ge);
+        // Before the cache is asked, or a Job that it shows in this moment would be in neither.
+        let created = self.own_writes.created_for(&cron_job.uid, has_caught_up);
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
-        for created in self.own_writes.created_for(&cron_job.uid) {
+        for created in created {
             if !jobs.iter().any(|job| job.uid == created.uid) {
                 jobs.push(created);
             }
@@ -316,6 +325,7 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
         let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
+        self.controller.own_writes.slot_taken(cron_job, slot);
         self.controller.own_writes.job_created(&cron_job.uid, job);
         if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
             self.controller.own_writes.job_seen(&job.uid);
@@ -344,6 +354,13 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn event(&self, cron_job: &CronJob, event: plan::Event) {
         self.controller.record(cron_job, event.type_, event.reason, event.message);
+    }
+
+    fn is_current(&self, cron_job: &CronJob) -> bool {
+        let Some(cached) = self.controller.parts.cron_jobs.get(&cron_job.name) else { return false };
+        let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)
+            .is_some_and(std::cmp::Ordering::is_gt);
+        cached.uid == cron_job.uid && !(is_newer && (cached.deleting || cached.spec != cron_job.spec))
     }
 
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {

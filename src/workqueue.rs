@@ -367,6 +367,7 @@ impl<K: Key> Shared<K> {
                 Next::Yield => tokio::task::yield_now().await,
                 // All ways of waking lead to the same: look again.
                 Next::Sleep(until) => tokio::select! {
+                    biased;
                     () = tokio::time::sleep_until(until) => {}
                     () = self.rearm.notified() => {}
                     () = stepped(steps.as_mut()) => {}

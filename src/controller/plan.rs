@@ -131,6 +131,9 @@ pub enum Failure {
     /// The live object is another CronJob of the same name; the watch has yet to tell.
     #[error("CronJob {0} was deleted and created again")]
     Recreated(ObjectName),
+    /// It changed while its Job was about to be created.
+    #[error("CronJob {0} has changed meanwhile")]
+    Changed(ObjectName),
     /// The template does not make a Job.
     #[error("{0}")]
     Template(String),

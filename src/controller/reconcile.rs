@@ -101,9 +101,7 @@ impl Sync<'_> {
     /// that died before it could say so: its slot is taken, and while unfinished it is active.
     fn adopt_own_children(&mut self) {
         for job in self.observation.children() {
-            if let Some(slot) =
-                job.scheduled_timestamp.filter(|slot| is_job_of_slot(&job.name.name, &self.draft.base.name.name, *slot))
-            {
+            if let Some(slot) = job.slot_of(&self.observation.cron_job) {
                 self.draft.adopt(job, slot);
             }
         }
@@ -365,13 +363,6 @@ fn unsupported_schedule(schedule: &str) -> String {
 /// Go's `%q`, for the printable text that the API server lets into these fields.
 fn quote(text: &str) -> String {
     format!("{text:?}")
-}
-
-/// Whether `job_name` is the name of the slot's Job, compared without building it.
-fn is_job_of_slot(name: &str, cron_job_name: &str, slot: DateTime<Utc>) -> bool {
-    name.strip_prefix(cron_job_name)
-        .and_then(|rest| rest.strip_prefix('-'))
-        .is_some_and(|digits| !digits.starts_with(['0', '+']) && digits.parse() == Ok(slot.timestamp() / 60))
 }
 
 /// A deadline beyond the calendar is never missed.

@@ -53,6 +53,11 @@ impl Edits {
         self.0.push(edit);
     }
 
+    /// Adds that the slot had its Job.
+    pub fn scheduled(&mut self, slot: DateTime<Utc>) {
+        self.push(Edit::Scheduled(slot));
+    }
+
     /// Without the removal of what is not there.
     fn needed_by(mut self, status: &CronJobStatus) -> Self {
         self.0.retain(|edit| !matches!(edit, Edit::Remove(uid) if !status.in_active_list(uid)));

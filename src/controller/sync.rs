@@ -38,6 +38,9 @@ pub trait Witness: Send + Sync {
     fn owes(&self, cron_job: &CronJob, edits: Edits);
     /// An Event is due.
     fn event(&self, cron_job: &CronJob, event: Event);
+    /// Whether the watch has shown nothing newer that a Job of this version must not be created after: the CronJob's
+    /// end, its suspension, any change of its spec. Such news have brought the key back to the queue already.
+    fn is_current(&self, cron_job: &CronJob) -> bool;
     /// The slot's name belongs to somebody else's Job.
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>);
 }
@@ -60,6 +63,10 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                     witness.deleted(&victim.name, &victim.uid);
                 }
                 observation.learn_deletion(victim.uid, reply);
+            }
+            // Answers were waited for, and meanwhile the CronJob has changed.
+            Plan::Create { cron_job, .. } if !witness.is_current(&cron_job) => {
+                return Outcome::Failed(Failure::Changed(cron_job.name.clone()));
             }
             Plan::Create { name, slot, cron_job } => {
                 observation.create =
