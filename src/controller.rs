@@ -62,6 +62,9 @@ const TOO_MANY_REQUESTS: u16 = 429;
 /// How long settling pauses at least when the API server says that it is overloaded.
 pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 
+/// How soon a deletion from the history that failed is tried again: nothing waits for it, and the next slot may be far.
+pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
+
 /// What a controller is made of. The stores are filled by informers that have the controller's handlers.
 pub struct Parts<C> {
     /// The queue of CronJob keys.
@@ -356,11 +359,19 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
         self.controller.record(cron_job, event.type_, event.reason, event.message);
     }
 
-    fn is_current(&self, cron_job: &CronJob) -> bool {
-        let Some(cached) = self.controller.parts.cron_jobs.get(&cron_job.name) else { return false };
+    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
+        let Parts { cron_jobs, clock, .. } = &self.controller.parts;
+        let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
+        if reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, clock.now()) {
+            return false;
+        }
         let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)
             .is_some_and(std::cmp::Ordering::is_gt);
         cached.uid == cron_job.uid && !(is_newer && (cached.deleting || cached.spec != cron_job.spec))
+    }
+
+    fn not_pruned(&self, cron_job: &ObjectName) {
+        self.controller.parts.queue.add_after(cron_job.clone(), PRUNE_RETRY);
     }
 
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {

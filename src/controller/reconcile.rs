@@ -365,8 +365,8 @@ fn quote(text: &str) -> String {
     format!("{text:?}")
 }
 
-/// A deadline beyond the calendar is never missed.
-fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime<Utc>) -> bool {
+/// Whether the Job of `slot` may not be started any more. A deadline beyond the calendar is never missed.
+pub fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime<Utc>) -> bool {
     deadline_seconds
         .and_then(TimeDelta::try_seconds)
         .and_then(|deadline| slot.checked_add_signed(deadline))

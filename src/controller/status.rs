@@ -144,7 +144,9 @@ impl Draft {
     pub fn deleted(&mut self, job: &Job, reply: &DeleteReply) -> bool {
         match reply {
             Ok(()) => self.normal("SuccessfulDelete", format!("Deleted job {}", job.name.name)),
-            Err(error) if error.is_not_found() || error.is_conflict() => {}
+            Err(error) if error.is_not_found() => {}
+            // A namesake has taken its place, or somebody else's write was in the way: the next look will tell.
+            Err(error) if error.is_conflict() => return false,
             Err(error) => {
                 self.warning("FailedDelete", format!("Deleted job: {}", error.message));
                 return false;

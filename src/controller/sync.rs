@@ -38,9 +38,16 @@ pub trait Witness: Send + Sync {
     fn owes(&self, cron_job: &CronJob, edits: Edits);
     /// An Event is due.
     fn event(&self, cron_job: &CronJob, event: Event);
-    /// Whether the watch has shown nothing newer that a Job of this version must not be created after: the CronJob's
-    /// end, its suspension, any change of its spec. Such news have brought the key back to the queue already.
-    fn is_current(&self, cron_job: &CronJob) -> bool;
+    /// Whether the Job of `slot` may still be created, after answers were waited for: the watch has shown neither the
+    /// CronJob's end nor its suspension nor any other change of its spec, and the starting deadline has not passed.
+    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
+        let _ = (cron_job, slot);
+        true
+    }
+    /// A finished Job that the history has no room for could not be deleted.
+    fn not_pruned(&self, cron_job: &ObjectName) {
+        let _ = cron_job;
+    }
     /// The slot's name belongs to somebody else's Job.
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>);
 }
@@ -64,8 +71,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 }
                 observation.learn_deletion(victim.uid, reply);
             }
-            // Answers were waited for, and meanwhile the CronJob has changed.
-            Plan::Create { cron_job, .. } if !witness.is_current(&cron_job) => {
+            Plan::Create { cron_job, slot, .. } if !witness.is_current(&cron_job, slot) => {
                 return Outcome::Failed(Failure::Changed(cron_job.name.clone()));
             }
             Plan::Create { name, slot, cron_job } => {
@@ -138,8 +144,10 @@ async fn prune<C: JobControl>(control: &C, witness: &impl Witness, observation: 
         })
         .buffered(REQUESTS_PER_KEY);
     while let Some((job, reply)) = replies.next().await {
-        if reply.is_ok() {
-            witness.deleted(&job.name, &job.uid);
+        match &reply {
+            Ok(()) => witness.deleted(&job.name, &job.uid),
+            Err(error) if error.is_not_found() => {}
+            Err(_) => witness.not_pruned(&observation.cron_job.name),
         }
         observation.learn_deletion(job.uid.clone(), reply);
     }

@@ -34,7 +34,6 @@ const REQUIRED: [(&str, &[&str]); 4] = [
             "MissingJob",
             "UnexpectedJob",
             "JobAlreadyActive",
-            "MissSchedule",
             "TooManyMissedTimes",
             "FailedCreate",
             "FailedDelete",

@@ -45,6 +45,10 @@ pub struct Sent {
     pub view: Option<Delivered>,
 }
 
+fn is_seen_by(job: &Job, author: Author) -> bool {
+    matches!(author, Author::Replica(number, incarnation) if job.seen_by.contains(&(number, incarnation)))
+}
+
 /// Judges.
 #[derive(Debug, Default)]
 pub struct Invariants {
@@ -170,6 +174,12 @@ impl Invariants {
         if !recorded && first.author != sent.author && first.deleted.is_some_and(|deleted| deleted <= sent.at) {
             // Its author never came to write the status, and whoever came after could not see the Job any more.
             self.coverage.count("excused", "fired again: author gone before the status, Job gone before it was seen");
+            return;
+        }
+        if !recorded && first.author == sent.author && !first.answered && !is_seen_by(first, sent.author) {
+            // Whether the request arrived cannot be told any more: the answer was lost, and the Job was gone before the
+            // author's watch could show it.
+            self.coverage.count("excused", "fired again: answer lost, Job gone before the watch showed it");
             return;
         }
         let recorded = if recorded { "recorded" } else { "not recorded" };

@@ -35,6 +35,7 @@ impl fmt::Display for Author {
 /// One version of a CronJob.
 #[derive(Clone, Debug)]
 pub struct Version {
+    pub at: Millis,
     pub revision: u64,
     pub object: Arc<Value>,
 }
@@ -96,6 +97,17 @@ pub struct Cron {
 impl Cron {
     pub fn newest(&self) -> &Version {
         self.versions.last().expect("a CronJob has a version")
+    }
+
+    /// Since when its schedule is what it is.
+    pub fn scheduled_since(&self) -> Millis {
+        let timing = |version: &Version| {
+            let shown = disguised(&version.object);
+            (shown["spec"]["schedule"].clone(), shown["spec"]["timeZone"].clone())
+        };
+        let newest = timing(self.newest());
+        let same = self.versions.iter().rev().take_while(|version| timing(version) == newest);
+        same.last().map_or(0, |version| version.at)
     }
 
     /// The versions that somebody may go by who has seen the one of `revision`.
@@ -189,7 +201,7 @@ pub fn owner_of(job: &Value) -> Option<(String, String)> {
 }
 
 impl Model {
-    pub fn cron_job_written(&mut self, object: &Arc<Value>) {
+    pub fn cron_job_written(&mut self, object: &Arc<Value>, at: Millis) {
         let uid = text(object, "uid").to_owned();
         let (namespace, name) = (text(object, "namespace").to_owned(), text(object, "name").to_owned());
         self.names.insert((namespace.clone(), name.clone()), uid.clone());
@@ -200,7 +212,7 @@ impl Model {
             deleted: None,
             reasons: BTreeMap::new(),
         });
-        cron.versions.push(Version { revision: revision(object), object: Arc::clone(object) });
+        cron.versions.push(Version { at, revision: revision(object), object: Arc::clone(object) });
     }
 
     pub fn cron_job_deleted(&mut self, object: &Value, at: Millis) {

@@ -152,6 +152,14 @@ impl Network {
         if replica.incarnation != self.incarnation {
             return;
         }
+        if call.kind == Kind::Jobs && call.method == http::Method::POST {
+            let name = call.json()["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let jobs = state.model.jobs.values_mut();
+            let made =
+                jobs.filter(|job| job.author == sent.author && job.name == name && job.namespace == call.namespace);
+            made.for_each(|job| job.answered = true);
+            return;
+        }
         if call.kind == Kind::Leases && call.is_write() {
             let names_us = call.json()["spec"]["holderIdentity"] == self.identity.as_str();
             replica.deadline = names_us.then_some(sent.at + LEASE.1 * 1000);
@@ -279,6 +287,10 @@ impl tower::Service<Request<kube::client::Body>> for Network {
         let (parts, body) = request.into_parts();
         let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
         let call = Call::new(&parts, bytes);
+        // Left behind in the pipe by a process that has died since.
+        if self.sim.state.lock().replicas[self.replica].incarnation != self.incarnation {
+            return Box::pin(std::future::pending());
+        }
         let (sent, fate) = self.send(&call);
         let (answer, answered) = oneshot::channel();
         // Under way it is nobody's: it arrives whatever becomes of its sender.

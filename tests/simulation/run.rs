@@ -21,7 +21,6 @@ pub struct Outcome {
     pub coverage: Coverage,
     pub hash: u64,
     pub lines: Vec<String>,
-    pub lasted: Millis,
 }
 
 /// Runs one world to its end.
@@ -62,7 +61,6 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
             coverage,
             hash: journal.hash(),
             lines: journal.into_lines(),
-            lasted: end,
         }
     })
 }
@@ -73,7 +71,7 @@ pub fn judge(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
         let violation = Violation { invariant: "panic", at: 0, text };
-        Outcome { violations: vec![violation], coverage: Coverage::default(), hash: 0, lines: Vec::new(), lasted: 0 }
+        Outcome { violations: vec![violation], coverage: Coverage::default(), hash: 0, lines: Vec::new() }
     })
 }
 
@@ -165,7 +163,11 @@ fn explain(seed: u64) {
     let small = if number("SIM_SHRINK", 1) == 1 { shrink::shrink(scenario, violation.invariant) } else { scenario };
     let outcome = judge(&small, true);
     println!("{small:#?}");
-    for line in &outcome.lines {
+    // What comes after the violation is of no interest.
+    let end = outcome.violations.iter().find(|found| found.invariant == violation.invariant).map_or(0, |v| v.at);
+    let prefix = format!("{:3}:{:02}.{:03}", end / 60_000, end / 1000 % 60, end % 1000);
+    let is_before = |line: &&String| line[..prefix.len()] <= *prefix;
+    for line in outcome.lines.iter().take_while(is_before) {
         println!("{line}");
     }
     for violation in outcome.violations {

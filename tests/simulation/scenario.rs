@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
 
-use crate::faults::{Fault, FaultKind};
+use crate::faults::Fault;
 use crate::rng::Rng;
 
 /// Virtual milliseconds since the world began.
@@ -156,11 +156,6 @@ impl Scenario {
         scenario.edits.sort_by_key(|edit| edit.at);
         scenario.faults.sort_by_key(|fault| fault.at);
         scenario
-    }
-
-    /// Whether nothing but crashes happens to the replicas.
-    pub fn has_fault(&self, kind: FaultKind) -> bool {
-        self.faults.iter().any(|fault| fault.kind == kind)
     }
 }
 

@@ -264,10 +264,10 @@ impl State {
                 match (change.kind, by_replica, &change.previous) {
                     (ChangeKind::Deleted, ..) => model.cron_job_deleted(object, at),
                     (_, Some(sent), Some(before)) => {
-                        model.cron_job_written(object);
+                        model.cron_job_written(object, at);
                         invariants.status_written(model, before, object, sent, at);
                     }
-                    _ => model.cron_job_written(object),
+                    _ => model.cron_job_written(object, at),
                 }
                 journal.note(at, format_args!("{author} -> {:?} {}", change.kind, Line::cron_job(object)));
             }

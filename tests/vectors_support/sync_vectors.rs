@@ -374,8 +374,5 @@ impl Witness for World {
     fn event(&self, _: &CronJob, event: Event) {
         self.0.lock().unwrap().events.push(event);
     }
-    fn is_current(&self, _: &CronJob) -> bool {
-        true
-    }
     fn name_taken(&self, _: &CronJob, _: DateTime<Utc>) {}
 }
