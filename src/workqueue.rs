@@ -438,7 +438,7 @@ async fn stepped(steps: Option<&mut watch::Receiver<()>>) {
         None => false,
     };
     if !told {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -92,7 +92,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             return;
         }
         if new.timing(self.parts.local_zone).schedule.is_err() {
-            let text = format!("unparseable schedule for cronjob: {}", new.spec.schedule);
+            let text = format!("unparseable schedule for cronjob: {}", new.spec.recurrence.schedule());
             self.record(new, EventType::Warning, "UnParseableCronJobSchedule", text);
             return;
         }

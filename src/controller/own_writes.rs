@@ -86,8 +86,12 @@ impl OwnWrites {
     pub fn created_for(&self, owner: &Uid, has_caught_up: impl Fn(&Job) -> bool) -> Vec<Arc<Job>> {
         let Some(uids) = self.children.get(owner).map(|uids| uids.clone()) else { return Vec::new() };
         let unseen = |uid: &Uid| {
-            self.created.remove_if(uid, |_, entry| has_caught_up(&entry.value));
-            self.created.get(uid).map(|entry| Arc::clone(&entry.value))
+            let job = self.created.get(uid).map(|entry| Arc::clone(&entry.value))?;
+            if has_caught_up(&job) {
+                self.created.remove(uid);
+                return None;
+            }
+            Some(job)
         };
         let jobs: Vec<_> = uids.iter().filter_map(unseen).collect();
         if jobs.is_empty() {
@@ -110,8 +114,12 @@ impl OwnWrites {
 
     /// Whether the Job was deleted here and the cache merely does not know yet.
     pub fn is_deleted(&self, uid: &Uid) -> bool {
-        self.deleted.remove_if(uid, |_, entry| !entry.is_fresh());
-        self.deleted.contains_key(uid)
+        // Nearly always there is no entry: asked for as a reader, who waits for no other.
+        let Some(fresh) = self.deleted.get(uid).map(|entry| entry.is_fresh()) else { return false };
+        if !fresh {
+            self.deleted.remove_if(uid, |_, entry| !entry.is_fresh());
+        }
+        fresh
     }
 
     /// Remembers that a slot had its Job.
@@ -127,8 +135,11 @@ impl OwnWrites {
         let is_news = |known: &(Uid, DateTime<Utc>)| {
             known.0 == cron_job.uid && cron_job.status.last_schedule_time < Some(known.1)
         };
-        self.taken.remove_if(&cron_job.name, |_, known| !is_news(known));
-        self.taken.get(&cron_job.name).map(|known| known.1)
+        let (slot, is_news) = self.taken.get(&cron_job.name).map(|known| (known.1, is_news(&known)))?;
+        if !is_news {
+            self.taken.remove_if(&cron_job.name, |_, known| known.1 == slot);
+        }
+        is_news.then_some(slot)
     }
 
     /// Forgets a CronJob that is gone.

@@ -66,10 +66,10 @@ pub struct Settlement {
 }
 
 /// One write of `status`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct StatusWrite {
     /// The version that the change was made to; the server refuses it on any other.
-    pub resource_version: String,
+    pub base: Arc<CronJob>,
     /// The status as it shall be.
     pub status: CronJobStatus,
 }

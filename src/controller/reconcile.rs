@@ -58,7 +58,7 @@ pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
 struct Sync<'a> {
     observation: &'a Observation,
     now: DateTime<Utc>,
-    draft: Draft,
+    draft: Draft<'a>,
     /// The finished Jobs that the history limits leave no room for.
     beyond_history: Vec<Arc<Job>>,
     /// This sync started a Job, or found that an earlier one had.
@@ -181,13 +181,13 @@ impl Sync<'_> {
 
     /// Everything from the deletion check to the create.
     fn start_due_job(&mut self) -> Decided<Outcome> {
-        let cron_job = Arc::clone(&self.draft.base);
+        let cron_job = self.draft.base;
         if cron_job.deleting {
             return Ok(Outcome::Done);
         }
-        let timing = Arc::clone(cron_job.timing(self.observation.local_zone));
+        let timing = cron_job.timing(self.observation.local_zone);
         if let Err(error) = &timing.time_zone {
-            let zone = cron_job.spec.time_zone.as_deref().unwrap_or_default();
+            let zone = cron_job.spec.recurrence.time_zone().unwrap_or_default();
             self.draft.warning("UnknownTimeZone", format!("invalid timeZone: {}: {error}", quote(zone)));
             return Ok(Outcome::Done);
         }
@@ -195,19 +195,19 @@ impl Sync<'_> {
             return Ok(Outcome::Done);
         }
         if timing.zone_in_schedule {
-            self.draft.warning("UnsupportedSchedule", unsupported_schedule(&cron_job.spec.schedule));
+            self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
         }
         let schedule = match &timing.schedule {
             Ok(schedule) => schedule,
             Err(error) => {
-                let text = format!("unparseable schedule: {} : {error}", quote(&cron_job.spec.schedule));
+                let text = format!("unparseable schedule: {} : {error}", quote(cron_job.spec.recurrence.schedule()));
                 self.draft.warning("UnparseableSchedule", text);
                 return Ok(Outcome::Done);
             }
         };
         match missed::next_schedule_time(&self.observed(), self.now, schedule) {
             Err(error) => {
-                let text = format!("invalid schedule: {} : {error}", cron_job.spec.schedule);
+                let text = format!("invalid schedule: {} : {error}", cron_job.spec.recurrence.schedule());
                 self.draft.warning("InvalidSchedule", text);
                 Ok(Outcome::Done)
             }
@@ -222,7 +222,7 @@ impl Sync<'_> {
     }
 
     fn start_job_of(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
-        let cron_job = Arc::clone(&self.draft.base);
+        let cron_job = self.draft.base;
         let spec = &cron_job.spec;
         if is_too_late(slot, spec.starting_deadline_seconds, self.now) {
             let slot = slot.format("%a, %d %b %Y %H:%M:%S UTC");
@@ -276,7 +276,7 @@ impl Sync<'_> {
 
     fn create_job(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
         match &self.observation.create {
-            None => needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(&self.draft.base) }),
+            None => needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(self.draft.base) }),
             Some(CreateReply::Created(job)) => {
                 self.draft.normal("SuccessfulCreate", format!("Created job {}", job.name.name));
                 self.started(job, slot);

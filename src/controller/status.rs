@@ -2,8 +2,9 @@
 //!
 //! Guarantees: every edit is kept apart from the version it was made to, so that a fresher version of the CronJob can
 //! be put underneath and no edit is lost; `lastScheduleTime` and `lastSuccessfulTime` never go back; a status that did
-//! not change is not written.
+//! not change is not written. A sync that changes nothing copies nothing.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -27,13 +28,26 @@ enum Edit {
 }
 
 impl Edit {
-    fn apply(&self, status: &mut CronJobStatus) {
+    /// Whether the status is not already as this edit makes it.
+    fn changes(&self, status: &CronJobStatus) -> bool {
+        match self {
+            Self::Remove(uid) => status.in_active_list(uid),
+            Self::Join(reference) => !status.in_active_list(&reference.uid),
+            Self::Scheduled(slot) => status.last_schedule_time < Some(*slot),
+            Self::Succeeded(at) => status.last_successful_time < Some(*at),
+        }
+    }
+
+    fn apply(&self, status: &mut Cow<'_, CronJobStatus>) {
+        if !self.changes(status) {
+            return;
+        }
+        let status = status.to_mut();
         match self {
             Self::Remove(uid) => status.delete_from_active_list(uid),
-            Self::Join(reference) if status.in_active_list(&reference.uid) => {}
             Self::Join(reference) => status.active.push(reference.clone()),
-            Self::Scheduled(slot) => status.last_schedule_time = status.last_schedule_time.max(Some(*slot)),
-            Self::Succeeded(at) => status.last_successful_time = status.last_successful_time.max(Some(*at)),
+            Self::Scheduled(slot) => status.last_schedule_time = Some(*slot),
+            Self::Succeeded(at) => status.last_successful_time = Some(*at),
         }
     }
 }
@@ -69,7 +83,7 @@ impl Edits {
         self.0.is_empty()
     }
 
-    fn apply(&self, status: &mut CronJobStatus) {
+    fn apply(&self, status: &mut Cow<'_, CronJobStatus>) {
         for edit in &self.0 {
             edit.apply(status);
         }
@@ -78,30 +92,29 @@ impl Edits {
 
 /// A status under construction, with the events that go with it.
 #[derive(Debug)]
-pub struct Draft {
+pub struct Draft<'a> {
     /// The version of the CronJob that the status belongs to.
-    pub base: Arc<CronJob>,
-    /// The status with all edits so far.
-    pub status: CronJobStatus,
+    pub base: &'a Arc<CronJob>,
+    /// The status with all edits so far: the base's own until the first that changes it.
+    pub status: Cow<'a, CronJobStatus>,
     /// The slot whose name belongs to somebody else's Job.
     pub name_taken: Option<DateTime<Utc>>,
     edits: Edits,
     events: Vec<Event>,
 }
 
-impl Draft {
+impl<'a> Draft<'a> {
     /// The status of `base` with what an earlier sync had `carried` on.
-    pub fn new(base: &Arc<CronJob>, carried: &Edits) -> Self {
-        let mut status = base.status.clone();
+    pub fn new(base: &'a Arc<CronJob>, carried: &Edits) -> Self {
+        let mut status = Cow::Borrowed(&base.status);
         carried.apply(&mut status);
-        let edits = carried.clone();
-        Self { base: Arc::clone(base), status, name_taken: None, edits, events: Vec::new() }
+        Self { base, status, name_taken: None, edits: carried.clone(), events: Vec::new() }
     }
 
     /// Moves the edits to a fresher version. Upstream goes on with the fresher copy but writes the older one.
-    pub fn rebase(&mut self, live: &Arc<CronJob>) {
-        self.base = Arc::clone(live);
-        self.status = live.status.clone();
+    pub fn rebase(&mut self, live: &'a Arc<CronJob>) {
+        self.base = live;
+        self.status = Cow::Borrowed(&live.status);
         self.edits.apply(&mut self.status);
     }
 
@@ -176,10 +189,19 @@ impl Draft {
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
         let Self { base, status, name_taken, edits, events } = self;
-        if status == base.status {
+        let Some(status) = changed(status, base) else {
             return Settlement { status: None, edits: Edits::default(), events, name_taken, outcome };
-        }
-        let status = StatusWrite { resource_version: base.resource_version.to_string(), status };
-        Settlement { status: Some(status), edits: edits.needed_by(&base.status), events, name_taken, outcome }
+        };
+        let edits = edits.needed_by(&base.status);
+        let status = StatusWrite { base: Arc::clone(base), status };
+        Settlement { status: Some(status), edits, events, name_taken, outcome }
+    }
+}
+
+/// The status, if it is not what `base` says already.
+fn changed(status: Cow<'_, CronJobStatus>, base: &CronJob) -> Option<CronJobStatus> {
+    match status {
+        Cow::Owned(status) if status != base.status => Some(status),
+        _ => None,
     }
 }

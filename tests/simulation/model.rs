@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use cronjob_controller::apiserver::Object;
 use cronjob_controller::schedule::{Timing, local_zone};
 use serde_json::Value;
 
@@ -37,7 +38,7 @@ impl fmt::Display for Author {
 pub struct Version {
     pub at: Millis,
     pub revision: u64,
-    pub object: Arc<Value>,
+    pub object: Arc<Object>,
 }
 
 impl Version {
@@ -201,7 +202,7 @@ pub fn owner_of(job: &Value) -> Option<(String, String)> {
 }
 
 impl Model {
-    pub fn cron_job_written(&mut self, object: &Arc<Value>, at: Millis) {
+    pub fn cron_job_written(&mut self, object: &Arc<Object>, at: Millis) {
         let uid = text(object, "uid").to_owned();
         let (namespace, name) = (text(object, "namespace").to_owned(), text(object, "name").to_owned());
         self.names.insert((namespace.clone(), name.clone()), uid.clone());

@@ -198,9 +198,9 @@ impl Sim {
             state.revisions.pop_front();
         }
         // What follows from a write is the collector's.
-        for (number, (collection, change)) in changes.iter().enumerate() {
+        for (number, change) in changes.iter().enumerate() {
             let author = sent.filter(|_| number == 0);
-            state.changed(collection, change, author, at);
+            state.changed(change, author, at);
         }
         changes.len()
     }
@@ -254,12 +254,12 @@ impl State {
         self.faults.values().map(|(fault, _)| fault).find(|fault| fault.kind == kind && fault.replica == replica)
     }
 
-    fn changed(&mut self, collection: &str, change: &apiserver::Change, sent: Option<&Sent>, at: Millis) {
+    fn changed(&mut self, change: &apiserver::Committed, sent: Option<&Sent>, at: Millis) {
         let author = sent.map_or(Author::Collector, |sent| sent.author);
         let Self { model, invariants, journal, .. } = self;
         let object = &change.object;
         let by_replica = sent.filter(|sent| matches!(sent.author, Author::Replica(..)));
-        match collection {
+        match change.collection.as_str() {
             "cronjobs.batch" => {
                 match (change.kind, by_replica, &change.previous) {
                     (ChangeKind::Deleted, ..) => model.cron_job_deleted(object, at),

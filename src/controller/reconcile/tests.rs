@@ -112,7 +112,7 @@ fn what_was_decided_before_a_live_read_is_written_to_the_live_version() {
     let settlement = settle(&observation);
     let write = settlement.status.as_ref().unwrap();
     let uids: Vec<_> = write.status.active.iter().map(|r| r.uid.to_string()).collect();
-    assert_eq!((write.resource_version.as_str(), uids), ("8", vec!["b".to_owned(), "new-uid".to_owned()]));
+    assert_eq!((&*write.base.resource_version, uids), ("8", vec!["b".to_owned(), "new-uid".to_owned()]));
     assert_eq!(write.status.last_successful_time, Some(time("2026-03-02T09:10:00Z")));
     assert_eq!(write.status.last_schedule_time, Some(time(SLOT)));
 }

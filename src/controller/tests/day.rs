@@ -18,6 +18,9 @@ const BEGIN: &str = "2026-03-29T00:00:00Z";
 /// Every Job of the day that ends has ended by then.
 const END: &str = "2026-03-30T00:00:50Z";
 
+/// How many CronJobs there are; code that is not optimised has less of a day.
+const MANY: usize = if cfg!(debug_assertions) { 40 } else { 200 };
+
 /// Every so many CronJobs there is one of these: schedule, zone, policy.
 const EVERY_TENTH: [(&str, &str, &str); 10] = [
     ("17 * * * *", "UTC", "Forbid"),
@@ -44,8 +47,8 @@ struct Plan {
 
 fn plan(number: usize) -> Plan {
     let (schedule, zone, policy) = match number {
-        0 => ("* * * * *", "UTC", "Forbid"),
-        1 | 2 => ("*/5 * * * *", "Europe/Berlin", "Replace"),
+        0 => ("*/5 * * * *", "UTC", "Forbid"),
+        1 | 2 => ("*/15 * * * *", "Europe/Berlin", "Replace"),
         _ => EVERY_TENTH[number % 10],
     };
     Plan { name: format!("c{number}"), schedule, zone, policy, history: [number % 4, number / 4 % 3] }
@@ -125,10 +128,10 @@ fn found(world: &World, plan: &Plan) -> Left {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_day_of_two_hundred_cron_jobs_every_slot_fires_once_and_on_time() {
+async fn in_a_day_of_many_cron_jobs_every_slot_fires_once_and_on_time() {
     let wall = WallInstant::now();
     let world = World::with_jobs_that_end(BEGIN, |job| ends(&job.name.name)).await;
-    let plans: Vec<Plan> = (0..200).map(plan).collect();
+    let plans: Vec<Plan> = (0..MANY).map(plan).collect();
     for plan in &plans {
         let spec = json!({
             "schedule": plan.schedule, "timeZone": plan.zone, "concurrencyPolicy": plan.policy,

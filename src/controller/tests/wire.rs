@@ -343,7 +343,7 @@ async fn each_request_meets_the_fate_that_was_ordered() {
         let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
         match (answer.unwrap_or(Err("no answer".to_owned())), want) {
             (Ok((code, text)), Ok((wanted, part))) => {
-                assert!(code == wanted && text.contains(part), "{fate:?}: {text}")
+                assert!(code == wanted && text.contains(part), "{fate:?}: {text}");
             }
             (answer, want) => assert_eq!(answer.err().as_deref(), want.err(), "{fate:?}"),
         }
