@@ -165,22 +165,8 @@ impl Assembly {
         let (zone, source) = local_zone();
         info!(%zone, source, "schedules that name no time zone run in this one");
 
-        let discarded = metrics.events_discarded_total.clone();
-        let event_config = events::Config {
-            max_queued: MAX_PENDING_EVENTS,
-            max_pending: MAX_PENDING_EVENTS,
-            max_in_flight: EVENTS_IN_FLIGHT,
-            seed: Some(seed),
-            ..events::Config::default()
-        };
         let busy = queue.clone();
-        let (recorder, sink) = events::Recorder::new(event_config, Arc::clone(clock), move |reason| {
-            discarded.with_label_values(&[reason]).inc();
-        });
-        let recorder: Arc<dyn events::EventRecorder> = match onlooker {
-            None => Arc::new(recorder),
-            Some(onlooker) => Arc::new(replica::Overheard::new(recorder, Arc::clone(onlooker))),
-        };
+        let (recorder, sink) = recorder(clock, &metrics, seed, onlooker);
 
         let gate = Arc::new(election::Gate::default());
         let may_write: WriteGate = {
@@ -275,6 +261,30 @@ impl Assembly {
             let _warm = AbortOnDropHandle::new(tokio::spawn(task::owned(warm)));
             self.controller.run(workers, stop).await;
         }
+    }
+}
+
+/// Where events go, and the task that writes them.
+fn recorder(
+    clock: &SharedClock,
+    metrics: &ControllerMetrics,
+    seed: u64,
+    onlooker: Option<&Arc<dyn Onlooker>>,
+) -> (Arc<dyn events::EventRecorder>, events::EventSinkTask) {
+    let discarded = metrics.events_discarded_total.clone();
+    let config = events::Config {
+        max_queued: MAX_PENDING_EVENTS,
+        max_pending: MAX_PENDING_EVENTS,
+        max_in_flight: EVENTS_IN_FLIGHT,
+        seed: Some(seed),
+        ..events::Config::default()
+    };
+    let (recorder, sink) = events::Recorder::new(config, Arc::clone(clock), move |reason| {
+        discarded.with_label_values(&[reason]).inc();
+    });
+    match onlooker {
+        None => (Arc::new(recorder), sink),
+        Some(onlooker) => (Arc::new(replica::Overheard::new(recorder, Arc::clone(onlooker))), sink),
     }
 }
 

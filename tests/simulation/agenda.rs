@@ -215,7 +215,7 @@ impl Sim {
                 // A live read may have shown what the watch has yet to show: that there is nothing to wait for.
                 let key = (name.namespace.to_string(), name.name.to_string());
                 let cron = state.model.names.get(&key).and_then(|uid| state.model.crons.get(uid));
-                if cron.is_none_or(|cron| cron.newest().is_suspended()) {
+                if cron.is_none_or(|cron| !cron.newest().is_schedulable()) {
                     continue;
                 }
                 let text =

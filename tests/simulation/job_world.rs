@@ -83,7 +83,8 @@ pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
             sim.act(&Call::world(Method::DELETE, path, &options))
         }
     };
-    assert!((200..300).contains(&code), "the world's own step {step:?} of {name} is refused: {code}");
+    // The garbage collector may have been faster.
+    assert!(matches!(code, 200..300 | 404), "the world's own step {step:?} of {name} is refused: {code}");
 }
 
 fn status(sim: &Sim, begun: Millis, ended: Millis, is_success: bool) -> Value {

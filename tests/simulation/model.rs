@@ -65,6 +65,12 @@ impl Version {
         Some(Timing::parse(schedule, shown["spec"]["timeZone"].as_str(), local_zone().0))
     }
 
+    /// Whether clients can tell when its next Job is due.
+    pub fn is_schedulable(&self) -> bool {
+        let timing = self.timing();
+        !self.is_suspended() && timing.is_some_and(|timing| timing.schedule.is_ok() && timing.time_zone.is_ok())
+    }
+
     /// Whether `slot` is an instant of the schedule.
     pub fn has_slot(&self, slot: DateTime<Utc>) -> bool {
         if self.spec()["schedule"].as_str().is_some_and(|text| text.starts_with("@every")) {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::calm::SETTLED_WITHIN;
 use crate::coverage::Coverage;
 use crate::invariants::Violation;
-use crate::scenario::{Millis, SECOND, Scenario};
+use crate::scenario::{SECOND, Scenario};
 use crate::shrink;
 use crate::sim::Sim;
 
