@@ -117,7 +117,7 @@ impl Feed {
         tokio::select! {
             biased;
             () = cut.cancelled() => {
-                let is_clean = self.network.sim.now() % 2 == 0;
+                let is_clean = self.network.sim.now().is_multiple_of(2);
                 if is_clean { None } else { Some(Err("connection reset".into())) }
             }
             frame = self.frame() => frame,

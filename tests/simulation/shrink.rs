@@ -15,8 +15,22 @@ pub fn shrink(mut scenario: Scenario, invariant: &str) -> Scenario {
     };
     loop {
         let before = size(&scenario);
-        scenario = without(scenario, |s| s.faults.len(), |s, at| drop(s.faults.remove(at)), &mut fails);
-        scenario = without(scenario, |s| s.edits.len(), |s, at| drop(s.edits.remove(at)), &mut fails);
+        scenario = without(
+            scenario,
+            |s| s.faults.len(),
+            |s, at| {
+                s.faults.remove(at);
+            },
+            &mut fails,
+        );
+        scenario = without(
+            scenario,
+            |s| s.edits.len(),
+            |s, at| {
+                s.edits.remove(at);
+            },
+            &mut fails,
+        );
         scenario = without(scenario, |s| s.cron_jobs.len(), remove_cron_job, &mut fails);
         for number in 0..scenario.replicas {
             let mut candidate = scenario.clone();
