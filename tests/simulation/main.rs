@@ -7,7 +7,7 @@
 //!
 //! `SIM_SEED` is the first seed, `SIM_RUNS` how many follow, `SIM_THREADS` how many run at a time. A failure prints the
 //! seed, shrinks the scenario, and prints its history.
-#![allow(clippy::unwrap_used, clippy::pedantic)]
+#![allow(clippy::unwrap_used, clippy::pedantic, clippy::explicit_auto_deref)]
 
 mod agenda;
 mod call;

@@ -216,7 +216,7 @@ fn action(rng: &mut Rng, now: DateTime<Utc>) -> Action {
     let (schedule, zone) = spec_schedule(rng, now);
     let kinds = [
         (14, Action::Schedule(schedule, zone)),
-        (10, Action::Policy(rng.pick(&["Allow", "Forbid", "Replace"]))),
+        (10, Action::Policy(*rng.pick(&["Allow", "Forbid", "Replace"]))),
         (8, Action::Limits(rng.range(0, 4), rng.range(0, 3))),
         (5, Action::Deadline(*rng.pick(&[None, Some(2), Some(20), Some(100)]))),
         (12, Action::Suspend(true)),
@@ -227,7 +227,7 @@ fn action(rng: &mut Rng, now: DateTime<Utc>) -> Action {
         (7, Action::ManualJob),
         (7, Action::ForeignJob(i64::try_from(rng.range(1, 4)).unwrap())),
         (8, Action::DeleteJob),
-        (5, Action::ReadsAs(rng.pick(&READS_AS))),
+        (5, Action::ReadsAs(*rng.pick(&READS_AS))),
     ];
     rng.weighted(&kinds)
 }
