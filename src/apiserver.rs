@@ -63,8 +63,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use self::object::Object;
 pub use self::registry::{Column, FieldError, FieldErrorKind, NameRule, Resource, Strategy};
 pub use self::service::ApiService;
+pub use self::store::ChangeKind;
 use self::store::Store;
 use crate::clock::SharedClock;
 
@@ -111,6 +113,21 @@ impl Config {
     pub fn new(clock: SharedClock, resources: Vec<Resource>) -> Self {
         Self { clock, resources, discovery: None, seed: 0, history: 10_000, garbage_collection: true }
     }
+}
+
+/// One change of one object, for those who look on.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    /// `plural.group`.
+    pub collection: String,
+    /// The revision it made.
+    pub revision: u64,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// The object afterwards; of a deleted one the last state.
+    pub object: Arc<Object>,
+    /// The object before.
+    pub previous: Option<Arc<Object>>,
 }
 
 /// Why a snapshot cannot be restored.
@@ -209,6 +226,31 @@ impl ApiServer {
     /// Forgets the watch history: watches and continue tokens from before get 410.
     pub fn compact(&self) {
         self.store().compact();
+    }
+
+    /// The revision of the last change.
+    pub fn revision(&self) -> u64 {
+        self.store().revision
+    }
+
+    /// The changes after `revision`, oldest first; of those whose history is forgotten, none.
+    pub fn changes_after(&self, revision: u64) -> Vec<Committed> {
+        let store = self.store();
+        let committed = |name: &str, change: &store::Change| Committed {
+            collection: name.to_owned(),
+            revision: change.revision,
+            kind: change.kind,
+            object: change.object.object(),
+            previous: change.previous.as_ref().map(object::Entry::object),
+        };
+        let collections = store.collections.iter();
+        let changes = collections.flat_map(|(name, collection)| {
+            let committed = &committed;
+            collection.since(revision).map(move |change| committed(name, change))
+        });
+        let mut changes: Vec<Committed> = changes.collect();
+        changes.sort_by_key(|change| change.revision);
+        changes
     }
 
     /// The whole state, for [`ApiServer::restore`].

@@ -25,12 +25,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Object, ObjectName, Uid};
+use crate::api::{EventType, Object, ObjectName, Uid, compare_resource_versions};
 use crate::cache::Store;
 use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::metrics::ControllerMetrics;
 use crate::schedule::{Zone, missed};
+use crate::task;
 use crate::workqueue::WorkQueue;
 
 pub mod control;
@@ -60,6 +61,9 @@ const TOO_MANY_REQUESTS: u16 = 429;
 
 /// How long settling pauses at least when the API server says that it is overloaded.
 pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
+
+/// How soon a deletion from the history that failed is tried again: nothing waits for it, and the next slot may be far.
+pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
 
 /// What a controller is made of. The stores are filled by informers that have the controller's handlers.
 pub struct Parts<C> {
@@ -113,6 +117,20 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         &self.parts.queue
     }
 
+    /// The CronJobs that have a next slot and neither a timer nor an entry in the queue: none, at any moment.
+    pub fn unattended(&self) -> Vec<ObjectName> {
+        let queue = &self.parts.queue;
+        let waits = |key: &ObjectName| queue.is_dirty(key) || queue.is_processing(key);
+        let cron_jobs = self.parts.cron_jobs.list();
+        let names = cron_jobs.iter().filter(|cron_job| {
+            let is_on = !cron_job.deleting && !cron_job.spec.suspend;
+            let zone = &cron_job.timing(self.parts.local_zone).time_zone;
+            is_on && zone.is_ok() && self.next_slot(cron_job).is_some()
+        });
+        let names = names.map(|cron_job| cron_job.name.clone());
+        names.filter(|key| !waits(key) && queue.scheduled_for(key).is_none()).collect()
+    }
+
     /// Says that the caches may be behind: after a relist with a gap, or when this process has just become the leader.
     pub fn suspect_views(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
@@ -127,7 +145,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let controller = Arc::clone(self);
-            tasks.spawn(async move { while controller.process_next_work_item().await {} });
+            tasks.spawn(task::owned(async move { while controller.process_next_work_item().await {} }));
         }
         cancel.cancelled().await;
         info!("Shutting down cronjob controller");
@@ -199,11 +217,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             self.forget(key);
             return Outcome::Done;
         };
-        let cron_job = self.own_writes.newest(cached);
+        let (cron_job, is_overdue) = self.own_writes.newest(cached);
         let jobs = self.get_jobs_to_be_reconciled(&cron_job);
         let epoch = self.epoch.load(Ordering::Relaxed);
         let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
-        observation.view_is_suspect = epoch > 0 && self.confirmed.get(key).is_none_or(|confirmed| *confirmed < epoch);
+        let is_unconfirmed = epoch > 0 && self.confirmed.get(key).is_none_or(|confirmed| *confirmed < epoch);
+        observation.view_is_suspect = is_overdue || is_unconfirmed;
         observation.name_taken_reported = self
             .name_taken
             .get(key)
@@ -211,6 +230,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             .map(|reported| reported.1);
         observation.settle_later = !self.parts.queue.shutting_down();
         observation.carried = self.unsettled.owed(key, &observation.cron_job.uid);
+        if let Some(slot) = self.own_writes.taken(&observation.cron_job) {
+            observation.carried.scheduled(slot);
+        }
         let witness = SyncWitness { controller: self, epoch };
         sync::carry_out(&self.parts.control, &witness, observation, self.parts.clock.now()).await
     }
@@ -220,8 +242,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     ///
     /// Matches upstream `getJobsToBeReconciled`, which scans all Jobs of the namespace and compares names only.
     fn get_jobs_to_be_reconciled(&self, cron_job: &CronJob) -> Vec<Arc<Job>> {
+        let shown = self.parts.jobs.last_resource_version(&cron_job.name.namespace).unwrap_or_default();
+        let has_caught_up =
+            |job: &Job| compare_resource_versions(&shown, &job.resource_version).is_some_and(std::cmp::Ordering::is_ge);
+        // Before the cache is asked, or a Job that it shows in this moment would be in neither.
+        let created = self.own_writes.created_for(&cron_job.uid, has_caught_up);
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
-        for created in self.own_writes.created_for(&cron_job.uid) {
+        for created in created {
             if !jobs.iter().any(|job| job.uid == created.uid) {
                 jobs.push(created);
             }
@@ -301,6 +328,7 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
         let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
+        self.controller.own_writes.slot_taken(cron_job, slot);
         self.controller.own_writes.job_created(&cron_job.uid, job);
         if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
             self.controller.own_writes.job_seen(&job.uid);
@@ -329,6 +357,21 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn event(&self, cron_job: &CronJob, event: plan::Event) {
         self.controller.record(cron_job, event.type_, event.reason, event.message);
+    }
+
+    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
+        let Parts { cron_jobs, clock, .. } = &self.controller.parts;
+        let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
+        if reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, clock.now()) {
+            return false;
+        }
+        let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)
+            .is_some_and(std::cmp::Ordering::is_gt);
+        cached.uid == cron_job.uid && !(is_newer && (cached.deleting || cached.spec != cron_job.spec))
+    }
+
+    fn not_pruned(&self, cron_job: &ObjectName) {
+        self.controller.parts.queue.add_after(cron_job.clone(), PRUNE_RETRY);
     }
 
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {

@@ -46,6 +46,7 @@ pub use self::queue::{PATIENCE, Priority};
 use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
 use crate::clock::SharedClock;
 use crate::metrics::{MetricsError, Registry};
+use crate::task;
 
 /// What can be a key. Keys are cloned now and then; let that be cheap (`Arc<str>`).
 pub trait Key: Clone + Eq + Hash + Send + Sync + 'static {}
@@ -125,7 +126,7 @@ impl<K: Key> WorkQueue<K> {
             drained: Notify::new(),
             rearm: Notify::new(),
         });
-        let timer_task = tokio::spawn(Arc::clone(&shared).keep_timers());
+        let timer_task = tokio::spawn(task::owned(Arc::clone(&shared).keep_timers()));
         Self { shared, timer_task: Arc::new(AbortOnDropHandle::new(timer_task)) }
     }
 
@@ -366,6 +367,7 @@ impl<K: Key> Shared<K> {
                 Next::Yield => tokio::task::yield_now().await,
                 // All ways of waking lead to the same: look again.
                 Next::Sleep(until) => tokio::select! {
+                    biased;
                     () = tokio::time::sleep_until(until) => {}
                     () = self.rearm.notified() => {}
                     () = stepped(steps.as_mut()) => {}

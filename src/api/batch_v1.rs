@@ -75,6 +75,19 @@ pub struct CronJobSpec {
     pub job_template: Arc<RawValue>,
 }
 
+impl PartialEq for CronJobSpec {
+    fn eq(&self, other: &Self) -> bool {
+        let decided = |spec: &Self| {
+            let limits = (spec.successful_jobs_history_limit, spec.failed_jobs_history_limit);
+            (spec.starting_deadline_seconds, spec.concurrency_policy, spec.suspend, limits)
+        };
+        decided(self) == decided(other)
+            && self.recurrence == other.recurrence
+            && (Arc::ptr_eq(&self.job_template, &other.job_template)
+                || self.job_template.get() == other.job_template.get())
+    }
+}
+
 /// batch/v1 `CronJobStatus`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -250,6 +263,17 @@ impl Job {
                 && owner.name == cron_job.name.name
                 && owner.uid == cron_job.uid
         })
+    }
+}
+
+impl Job {
+    /// The slot of a Job that a CronJob controller made for `cron_job`: its annotation and its name belong to one
+    /// instant. A manual `create job --from` copies the template's annotations, but not such a name.
+    pub fn slot_of(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
+        let digits = self.name.name.strip_prefix(&*cron_job.name.name)?.strip_prefix('-')?;
+        let is_named_for =
+            |slot: &DateTime<Utc>| !digits.starts_with(['0', '+']) && digits.parse() == Ok(slot.timestamp() / 60);
+        self.scheduled_timestamp.filter(is_named_for)
     }
 }
 

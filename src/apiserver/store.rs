@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::meta;
 use super::object::{Entry, Object};
@@ -67,7 +67,8 @@ pub struct Collection {
     pub history: VecDeque<Change>,
     /// The newest revision whose change is no longer known.
     pub forgotten: u64,
-    changed: watch::Sender<u64>,
+    /// Wakes watches in the order in which they wait; a watch channel would wake them at random.
+    changed: Arc<Notify>,
 }
 
 /// Where an object is: the collection and `namespace/name` in it.
@@ -121,13 +122,13 @@ pub fn timestamp(at: DateTime<Utc>) -> Value {
 
 impl Collection {
     fn new(resource: Resource, revision: u64) -> Self {
-        let (resource, changed) = (Arc::new(resource), watch::Sender::new(revision));
+        let (resource, changed) = (Arc::new(resource), Arc::default());
         Self { resource, objects: Sorted::default(), history: VecDeque::new(), forgotten: revision, changed }
     }
 
     /// Tells of every later change.
-    pub fn subscribe(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
+    pub fn subscribe(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
     }
 
     /// The changes after `revision`, oldest first.
@@ -312,7 +313,6 @@ impl Store {
     fn record(&mut self, id: &Id, change: Change) {
         let limit = self.history;
         let Some(collection) = self.collections.get_mut(&id.collection) else { return };
-        let revision = change.revision;
         collection.history.push_back(change);
         if let Some(index) = collection.history.len().checked_sub(RECENT + 1) {
             collection.pack(index);
@@ -323,7 +323,7 @@ impl Store {
                 collection.forgotten = oldest.revision;
             }
         }
-        collection.changed.send_replace(revision);
+        collection.changed.notify_waiters();
     }
 
     fn index(&mut self, id: &Id, object: &Value) {
@@ -348,7 +348,7 @@ impl Store {
         for collection in self.collections.values_mut() {
             collection.history.clear();
             collection.forgotten = self.revision;
-            collection.changed.send_replace(self.revision);
+            collection.changed.notify_waiters();
         }
     }
 

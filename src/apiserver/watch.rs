@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use futures::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::json;
-use tokio::sync::watch as signal;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::managers::empty;
@@ -48,7 +49,7 @@ pub struct Watch {
     prefix: String,
     options: ListOptions,
     output: Output,
-    changed: signal::Receiver<u64>,
+    changed: Arc<Notify>,
     epoch: u64,
     /// The revision up to which everything was shown.
     seen: u64,
@@ -165,8 +166,11 @@ impl Watch {
         if std::mem::take(&mut self.mark_initial_end) {
             return Some((self.bookmark(true), true));
         }
+        let signal = Arc::clone(&self.changed);
         loop {
-            self.changed.mark_unchanged();
+            let mut changed = pin!(signal.notified());
+            // In line before looking: what changes after the look finds this watch waiting.
+            changed.as_mut().enable();
             match self.pull() {
                 Pulled::Events(lines) => return Some((lines, true)),
                 Pulled::Expired(status) => return Some((error(&status), false)),
@@ -176,7 +180,7 @@ impl Watch {
             let bookmark_at = if self.options.bookmarks { self.next_bookmark } else { self.deadline };
             tokio::select! {
                 biased;
-                changed = self.changed.changed() => changed.ok()?,
+                () = changed => {}
                 () = sleep_until(bookmark_at.min(self.deadline)) => {
                     if Instant::now() >= self.deadline {
                         return None;

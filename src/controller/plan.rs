@@ -131,6 +131,9 @@ pub enum Failure {
     /// The live object is another CronJob of the same name; the watch has yet to tell.
     #[error("CronJob {0} was deleted and created again")]
     Recreated(ObjectName),
+    /// While answers were waited for it changed, or the slot's starting deadline passed.
+    #[error("CronJob {0} has changed, or its starting deadline passed, before its Job was created")]
+    Changed(ObjectName),
     /// The template does not make a Job.
     #[error("{0}")]
     Template(String),

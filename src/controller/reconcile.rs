@@ -101,9 +101,7 @@ impl Sync<'_> {
     /// that died before it could say so: its slot is taken, and while unfinished it is active.
     fn adopt_own_children(&mut self) {
         for job in self.observation.children() {
-            if let Some(slot) =
-                job.scheduled_timestamp.filter(|slot| is_job_of_slot(&job.name.name, &self.draft.base.name.name, *slot))
-            {
+            if let Some(slot) = job.slot_of(&self.observation.cron_job) {
                 self.draft.adopt(job, slot);
             }
         }
@@ -367,15 +365,8 @@ fn quote(text: &str) -> String {
     format!("{text:?}")
 }
 
-/// Whether `job_name` is the name of the slot's Job, compared without building it.
-fn is_job_of_slot(name: &str, cron_job_name: &str, slot: DateTime<Utc>) -> bool {
-    name.strip_prefix(cron_job_name)
-        .and_then(|rest| rest.strip_prefix('-'))
-        .is_some_and(|digits| !digits.starts_with(['0', '+']) && digits.parse() == Ok(slot.timestamp() / 60))
-}
-
-/// A deadline beyond the calendar is never missed.
-fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime<Utc>) -> bool {
+/// Whether the Job of `slot` may not be started any more. A deadline beyond the calendar is never missed.
+pub fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime<Utc>) -> bool {
     deadline_seconds
         .and_then(TimeDelta::try_seconds)
         .and_then(|deadline| slot.checked_add_signed(deadline))

@@ -67,6 +67,11 @@ impl Edits {
         self.0.push(edit);
     }
 
+    /// Adds that the slot had its Job.
+    pub fn scheduled(&mut self, slot: DateTime<Utc>) {
+        self.push(Edit::Scheduled(slot));
+    }
+
     /// Without the removal of what is not there.
     fn needed_by(mut self, status: &CronJobStatus) -> Self {
         self.0.retain(|edit| !matches!(edit, Edit::Remove(uid) if !status.in_active_list(uid)));
@@ -152,7 +157,9 @@ impl<'a> Draft<'a> {
     pub fn deleted(&mut self, job: &Job, reply: &DeleteReply) -> bool {
         match reply {
             Ok(()) => self.normal("SuccessfulDelete", format!("Deleted job {}", job.name.name)),
-            Err(error) if error.is_not_found() || error.is_conflict() => {}
+            Err(error) if error.is_not_found() => {}
+            // A namesake has taken its place, or somebody else's write was in the way: the next look will tell.
+            Err(error) if error.is_conflict() => return false,
             Err(error) => {
                 self.warning("FailedDelete", format!("Deleted job: {}", error.message));
                 return false;

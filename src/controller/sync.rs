@@ -38,6 +38,16 @@ pub trait Witness: Send + Sync {
     fn owes(&self, cron_job: &CronJob, edits: Edits);
     /// An Event is due.
     fn event(&self, cron_job: &CronJob, event: Event);
+    /// Whether the Job of `slot` may still be created, after answers were waited for: the watch has shown neither the
+    /// CronJob's end nor its suspension nor any other change of its spec, and the starting deadline has not passed.
+    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
+        let _ = (cron_job, slot);
+        true
+    }
+    /// A finished Job that the history has no room for could not be deleted.
+    fn not_pruned(&self, cron_job: &ObjectName) {
+        let _ = cron_job;
+    }
     /// The slot's name belongs to somebody else's Job.
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>);
 }
@@ -60,6 +70,9 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                     witness.deleted(&victim.name, &victim.uid);
                 }
                 observation.learn_deletion(victim.uid, reply);
+            }
+            Plan::Create { cron_job, slot, .. } if !witness.is_current(&cron_job, slot) => {
+                return Outcome::Failed(Failure::Changed(cron_job.name.clone()));
             }
             Plan::Create { name, slot, cron_job } => {
                 observation.create =
@@ -131,8 +144,10 @@ async fn prune<C: JobControl>(control: &C, witness: &impl Witness, observation: 
         })
         .buffered(REQUESTS_PER_KEY);
     while let Some((job, reply)) = replies.next().await {
-        if reply.is_ok() {
-            witness.deleted(&job.name, &job.uid);
+        match &reply {
+            Ok(()) => witness.deleted(&job.name, &job.uid),
+            Err(error) if error.is_not_found() => {}
+            Err(_) => witness.not_pruned(&observation.cron_job.name),
         }
         observation.learn_deletion(job.uid.clone(), reply);
     }

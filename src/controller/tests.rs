@@ -3,6 +3,7 @@
 
 mod day;
 mod fire_first;
+mod found;
 pub(crate) mod objects;
 mod support;
 pub(crate) mod wire;
