@@ -1,7 +1,8 @@
 //! The background task that correlates events and writes them.
 //!
-//! Guarantees: at most `max_in_flight` requests at a time, fewer while the process is busy with what is more urgent than
-//! to tell of it, at most one of them for any one object, each bounded by `request_timeout`. An event that fails for a while waits for its next try without holding a request slot: only
+//! Guarantees: at most `max_in_flight` requests at a time, at most one of them for any one object, each bounded by
+//! `request_timeout`. While the process is busy with what is more urgent than to tell of it, none begins for
+//! `busy_patience`; from then on one at a time. An event that fails for a while waits for its next try without holding a request slot: only
 //! later events about the same object wait behind it, for at most `max_tries` tries `retry_delay` apart (two minutes
 //! and a bit by default, twice as long if no try is answered); the events of all other objects pass it by. In an outage
 //! the task holds `max_pending` events, then takes no more, and the recorder's queue fills and drops. On cancellation
@@ -25,6 +26,9 @@ use super::recorder::Discarded;
 use super::sink::{Disposition, EventSink, SinkError, SinkFault};
 use super::{Config, Correlator, Event, discard};
 
+/// How often events that give way look whether they still have to.
+const GLANCE: Duration = Duration::from_millis(20);
+
 /// The other half of a [`Recorder`](super::Recorder): owns the correlator and everything that waits.
 pub struct EventSinkTask {
     config: Config,
@@ -36,6 +40,8 @@ pub struct EventSinkTask {
     discarded: Discarded,
     random: StdRng,
     busy: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Since when events that could be written have waited for the process to be less busy.
+    yielding_since: Option<Instant>,
     /// Set once the task was told to stop: when it must have stopped.
     deadline: Option<Instant>,
     /// How many events were given up since then.
@@ -50,6 +56,7 @@ impl EventSinkTask {
             config,
             incoming,
             busy: Box::new(|| false),
+            yielding_since: None,
             open: true,
             lanes: Lanes::default(),
             discarded,
@@ -58,16 +65,27 @@ impl EventSinkTask {
         }
     }
 
-    /// Holds back to `max_in_flight_while_busy` while `busy` says so. It is asked after every request and event.
+    /// Gives way while `busy` says so. It is asked after every request and event, and every [`GLANCE`] while events wait.
     #[must_use]
     pub fn yielding_to(mut self, busy: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.busy = Box::new(busy);
         self
     }
 
-    fn limit(&self) -> usize {
-        let Config { max_in_flight, max_in_flight_while_busy, .. } = self.config;
-        if (self.busy)() { max_in_flight.min(max_in_flight_while_busy) } else { max_in_flight }.max(1)
+    /// How many requests may be in flight now.
+    fn limit(&mut self) -> usize {
+        let waits = self.lanes.has_ready() && self.deadline.is_none() && (self.busy)();
+        if !waits {
+            self.yielding_since = None;
+            return self.config.max_in_flight.max(1);
+        }
+        let since = *self.yielding_since.get_or_insert_with(Instant::now);
+        usize::from(since.elapsed() >= self.config.busy_patience)
+    }
+
+    /// When to ask again whether the process is busy.
+    fn next_glance(&self) -> Option<Instant> {
+        self.yielding_since.map(|_| Instant::now() + GLANCE)
     }
 
     /// Writes events to `sink` until `cancel` is cancelled or every recorder is gone, then for at most `drain_timeout`
@@ -91,6 +109,7 @@ impl EventSinkTask {
                 () = at(self.deadline) => break,
                 Some((write, result)) = in_flight.next() => self.settle(write, result),
                 () = at(self.lanes.next_wake()) => self.lanes.wake(Instant::now()),
+                () = at(self.next_glance()) => {}
                 event = self.incoming.recv(), if self.open && self.lanes.pending() < self.config.max_pending.max(1) => {
                     match event {
                         Some(event) => self.accept(event),

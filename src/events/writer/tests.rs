@@ -351,7 +351,7 @@ async fn an_objects_events_are_written_in_order_and_few_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_process_is_busy_events_go_one_at_a_time() {
+async fn while_the_process_is_busy_events_wait_and_when_they_have_waited_for_long_go_one_at_a_time() {
     let busy = Arc::new(AtomicBool::new(true));
     let asked = Arc::clone(&busy);
     let answer = |_: &Call, _| (Duration::from_secs(1), Ok(()));
@@ -359,7 +359,9 @@ async fn while_the_process_is_busy_events_go_one_at_a_time() {
     for name in ["a", "b", "c", "d", "e", "f"] {
         world.record(name, "R", "m");
     }
-    world.pass(2).await;
+    world.pass(4).await;
+    assert_eq!(world.asked().len(), 0);
+    world.pass(4).await;
     assert_eq!((world.asked().len(), world.sink.in_flight.lock().1), (3, 1));
     busy.store(false, Ordering::Relaxed);
     world.pass(2).await;
