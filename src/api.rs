@@ -7,16 +7,22 @@
 use std::fmt;
 use std::sync::Arc;
 
-use dashmap::DashSet;
-
 pub mod batch_v1;
+mod controller_ref;
 mod error;
+mod interner;
 pub mod job_template;
 mod object_reference;
+mod recurrence;
+mod resource_version;
 mod uid;
 
+pub use controller_ref::ControllerRef;
 pub use error::ApiError;
+pub use interner::Interner;
 pub use object_reference::ObjectReference;
+pub use recurrence::Recurrence;
+pub use resource_version::ResourceVersion;
 pub use uid::Uid;
 
 /// A namespaced object's name: the key of stores and of the workqueue. Matches client-go's `cache.ObjectName`.
@@ -107,22 +113,6 @@ pub struct DecodeError {
     pub kind: &'static str,
     /// What the decoder met, with its position.
     pub source: serde_json::Error,
-}
-
-/// Shares the few namespace names among the many objects that carry them.
-#[derive(Debug, Default)]
-pub struct Interner(DashSet<Arc<str>>);
-
-impl Interner {
-    /// The shared copy of `text`.
-    pub fn intern(&self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
-            return Arc::clone(&known);
-        }
-        let fresh: Arc<str> = text.into();
-        self.0.insert(Arc::clone(&fresh));
-        fresh
-    }
 }
 
 /// What a store and a reflector need to know of an object.

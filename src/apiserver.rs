@@ -6,7 +6,7 @@
 //! collection that it made necessary included. Nothing is shared between two servers.
 //!
 //! The rooms: `rest` reads paths and headers, `read`, `write`, `patch` and `delete` are the verbs, `store` holds objects
-//! and history, `watch` streams them, `gc` collects, `managers` and `fields` know who owns which field, `meta` judges
+//! (`object`) in order (`sorted`) and their history, `watch` streams them, `gc` collects, `managers` and `fields` know who owns which field, `meta` judges
 //! metadata, `selectors`, `query`, `body` and `negotiate` read what clients send, `table` and `status` make what they get.
 //!
 //! Known differences from the real server. Those that its answers show are data in `tests/truth/known.rs`, where each
@@ -33,6 +33,7 @@ mod listener;
 mod managers;
 pub mod meta;
 mod negotiate;
+mod object;
 mod openapi;
 mod patch;
 mod query;
@@ -41,6 +42,7 @@ pub mod registry;
 mod rest;
 mod selectors;
 mod service;
+mod sorted;
 pub mod status;
 mod store;
 mod table;
@@ -61,8 +63,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use self::object::Object;
 pub use self::registry::{Column, FieldError, FieldErrorKind, NameRule, Resource, Strategy};
 pub use self::service::ApiService;
+pub use self::store::ChangeKind;
 use self::store::Store;
 use crate::clock::SharedClock;
 
@@ -111,6 +115,21 @@ impl Config {
     }
 }
 
+/// One change of one object, for those who look on.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    /// `plural.group`.
+    pub collection: String,
+    /// The revision it made.
+    pub revision: u64,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// The object afterwards; of a deleted one the last state.
+    pub object: Arc<Object>,
+    /// The object before.
+    pub previous: Option<Arc<Object>>,
+}
+
 /// Why a snapshot cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
@@ -149,7 +168,7 @@ impl ApiServer {
     fn make_namespaces(&self) {
         let mut store = self.store();
         let Some(collection) = store.collections.get("namespaces") else { return };
-        let resource = collection.resource.clone();
+        let resource = Arc::clone(&collection.resource);
         for name in NAMESPACES {
             let id = store::Id { collection: "namespaces".to_owned(), key: store::key("", name) };
             let now = store::timestamp(store.now());
@@ -197,12 +216,41 @@ impl ApiServer {
 
     /// The kinds that are served.
     pub fn resources(&self) -> Vec<Resource> {
-        self.store().collections.values().map(|collection| collection.resource.clone()).collect()
+        self.served().iter().map(|resource| (**resource).clone()).collect()
+    }
+
+    fn served(&self) -> Arc<[Arc<Resource>]> {
+        Arc::clone(&self.store().served)
     }
 
     /// Forgets the watch history: watches and continue tokens from before get 410.
     pub fn compact(&self) {
         self.store().compact();
+    }
+
+    /// The revision of the last change.
+    pub fn revision(&self) -> u64 {
+        self.store().revision
+    }
+
+    /// The changes after `revision`, oldest first; of those whose history is forgotten, none.
+    pub fn changes_after(&self, revision: u64) -> Vec<Committed> {
+        let store = self.store();
+        let committed = |name: &str, change: &store::Change| Committed {
+            collection: name.to_owned(),
+            revision: change.revision,
+            kind: change.kind,
+            object: change.object.object(),
+            previous: change.previous.as_ref().map(object::Entry::object),
+        };
+        let collections = store.collections.iter();
+        let changes = collections.flat_map(|(name, collection)| {
+            let committed = &committed;
+            collection.since(revision).map(move |change| committed(name, change))
+        });
+        let mut changes: Vec<Committed> = changes.collect();
+        changes.sort_by_key(|change| change.revision);
+        changes
     }
 
     /// The whole state, for [`ApiServer::restore`].

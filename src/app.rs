@@ -12,9 +12,12 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use kube::Client;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use crate::api::ObjectName;
@@ -25,18 +28,23 @@ use crate::clock::{SharedClock, SystemClock};
 use crate::controller::control::{RealControl, WriteGate};
 use crate::controller::{Controller, CronJobHandler, JobHandler, Parts};
 use crate::events;
-use crate::leader_election::{self, ConfigError, Leadership};
+use crate::leader_election::{self, ConfigError, Leadership, default_identity};
 use crate::metrics::{
     ControllerMetrics, LeaderElectionMetrics, MetricsError, ProcessCollector, Registry, RestClientMetrics,
 };
 use crate::options::Config;
 use crate::schedule::local_zone;
 use crate::server::ServerError;
+use crate::task;
 use crate::workqueue::{self, WorkQueue};
 
 mod election;
+mod replica;
 mod requests;
 mod serving;
+mod warm;
+
+pub use self::replica::{Onlooker, Replica, run_replica};
 
 /// The longest a shutdown takes: the work in flight, then the lease, then the events.
 pub const GRACE: Duration = Duration::from_secs(20);
@@ -46,6 +54,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
+
+/// How many events are written at a time once nothing more urgent is to be done: the next burst may come in a minute.
+const EVENTS_IN_FLIGHT: usize = 16;
 
 /// Why the process could not run, or ended otherwise than it was told to.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +97,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
     let ends = CancellationToken::new();
-    let parts = Assembly::new(&config, &client, &registry, &clock, rand::random(), &ends)?;
+    let parts = Assembly::new(&config, &client, &registry, &clock, rand::random(), &ends, None)?;
 
     let election = match &config.leader_election {
         None => None,
@@ -94,7 +105,8 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
             let client = client::connect_for_leader_election(&config, Some(Arc::new(observer))).await?;
             let metrics = LeaderElectionMetrics::register(&registry)?;
             let hooks = election::hooks(&settings.name, metrics, Arc::clone(&parts.recorder), &parts.stood_by);
-            Some(election::elector(settings, client, Arc::clone(&clock), hooks)?)
+            let rng = StdRng::from_rng(&mut rand::rng());
+            Some(election::elector(settings, client, Arc::clone(&clock), (default_identity(), rng), hooks)?)
         }
     };
     let health = election.as_ref().map(|elector| elector.healthz_adaptor(election::HEALTH_TIMEOUT));
@@ -116,7 +128,7 @@ pub async fn run_embedded(
     stop: CancellationToken,
 ) -> Result<(), AppError> {
     let ends = CancellationToken::new();
-    let parts = Assembly::new(config, client, &Registry::new(), clock, seed, &ends)?;
+    let parts = Assembly::new(config, client, &Registry::new(), clock, seed, &ends, None)?;
     parts.run_to_end(config, None, Vec::new(), stop, &ends).await
 }
 
@@ -124,6 +136,8 @@ type Elector = leader_election::LeaderElector<leader_election::KubeLeaseLock>;
 
 /// The controller and what feeds it, running or ready to run.
 struct Assembly {
+    client: Client,
+    clock: SharedClock,
     controller: Arc<Controller<RealControl>>,
     cron_jobs: Arc<Store<CronJob>>,
     jobs: Arc<Store<Job>>,
@@ -143,6 +157,7 @@ impl Assembly {
         clock: &SharedClock,
         seed: u64,
         ends: &CancellationToken,
+        onlooker: Option<&Arc<dyn Onlooker>>,
     ) -> Result<Self, AppError> {
         let metrics = ControllerMetrics::register(registry)?;
         let queue: WorkQueue<ObjectName> = WorkQueue::new(workqueue::Config::new("cronjob", Arc::clone(clock)));
@@ -150,17 +165,8 @@ impl Assembly {
         let (zone, source) = local_zone();
         info!(%zone, source, "schedules that name no time zone run in this one");
 
-        let discarded = metrics.events_discarded_total.clone();
-        let event_config = events::Config {
-            max_queued: MAX_PENDING_EVENTS,
-            max_pending: MAX_PENDING_EVENTS,
-            seed: Some(seed),
-            ..events::Config::default()
-        };
-        let (recorder, sink) = events::Recorder::new(event_config, Arc::clone(clock), move |reason| {
-            discarded.with_label_values(&[reason]).inc();
-        });
-        let recorder: Arc<dyn events::EventRecorder> = Arc::new(recorder);
+        let busy = queue.clone();
+        let (recorder, sink) = recorder(clock, &metrics, seed, onlooker);
 
         let gate = Arc::new(election::Gate::default());
         let may_write: WriteGate = {
@@ -185,16 +191,27 @@ impl Assembly {
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
         let sink_client = events::KubeSink::new(client.clone());
         let sink_ends = ends.clone();
-        let background = vec![tokio::spawn(async move {
-            let dropped = sink.run(sink_client, sink_ends).await;
+        let background = vec![tokio::spawn(task::owned(async move {
+            let dropped = sink.yielding_to(move || busy.is_busy()).run(sink_client, sink_ends).await;
             if dropped > 0 {
                 error!(dropped, "events were not written before the end");
             }
-        })];
+        }))];
         let mut informers = JoinSet::new();
-        informers.spawn(cron_job_informer.run(ends.clone()));
-        informers.spawn(job_informer.run(ends.clone()));
-        Ok(Self { controller, cron_jobs, jobs, recorder, gate, stood_by: Arc::default(), informers, background })
+        informers.spawn(task::owned(cron_job_informer.run(ends.clone())));
+        informers.spawn(task::owned(job_informer.run(ends.clone())));
+        Ok(Self {
+            client: client.clone(),
+            clock: Arc::clone(clock),
+            controller,
+            cron_jobs,
+            jobs,
+            recorder,
+            gate,
+            stood_by: Arc::default(),
+            informers,
+            background,
+        })
     }
 
     /// Works until `stop`, then ends what is in the background, `served` included.
@@ -208,6 +225,7 @@ impl Assembly {
     ) -> Result<(), AppError> {
         let mut informers = std::mem::take(&mut self.informers);
         let result = tokio::select! {
+            biased;
             result = lead(config, &self, election, stop) => result,
             _ = informers.join_next() => Err(AppError::InformerEnded),
         };
@@ -238,8 +256,35 @@ impl Assembly {
         };
         if stop.run_until_cancelled(synced).await.is_some() {
             info!(cronjobs = self.cron_jobs.len(), jobs = self.jobs.len(), "caches are synced");
+            let queue = self.controller.queue().clone();
+            let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), workers);
+            let _warm = AbortOnDropHandle::new(tokio::spawn(task::owned(warm)));
             self.controller.run(workers, stop).await;
         }
+    }
+}
+
+/// Where events go, and the task that writes them.
+fn recorder(
+    clock: &SharedClock,
+    metrics: &ControllerMetrics,
+    seed: u64,
+    onlooker: Option<&Arc<dyn Onlooker>>,
+) -> (Arc<dyn events::EventRecorder>, events::EventSinkTask) {
+    let discarded = metrics.events_discarded_total.clone();
+    let config = events::Config {
+        max_queued: MAX_PENDING_EVENTS,
+        max_pending: MAX_PENDING_EVENTS,
+        max_in_flight: EVENTS_IN_FLIGHT,
+        seed: Some(seed),
+        ..events::Config::default()
+    };
+    let (recorder, sink) = events::Recorder::new(config, Arc::clone(clock), move |reason| {
+        discarded.with_label_values(&[reason]).inc();
+    });
+    match onlooker {
+        None => (Arc::new(recorder), sink),
+        Some(onlooker) => (Arc::new(replica::Overheard::new(recorder, Arc::clone(onlooker))), sink),
     }
 }
 
@@ -264,15 +309,17 @@ async fn lead(
     };
     let resign = CancellationToken::new();
     let (elected, mut leadership) = oneshot::channel();
-    let mut election = tokio::spawn(elector.run(resign.clone(), move |leadership| {
+    let mut election = tokio::spawn(task::owned(elector.run(resign.clone(), move |leadership| {
         let _ = elected.send(leadership);
-    }));
+    })));
     let leadership = tokio::select! {
+        biased;
         () = stop.cancelled() => None,
         leadership = &mut leadership => leadership.ok(),
     };
     if let Some(leadership) = leadership {
         tokio::select! {
+            biased;
             done = finish_in_time(parts.work(leadership, workers, stop.clone()), &stop) => done?,
             outcome = &mut election => {
                 error!(?outcome, "leader election lost");
@@ -292,6 +339,7 @@ async fn finish_in_time(work: impl Future<Output = ()>, stop: &CancellationToken
         tokio::time::sleep(GRACE).await;
     };
     tokio::select! {
+        biased;
         () = work => Ok(()),
         () = overdue => Err(AppError::SlowShutdown),
     }

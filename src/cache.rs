@@ -42,6 +42,7 @@ pub use store::{Delta, Store};
 use transport::Endpoint;
 
 use crate::api::{Interner, Object};
+use crate::task;
 
 /// Keeps a [`Store`] equal to the objects of one kind, in some namespaces or in all, and tells handlers of every change.
 pub struct Informer<T> {
@@ -103,9 +104,10 @@ impl<T: Object> Informer<T> {
                 listed: false,
             };
             let rng = StdRng::seed_from_u64(self.seed.wrapping_add(scope as u64));
-            reflectors.spawn(Reflector::new(endpoint, mirror, rng).run());
+            reflectors.spawn(task::owned(Reflector::new(endpoint, mirror, rng).run()));
         }
         tokio::select! {
+            biased;
             () = cancel.cancelled() => {}
             Some(Err(ended)) = reflectors.join_next() => {
                 // Better to die in plain sight than to go on with a store that stands still.

@@ -101,6 +101,19 @@ pub async fn connect_for_leader_election(
     build(config, "leader-election", None, observer).await
 }
 
+/// The client on a service that needs no connection, in the same layers as [`connect`]'s. Must be called inside a tokio
+/// runtime.
+pub fn on_service<S, B>(service: S) -> Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = <Body as http_body::Body>::Data> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    assemble(ClientBuilder::new(service, "default"), "", None, Arc::new(Unobserved))
+}
+
 async fn build(
     config: &Config,
     component: &str,

@@ -4,6 +4,12 @@
 //! fails or panics is tried again with backoff and harms no other key; every CronJob that has a next slot has a timer or
 //! an entry in the queue.
 //!
+//! Fire first, settle after: the sync that starts a Job writes no status and prunes nothing. It leaves that to the next
+//! sync of its key, which waits behind every key whose slot is due, but no longer than the queue's patience allows; Events
+//! wait behind both. So of a thousand CronJobs due at once each waits for the creates before it and for nothing else,
+//! and a status is written once for a Job that starts and another that ends. When the API server says that it is
+//! overloaded, settling pauses and firing goes on.
+//!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`ControllerV2`).
 
 use std::panic::AssertUnwindSafe;
@@ -19,12 +25,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Object, ObjectName, Uid};
+use crate::api::{EventType, Object, ObjectName, Uid, compare_resource_versions};
 use crate::cache::Store;
 use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::metrics::ControllerMetrics;
 use crate::schedule::{Zone, missed};
+use crate::task;
 use crate::workqueue::WorkQueue;
 
 pub mod control;
@@ -33,18 +40,30 @@ pub mod observation;
 pub mod own_writes;
 pub mod plan;
 pub mod reconcile;
-mod status;
+pub mod status;
 pub mod sync;
+mod unsettled;
 
 use control::{CronJobControl, JobControl};
 pub use handlers::{CronJobHandler, JobHandler};
 use observation::Observation;
 use own_writes::OwnWrites;
 use plan::{Failure, Outcome};
+use status::Edits;
+use unsettled::Unsettled;
 
 /// While the API server itself is the trouble, a key is tried again at least this often: such a failure says nothing
 /// about the key, and when the server is back every key that was due is late already.
 pub const UNAVAILABLE_BACKOFF: Duration = Duration::from_secs(2);
+
+/// What the API server answers when it is overloaded; 429 in HTTP.
+const TOO_MANY_REQUESTS: u16 = 429;
+
+/// How long settling pauses at least when the API server says that it is overloaded.
+pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
+
+/// How soon a deletion from the history that failed is tried again: nothing waits for it, and the next slot may be far.
+pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
 
 /// What a controller is made of. The stores are filled by informers that have the controller's handlers.
 pub struct Parts<C> {
@@ -73,6 +92,7 @@ pub struct Parts<C> {
 pub struct Controller<C> {
     parts: Parts<C>,
     own_writes: OwnWrites,
+    unsettled: Unsettled,
     name_taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
     /// Raised whenever the caches may be behind; a key then reads its CronJob once before it creates a Job.
     epoch: AtomicU64,
@@ -85,6 +105,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         Arc::new(Self {
             parts,
             own_writes: OwnWrites::default(),
+            unsettled: Unsettled::default(),
             name_taken: DashMap::new(),
             epoch: AtomicU64::new(0),
             confirmed: DashMap::new(),
@@ -96,20 +117,35 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         &self.parts.queue
     }
 
+    /// The CronJobs that have a next slot and neither a timer nor an entry in the queue: none, at any moment.
+    pub fn unattended(&self) -> Vec<ObjectName> {
+        let queue = &self.parts.queue;
+        let waits = |key: &ObjectName| queue.is_dirty(key) || queue.is_processing(key);
+        let cron_jobs = self.parts.cron_jobs.list();
+        let names = cron_jobs.iter().filter(|cron_job| {
+            let is_on = !cron_job.deleting && !cron_job.spec.suspend;
+            let zone = &cron_job.timing(self.parts.local_zone).time_zone;
+            is_on && zone.is_ok() && self.next_slot(cron_job).is_some()
+        });
+        let names = names.map(|cron_job| cron_job.name.clone());
+        names.filter(|key| !waits(key) && queue.scheduled_for(key).is_none()).collect()
+    }
+
     /// Says that the caches may be behind: after a relist with a gap, or when this process has just become the leader.
     pub fn suspect_views(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Runs `workers` workers until `cancel`; what is in flight then is finished. The caches must be synced before.
+    /// Runs `workers` workers until `cancel`; what is in flight then is finished, and what was fired is settled. The
+    /// caches must be synced before.
     ///
     /// Matches upstream `Run`.
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
         info!(workers, "Starting cronjob controller");
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
-            let (controller, cancel) = (Arc::clone(self), cancel.clone());
-            tasks.spawn(async move { while !cancel.is_cancelled() && controller.process_next_work_item().await {} });
+            let controller = Arc::clone(self);
+            tasks.spawn(task::owned(async move { while controller.process_next_work_item().await {} }));
         }
         cancel.cancelled().await;
         info!("Shutting down cronjob controller");
@@ -117,24 +153,39 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Takes one key and syncs it; false when the queue has shut down. Matches upstream `processNextWorkItem`.
+    /// Takes one key and syncs it; false when the queue has shut down and nothing is left in it. While it shuts down
+    /// only keys whose Jobs were started and whose statuses do not say so are synced. Matches upstream
+    /// `processNextWorkItem`.
     pub async fn process_next_work_item(&self) -> bool {
         let Some(key) = self.parts.queue.get().await else { return false };
-        match AssertUnwindSafe(self.sync(&key)).catch_unwind().await {
-            Ok(Outcome::Done) => self.parts.queue.forget(&key),
+        if !self.parts.queue.shutting_down() || self.unsettled.contains(&key) {
+            self.process(&key).await;
+        }
+        self.parts.queue.done(&key);
+        true
+    }
+
+    async fn process(&self, key: &ObjectName) {
+        match AssertUnwindSafe(self.sync(key)).catch_unwind().await {
+            Ok(Outcome::Done) => self.parts.queue.forget(key),
             Ok(Outcome::Requeue(requeue)) => {
-                self.parts.queue.forget(&key);
+                self.parts.queue.forget(key);
                 self.enqueue_at_slot(key.clone(), requeue.slot);
             }
-            Ok(Outcome::Failed(failure)) => self.retry(&key, &failure),
+            Ok(Outcome::SettleLater { next }) => {
+                self.parts.queue.forget(key);
+                self.enqueue(key.clone());
+                if let Some(next) = next {
+                    self.enqueue_at_slot(key.clone(), next.slot);
+                }
+            }
+            Ok(Outcome::Failed(failure)) => self.retry(key, &failure),
             Err(_) => {
                 self.parts.metrics.sync_panics_total.inc();
                 error!(cronjob = %key, "a sync panicked; the key is backed off");
                 self.parts.queue.add_rate_limited(key.clone());
             }
         }
-        self.parts.queue.done(&key);
-        true
     }
 
     fn retry(&self, key: &ObjectName, failure: &Failure) {
@@ -146,9 +197,16 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         match failure {
             Failure::Api(error) if error.is_unavailable() => {
                 let asked = error.retry_after.unwrap_or_default();
+                if error.code == TOO_MANY_REQUESTS {
+                    self.parts.queue.hold_low(asked.max(OVERLOAD_PAUSE));
+                }
                 self.parts.queue.add_rate_limited_within(key.clone(), asked, UNAVAILABLE_BACKOFF.max(asked));
             }
             _ => self.parts.queue.add_rate_limited(key.clone()),
+        }
+        // Whatever the backoff has grown to, the next slot is not its business.
+        if let Some(next) = self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job)) {
+            self.enqueue_at_slot(key.clone(), next);
         }
     }
 
@@ -159,16 +217,22 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             self.forget(key);
             return Outcome::Done;
         };
-        let cron_job = self.own_writes.newest(cached);
+        let (cron_job, is_overdue) = self.own_writes.newest(cached);
         let jobs = self.get_jobs_to_be_reconciled(&cron_job);
         let epoch = self.epoch.load(Ordering::Relaxed);
         let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
-        observation.view_is_suspect = epoch > 0 && self.confirmed.get(key).is_none_or(|confirmed| *confirmed < epoch);
+        let is_unconfirmed = epoch > 0 && self.confirmed.get(key).is_none_or(|confirmed| *confirmed < epoch);
+        observation.view_is_suspect = is_overdue || is_unconfirmed;
         observation.name_taken_reported = self
             .name_taken
             .get(key)
             .filter(|reported| reported.0 == observation.cron_job.uid)
             .map(|reported| reported.1);
+        observation.settle_later = !self.parts.queue.shutting_down();
+        observation.carried = self.unsettled.owed(key, &observation.cron_job.uid);
+        if let Some(slot) = self.own_writes.taken(&observation.cron_job) {
+            observation.carried.scheduled(slot);
+        }
         let witness = SyncWitness { controller: self, epoch };
         sync::carry_out(&self.parts.control, &witness, observation, self.parts.clock.now()).await
     }
@@ -178,8 +242,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     ///
     /// Matches upstream `getJobsToBeReconciled`, which scans all Jobs of the namespace and compares names only.
     fn get_jobs_to_be_reconciled(&self, cron_job: &CronJob) -> Vec<Arc<Job>> {
+        let shown = self.parts.jobs.last_resource_version(&cron_job.name.namespace).unwrap_or_default();
+        let has_caught_up =
+            |job: &Job| compare_resource_versions(&shown, &job.resource_version).is_some_and(std::cmp::Ordering::is_ge);
+        // Before the cache is asked, or a Job that it shows in this moment would be in neither.
+        let created = self.own_writes.created_for(&cron_job.uid, has_caught_up);
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
-        for created in self.own_writes.created_for(&cron_job.uid) {
+        for created in created {
             if !jobs.iter().any(|job| job.uid == created.uid) {
                 jobs.push(created);
             }
@@ -200,6 +269,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     fn forget(&self, key: &ObjectName) {
         self.own_writes.cron_job_gone(key);
+        self.unsettled.forget(key);
         self.name_taken.remove(key);
         self.confirmed.remove(key);
     }
@@ -258,6 +328,7 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
         let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
+        self.controller.own_writes.slot_taken(cron_job, slot);
         self.controller.own_writes.job_created(&cron_job.uid, job);
         if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
             self.controller.own_writes.job_seen(&job.uid);
@@ -280,8 +351,27 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
         self.controller.own_writes.cron_job_written(cron_job);
     }
 
+    fn owes(&self, cron_job: &CronJob, edits: Edits) {
+        self.controller.unsettled.put(&cron_job.name, &cron_job.uid, edits);
+    }
+
     fn event(&self, cron_job: &CronJob, event: plan::Event) {
         self.controller.record(cron_job, event.type_, event.reason, event.message);
+    }
+
+    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
+        let Parts { cron_jobs, clock, .. } = &self.controller.parts;
+        let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
+        if reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, clock.now()) {
+            return false;
+        }
+        let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)
+            .is_some_and(std::cmp::Ordering::is_gt);
+        cached.uid == cron_job.uid && !(is_newer && (cached.deleting || cached.spec != cron_job.spec))
+    }
+
+    fn not_pruned(&self, cron_job: &ObjectName) {
+        self.controller.parts.queue.add_after(cron_job.clone(), PRUNE_RETRY);
     }
 
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
@@ -294,4 +384,4 @@ fn seconds(delta: TimeDelta) -> f64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,4 +14,5 @@ pub mod metrics;
 pub mod options;
 pub mod schedule;
 pub mod server;
+pub mod task;
 pub mod workqueue;

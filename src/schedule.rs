@@ -15,7 +15,7 @@ mod parser;
 mod timing;
 mod zone;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Days, NaiveTime, TimeDelta, Timelike, Utc};
 
 use fields::{Fields, Search};
 pub use parser::{ParseError, ParseIntError};
@@ -49,10 +49,14 @@ impl Schedule {
     ///
     /// Matches `SpecSchedule.Next` and `ConstantDelaySchedule.Next` of robfig/cron v3.0.1, whose zero time is `None` here.
     /// Like them it may return `t` itself, or an instant before it, around a change of offset.
+    #[inline]
     pub fn next(&self, t: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        match self.search(t.timestamp()) {
-            Search::Found(next) => DateTime::from_timestamp(next, 0),
-            Search::Never | Search::Stuck => None,
+        match &self.0 {
+            Kind::Every(delay) => later(t, *delay),
+            Kind::Fields(fields) => match fields.next(t.timestamp() + 1) {
+                Search::Found(next) => later(t, next - t.timestamp()),
+                Search::Never | Search::Stuck => None,
+            },
         }
     }
 
@@ -62,7 +66,7 @@ impl Schedule {
         let mut from = t.timestamp();
         for _ in 0..MAX_RETRIES {
             match self.search(from) {
-                Search::Found(next) if next > t.timestamp() => return DateTime::from_timestamp(next, 0),
+                Search::Found(next) if next > t.timestamp() => return later(t, next - t.timestamp()),
                 Search::Found(_) => from += 60,
                 Search::Stuck => from += civil::SECONDS_PER_DAY,
                 Search::Never => return None,
@@ -86,6 +90,26 @@ impl Schedule {
             Kind::Fields(_) => None,
         }
     }
+}
+
+/// The whole second of `t`, and so many seconds later. None beyond chrono's range.
+///
+/// The same as by way of Unix seconds; but most schedules fire again soon, and then most of chrono's fields stay.
+#[inline]
+fn later(t: DateTime<Utc>, seconds: i64) -> Option<DateTime<Utc>> {
+    let t = t.naive_utc();
+    let second = i64::from(t.time().num_seconds_from_midnight()).checked_add(seconds)?;
+    let (date, second) = if (0..civil::SECONDS_PER_DAY).contains(&second) {
+        (t.date(), second)
+    } else {
+        let days = second.div_euclid(civil::SECONDS_PER_DAY);
+        let size = Days::new(days.unsigned_abs());
+        let date = if days < 0 { t.date().checked_sub_days(size) } else { t.date().checked_add_days(size) };
+        (date?, second - days * civil::SECONDS_PER_DAY)
+    };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "less than a day")]
+    let time = NaiveTime::from_num_seconds_from_midnight_opt(second as u32, 0)?;
+    Some(date.and_time(time).and_utc())
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! client-go's work queue: rate limited, delaying, fair. It knows nothing of Kubernetes.
 //!
 //! Guarantees, those of upstream's `util/workqueue/doc.go` and a few more:
-//! - Fair: keys are handed out in the order in which they became ready.
+//! - Fair: keys of one priority are handed out in the order in which they became ready.
+//! - Two priorities: a key whose wall time has come ([`WorkQueue::add_at`]) goes before all others, and its retries do
+//!   too; but a key that was passed by for [`PATIENCE`] is out of patience, and such keys get every second turn. So the
+//!   others wait for no longer than that, and then for twice as many turns as there are keys before them.
 //! - Stingy: a key that is added several times before it is processed is processed once; one that is added while it
 //!   is being processed is processed once more afterwards. No two workers ever have the same key.
 //! - Nothing is lost: a key that was added before shutdown is handed out, also when a worker's [`WorkQueue::get`]
@@ -12,9 +15,10 @@
 //! - A delayed key never comes before its time, and when it was asked for several times with the same kind of timer, it
 //!   comes at the soonest. [`WorkQueue::add_after`] is monotonic and serves backoff; [`WorkQueue::add_at`] goes by the wall
 //!   clock and serves schedules: it is judged afresh when that clock is stepped or the machine has slept, within
-//!   [`WALL_SLICE`]. No instant and no delay is too far away.
+//!   [`WALL_SLICE`]; at once if the clock tells of its steps. No instant and no delay is too far away.
 //! - One task of its own keeps all timers. When nothing waits it does not wake; when only monotonic timers wait it
-//!   wakes for them alone; when wall timers wait it wakes once per slice to look at the clock.
+//!   wakes for them alone; when wall timers wait it wakes once per slice to look at a clock that does not tell of its steps.
+//! - What is not urgent can be held ([`WorkQueue::hold_low`]), but no key for longer than [`PATIENCE`].
 //! - No thread, no global state, no clock but tokio's and the one it was given: on paused time it is deterministic.
 
 mod delaying;
@@ -28,19 +32,21 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::delaying::Delays;
+use self::delaying::{Delays, LONGEST_DELAY};
 pub use self::delaying::{Scheduled, WALL_SLICE};
 use self::metrics::{QueueCollector, Snapshot, Source};
 use self::queue::Queue;
+pub use self::queue::{PATIENCE, Priority};
 use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
 use crate::clock::SharedClock;
 use crate::metrics::{MetricsError, Registry};
+use crate::task;
 
 /// What can be a key. Keys are cloned now and then; let that be cheap (`Arc<str>`).
 pub trait Key: Clone + Eq + Hash + Send + Sync + 'static {}
@@ -120,7 +126,7 @@ impl<K: Key> WorkQueue<K> {
             drained: Notify::new(),
             rearm: Notify::new(),
         });
-        let timer_task = tokio::spawn(Arc::clone(&shared).keep_timers());
+        let timer_task = tokio::spawn(task::owned(Arc::clone(&shared).keep_timers()));
         Self { shared, timer_task: Arc::new(AbortOnDropHandle::new(timer_task)) }
     }
 
@@ -137,7 +143,7 @@ impl<K: Key> WorkQueue<K> {
     /// Does nothing once shutdown began. Timers of the key stay.
     pub fn add(&self, key: K) {
         let now = now();
-        if self.shared.state.lock().queue.add(key, now) {
+        if self.shared.state.lock().queue.add(key, Priority::Low, now) {
             self.shared.ready.notify_one();
         }
     }
@@ -145,28 +151,48 @@ impl<K: Key> WorkQueue<K> {
     /// Adds `key` when `delay` has passed by the monotonic clock; at once if it is zero. A sooner such timer of the
     /// key stays in place of this one.
     pub fn add_after(&self, key: K, delay: Duration) {
+        self.add_after_with(key, delay, |_, _| Priority::Low);
+    }
+
+    fn add_after_with(&self, key: K, delay: Duration, priority: impl FnOnce(&Queue<K>, &K) -> Priority) {
         let now = now();
-        self.add_later(key, delay.is_zero(), now, |delays, key| delays.add_after(key, delay, now));
+        self.add_later(key, delay.is_zero(), now, priority, |delays, key, priority| {
+            delays.add_after(key, priority, delay, now)
+        });
     }
 
     /// Adds `key` when the wall clock shows `at`; at once if it shows that or later. A sooner such timer of the key
-    /// stays in place of this one.
+    /// stays in place of this one. The priority is high.
     pub fn add_at(&self, key: K, at: DateTime<Utc>) {
         let due = at <= self.shared.clock.now();
-        self.add_later(key, due, now(), |delays, key| delays.add_at(key, at));
+        self.add_later(key, due, now(), |_, _| Priority::High, |delays, key, _| delays.add_at(key, at));
     }
 
-    /// Counts a failure of `key` and adds it after the delay that the rate limiter names.
+    /// Counts a failure of `key` and adds it after the delay that the rate limiter names, with the priority with which
+    /// it was handed out if it is being processed.
     pub fn add_rate_limited(&self, key: K) {
-        let delay = self.shared.rate_limiter.lock().when(&key, now());
-        self.add_after(key, delay);
+        self.add_rate_limited_within(key, Duration::ZERO, Duration::MAX);
     }
 
     /// As [`WorkQueue::add_rate_limited`], but with a delay of no less than `at_least` and no more than `at_most`: for
     /// failures whose end does not depend on the key, such as an outage, and for a server that says how long to wait.
     pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) {
         let delay = self.shared.rate_limiter.lock().when(&key, now());
-        self.add_after(key, delay.min(at_most).max(at_least));
+        let delay = delay.min(at_most).max(at_least);
+        self.add_after_with(key, delay, |queue, key| queue.processing_priority(key).unwrap_or_default());
+    }
+
+    /// Holds keys of low priority back for `time`, [`PATIENCE`] at most, because somebody is overloaded; those of high
+    /// priority pass, and so does a key that has waited for [`PATIENCE`].
+    pub fn hold_low(&self, time: Duration) {
+        self.shared.state.lock().queue.hold_low(time, now());
+        self.shared.rearm.notify_one();
+    }
+
+    /// Whether anything waits for a worker, or is held: whoever competes with the workers for something had better wait.
+    pub fn is_busy(&self) -> bool {
+        let queue = &self.shared.state.lock().queue;
+        queue.len() > 0 || queue.holds_low(now())
     }
 
     /// Makes the rate limiter forget the failures of `key`. It must still be [`WorkQueue::done`].
@@ -261,6 +287,12 @@ impl<K: Key> WorkQueue<K> {
         self.shared.state.lock().delays.scheduled_for(key)
     }
 
+    /// The soonest wall time that is waited for, and how many keys, counted up to `at_most`, come due within `window`
+    /// from it.
+    pub fn upcoming(&self, window: TimeDelta, at_most: usize) -> Option<(DateTime<Utc>, usize)> {
+        self.shared.state.lock().delays.upcoming(window, at_most)
+    }
+
     /// Whether `key` is to be processed without waiting for any timer: it is ready, or was added again while being
     /// processed.
     pub fn is_dirty(&self, key: &K) -> bool {
@@ -273,14 +305,25 @@ impl<K: Key> WorkQueue<K> {
     }
 
     /// Adds `key` now if it is `due`, else gives it a timer with `schedule`, which answers whether that is the soonest.
-    fn add_later(&self, key: K, due: bool, now: std::time::Instant, schedule: impl FnOnce(&mut Delays<K>, K) -> bool) {
+    fn add_later(
+        &self,
+        key: K,
+        due: bool,
+        now: std::time::Instant,
+        priority: impl FnOnce(&Queue<K>, &K) -> Priority,
+        schedule: impl FnOnce(&mut Delays<K>, K, Priority) -> bool,
+    ) {
         let mut state = self.shared.state.lock();
         if state.queue.shutting_down() {
             return;
         }
         state.queue.stats.retry();
-        let (ready, soonest) =
-            if due { (state.queue.add(key, now), false) } else { (false, schedule(&mut state.delays, key)) };
+        let priority = priority(&state.queue, &key);
+        let (ready, soonest) = if due {
+            (state.queue.add(key, priority, now), false)
+        } else {
+            (false, schedule(&mut state.delays, key, priority))
+        };
         drop(state);
         if ready {
             self.shared.ready.notify_one();
@@ -317,11 +360,18 @@ impl<K: Key> WorkQueue<K> {
 impl<K: Key> Shared<K> {
     /// The timer task: delivers what is due, then sleeps as long as it may.
     async fn keep_timers(self: Arc<Self>) {
+        let mut steps = self.clock.steps();
+        let slice = if steps.is_some() { LONGEST_DELAY } else { WALL_SLICE };
         loop {
-            match self.deliver() {
+            match self.deliver(slice) {
                 Next::Yield => tokio::task::yield_now().await,
-                // Both ways of waking lead to the same: look again.
-                Next::Sleep(until) => drop(tokio::time::timeout_at(until, self.rearm.notified()).await),
+                // All ways of waking lead to the same: look again.
+                Next::Sleep(until) => tokio::select! {
+                    biased;
+                    () = tokio::time::sleep_until(until) => {}
+                    () = self.rearm.notified() => {}
+                    () = stepped(steps.as_mut()) => {}
+                },
                 Next::Idle => self.rearm.notified().await,
                 Next::End => return,
             }
@@ -329,24 +379,29 @@ impl<K: Key> Shared<K> {
     }
 
     /// Makes up to [`BATCH`] due keys ready.
-    fn deliver(&self) -> Next {
+    fn deliver(&self, slice: Duration) -> Next {
         let (now, wall) = (now(), self.clock.now());
         let mut ready = 0;
-        let next = {
+        let (next, released) = {
             let State { queue, delays } = &mut *self.state.lock();
             let mut room = BATCH;
             while room > 0 {
-                let Some(key) = delays.pop_due(now, wall) else { break };
-                ready += usize::from(queue.add(key, now));
+                let Some((key, priority)) = delays.pop_due(now, wall) else { break };
+                ready += usize::from(queue.add(key, priority, now));
                 room -= 1;
             }
-            match delays.next_look(now, wall) {
+            let looks = [delays.next_look(now, wall, slice), queue.next_release(now)];
+            let next = match looks.into_iter().flatten().min() {
                 _ if queue.shutting_down() => Next::End,
                 None => Next::Idle,
                 Some(_) if room == 0 => Next::Yield,
                 Some(at) => Next::Sleep(at.into()),
-            }
+            };
+            (next, queue.release(now))
         };
+        if released {
+            self.ready.notify_waiters();
+        }
         // After the lock is free, or the workers that wake would at once wait for it.
         for _ in 0..ready {
             self.ready.notify_one();
@@ -373,6 +428,17 @@ impl<K> Clone for WorkQueue<K> {
 impl<K> fmt::Debug for WorkQueue<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkQueue").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+/// Waits for a step of the wall clock; for ever where nobody tells of them.
+async fn stepped(steps: Option<&mut watch::Receiver<()>>) {
+    let told = match steps {
+        Some(steps) => steps.changed().await.is_ok(),
+        None => false,
+    };
+    if !told {
+        std::future::pending::<()>().await;
     }
 }
 

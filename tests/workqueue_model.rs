@@ -2,8 +2,9 @@
 //!
 //! The first property plays random producers, workers and clock steps one after another and compares the queue with
 //! [`Model`] after every move: no key is lost, no key is in two hands, the sooner timer wins, nothing comes before its
-//! time or too late, and keys leave in the order in which they became ready. The second lets real workers, some of
-//! which give up waiting at random, race with producers.
+//! time or too late, keys of one priority leave in the order in which they became ready with it, no key of high priority
+//! is passed by but for one that is out of patience, and nothing is held for long. The second lets real workers, some
+//! of which give up waiting at random, race with producers.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::clock::{Clock, TestClock};
-use cronjob_controller::workqueue::{Config, Scheduled, WALL_SLICE, WorkQueue};
+use cronjob_controller::workqueue::{Config, PATIENCE, Priority, Scheduled, WALL_SLICE, WorkQueue};
 use futures::FutureExt;
 use proptest::prelude::*;
 use tokio::time::Instant;
@@ -29,6 +30,7 @@ enum Move {
     AddAfter(u8, Duration),
     AddAt(u8, TimeDelta),
     AddRateLimited(u8),
+    HoldLow(Duration),
     Forget(u8),
     Get,
     /// A get that is dropped; between its start and its end the key is added.
@@ -66,6 +68,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         8 => (key(), delay()).prop_map(|(key, delay)| Move::AddAfter(key, delay)),
         8 => (key(), offset()).prop_map(|(key, at)| Move::AddAt(key, at)),
         4 => key().prop_map(Move::AddRateLimited),
+        1 => delay().prop_map(Move::HoldLow),
         2 => key().prop_map(Move::Forget),
         16 => Just(Move::Get),
         2 => key().prop_map(Move::DroppedGet),
@@ -89,10 +92,13 @@ struct Ready {
     latest: Instant,
     /// Which timers came due: the exact times say more than the two moments.
     due: Scheduled,
+    priority: Priority,
+    /// Since when it is dirty at the earliest and at the latest, whatever its priority was then.
+    dirty: (Instant, Instant),
 }
 
 impl Ready {
-    /// Whether this key certainly became ready before `other`.
+    /// Whether this key certainly became ready before `other`, which has the same priority.
     fn before(&self, other: &Self) -> bool {
         let sooner = match (self.due, other.due) {
             (Scheduled { after: Some(a), at: None }, Scheduled { after: Some(b), at: None }) => a < b,
@@ -107,35 +113,56 @@ impl Ready {
 struct Model {
     epoch: usize,
     timers: BTreeMap<u8, Scheduled>,
+    /// The priorities of the monotonic timers.
+    retries: BTreeMap<u8, Priority>,
     ready: Vec<Ready>,
-    processing: Vec<u8>,
-    added_while_processing: BTreeSet<u8>,
+    /// With the priority that each was handed out with.
+    processing: Vec<(u8, Priority)>,
+    added_while_processing: BTreeMap<u8, Ready>,
+    held_until: Option<Instant>,
+    /// The last key was one that was out of patience, before one of high priority.
+    impatient_had_its_turn: bool,
     failures: BTreeMap<u8, u32>,
     last_step: Option<Instant>,
     shut_down: bool,
 }
 
 impl Model {
-    fn add(&mut self, key: u8, earliest: Instant, latest: Instant, due: Scheduled) {
-        if self.shut_down || self.ready.iter().any(|ready| ready.key == key) {
+    fn add(&mut self, added: Ready) {
+        if self.shut_down {
             return;
         }
-        if self.processing.contains(&key) {
-            self.added_while_processing.insert(key);
+        let known = self.ready.iter().position(|ready| ready.key == added.key);
+        if let Some(place) = known {
+            if self.ready[place].priority < added.priority {
+                let passed_by = self.ready.remove(place);
+                self.ready.push(Ready { dirty: passed_by.dirty, ..added });
+            }
+        } else if self.processing.iter().any(|(key, _)| *key == added.key) {
+            let dirty = self.added_while_processing.entry(added.key).or_insert_with(|| added.clone());
+            dirty.priority = dirty.priority.max(added.priority);
         } else {
-            self.ready.push(Ready { key, epoch: self.epoch, earliest, latest, due });
+            self.ready.push(added);
         }
     }
 
-    fn add_now(&mut self, key: u8) {
-        self.add(key, Instant::now(), Instant::now(), Scheduled::default());
+    fn now(&self, key: u8, priority: Priority) -> Ready {
+        let now = Instant::now();
+        let due = Scheduled::default();
+        Ready { key, epoch: self.epoch, earliest: now, latest: now, due, priority, dirty: (now, now) }
     }
 
-    fn add_after(&mut self, key: u8, delay: Duration) {
+    fn add_now(&mut self, key: u8, priority: Priority) {
+        self.add(self.now(key, priority));
+    }
+
+    fn add_after(&mut self, key: u8, delay: Duration, priority: Priority) {
         if delay.is_zero() {
-            return self.add_now(key);
+            return self.add_now(key, priority);
         }
         if !self.shut_down {
+            let retry = self.retries.entry(key).or_insert(priority);
+            *retry = priority.max(*retry);
             let due = Instant::now().into_std() + delay.min(Duration::from_secs(100 * 366 * 86_400));
             let timer = self.timers.entry(key).or_default();
             timer.after = Some(timer.after.map_or(due, |known| known.min(due)));
@@ -144,7 +171,7 @@ impl Model {
 
     fn add_at(&mut self, key: u8, at: DateTime<Utc>, wall: DateTime<Utc>) {
         if at <= wall {
-            return self.add_now(key);
+            return self.add_now(key, Priority::High);
         }
         if !self.shut_down {
             let timer = self.timers.entry(key).or_default();
@@ -156,30 +183,71 @@ impl Model {
         let failures = self.failures.entry(key).or_default();
         let delay = Duration::from_millis((5u64 << (*failures).min(20)).min(1_000_000));
         *failures += 1;
-        self.add_after(key, delay);
+        let handed_out = self.processing.iter().find(|(other, _)| *other == key).map(|(_, priority)| *priority);
+        self.add_after(key, delay, handed_out.unwrap_or_default());
+    }
+
+    fn hold_low(&mut self, time: Duration) {
+        self.held_until = self.held_until.max(Some(Instant::now() + time.min(PATIENCE)));
+    }
+
+    fn is_held(&self) -> bool {
+        self.held_until.is_some_and(|until| Instant::now() < until) && !self.shut_down
+    }
+
+    fn is_out_of_patience(ready: &Ready) -> (bool, bool) {
+        let since = |at: Instant| Instant::now().saturating_duration_since(at) >= PATIENCE;
+        (since(ready.dirty.1), since(ready.dirty.0))
     }
 
     /// `got` is what [`get_now`] said.
     #[allow(clippy::option_option)]
     fn get(&mut self, got: Option<Option<u8>>) {
         let Some(Some(key)) = got else {
-            assert!(self.ready.is_empty(), "lost: {:?}", self.ready);
+            let wrongly_held = |ready: &&Ready| {
+                ready.priority == Priority::High || !self.is_held() || Self::is_out_of_patience(ready).0
+            };
+            // Only the first of low priority decides whether its patience is at an end.
+            let lost = self.ready.iter().filter(|r| !self.ready.iter().any(|o| o.before(r))).find(wrongly_held);
+            assert!(lost.is_none(), "lost: {lost:?}");
             assert_eq!(got.is_some(), self.shut_down, "None if and only if shut down");
             return;
         };
-        assert!(!self.processing.contains(&key), "{key} is in two hands");
+        assert!(!self.processing.iter().any(|(other, _)| *other == key), "{key} is in two hands");
         let place = self.ready.iter().position(|ready| ready.key == key);
         let ready = self.ready.remove(place.unwrap_or_else(|| panic!("{key} came without reason")));
-        let overtaken: Vec<&Ready> = self.ready.iter().filter(|other| other.before(&ready)).collect();
+        let overtaken: Vec<&Ready> =
+            self.ready.iter().filter(|other| other.priority == ready.priority && other.before(&ready)).collect();
         assert!(overtaken.is_empty(), "{ready:?} came before {overtaken:?}");
-        self.processing.push(key);
+        self.turn_was_right(&ready);
+        self.processing.push((key, ready.priority));
+    }
+
+    fn turn_was_right(&mut self, ready: &Ready) {
+        let urgent = self.ready.iter().any(|other| other.priority == Priority::High);
+        let (_, perhaps) = Self::is_out_of_patience(ready);
+        if ready.priority == Priority::Low {
+            assert!(!self.is_held() || perhaps, "{ready:?} was held");
+            assert!(!urgent || perhaps, "{ready:?} came before one of high priority");
+            assert!(!(urgent && self.impatient_had_its_turn), "{ready:?} had two turns");
+        } else {
+            let starved = self.ready.iter().filter(|other| other.priority == Priority::Low).all(|other| {
+                let (certainly, _) = Self::is_out_of_patience(other);
+                certainly
+            });
+            let some_low = self.ready.iter().any(|other| other.priority == Priority::Low);
+            // `starved` looks at all, because which of those of low priority is the first is not always known.
+            assert!(!some_low || !starved || self.impatient_had_its_turn, "{ready:?} came though others starve");
+        }
+        if urgent || ready.priority == Priority::High {
+            self.impatient_had_its_turn = ready.priority == Priority::Low;
+        }
     }
 
     fn done(&mut self, key: u8) {
-        self.processing.retain(|other| *other != key);
-        if self.added_while_processing.remove(&key) {
-            let now = Instant::now();
-            self.ready.push(Ready { key, epoch: self.epoch, earliest: now, latest: now, due: Scheduled::default() });
+        self.processing.retain(|(other, _)| *other != key);
+        if let Some(dirty) = self.added_while_processing.remove(&key) {
+            self.ready.push(Ready { dirty: dirty.dirty, ..self.now(key, dirty.priority) });
         }
     }
 
@@ -190,15 +258,15 @@ impl Model {
         let timers = std::mem::take(&mut self.timers);
         for (key, timer) in timers {
             let left = queue.scheduled_for(&key).unwrap_or_default();
-            let mut fired = Scheduled::default();
             let mut moments = Vec::new();
             if let Some(due) = timer.after {
                 let due = Instant::from_std(due);
                 let latest = due.max(start) + GRAIN;
                 if left.after.is_none() {
                     assert!(due <= now, "the delay of {key} came early");
-                    fired.after = timer.after;
-                    moments.push((due.max(start), latest));
+                    let priority = self.retries.remove(&key).unwrap_or_default();
+                    let fired = Scheduled { after: timer.after, at: None };
+                    moments.push((priority, fired, (due.max(start), latest)));
                 } else {
                     assert!(now <= latest, "the delay of {key} is overdue");
                 }
@@ -211,16 +279,23 @@ impl Model {
                 let latest = due.max(start).max(noticed) + GRAIN;
                 if left.at.is_none() {
                     assert!(at <= wall, "the wall time of {key} came early");
-                    fired.at = timer.at;
-                    moments.push((due.max(start), latest));
+                    let fired = Scheduled { after: None, at: timer.at };
+                    moments.push((Priority::High, fired, (due.max(start), latest)));
                 } else {
                     assert!(at > wall || now <= latest, "the wall time of {key} is overdue");
                 }
             }
-            let earliest = moments.iter().map(|moment| moment.0).min();
-            let latest = moments.iter().map(|moment| moment.1).min();
-            if let (Some(earliest), Some(latest)) = (earliest, latest) {
-                self.add(key, earliest, latest, fired);
+            let all: Vec<_> = moments.iter().map(|(_, _, moment)| *moment).collect();
+            // With two timers of different priorities the key is ready with the higher when that one fires.
+            if let Some(priority) = moments.iter().map(|(priority, ..)| *priority).max() {
+                moments.retain(|(other, ..)| *other == priority);
+                let (earliest, latest) = soonest(moments.iter().map(|(_, _, moment)| *moment));
+                let due = moments.iter().fold(Scheduled::default(), |both, (_, one, _)| Scheduled {
+                    after: both.after.or(one.after),
+                    at: both.at.or(one.at),
+                });
+                let dirty = soonest(all.into_iter());
+                self.add(Ready { key, epoch: self.epoch, earliest, latest, due, priority, dirty });
             }
             if left != Scheduled::default() {
                 self.timers.insert(key, left);
@@ -237,16 +312,25 @@ impl Model {
         assert_eq!(queue.shutting_down(), self.shut_down);
         for key in 0..KEYS {
             assert_eq!(queue.scheduled_for(&key), self.timers.get(&key).copied(), "timers of {key}");
-            let dirty = self.ready.iter().any(|r| r.key == key) || self.added_while_processing.contains(&key);
+            let dirty = self.ready.iter().any(|r| r.key == key) || self.added_while_processing.contains_key(&key);
             assert_eq!(queue.is_dirty(&key), dirty, "{key} is dirty");
-            assert_eq!(queue.is_processing(&key), self.processing.contains(&key), "{key} is in work");
+            assert_eq!(
+                queue.is_processing(&key),
+                self.processing.iter().any(|(other, _)| *other == key),
+                "{key} is in work"
+            );
             assert_eq!(queue.num_requeues(&key), self.failures.get(&key).copied().unwrap_or(0));
         }
     }
 }
 
+/// The first of each.
+fn soonest(moments: impl Iterator<Item = (Instant, Instant)> + Clone) -> (Instant, Instant) {
+    (moments.clone().map(|moment| moment.0).min().unwrap(), moments.map(|moment| moment.1).min().unwrap())
+}
+
 async fn play(moves: Vec<Move>) {
-    let clock = TestClock::new("2026-01-01T12:00:00.000250Z".parse().unwrap());
+    let clock = TestClock::silent("2026-01-01T12:00:00.000250Z".parse().unwrap());
     let queue = WorkQueue::new(Config::new("model", Arc::<TestClock>::clone(&clock)));
     let mut model = Model::default();
     for next in moves {
@@ -261,11 +345,15 @@ async fn one_move(next: Move, queue: &WorkQueue<u8>, clock: &TestClock, model: &
     match next {
         Move::Add(key) => {
             queue.add(key);
-            model.add_now(key);
+            model.add_now(key, Priority::Low);
         }
         Move::AddAfter(key, delay) => {
             queue.add_after(key, delay);
-            model.add_after(key, delay);
+            model.add_after(key, delay, Priority::Low);
+        }
+        Move::HoldLow(time) => {
+            queue.hold_low(time);
+            model.hold_low(time);
         }
         Move::AddAt(key, offset) => {
             let wall = clock.now();
@@ -288,11 +376,11 @@ async fn one_move(next: Move, queue: &WorkQueue<u8>, clock: &TestClock, model: &
             }
             queue.add(key);
             drop(get);
-            model.add_now(key);
+            model.add_now(key, Priority::Low);
         }
         Move::Done(index) => {
             if !model.processing.is_empty() {
-                let key = model.processing[index.index(model.processing.len())];
+                let (key, _) = model.processing[index.index(model.processing.len())];
                 queue.done(&key);
                 model.done(key);
             }
@@ -310,6 +398,7 @@ async fn one_move(next: Move, queue: &WorkQueue<u8>, clock: &TestClock, model: &
             queue.shut_down();
             model.shut_down = true;
             model.timers.clear();
+            model.retries.clear();
         }
     }
 }
@@ -331,7 +420,7 @@ async fn finish(queue: &WorkQueue<u8>, clock: &TestClock, model: &mut Model) {
     loop {
         model.epoch += 1;
         model.agree(queue);
-        if let Some(key) = model.processing.first().copied() {
+        if let Some((key, _)) = model.processing.first().copied() {
             assert!(!drain.is_finished(), "{key} is not done");
             queue.done(&key);
             model.done(key);
@@ -372,6 +461,7 @@ async fn produce(moves: Vec<Move>, queue: WorkQueue<u8>, clock: Arc<TestClock>, 
     for next in moves {
         match next {
             Move::Add(key) => queue.add(key),
+            Move::HoldLow(time) => queue.hold_low(time),
             Move::AddAfter(key, delay) if reachable(&delay) => queue.add_after(key, delay),
             Move::AddAt(key, offset) if offset < TimeDelta::seconds(1000) => queue.add_at(key, clock.now() + offset),
             Move::Sleep(by) => {
@@ -402,7 +492,7 @@ async fn work(worker: Worker, queue: WorkQueue<u8>, ledger: Rc<RefCell<Ledger>>)
 }
 
 async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>) {
-    let clock = TestClock::new("2026-01-01T12:00:00.000250Z".parse().unwrap());
+    let clock = TestClock::silent("2026-01-01T12:00:00.000250Z".parse().unwrap());
     let queue = WorkQueue::new(Config::new("race", Arc::<TestClock>::clone(&clock)));
     let ledger = Rc::new(RefCell::new(Ledger::default()));
     let local = tokio::task::LocalSet::new();

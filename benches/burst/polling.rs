@@ -17,6 +17,7 @@ use cronjob_controller::api::{Interner, Object, ObjectName, Uid};
 use cronjob_controller::controller::control::{CronJobControl, RealControl};
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, StatusWrite};
+use cronjob_controller::controller::status::Edits;
 use cronjob_controller::controller::sync::{Witness, carry_out};
 use cronjob_controller::schedule::Zone;
 use http::{Method, Request};
@@ -70,9 +71,8 @@ async fn sync_one(
     jobs: Vec<Arc<Job>>,
 ) -> Result<(), String> {
     let now = Utc::now();
-    let unchanged =
-        StatusWrite { resource_version: cron_job.resource_version.to_string(), status: cron_job.status.clone() };
-    let updated = control.update_status(&cron_job.name, &unchanged).await.map_err(|why| why.to_string())?;
+    let unchanged = StatusWrite { status: cron_job.status.clone(), base: Arc::new(cron_job) };
+    let updated = control.update_status(&unchanged.base.name, &unchanged).await.map_err(|why| why.to_string())?;
     let diary = Diary::default();
     carry_out(control, &diary, Observation::new(updated, jobs, Zone::UTC), now).await;
     for (about, event) in diary.events.into_inner().unwrap() {
@@ -92,6 +92,7 @@ impl Witness for Diary {
     fn created(&self, _: &CronJob, _: &Arc<Job>, _: DateTime<Utc>) {}
     fn deleted(&self, _: &ObjectName, _: &Uid) {}
     fn status_written(&self, _: &Arc<CronJob>) {}
+    fn owes(&self, _: &CronJob, _: Edits) {}
     fn name_taken(&self, _: &CronJob, _: DateTime<Utc>) {}
 
     fn event(&self, cron_job: &CronJob, event: Event) {

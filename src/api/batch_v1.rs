@@ -1,18 +1,23 @@
 //! batch/v1 CronJob and Job, reduced to what the controller decides on.
 //!
 //! Guarantees: fields that no decision depends on are not kept; the Job template is kept as the text the API server
-//! sent, so that fields this crate has never heard of reach the Job; a CronJob's schedule is parsed once for as long as
-//! its `schedule` and `timeZone` stay the same, across any number of status updates.
+//! sent, so that fields this crate has never heard of reach the Job; what objects have in common (namespaces, schedules,
+//! owners) is kept once.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{DecodeError, Interner, Object, ObjectName, ObjectReference, ResourceKind, Uid};
+use super::{
+    ControllerRef, DecodeError, Interner, Object, ObjectName, ObjectReference, Recurrence, ResourceKind,
+    ResourceVersion, Uid,
+};
 use crate::schedule::missed::Observed;
 use crate::schedule::{Timing, Zone};
+
+mod wire;
 
 /// The annotation in which a Job carries the slot it was created for, RFC 3339 in the CronJob's time zone.
 pub const SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -40,7 +45,7 @@ pub struct CronJob {
     /// UID: a recreated CronJob of the same name has another.
     pub uid: Uid,
     /// The version of this view.
-    pub resource_version: Box<str>,
+    pub resource_version: ResourceVersion,
     /// When the object was created.
     pub creation_timestamp: DateTime<Utc>,
     /// Whether `deletionTimestamp` is set: nothing is started for such a CronJob.
@@ -49,16 +54,13 @@ pub struct CronJob {
     pub spec: CronJobSpec,
     /// What the controller last wrote.
     pub status: CronJobStatus,
-    timing: OnceLock<Arc<Timing>>,
 }
 
 /// The part of `spec` that decisions depend on. Matches batch/v1 `CronJobSpec`.
 #[derive(Debug, Clone)]
 pub struct CronJobSpec {
-    /// The schedule as written.
-    pub schedule: Arc<str>,
-    /// The IANA zone as written.
-    pub time_zone: Option<Arc<str>>,
+    /// `schedule` and `timeZone`.
+    pub recurrence: Arc<Recurrence>,
     /// How late a Job may start, in seconds after its slot.
     pub starting_deadline_seconds: Option<i64>,
     /// What to do about Jobs still running.
@@ -71,6 +73,19 @@ pub struct CronJobSpec {
     pub failed_jobs_history_limit: Option<i32>,
     /// The Job template as the API server sent it.
     pub job_template: Arc<RawValue>,
+}
+
+impl PartialEq for CronJobSpec {
+    fn eq(&self, other: &Self) -> bool {
+        let decided = |spec: &Self| {
+            let limits = (spec.successful_jobs_history_limit, spec.failed_jobs_history_limit);
+            (spec.starting_deadline_seconds, spec.concurrency_policy, spec.suspend, limits)
+        };
+        decided(self) == decided(other)
+            && self.recurrence == other.recurrence
+            && (Arc::ptr_eq(&self.job_template, &other.job_template)
+                || self.job_template.get() == other.job_template.get())
+    }
 }
 
 /// batch/v1 `CronJobStatus`.
@@ -104,7 +119,7 @@ impl CronJob {
     /// The parsed schedule and zone, parsed at the first call. `local` is the process's zone, in which a schedule
     /// without a zone runs; it must be the same at every call.
     pub fn timing(&self, local: Zone) -> &Arc<Timing> {
-        self.timing.get_or_init(|| Arc::new(Timing::parse(&self.spec.schedule, self.spec.time_zone.as_deref(), local)))
+        self.spec.recurrence.timing(local)
     }
 
     /// What missed starts are counted from, with `last_schedule` for the newest start.
@@ -118,7 +133,7 @@ impl CronJob {
 
     /// Whether `other` runs on the same schedule in the same zone.
     pub fn same_timing(&self, other: &Self) -> bool {
-        self.spec.schedule == other.spec.schedule && self.spec.time_zone == other.spec.time_zone
+        self.spec.recurrence == other.spec.recurrence
     }
 }
 
@@ -142,16 +157,17 @@ impl Object for CronJob {
     }
 
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
-        let wire: wire::CronJob<'_> = decode(json, Self::RESOURCE.kind)?;
+        let mut wire: wire::CronJob<'_> = decode(json, Self::RESOURCE.kind)?;
+        // It grew by doubling, and mostly holds one.
+        wire.status.active.shrink_to_fit();
         Ok(Self {
-            name: ObjectName { namespace: interner.intern(&wire.metadata.namespace), name: wire.metadata.name.into() },
+            name: wire.metadata.object_name(interner),
             uid: wire.metadata.uid,
-            resource_version: wire.metadata.resource_version.into(),
+            resource_version: (&*wire.metadata.resource_version).into(),
             creation_timestamp: wire.metadata.creation_timestamp.unwrap_or_default(),
             deleting: wire.metadata.deletion_timestamp.is_some(),
             spec: CronJobSpec {
-                schedule: wire.spec.schedule.into(),
-                time_zone: wire.spec.time_zone.map(Into::into),
+                recurrence: interner.recurrence(&wire.spec.schedule, wire.spec.time_zone.as_deref()),
                 starting_deadline_seconds: wire.spec.starting_deadline_seconds,
                 concurrency_policy: wire.spec.concurrency_policy,
                 suspend: wire.spec.suspend.unwrap_or(false),
@@ -160,15 +176,12 @@ impl Object for CronJob {
                 job_template: wire.spec.job_template.to_owned().into(),
             },
             status: wire.status,
-            timing: OnceLock::new(),
         })
     }
 
     fn succeed(&mut self, previous: &Self) {
         if self.same_timing(previous) {
-            self.spec.schedule = Arc::clone(&previous.spec.schedule);
-            self.spec.time_zone.clone_from(&previous.spec.time_zone);
-            self.timing = previous.timing.clone();
+            self.spec.recurrence = Arc::clone(&previous.spec.recurrence);
         }
         if self.spec.job_template.get() == previous.spec.job_template.get() {
             self.spec.job_template = Arc::clone(&previous.spec.job_template);
@@ -177,19 +190,6 @@ impl Object for CronJob {
             self.name = previous.name.clone();
         }
     }
-}
-
-/// The owner reference that has `controller: true`. Matches apimachinery `metav1.GetControllerOf`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ControllerRef {
-    /// API group of the controller, without the version.
-    pub group: Arc<str>,
-    /// Kind of the controller.
-    pub kind: Arc<str>,
-    /// Name of the controller, in the Job's own namespace.
-    pub name: Arc<str>,
-    /// UID of the controller.
-    pub uid: Uid,
 }
 
 /// The condition that ended a Job.
@@ -219,13 +219,13 @@ pub struct Job {
     /// UID.
     pub uid: Uid,
     /// The version of this view.
-    pub resource_version: Box<str>,
+    pub resource_version: ResourceVersion,
     /// When the object was created.
     pub creation_timestamp: DateTime<Utc>,
     /// Whether `deletionTimestamp` is set.
     pub deleting: bool,
     /// The controlling owner.
-    pub controller: Option<Box<ControllerRef>>,
+    pub controller: Option<Arc<ControllerRef>>,
     /// The slot in the scheduled-timestamp annotation, where it is there and well formed.
     pub scheduled_timestamp: Option<DateTime<Utc>>,
     /// When the Job's controller first acted on it.
@@ -266,6 +266,17 @@ impl Job {
     }
 }
 
+impl Job {
+    /// The slot of a Job that a CronJob controller made for `cron_job`: its annotation and its name belong to one
+    /// instant. A manual `create job --from` copies the template's annotations, but not such a name.
+    pub fn slot_of(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
+        let digits = self.name.name.strip_prefix(&*cron_job.name.name)?.strip_prefix('-')?;
+        let is_named_for =
+            |slot: &DateTime<Utc>| !digits.starts_with(['0', '+']) && digits.parse() == Ok(slot.timestamp() / 60);
+        self.scheduled_timestamp.filter(is_named_for)
+    }
+}
+
 impl Object for Job {
     const RESOURCE: ResourceKind = ResourceKind { group: "batch", version: "v1", plural: "jobs", kind: "Job" };
 
@@ -287,39 +298,33 @@ impl Object for Job {
 
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
         let wire: wire::Job<'_> = decode(json, Self::RESOURCE.kind)?;
-        let conditions = &wire.status.conditions;
-        let finished = conditions.iter().find_map(|c| match (&*c.kind, &*c.status) {
-            ("Complete", "True") => Some(FinishedCondition::Complete),
-            ("Failed", "True") => Some(FinishedCondition::Failed),
-            _ => None,
+        let wire::Job { metadata, status } = wire;
+        let controller = metadata.owner_references.0.as_ref().map(|owner| {
+            let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+            interner.controller(group, &owner.kind, &owner.name, &owner.uid)
         });
-        let controller = wire.metadata.owner_references.into_iter().find(|owner| owner.controller == Some(true));
+        let scheduled = metadata.annotations.scheduled_timestamp.as_deref();
         Ok(Self {
-            uid: wire.metadata.uid,
-            resource_version: wire.metadata.resource_version.into(),
-            creation_timestamp: wire.metadata.creation_timestamp.unwrap_or_default(),
-            deleting: wire.metadata.deletion_timestamp.is_some(),
-            controller: controller.map(|owner| {
-                let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-                Box::new(ControllerRef {
-                    group: interner.intern(group),
-                    kind: interner.intern(&owner.kind),
-                    name: owner.name.into(),
-                    uid: owner.uid,
-                })
-            }),
-            scheduled_timestamp: wire
-                .metadata
-                .annotations
-                .scheduled_timestamp
-                .and_then(|text| DateTime::parse_from_rfc3339(&text).ok())
+            name: metadata.object_name(interner),
+            controller,
+            scheduled_timestamp: scheduled
+                .and_then(|text| DateTime::parse_from_rfc3339(text).ok())
                 .map(|time| time.to_utc()),
-            start_time: wire.status.start_time,
-            completion_time: wire.status.completion_time,
-            succeeded: conditions.iter().any(|c| c.kind == "Complete" && c.status == "True"),
-            finished,
-            name: ObjectName { namespace: interner.intern(&wire.metadata.namespace), name: wire.metadata.name.into() },
+            uid: metadata.uid,
+            resource_version: (&*metadata.resource_version).into(),
+            creation_timestamp: metadata.creation_timestamp.unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            start_time: status.start_time,
+            completion_time: status.completion_time,
+            finished: status.conditions.finished,
+            succeeded: status.conditions.succeeded,
         })
+    }
+
+    fn succeed(&mut self, previous: &Self) {
+        if self.name == previous.name {
+            self.name = previous.name.clone();
+        }
     }
 }
 
@@ -329,115 +334,4 @@ fn decode<'de, T: Deserialize<'de>>(json: &'de str, kind: &'static str) -> Resul
 
 fn null_as_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or_default())
-}
-
-/// The JSON shapes, borrowed from the text where escapes allow it.
-mod wire {
-    use std::borrow::Cow;
-
-    use chrono::{DateTime, Utc};
-    use serde::Deserialize;
-    use serde_json::value::RawValue;
-
-    use super::super::Uid;
-    use super::super::job_template::time;
-    use super::{ConcurrencyPolicy, CronJobStatus, null_as_default};
-
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    pub struct Metadata<'a> {
-        #[serde(borrow)]
-        pub name: Cow<'a, str>,
-        #[serde(borrow, default)]
-        pub namespace: Cow<'a, str>,
-        pub uid: Uid,
-        #[serde(borrow, default)]
-        pub resource_version: Cow<'a, str>,
-        #[serde(default, with = "time")]
-        pub creation_timestamp: Option<DateTime<Utc>>,
-        #[serde(default, with = "time")]
-        pub deletion_timestamp: Option<DateTime<Utc>>,
-        #[serde(borrow, default, deserialize_with = "null_as_default")]
-        pub owner_references: Vec<OwnerReference<'a>>,
-        #[serde(borrow, default, deserialize_with = "null_as_default")]
-        pub annotations: Annotations<'a>,
-    }
-
-    #[derive(Default, Deserialize)]
-    pub struct Annotations<'a> {
-        #[serde(borrow, default, rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
-        pub scheduled_timestamp: Option<Cow<'a, str>>,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    pub struct OwnerReference<'a> {
-        #[serde(borrow)]
-        pub api_version: Cow<'a, str>,
-        #[serde(borrow)]
-        pub kind: Cow<'a, str>,
-        #[serde(borrow)]
-        pub name: Cow<'a, str>,
-        pub uid: Uid,
-        #[serde(default)]
-        pub controller: Option<bool>,
-    }
-
-    #[derive(Deserialize)]
-    pub struct CronJob<'a> {
-        #[serde(borrow)]
-        pub metadata: Metadata<'a>,
-        #[serde(borrow)]
-        pub spec: CronJobSpec<'a>,
-        #[serde(default, deserialize_with = "null_as_default")]
-        pub status: CronJobStatus,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    pub struct CronJobSpec<'a> {
-        #[serde(borrow)]
-        pub schedule: Cow<'a, str>,
-        #[serde(borrow, default)]
-        pub time_zone: Option<Cow<'a, str>>,
-        #[serde(default)]
-        pub starting_deadline_seconds: Option<i64>,
-        #[serde(default, deserialize_with = "null_as_default")]
-        pub concurrency_policy: ConcurrencyPolicy,
-        #[serde(default)]
-        pub suspend: Option<bool>,
-        #[serde(default)]
-        pub successful_jobs_history_limit: Option<i32>,
-        #[serde(default)]
-        pub failed_jobs_history_limit: Option<i32>,
-        #[serde(borrow)]
-        pub job_template: &'a RawValue,
-    }
-
-    #[derive(Deserialize)]
-    pub struct Job<'a> {
-        #[serde(borrow)]
-        pub metadata: Metadata<'a>,
-        #[serde(borrow, default, deserialize_with = "null_as_default")]
-        pub status: JobStatus<'a>,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    pub struct JobStatus<'a> {
-        #[serde(default, with = "time")]
-        pub start_time: Option<DateTime<Utc>>,
-        #[serde(default, with = "time")]
-        pub completion_time: Option<DateTime<Utc>>,
-        #[serde(borrow, default, deserialize_with = "null_as_default")]
-        pub conditions: Vec<Condition<'a>>,
-    }
-
-    #[derive(Deserialize)]
-    pub struct Condition<'a> {
-        #[serde(borrow, rename = "type")]
-        pub kind: Cow<'a, str>,
-        #[serde(borrow)]
-        pub status: Cow<'a, str>,
-    }
 }

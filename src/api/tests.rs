@@ -92,12 +92,11 @@ fn a_field_of_the_wrong_type_is_an_error_that_says_where() {
 fn an_unchanged_schedule_is_parsed_once() {
     let spec = json!({ "schedule": "* * * * *", "jobTemplate": {} });
     let (first, mut second) = (cron_job(&spec), cron_job(&spec));
-    let timing = first.timing(Zone::UTC).clone();
     second.succeed(&first);
-    assert!(std::sync::Arc::ptr_eq(&timing, second.timing(Zone::UTC)));
+    assert!(std::sync::Arc::ptr_eq(first.timing(Zone::UTC), second.timing(Zone::UTC)));
     let mut third = cron_job(&json!({ "schedule": "* * * * *", "timeZone": "Asia/Tokyo", "jobTemplate": {} }));
     third.succeed(&second);
-    assert!(!std::sync::Arc::ptr_eq(&timing, third.timing(Zone::UTC)));
+    assert!(!std::sync::Arc::ptr_eq(first.timing(Zone::UTC), third.timing(Zone::UTC)));
 }
 
 #[test]

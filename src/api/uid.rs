@@ -79,6 +79,12 @@ impl From<&str> for Uid {
     }
 }
 
+impl From<&Uid> for Uid {
+    fn from(uid: &Uid) -> Self {
+        uid.clone()
+    }
+}
+
 impl Serialize for Uid {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

@@ -69,7 +69,7 @@ pub struct Document {
 pub fn parse_json(bytes: &[u8]) -> std::result::Result<Document, String> {
     let duplicates = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let seed = Node { path: String::new(), duplicates: &duplicates };
+    let seed = Node { place: Place::Root, duplicates: &duplicates };
     let value = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     match value {
         Ok(value) => Ok(Document { value, duplicates: duplicates.into_inner() }),
@@ -86,8 +86,27 @@ pub fn parse_yaml(bytes: &[u8]) -> std::result::Result<Document, String> {
     Ok(Document { value, duplicates: Vec::new() })
 }
 
+/// Where the reader is. It is put into words only for members that are there twice.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root,
+    Member(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    fn path(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Member(Place::Root, name) => (*name).to_owned(),
+            Self::Member(parent, name) => format!("{}.{name}", parent.path()),
+            Self::Item(parent, index) => format!("{}[{index}]", parent.path()),
+        }
+    }
+}
+
 struct Node<'a> {
-    path: String,
+    place: Place<'a>,
     duplicates: &'a RefCell<Vec<String>>,
 }
 
@@ -130,11 +149,15 @@ impl<'de> Visitor<'de> for Node<'_> {
         Ok(value.into())
     }
 
+    fn visit_string<E: Error>(self, value: String) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
+
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> std::result::Result<Value, A::Error> {
         let mut items = Vec::new();
         loop {
-            let path = format!("{}[{}]", self.path, items.len());
-            match access.next_element_seed(Node { path, duplicates: self.duplicates })? {
+            let place = Place::Item(&self.place, items.len());
+            match access.next_element_seed(Node { place, duplicates: self.duplicates })? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -144,11 +167,12 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> std::result::Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            let value = access.next_value_seed(Node { path: path.clone(), duplicates: self.duplicates })?;
-            if map.insert(key, value).is_some() {
-                self.duplicates.borrow_mut().push(path);
+            let place = Place::Member(&self.place, &key);
+            let value = access.next_value_seed(Node { place, duplicates: self.duplicates })?;
+            if map.contains_key(&key) {
+                self.duplicates.borrow_mut().push(place.path());
             }
+            map.insert(key, value);
         }
         Ok(Value::Object(map))
     }
@@ -317,8 +341,13 @@ pub fn strict_problems(unknown: Vec<String>, duplicates: Vec<String>) -> Vec<Str
 
 /// Writes kind and apiVersion.
 pub fn set_kind(resource: &Resource, object: &mut Value) {
-    object["kind"] = json!(resource.kind);
-    object["apiVersion"] = json!(resource.api_version());
+    let api_version = resource.api_version();
+    if object["kind"] != resource.kind {
+        object["kind"] = resource.kind.as_str().into();
+    }
+    if object["apiVersion"] != api_version {
+        object["apiVersion"] = api_version.into();
+    }
 }
 
 struct GivenKind {

@@ -13,6 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::meta::{self, FOREGROUND, ORPHAN};
+use super::object::{Document, Object};
 use super::query::Query;
 use super::registry::{FieldError, Resource};
 use super::status::{self, Qualified, Result, invalid_field, unsupported_field};
@@ -42,7 +43,7 @@ pub struct DeleteOptions {
 #[derive(Debug)]
 pub struct Deleted {
     /// The answer's document.
-    pub answer: Value,
+    pub answer: Document,
     /// Whether the object is gone.
     pub gone: bool,
 }
@@ -174,16 +175,16 @@ pub fn delete(store: &mut Store, id: &Id, options: &DeleteOptions) -> Result<Del
         return delete_namespace(store, id, &object, options);
     }
     let now = store.now();
-    let mut changed = (*object).clone();
+    let mut changed = (**object).clone();
     let graceful = match begin_graceful(&mut changed, &resource, options.grace_period_seconds, now) {
-        Graceful::Pending => return Ok(Deleted { answer: answer(&resource, &object), gone: false }),
+        Graceful::Pending => return Ok(Deleted { answer: answer(&resource, object), gone: false }),
         Graceful::No => None,
         Graceful::Yes(seconds) => Some(seconds),
     };
     let finalizers = options.finalizers(&object, &resource);
     meta::set_finalizers(&mut changed, &finalizers);
     if graceful.is_none_or(|seconds| seconds == 0) && finalizers.is_empty() {
-        return Ok(remove(store, id, &resource, &object, &changed, options));
+        return Ok(remove(store, id, &resource, object, changed, options));
     }
     if graceful.is_none() {
         mark(&mut changed, now);
@@ -192,13 +193,13 @@ pub fn delete(store: &mut Store, id: &Id, options: &DeleteOptions) -> Result<Del
     Ok(Deleted { answer: stored, gone: false })
 }
 
-fn find(store: &Store, id: &Id) -> Result<(Resource, Arc<Value>)> {
+fn find(store: &Store, id: &Id) -> Result<(Arc<Resource>, Arc<Object>)> {
     let Some(collection) = store.collections.get(&id.collection) else {
         return Err(status::generic(404, ""));
     };
-    let resource = collection.resource.clone();
-    if let Some(object) = collection.objects.get(&id.key) {
-        return Ok((resource, object.clone()));
+    let resource = Arc::clone(&collection.resource);
+    if let Some(entry) = collection.objects.get(&id.key) {
+        return Ok((resource, entry.object()));
     }
     let name = id.key.split_once('/').map_or("", |(_, name)| name);
     Err(status::not_found(&Qualified::resource(&resource), name))
@@ -281,38 +282,38 @@ fn mark(object: &mut Value, now: DateTime<Utc>) {
 }
 
 /// Writes a marked object; one that is marked already is left alone.
-fn update(store: &mut Store, id: &Id, old: &Value, changed: Value, options: &DeleteOptions) -> Value {
+fn update(store: &mut Store, id: &Id, old: &Value, changed: Value, options: &DeleteOptions) -> Document {
     if options.is_dry_run() || changed == *old {
-        return changed;
+        return changed.into();
     }
-    (*store.put(id, changed)).clone()
+    store.put(id, changed).into()
 }
 
 fn remove(
     store: &mut Store,
     id: &Id,
     resource: &Resource,
-    old: &Value,
-    changed: &Value,
+    old: Arc<Object>,
+    changed: Value,
     options: &DeleteOptions,
 ) -> Deleted {
     // A grace period of nothing is written before the object goes, and watchers see it.
-    let marked = meta::is_deleting(changed) && changed != old;
+    let marked = meta::is_deleting(&changed) && changed != **old;
     if options.is_dry_run() {
-        return Deleted { answer: answer(resource, if marked { changed } else { old }), gone: true };
+        return Deleted { answer: answer(resource, if marked { Object::new(changed) } else { old }), gone: true };
     }
     if marked {
-        store.put(id, changed.clone());
+        store.put(id, changed);
     }
     let last = store.remove(id);
-    Deleted { answer: answer(resource, last.as_deref().unwrap_or(old)), gone: true }
+    Deleted { answer: answer(resource, last.unwrap_or(old)), gone: true }
 }
 
-fn answer(resource: &Resource, object: &Value) -> Value {
+fn answer(resource: &Resource, object: Arc<Object>) -> Document {
     if resource.strategy.returns_deleted_object() {
-        object.clone()
+        object.into()
     } else {
-        status::deleted(resource, meta::text(object, "name"), meta::text(object, "uid"))
+        status::deleted(resource, meta::text(&object, "name"), meta::text(&object, "uid")).into()
     }
 }
 
@@ -323,7 +324,7 @@ fn delete_namespace(store: &mut Store, id: &Id, object: &Value, options: &Delete
         return Err(status::forbidden(&what, name, "this namespace may not be deleted"));
     }
     if meta::is_deleting(object) {
-        return Ok(Deleted { answer: object.clone(), gone: false });
+        return Ok(Deleted { answer: object.clone().into(), gone: false });
     }
     let mut changed = object.clone();
     let mut finalizers = meta::finalizers(&changed);

@@ -6,7 +6,6 @@
 //!
 //! Matches structured-merge-diff `typed/compare.go`, `typed/tofieldset.go` and `fieldpath/serialize.go`.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
@@ -16,9 +15,13 @@ use super::registry::Resource;
 /// A path: elements in their written form, `f:name`, `k:{"name":"x"}`, `v:"x"`.
 pub type Path = Vec<String>;
 
-/// A set of paths.
+/// A set of paths, kept as `fieldsV1` writes it: a tree of path elements in which a node without children, or with the
+/// child `.`, is a member. A node that is no member has children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldSet(pub BTreeSet<Path>);
+pub struct FieldSet(Map<String, Value>);
+
+/// Marks a node with children as a member.
+const SELF: &str = ".";
 
 /// Maps that field managers own as a whole (`x-kubernetes-map-type: atomic`).
 const ATOMIC_MAPS: [&str; 11] = [
@@ -89,106 +92,206 @@ pub fn item_element(shape: &ListShape, item: &Value) -> Option<String> {
 }
 
 impl FieldSet {
-    /// Reads `fieldsV1`.
-    pub fn decode(fields: &Value) -> Self {
-        let mut set = Self::default();
-        decode_into(&mut set, &mut Vec::new(), fields);
-        set
+    /// Reads `fieldsV1`; what is no part of that form is left out.
+    pub fn decode(fields: Value) -> Self {
+        let Value::Object(mut root) = fields else { return Self::default() };
+        tidy(&mut root);
+        Self(root)
     }
 
     /// Writes `fieldsV1`.
-    pub fn encode(&self) -> Value {
-        let mut root = Node::default();
-        for path in &self.0 {
-            let mut node = &mut root;
-            for element in path {
-                node = node.children.entry(element).or_default();
+    pub fn encode(self) -> Value {
+        Value::Object(self.0)
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds one path.
+    pub fn insert(&mut self, path: &[String]) {
+        let mut node = &mut self.0;
+        let mut is_new = false;
+        for (depth, element) in path.iter().enumerate() {
+            if depth > 0 && !is_new && node.is_empty() {
+                node.insert(SELF.to_owned(), json!({}));
             }
-            node.member = true;
+            is_new = !node.contains_key(element);
+            node = children_mut(node.entry(element.as_str()).or_insert_with(|| json!({})));
         }
-        root.encode()
+        if !is_new && !node.is_empty() {
+            node.insert(SELF.to_owned(), json!({}));
+        }
     }
 
     /// What is in both.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        Self(self.0.intersection(&other.0).cloned().collect())
+        Self(intersect(&self.0, &other.0))
     }
 
     /// What is here and not there.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        Self(self.0.difference(&other.0).cloned().collect())
+        let mut left = self.clone();
+        left.subtract(other);
+        left
     }
 
-    /// What is in either.
-    #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
-        Self(self.0.union(&other.0).cloned().collect())
+    /// Takes away what is in `other`.
+    pub fn subtract(&mut self, other: &Self) {
+        subtract(&mut self.0, &other.0);
+    }
+
+    /// Adds what is in `other`.
+    pub fn unite(&mut self, other: &Self) {
+        unite(&mut self.0, &other.0);
     }
 
     /// Takes away everything at or below the field `name` of the object itself.
     pub fn exclude(&mut self, name: &str) {
-        let element = format!("f:{name}");
-        self.0.retain(|path| path.first() != Some(&element));
+        self.0.remove(&format!("f:{name}"));
+    }
+
+    /// Takes away the members among the fields of the object itself, or among the fields of its field `parent`, that
+    /// `unwanted` names; what is below them stays.
+    pub fn strip(&mut self, parent: Option<&str>, unwanted: impl Fn(&str) -> bool) {
+        let Some(parent) = parent else { return strip(&mut self.0, unwanted) };
+        let element = format!("f:{parent}");
+        let Some(fields) = self.0.get_mut(&element).map(children_mut) else { return };
+        let was_member = fields.is_empty();
+        strip(fields, unwanted);
+        if fields.is_empty() && !was_member {
+            self.0.remove(&element);
+        }
     }
 
     /// Whether anything at or below `path` is in the set.
-    pub fn has_prefix(&self, path: &Path) -> bool {
-        self.0.range(path.clone()..).next().is_some_and(|found| found.starts_with(path))
+    pub fn has_prefix(&self, path: &[String]) -> bool {
+        path.iter().try_fold(&self.0, |node, element| node.get(element)?.as_object()).is_some()
     }
 
     /// The paths, members of a node before what is below it, as structured-merge-diff walks them.
-    pub fn iterate(&self) -> Vec<&Path> {
-        let mut paths: Vec<&Path> = self.0.iter().collect();
-        paths.sort_by(|a, b| walk_order(a, b));
+    pub fn iterate(&self) -> Vec<Path> {
+        let mut paths = Vec::new();
+        collect(&self.0, &mut Vec::new(), &mut paths);
         paths
     }
 }
 
-fn walk_order(a: &Path, b: &Path) -> Ordering {
-    for (index, (x, y)) in a.iter().zip(b).enumerate() {
-        let (a_ends, b_ends) = (index + 1 == a.len(), index + 1 == b.len());
-        match b_ends.cmp(&a_ends).then_with(|| x.cmp(y)) {
-            Ordering::Equal => {}
-            unequal => return unequal,
-        }
+fn children_mut(node: &mut Value) -> &mut Map<String, Value> {
+    if !node.is_object() {
+        *node = json!({});
     }
-    a.len().cmp(&b.len())
+    node.as_object_mut().expect("was made an object in the line above")
 }
 
-#[derive(Default)]
-struct Node<'a> {
-    member: bool,
-    children: BTreeMap<&'a str, Node<'a>>,
+fn is_member(node: &Map<String, Value>) -> bool {
+    node.is_empty() || node.contains_key(SELF)
 }
 
-impl Node<'_> {
-    fn encode(&self) -> Value {
-        let mut map = Map::new();
-        if self.member && !self.children.is_empty() {
-            map.insert(".".to_owned(), json!({}));
+/// Brings what a client sent into the form that the set is kept in.
+fn tidy(node: &mut Map<String, Value>) {
+    node.retain(|element, child| match child {
+        child if element == SELF => {
+            *child = json!({});
+            true
         }
-        for (element, child) in &self.children {
-            map.insert((*element).to_owned(), child.encode());
+        Value::Object(map) if map.is_empty() => true,
+        Value::Object(map) => {
+            tidy(map);
+            let keep = !map.is_empty();
+            if map.len() == 1 && map.contains_key(SELF) {
+                map.clear();
+            }
+            keep
         }
-        Value::Object(map)
-    }
+        _ => false,
+    });
 }
 
-fn decode_into(set: &mut FieldSet, path: &mut Path, fields: &Value) {
-    let Some(map) = fields.as_object() else { return };
-    if map.is_empty() && !path.is_empty() {
-        set.0.insert(path.clone());
-    }
-    for (element, child) in map {
-        if element == "." {
-            set.0.insert(path.clone());
+fn unite(node: &mut Map<String, Value>, other: &Map<String, Value>) {
+    for (element, added) in other {
+        let Some(known) = node.get_mut(element) else {
+            node.insert(element.clone(), added.clone());
             continue;
+        };
+        let (known, Some(added)) = (children_mut(known), added.as_object()) else { continue };
+        let member = is_member(known) || is_member(added);
+        unite(known, added);
+        if member && !known.is_empty() {
+            known.insert(SELF.to_owned(), json!({}));
         }
-        path.push(element.clone());
-        decode_into(set, path, child);
-        path.pop();
+    }
+}
+
+fn subtract(node: &mut Map<String, Value>, other: &Map<String, Value>) {
+    if other.is_empty() {
+        return;
+    }
+    node.retain(|element, child| {
+        let Some(taken) = other.get(element).and_then(Value::as_object) else { return true };
+        if element == SELF {
+            return false;
+        }
+        let child = children_mut(child);
+        let member = is_member(child) && !is_member(taken);
+        child.remove(SELF);
+        subtract(child, taken);
+        if member && !child.is_empty() {
+            child.insert(SELF.to_owned(), json!({}));
+        }
+        member || !child.is_empty()
+    });
+}
+
+fn intersect(node: &Map<String, Value>, other: &Map<String, Value>) -> Map<String, Value> {
+    let mut both = Map::new();
+    for (element, child) in node {
+        let (Some(child), Some(theirs)) = (child.as_object(), other.get(element).and_then(Value::as_object)) else {
+            continue;
+        };
+        let member = is_member(child) && is_member(theirs);
+        let mut shared = intersect(child, theirs);
+        shared.remove(SELF);
+        if member && !shared.is_empty() {
+            shared.insert(SELF.to_owned(), json!({}));
+        }
+        if member || !shared.is_empty() {
+            both.insert(element.clone(), Value::Object(shared));
+        }
+    }
+    both
+}
+
+fn strip(node: &mut Map<String, Value>, unwanted: impl Fn(&str) -> bool) {
+    node.retain(|element, child| {
+        if !unwanted(element) {
+            return true;
+        }
+        let child = children_mut(child);
+        child.remove(SELF);
+        !child.is_empty()
+    });
+}
+
+fn collect(node: &Map<String, Value>, path: &mut Path, paths: &mut Vec<Path>) {
+    if path.is_empty() && node.contains_key(SELF) {
+        paths.push(Vec::new());
+    }
+    let children = || node.iter().filter(|(element, _)| *element != SELF);
+    for (element, child) in children() {
+        if child.as_object().is_some_and(is_member) {
+            paths.push(path.iter().chain([element]).cloned().collect());
+        }
+    }
+    for (element, child) in children() {
+        if let Some(child) = child.as_object() {
+            path.push(element.clone());
+            collect(child, path, paths);
+            path.pop();
+        }
     }
 }
 
@@ -213,51 +316,44 @@ fn element_text(element: &str) -> String {
 /// How two objects differ.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// There only afterwards.
-    pub added: FieldSet,
-    /// There before and after, and not the same.
-    pub modified: FieldSet,
+    /// There only afterwards, or not the same as before.
+    pub touched: FieldSet,
     /// There only before.
     pub removed: FieldSet,
 }
 
-impl Comparison {
-    /// Takes a field of the object out of the comparison.
-    pub fn exclude(&mut self, name: &str) {
-        for set in [&mut self.added, &mut self.modified, &mut self.removed] {
-            set.exclude(name);
-        }
-    }
-
-    /// What was added or modified.
-    pub fn touched(&self) -> FieldSet {
-        self.added.union(&self.modified)
-    }
-}
-
-/// Compares two objects of a kind.
-pub fn compare(resource: &Resource, before: &Value, after: &Value) -> Comparison {
-    let mut walk = Walk { resource, names: Vec::new(), path: Vec::new(), result: Comparison::default() };
+/// Compares two objects of a kind, their managed fields and the field `excluded` aside.
+pub fn compare(resource: &Resource, before: &Value, after: &Value, excluded: Option<&str>) -> Comparison {
+    let mut walk = Walk { resource, excluded, names: Vec::new(), path: Vec::new(), result: Comparison::default() };
     walk.node(Some(before), Some(after), false);
     walk.result
 }
 
 struct Walk<'a> {
     resource: &'a Resource,
+    excluded: Option<&'a str>,
     names: Vec<&'a str>,
     path: Path,
     result: Comparison,
 }
 
 impl<'a> Walk<'a> {
+    /// Whether the field `key` of where the walk is counts.
+    fn counts(&self, key: &str) -> bool {
+        match self.names.as_slice() {
+            [] => self.excluded != Some(key),
+            ["metadata"] => key != "managedFields",
+            _ => true,
+        }
+    }
+
     fn leaf(&mut self, before: Option<&Value>, after: Option<&Value>) {
         let set = match (before, after) {
-            (None, Some(_)) => &mut self.result.added,
+            (_, Some(_)) if before != after => &mut self.result.touched,
             (Some(_), None) => &mut self.result.removed,
-            (Some(x), Some(y)) if x != y => &mut self.result.modified,
             _ => return,
         };
-        set.0.insert(self.path.clone());
+        set.insert(&self.path);
     }
 
     fn node(&mut self, before: Option<&'a Value>, after: Option<&'a Value>, atomic_item: bool) {
@@ -278,10 +374,10 @@ impl<'a> Walk<'a> {
     /// always write.
     fn container(&mut self, before: Option<&Value>, after: Option<&Value>) {
         match (before, after) {
-            (None, Some(_)) => self.result.added.0.insert(self.path.clone()),
-            (Some(_), None) => self.result.removed.0.insert(self.path.clone()),
-            _ => return,
-        };
+            (None, Some(_)) => self.result.touched.insert(&self.path),
+            (Some(_), None) => self.result.removed.insert(&self.path),
+            _ => {}
+        }
     }
 
     fn map(&mut self, before: Option<&'a Value>, after: Option<&'a Value>) {
@@ -293,10 +389,15 @@ impl<'a> Walk<'a> {
         let keys: BTreeSet<&'a String> =
             before_map.into_iter().flat_map(Map::keys).chain(after_map.into_iter().flat_map(Map::keys)).collect();
         for key in keys {
+            let child = |map: Option<&'a Map<String, Value>>| map.and_then(|map| map.get(key));
+            let (before, after) = (child(before_map), child(after_map));
+            // Most of an object stays as it is.
+            if before == after || !self.counts(key) {
+                continue;
+            }
             self.names.push(key);
             self.path.push(format!("f:{key}"));
-            let child = |map: Option<&'a Map<String, Value>>| map.and_then(|map| map.get(key));
-            self.node(child(before_map), child(after_map), false);
+            self.node(before, after, false);
             self.path.pop();
             self.names.pop();
         }
@@ -354,7 +455,7 @@ impl<'a> Claim<'a> {
             }
             Value::Array(items) if !items.is_empty() => self.list(items),
             _ => {
-                self.set.0.insert(self.path.clone());
+                self.set.insert(&self.path);
             }
         }
     }
@@ -362,7 +463,7 @@ impl<'a> Claim<'a> {
     fn list(&mut self, items: &'a [Value]) {
         let shape = list_shape(self.resource, &self.names);
         if shape == ListShape::Atomic {
-            self.set.0.insert(self.path.clone());
+            self.set.insert(&self.path);
             return;
         }
         let atomic_item = self.names.last().is_some_and(|name| ATOMIC_ITEMS.contains(name));
@@ -370,7 +471,7 @@ impl<'a> Claim<'a> {
             if let Some(element) = item_element(&shape, item) {
                 self.path.push(element);
                 self.node(item, atomic_item);
-                self.set.0.insert(self.path.clone());
+                self.set.insert(&self.path);
                 self.path.pop();
             }
         }

@@ -9,8 +9,6 @@
 //! `processDeletingDependentsItem`, `orphanDependents`) and `pkg/controller/namespace/deletion`, save that these run
 //! some milliseconds later. An owner of a kind that is not served counts as being there.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::delete::{self, DeleteOptions};
@@ -21,7 +19,7 @@ use super::store::{Id, Store};
 /// Looks at every object that a change may have concerned, until nothing is left to do.
 pub fn settle(store: &mut Store) {
     while let Some(id) = store.dirty.pop_front() {
-        let Some(object) = store.get(&id).cloned() else { continue };
+        let Some(object) = store.get(&id) else { continue };
         if id.collection == "namespaces" {
             end_namespace(store, &id, &object);
         } else {
@@ -33,7 +31,7 @@ pub fn settle(store: &mut Store) {
 /// Looks at the objects that were written with owner references since the last time.
 pub fn settle_late(store: &mut Store) {
     for id in std::mem::take(&mut store.late) {
-        if let Some(object) = store.get(&id).cloned().filter(|object| !meta::is_deleting(object)) {
+        if let Some(object) = store.get(&id).filter(|object| !meta::is_deleting(object)) {
             judge_owners(store, &id, &object);
         }
     }
@@ -44,7 +42,7 @@ fn has(object: &Value, finalizer: &str) -> bool {
     meta::finalizers(object).iter().any(|f| f == finalizer)
 }
 
-fn look_at(store: &mut Store, id: &Id, object: &Arc<Value>) {
+fn look_at(store: &mut Store, id: &Id, object: &Value) {
     if !meta::is_deleting(object) {
         if store.orphaned.remove(id) {
             judge_owners(store, id, object);
@@ -70,7 +68,7 @@ fn finish_foreground(store: &mut Store, id: &Id, owner: &Value) {
     let uid = meta::text(owner, "uid").to_owned();
     let dependents = store.dependents(&uid);
     for dependent in &dependents {
-        if let Some(object) = store.get(dependent).cloned()
+        if let Some(object) = store.get(dependent)
             && !meta::is_deleting(&object)
         {
             judge_owners(store, dependent, &object);
@@ -78,7 +76,7 @@ fn finish_foreground(store: &mut Store, id: &Id, owner: &Value) {
     }
     let blocks = |dependent: &Id| {
         store.get(dependent).is_some_and(|object| {
-            let mut owners = meta::owners(object).iter();
+            let mut owners = meta::owners(&object).iter();
             owners.any(|owner| owner["uid"] == json!(uid) && owner["blockOwnerDeletion"] == json!(true))
         })
     };
@@ -98,7 +96,7 @@ fn classify(store: &Store, owner: &Value, namespace: &str) -> Owner {
     let Some(id) = store.resolve(owner, namespace) else { return Owner::Solid };
     match store.get(&id) {
         Some(object) if object["metadata"]["uid"] == owner["uid"] => {
-            if meta::is_deleting(object) && has(object, FOREGROUND) { Owner::Waiting } else { Owner::Solid }
+            if meta::is_deleting(&object) && has(&object, FOREGROUND) { Owner::Waiting } else { Owner::Solid }
         }
         _ => Owner::Dangling,
     }
@@ -144,7 +142,7 @@ fn drop_owners(store: &mut Store, id: &Id, uids: &[String]) {
         .cloned()
         .collect();
     meta::set(&mut changed, "ownerReferences", if kept.is_empty() { Value::Null } else { Value::Array(kept) });
-    let (object, now) = (object.clone(), store.now());
+    let now = store.now();
     if let Some(collection) = store.collections.get(&id.collection) {
         let resource = &collection.resource;
         Writer { resource, manager: "kube-controller-manager", subresource: "", now }
@@ -178,9 +176,9 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
         .iter()
         .filter(|(_, collection)| collection.resource.namespaced)
         .flat_map(|(name, collection)| {
-            let keys = collection.objects.range(prefix.clone()..).map(|(key, _)| key);
+            let keys = collection.objects.range(&prefix).map(|(key, _)| key);
             let inside = keys.take_while(|key| key.starts_with(&prefix));
-            inside.map(|key| Id { collection: name.clone(), key: key.clone() })
+            inside.map(|key| Id { collection: name.clone(), key: key.to_owned() })
         })
         .collect();
     // Pods first: as long as there are any, everything else stays.
@@ -203,7 +201,7 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
 fn empty(store: &mut Store, contents: Vec<Id>) -> bool {
     let mut left = false;
     for item in contents {
-        let deleting = store.get(&item).is_some_and(|object| meta::is_deleting(object));
+        let deleting = store.get(&item).is_some_and(|object| meta::is_deleting(&object));
         if !deleting {
             let options =
                 DeleteOptions { propagation_policy: Some("Background".to_owned()), ..DeleteOptions::default() };

@@ -45,7 +45,8 @@ struct Entry {
 }
 
 impl Entry {
-    fn decode(value: &Value) -> Option<Self> {
+    fn decode(mut value: Value) -> Option<Self> {
+        let fields = value["fieldsV1"].take();
         let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
         let operation = text("operation");
         let sound = matches!(operation.as_str(), "Apply" | "Update")
@@ -57,24 +58,24 @@ impl Entry {
             api_version: text("apiVersion"),
             subresource: text("subresource"),
             time: value["time"].as_str().map(str::to_owned),
-            fields: FieldSet::decode(&value["fieldsV1"]),
+            fields: FieldSet::decode(fields),
         })
     }
 
-    fn encode(&self) -> Value {
+    fn encode(self) -> Value {
         let mut map = Map::new();
         if !self.manager.is_empty() {
-            map.insert("manager".to_owned(), json!(self.manager));
+            map.insert("manager".to_owned(), self.manager.into());
         }
-        map.insert("operation".to_owned(), json!(self.operation));
-        map.insert("apiVersion".to_owned(), json!(self.api_version));
-        if let Some(time) = &self.time {
-            map.insert("time".to_owned(), json!(time));
+        map.insert("operation".to_owned(), self.operation.into());
+        map.insert("apiVersion".to_owned(), self.api_version.into());
+        if let Some(time) = self.time {
+            map.insert("time".to_owned(), time.into());
         }
-        map.insert("fieldsType".to_owned(), json!("FieldsV1"));
+        map.insert("fieldsType".to_owned(), "FieldsV1".into());
         map.insert("fieldsV1".to_owned(), self.fields.encode());
         if !self.subresource.is_empty() {
-            map.insert("subresource".to_owned(), json!(self.subresource));
+            map.insert("subresource".to_owned(), self.subresource.into());
         }
         Value::Object(map)
     }
@@ -101,19 +102,27 @@ impl Entry {
 }
 
 /// All entries; `None` when one of them cannot be understood.
-fn decode(object: &Value) -> Option<Vec<Entry>> {
-    object["metadata"]["managedFields"].as_array().into_iter().flatten().map(Entry::decode).collect()
+fn decode(managed: Value) -> Option<Vec<Entry>> {
+    match managed {
+        Value::Array(entries) => entries.into_iter().map(Entry::decode).collect(),
+        _ => Some(Vec::new()),
+    }
+}
+
+fn decode_of(object: &Value) -> Option<Vec<Entry>> {
+    decode(object["metadata"]["managedFields"].clone())
+}
+
+/// The order of entries.
+fn rank(entry: &Entry) -> (&str, Option<&str>, &str, &str, &str) {
+    let Entry { operation, time, manager, api_version, subresource, .. } = entry;
+    (operation, time.as_deref(), manager, api_version, subresource)
 }
 
 fn encode(object: &mut Value, mut entries: Vec<Entry>) {
-    entries.retain(|entry| !entry.fields.0.is_empty());
-    entries.sort_by(|a, b| {
-        let rank = |e: &Entry| {
-            (e.operation.clone(), e.time.clone(), e.manager.clone(), e.api_version.clone(), e.subresource.clone())
-        };
-        rank(a).cmp(&rank(b))
-    });
-    let list: Vec<Value> = entries.iter().map(Entry::encode).collect();
+    entries.retain(|entry| !entry.fields.is_empty());
+    entries.sort_by(|a, b| rank(a).cmp(&rank(b)));
+    let list: Vec<Value> = entries.into_iter().map(Entry::encode).collect();
     meta::set(object, "managedFields", if list.is_empty() { Value::Null } else { Value::Array(list) });
 }
 
@@ -158,40 +167,37 @@ impl Writer<'_> {
     }
 
     fn compare(&self, before: &Value, after: &Value) -> Comparison {
-        let mut comparison = compare(self.resource, before, after);
-        if let Some(field) = self.reset_field() {
-            comparison.exclude(field);
-        }
-        comparison
+        compare(self.resource, before, after, self.reset_field())
     }
 
     /// Records a create (`old` is `None`) or an update in `new`. Matches `FieldManager.Update`.
     pub fn update(&self, old: Option<&Value>, new: &mut Value) {
-        let given = &new["metadata"]["managedFields"];
+        let given = meta::metadata_mut(new).remove("managedFields").unwrap_or_default();
         let reset = given.as_array().is_some_and(|list| list.is_empty() || *list == [json!({})]);
-        let of_old = || old.and_then(decode).unwrap_or_default();
-        let entries = if !self.subresource.is_empty() {
+        let of_old = || old.and_then(decode_of).unwrap_or_default();
+        let is_old = old.is_some_and(|old| old["metadata"]["managedFields"] == given);
+        let entries = if !self.subresource.is_empty() && !is_old {
             of_old()
         } else if reset {
             Vec::new()
         } else {
-            decode(new).filter(|entries| !entries.is_empty()).unwrap_or_else(of_old)
+            decode(given).filter(|entries| !entries.is_empty()).unwrap_or_else(of_old)
         };
-        meta::set(new, "managedFields", Value::Null);
         // An object whose fields nobody manages stays so, until the first apply.
         if entries.is_empty() && old.is_some() {
             return;
         }
-        let before = old.map_or_else(|| empty(self.resource), without_managers);
-        let comparison = self.compare(&before, new);
+        let nothing = if old.is_none() { empty(self.resource) } else { Value::Null };
+        let before = old.unwrap_or(&nothing);
+        let comparison = self.compare(before, new);
         let mut entries = take_from_others(entries, &comparison);
-        let mut fields = comparison.touched();
+        let mut fields = comparison.touched;
         strip(&mut fields);
-        if !fields.0.is_empty() {
+        if !fields.is_empty() {
             let current = self.entry("Update", fields);
             match entries.iter_mut().find(|entry| entry.is_same_manager(&current)) {
                 Some(entry) => {
-                    entry.fields = entry.fields.union(&current.fields);
+                    entry.fields.unite(&current.fields);
                     entry.time = current.time;
                 }
                 None => entries.push(current),
@@ -207,10 +213,10 @@ impl Writer<'_> {
     /// A conflict, when fields belong to others and `force` is not given.
     pub fn apply(&self, live: Option<&Value>, applied: &Value, force: bool) -> Result<Value> {
         let base = live.map_or_else(|| empty(self.resource), without_managers);
-        let mut entries = live.and_then(decode).unwrap_or_default();
+        let mut entries = live.and_then(decode_of).unwrap_or_default();
         if entries.is_empty() && live.is_some() {
             let first = Self { manager: "before-first-apply", ..*self };
-            let mut fields = first.compare(&empty(self.resource), &base).touched();
+            let mut fields = first.compare(&empty(self.resource), &base).touched;
             strip(&mut fields);
             entries.push(first.entry("Update", fields));
         }
@@ -229,9 +235,8 @@ impl Writer<'_> {
             super::patch::apply::prune(self.resource, &mut merged, &given_up, &owned);
         }
         let comparison = self.compare(&base, &merged);
-        let touched = comparison.touched();
         if !force {
-            refuse_conflicts(&entries, &touched)?;
+            refuse_conflicts(&entries, &comparison.touched)?;
         }
         let mut entries = take_from_others(entries, &comparison);
         if merged == base && live.is_some() {
@@ -252,30 +257,27 @@ pub fn empty(resource: &Resource) -> Value {
 }
 
 fn strip(fields: &mut FieldSet) {
-    let metadata = "f:metadata".to_owned();
-    fields.0.retain(|path| match path.as_slice() {
-        [first] => !["f:apiVersion", "f:kind", "f:metadata"].contains(&first.as_str()),
-        [first, second] if *first == metadata => !STRIPPED.contains(&second.strip_prefix("f:").unwrap_or_default()),
-        _ => true,
+    fields.strip(Some("metadata"), |element| {
+        element != "." && STRIPPED.contains(&element.strip_prefix("f:").unwrap_or_default())
     });
+    fields.strip(None, |element| ["f:apiVersion", "f:kind", "f:metadata"].contains(&element));
 }
 
 /// What was changed or removed belongs to its old managers no more.
-fn take_from_others(entries: Vec<Entry>, comparison: &Comparison) -> Vec<Entry> {
-    let lost = comparison.touched().union(&comparison.removed);
-    let mut kept = entries;
-    for entry in &mut kept {
-        entry.fields = entry.fields.difference(&lost);
+fn take_from_others(mut entries: Vec<Entry>, comparison: &Comparison) -> Vec<Entry> {
+    for entry in &mut entries {
+        entry.fields.subtract(&comparison.touched);
+        entry.fields.subtract(&comparison.removed);
     }
-    kept.retain(|entry| !entry.fields.0.is_empty());
-    kept
+    entries.retain(|entry| !entry.fields.is_empty());
+    entries
 }
 
 fn refuse_conflicts(entries: &[Entry], touched: &FieldSet) -> Result<()> {
     let mut conflicts: Vec<(String, String)> = Vec::new();
     for entry in entries {
         let lost = entry.fields.intersection(touched);
-        conflicts.extend(lost.iterate().into_iter().map(|path| (entry.describe(), path_text(path))));
+        conflicts.extend(lost.iterate().iter().map(|path| (entry.describe(), path_text(path))));
     }
     let message = match conflicts.as_slice() {
         [] => return Ok(()),
@@ -310,7 +312,7 @@ fn cap(mut entries: Vec<Entry>) -> Vec<Entry> {
         updaters.sort_by_key(|i| (entries[*i].time.clone(), entries[*i].manager.clone()));
         let second = entries[updaters[1]].clone();
         let first = &mut entries[updaters[0]];
-        first.fields = first.fields.union(&second.fields);
+        first.fields.unite(&second.fields);
         first.time = second.time;
         "ancient-changes".clone_into(&mut first.manager);
         first.subresource.clear();
@@ -321,25 +323,39 @@ fn cap(mut entries: Vec<Entry>) -> Vec<Entry> {
 /// When nothing but the times of entries changed, the old entries stay. Matches
 /// `IgnoreManagedFieldsTimestampsTransformer`.
 pub fn ignore_times(new: &mut Value, old: &Value) {
-    let timeless = |object: &Value| {
-        let mut copy = object["metadata"]["managedFields"].clone();
-        for entry in copy.as_array_mut().into_iter().flatten() {
-            if let Some(map) = entry.as_object_mut() {
-                map.remove("time");
-            }
-        }
-        copy
-    };
-    if timeless(new) != timeless(old) {
-        return;
+    let (of_new, of_old) = (&new["metadata"]["managedFields"], &old["metadata"]["managedFields"]);
+    if of_new != of_old && same_but_times(of_new, of_old) && same_but_managers(new, old) {
+        meta::set(new, "managedFields", of_old.clone());
     }
-    let bare = |object: &Value| {
-        let mut copy = without_managers(object);
-        meta::set(&mut copy, "resourceVersion", Value::Null);
-        copy
+}
+
+fn same_but_times(new: &Value, old: &Value) -> bool {
+    let entry = |(new, old): (&Value, &Value)| match (new.as_object(), old.as_object()) {
+        (Some(new), Some(old)) => same_but(new, old, &["time"]),
+        _ => new == old,
     };
-    if bare(new) == bare(old) {
-        let entries = old["metadata"]["managedFields"].clone();
-        meta::set(new, "managedFields", entries);
+    match (new.as_array(), old.as_array()) {
+        (Some(new), Some(old)) => new.len() == old.len() && new.iter().zip(old).all(entry),
+        _ => new == old,
     }
+}
+
+/// Whether two objects are equal, but for their managed fields and versions.
+fn same_but_managers(new: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return false };
+    let metadata = |new: Option<&Value>, old: Option<&Value>| match (
+        new.and_then(Value::as_object),
+        old.and_then(Value::as_object),
+    ) {
+        (Some(new), Some(old)) => same_but(new, old, &["managedFields", "resourceVersion"]),
+        _ => false,
+    };
+    metadata(new.get("metadata"), old.get("metadata")) && same_but(new, old, &["metadata"])
+}
+
+/// Whether two maps are equal, but for these members.
+fn same_but(a: &Map<String, Value>, b: &Map<String, Value>, ignored: &[&str]) -> bool {
+    let counted = |map: &Map<String, Value>| map.len() - ignored.iter().filter(|key| map.contains_key(**key)).count();
+    let mut members = a.iter().filter(|(key, _)| !ignored.contains(&key.as_str()));
+    counted(a) == counted(b) && members.all(|(key, value)| b.get(key) == Some(value))
 }

@@ -3,6 +3,7 @@
 //! Guarantees: parameters are decoded once; a number or a truth value that is none is refused in the words of Go's
 //! `strconv`, as k8s.io/apimachinery `runtime.ParameterCodec` passes them on.
 
+use super::object::Entry;
 use super::registry::{FieldError, Resource};
 use super::selectors::{FieldSelector, LabelSelector};
 use super::status::{self, Qualified, Result, forbidden_field, quote, unsupported_field};
@@ -182,6 +183,15 @@ impl ListOptions {
             forbid(&mut errors, "sendInitialEvents", "sendInitialEvents is forbidden for list");
         }
         errors
+    }
+
+    /// Whether the selectors select an object.
+    pub fn selects(&self, entry: &Entry, resource: &Resource) -> bool {
+        if self.labels.is_empty() && self.fields.is_empty() {
+            return true;
+        }
+        let object = entry.object();
+        self.labels.matches(&object) && self.fields.matches(&object, resource)
     }
 
     /// The resourceVersion as a number, 0 for none; `Err` is the message of `ParseResourceVersion`.

@@ -6,18 +6,18 @@
 //! Matches k8s.io/apiserver `pkg/storage/etcd3/store.go` (`GetList`), `pkg/storage/continue.go` and
 //! `pkg/storage/cacher/delegator.go`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use super::object::{Entry, List};
 use super::query::{ListOptions, Query, parse_revision};
 use super::registry::Resource;
 use super::rest::Target;
 use super::status::{self, Qualified, Result};
-use super::store::{Collection, Id, Store, key};
+use super::store::{Collection, Id, Store, Undo, key};
 
 const LIST_EXPIRED: &str = "The resourceVersion for the provided list is too old.";
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You \
@@ -37,13 +37,13 @@ pub fn id(target: &Target) -> Id {
 }
 
 /// One object.
-pub fn get(store: &Store, target: &Target, query: &Query) -> Result<Value> {
+pub fn get(store: &Store, target: &Target, query: &Query) -> Result<Entry> {
     let wanted = parse_revision(query.get("resourceVersion").unwrap_or_default()).map_err(status::unknown)?;
     if wanted > store.revision {
         return Err(status::too_large_resource_version(wanted, store.revision));
     }
-    match store.get(&id(target)) {
-        Some(object) => Ok((**object).clone()),
+    match store.entry(&id(target)) {
+        Some(entry) => Ok(entry.clone()),
         None => Err(status::not_found(&Qualified::resource(&target.resource), &target.name)),
     }
 }
@@ -58,8 +58,8 @@ struct Page {
     continued: bool,
 }
 
-/// Many objects.
-pub fn list(store: &Store, target: &Target, options: &ListOptions) -> Result<Value> {
+/// Many objects. A page looks at its own objects and at what has changed since the first page.
+pub fn list(store: &Store, target: &Target, options: &ListOptions) -> Result<List> {
     let collection = collection(store, &target.resource)?;
     // Within a namespace, or with a selector for one, only that part of the keys is looked at.
     let namespace = match options.fields.exact("metadata.namespace") {
@@ -69,63 +69,49 @@ pub fn list(store: &Store, target: &Target, options: &ListOptions) -> Result<Val
     let whole = namespace.is_empty() && target.resource.namespaced;
     let prefix = if whole { String::new() } else { format!("{namespace}/") };
     let page = page(store, options)?;
-    let old;
-    let objects = if page.revision == store.revision {
-        &collection.objects
-    } else {
-        old = collection.at(page.revision).ok_or_else(|| forgotten(&page))?;
-        &old
-    };
+    let undo = if page.revision == store.revision { Some(Undo::new()) } else { collection.undo(page.revision) };
+    let undo = undo.ok_or_else(|| forgotten(&page))?;
     // Without a resourceVersion, or with one, but not with "0", is the limit heeded.
     let limit = if options.resource_version == "0" { 0 } else { options.limit };
-    Ok(fill(target, options, objects, &page, &prefix, limit))
+    Ok(fill(collection, &undo, options, &page, &prefix, limit))
 }
 
 fn fill(
-    target: &Target,
+    collection: &Collection,
+    undo: &Undo<'_>,
     options: &ListOptions,
-    objects: &BTreeMap<String, Arc<Value>>,
     page: &Page,
     prefix: &str,
     limit: usize,
-) -> Value {
-    let resource = &target.resource;
-    let first = format!("{prefix}{}", page.start);
+) -> List {
+    let resource = &collection.resource;
     let mut items = Vec::new();
     let mut metadata = Map::new();
-    metadata.insert("resourceVersion".to_owned(), json!(page.revision.to_string()));
-    let inside = |key: &String| key.starts_with(prefix);
-    let mut rest = objects.range(first..).take_while(|(key, _)| inside(key)).peekable();
-    while let Some((key, object)) = rest.next() {
-        if options.labels.matches(object) && options.fields.matches(object, resource) {
-            items.push(list_item(resource, object));
+    metadata.insert("resourceVersion".to_owned(), page.revision.to_string().into());
+    let first = format!("{prefix}{}", page.start);
+    let objects = collection.range(undo, &first);
+    let mut rest = objects.take_while(|(key, _)| key.starts_with(prefix)).peekable();
+    while let Some((key, entry)) = rest.next() {
+        if options.selects(entry, resource) {
+            items.push(entry.clone());
         }
-        if limit > 0 && items.len() == limit && rest.peek().is_some() {
+        if limit > 0
+            && items.len() == limit
+            && let Some((following, _)) = rest.peek()
+        {
             // Within a namespace the real server's keys begin with the slash.
             let slash = if prefix.is_empty() { "" } else { "/" };
             let next = format!("{slash}{}\0", &key[prefix.len()..]);
-            metadata.insert("continue".to_owned(), json!(encode_token(&next, i128::from(page.revision))));
+            metadata.insert("continue".to_owned(), encode_token(&next, i128::from(page.revision)).into());
             if options.labels.is_empty() && options.fields.is_empty() {
-                metadata.insert("remainingItemCount".to_owned(), json!(rest.count()));
+                // No key has a character that is greater than any.
+                let end = format!("{prefix}\u{10FFFF}");
+                metadata.insert("remainingItemCount".to_owned(), collection.count(undo, following, &end).into());
             }
             break;
         }
     }
-    json!({
-        "kind": format!("{}List", resource.kind), "apiVersion": resource.api_version(),
-        "metadata": metadata, "items": items,
-    })
-}
-
-/// Items of built-in kinds go without kind and apiVersion; those of custom resources have them.
-fn list_item(resource: &Resource, object: &Value) -> Value {
-    let mut item = object.clone();
-    let custom = resource.group.contains('.') && !resource.group.ends_with(".k8s.io");
-    if let Some(map) = item.as_object_mut().filter(|_| !custom) {
-        map.remove("kind");
-        map.remove("apiVersion");
-    }
-    item
+    List { resource: Arc::clone(resource), metadata, items }
 }
 
 fn page(store: &Store, options: &ListOptions) -> Result<Page> {

@@ -5,6 +5,8 @@
 //!
 //! Matches `RequestInfoFactory` and the installer of k8s.io/apiserver `pkg/endpoints`.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use http::{Method, Request, header};
 use serde_json::Value;
@@ -23,7 +25,7 @@ const MANAGER_MAX: usize = 128;
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The kind.
-    pub resource: Resource,
+    pub resource: Arc<Resource>,
     /// Empty for all, and for kinds without namespaces.
     pub namespace: String,
     /// Empty for the collection.
@@ -46,7 +48,7 @@ pub enum Route {
 }
 
 /// Reads the path.
-pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Resource> + Clone) -> Route {
+pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Arc<Resource>> + Clone) -> Route {
     let parts: Vec<String> =
         path.split('/').filter(|part| !part.is_empty()).map(|part| percent_decode(part, false)).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -94,7 +96,7 @@ pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Resource> + Clo
         return Route::Unknown;
     }
     Route::Target(Box::new(Target {
-        resource: resource.clone(),
+        resource: Arc::clone(resource),
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         subresource: subresource.to_owned(),

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::delete::{self, DeleteOptions};
 use super::negotiate::Output;
+use super::object::{Document, List};
 use super::query::ListOptions;
 use super::registry::Resource;
 use super::rest::{Call, Route, Target, Verb, route};
@@ -71,23 +72,23 @@ where
 
 /// An answer before it is written.
 enum Answer {
-    Document(StatusCode, Value, Output),
+    Document(StatusCode, Document, Output),
     Text(String),
     Watch(Box<Watch>),
 }
 
 /// Answers one request.
 pub(super) fn answer(server: &ApiServer, request: Request<Bytes>) -> Response<Body> {
-    let resources = server.resources();
-    let path = request.uri().path().to_owned();
-    let target = match route(&path, resources.iter()) {
+    let kinds = server.served();
+    let path = request.uri().path();
+    let target = match route(path, kinds.iter()) {
         Route::Target(target) => *target,
         Route::Unknown => return refusal(&status::generic(404, ""), &[]),
-        Route::Other => return other(server, &request, &path, &resources),
+        Route::Other => return other(server, &request, path, &server.resources()),
     };
     let mut warnings = Vec::new();
     match dispatch(server, target, request, &mut warnings) {
-        Ok(Answer::Document(code, document, output)) => respond(code, &document, output, &warnings),
+        Ok(Answer::Document(code, document, output)) => respond(code, document, output, &warnings),
         Ok(Answer::Text(text)) => plain(StatusCode::OK, "text/plain", text),
         Ok(Answer::Watch(watch)) => {
             let mut response = Response::new(watch.into_body());
@@ -152,7 +153,7 @@ fn dispatch(server: &ApiServer, target: Target, request: Request<Bytes>, warning
 }
 
 /// The verbs that answer with one document.
-fn perform(store: &mut Store, verb: Verb, call: &Call, warnings: &mut Vec<String>) -> Result<(StatusCode, Value)> {
+fn perform(store: &mut Store, verb: Verb, call: &Call, warnings: &mut Vec<String>) -> Result<(StatusCode, Document)> {
     let made = |written: write::Written| {
         let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
         (code, written.object)
@@ -162,9 +163,9 @@ fn perform(store: &mut Store, verb: Verb, call: &Call, warnings: &mut Vec<String
         Verb::Update => write::update(store, call, warnings).map(made),
         Verb::Patch => patch::patch(store, call, warnings).map(made),
         Verb::Delete => delete_one(store, call, warnings),
-        Verb::DeleteCollection => delete_many(store, call).map(|list| (StatusCode::OK, list)),
+        Verb::DeleteCollection => delete_many(store, call).map(|list| (StatusCode::OK, Document::List(list))),
         Verb::Get | Verb::List | Verb::Log => {
-            read::get(store, &call.target, &call.query).map(|object| (StatusCode::OK, object))
+            read::get(store, &call.target, &call.query).map(|object| (StatusCode::OK, Document::Object(object)))
         }
     }
 }
@@ -184,7 +185,7 @@ fn delete_options(call: &Call) -> Result<DeleteOptions> {
     DeleteOptions::read(Some(&document.value), &call.query)
 }
 
-fn delete_one(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Result<(StatusCode, Value)> {
+fn delete_one(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Result<(StatusCode, Document)> {
     let options = delete_options(call)?;
     let deleted = delete::delete(store, &read::id(&call.target), &options)?;
     let silent = options.propagation_policy.is_none() && options.orphan_dependents.is_none();
@@ -196,13 +197,13 @@ fn delete_one(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Res
     Ok((if accepted { StatusCode::ACCEPTED } else { StatusCode::OK }, deleted.answer))
 }
 
-fn delete_many(store: &mut Store, call: &Call) -> Result<Value> {
+fn delete_many(store: &mut Store, call: &Call) -> Result<List> {
     let list_options = ListOptions::read(&call.query, &call.target.resource, None)?;
     let options = delete_options(call)?;
     let list = read::list(store, &call.target, &list_options)?;
     let collection = call.target.resource.qualified_name();
-    for item in list["items"].as_array().into_iter().flatten() {
-        let id = Id { collection: collection.clone(), key: super::store::key_of(item) };
+    for item in &list.items {
+        let id = Id { collection: collection.clone(), key: super::store::key_of(&item.object()) };
         match delete::delete(store, &id, &options) {
             Err(status) if status.code != 404 => return Err(status),
             _ => {}
@@ -221,7 +222,7 @@ fn list_or_watch(server: &ApiServer, call: &Call) -> Result<Answer> {
         return Ok(Answer::Watch(Box::new(watch)));
     }
     let list = read::list(&server.store(), target, &options)?;
-    let document = table::transform(&target.resource, list, call.output, server.now())?;
+    let document = table::transform(&target.resource, Document::List(list), call.output, server.now())?;
     Ok(Answer::Document(StatusCode::OK, document, call.output))
 }
 
@@ -229,7 +230,7 @@ fn list_or_watch(server: &ApiServer, call: &Call) -> Result<Answer> {
 /// meant.
 fn log(server: &ApiServer, call: &Call) -> Result<String> {
     let target = &call.target;
-    let pod = read::get(&server.store(), target, &super::query::Query::default())?;
+    let pod = read::get(&server.store(), target, &super::query::Query::default())?.object();
     let names: Vec<&str> = ["containers", "initContainers"]
         .iter()
         .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten())
@@ -263,8 +264,8 @@ fn last_lines(text: String, wanted: Option<i64>) -> String {
     lines[lines.len().saturating_sub(wanted)..].concat()
 }
 
-fn plain(code: StatusCode, content_type: &str, text: String) -> Response<Body> {
-    let mut response = Response::new(Full::new(Bytes::from(text)).boxed_unsync());
+fn plain(code: StatusCode, content_type: &str, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(text.into()).boxed_unsync());
     *response.status_mut() = code;
     let content_type = HeaderValue::from_str(content_type).unwrap_or(HeaderValue::from_static(JSON));
     response.headers_mut().insert(CONTENT_TYPE, content_type);
@@ -273,7 +274,7 @@ fn plain(code: StatusCode, content_type: &str, text: String) -> Response<Body> {
 
 fn refusal(status: &Status, warnings: &[String]) -> Response<Body> {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = respond(code, &status.to_value(), Output::JSON, warnings);
+    let mut response = respond(code, status.to_value().into(), Output::JSON, warnings);
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry > 0 {
         response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(retry));
@@ -281,13 +282,13 @@ fn refusal(status: &Status, warnings: &[String]) -> Response<Body> {
     response
 }
 
-fn respond(code: StatusCode, document: &Value, output: Output, warnings: &[String]) -> Response<Body> {
-    let yaml = if output.yaml { serde_yaml_ng::to_string(document).ok() } else { None };
-    let content_type = if yaml.is_some() { "application/yaml" } else { JSON };
-    let text = match yaml {
-        Some(yaml) => yaml,
-        None if output.pretty => serde_json::to_string_pretty(document).unwrap_or_else(|_| document.to_string()),
-        None => format!("{document}\n"),
+fn respond(code: StatusCode, document: Document, output: Output, warnings: &[String]) -> Response<Body> {
+    let (content_type, text) = if output.yaml {
+        ("application/yaml", yaml(&document.into_tree()).into())
+    } else if output.pretty {
+        (JSON, format!("{:#}", document.into_tree()).into())
+    } else {
+        (JSON, document.line())
     };
     let mut response = plain(code, content_type, text);
     let mut sent: Vec<&String> = Vec::new();
@@ -300,4 +301,8 @@ fn respond(code: StatusCode, document: &Value, output: Output, warnings: &[Strin
         }
     }
     response
+}
+
+fn yaml(document: &Value) -> String {
+    serde_yaml_ng::to_string(document).unwrap_or_else(|_| document.to_string())
 }

@@ -6,15 +6,19 @@
 //!
 //! Matches the part of k8s.io/apiserver `pkg/storage/etcd3` and `pkg/storage/cacher` that clients can observe.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::meta;
+use super::object::{Entry, Object};
 use super::registry::Resource;
+use super::sorted::Sorted;
 use crate::clock::SharedClock;
 
 /// The alphabet of generated name suffixes. Matches k8s.io/apimachinery `pkg/util/rand`.
@@ -22,6 +26,9 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
 /// Prefixes are cut so that names stay within 63 characters. Matches `names.SimpleNameGenerator`.
 const MAX_PREFIX: usize = 58;
+
+/// So many of a collection's latest changes keep the trees of their objects.
+const RECENT: usize = 512;
 
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,23 +51,24 @@ pub struct Change {
     /// `namespace/name`.
     pub key: String,
     /// The object afterwards; of a deleted one the last state, with the deletion's resourceVersion.
-    pub object: Arc<Value>,
+    pub object: Entry,
     /// The object before.
-    pub previous: Option<Arc<Value>>,
+    pub previous: Option<Entry>,
 }
 
 /// All objects of one kind.
 #[derive(Debug)]
 pub struct Collection {
     /// The kind.
-    pub resource: Resource,
+    pub resource: Arc<Resource>,
     /// By `namespace/name`, whose byte order is the order of lists.
-    pub objects: BTreeMap<String, Arc<Value>>,
+    pub objects: Sorted<Entry>,
     /// The changes after `forgotten`, oldest first.
     pub history: VecDeque<Change>,
     /// The newest revision whose change is no longer known.
     pub forgotten: u64,
-    changed: watch::Sender<u64>,
+    /// Wakes watches in the order in which they wait; a watch channel would wake them at random.
+    changed: Arc<Notify>,
 }
 
 /// Where an object is: the collection and `namespace/name` in it.
@@ -72,10 +80,15 @@ pub struct Id {
     pub key: String,
 }
 
+/// What has to be undone to see a collection as it was: keys with their objects of then.
+pub type Undo<'a> = BTreeMap<&'a str, Option<&'a Entry>>;
+
 /// Everything the server knows.
 pub struct Store {
     /// By `plural.group`.
     pub collections: BTreeMap<String, Collection>,
+    /// The kinds of the collections.
+    pub served: Arc<[Arc<Resource>]>,
     /// The revision of the last change.
     pub revision: u64,
     /// Objects that the garbage collector has to look at.
@@ -109,28 +122,73 @@ pub fn timestamp(at: DateTime<Utc>) -> Value {
 
 impl Collection {
     fn new(resource: Resource, revision: u64) -> Self {
-        let changed = watch::Sender::new(revision);
-        Self { resource, objects: BTreeMap::new(), history: VecDeque::new(), forgotten: revision, changed }
+        let (resource, changed) = (Arc::new(resource), Arc::default());
+        Self { resource, objects: Sorted::default(), history: VecDeque::new(), forgotten: revision, changed }
     }
 
     /// Tells of every later change.
-    pub fn subscribe(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
+    pub fn subscribe(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
     }
 
-    /// The objects as they were at `revision`, or `None` when that is forgotten.
-    pub fn at(&self, revision: u64) -> Option<BTreeMap<String, Arc<Value>>> {
+    /// The changes after `revision`, oldest first.
+    pub fn since(&self, revision: u64) -> impl Iterator<Item = &Change> {
+        let start = self.history.partition_point(|change| change.revision <= revision);
+        self.history.range(start..)
+    }
+
+    /// What tells the objects as they were at `revision` from those of now; `None` when that is forgotten.
+    pub fn undo(&self, revision: u64) -> Option<Undo<'_>> {
         if revision < self.forgotten {
             return None;
         }
-        let mut objects = self.objects.clone();
-        for change in self.history.iter().rev().take_while(|change| change.revision > revision) {
-            match &change.previous {
-                Some(previous) => objects.insert(change.key.clone(), previous.clone()),
-                None => objects.remove(&change.key),
-            };
+        let mut undo = Undo::new();
+        for change in self.since(revision) {
+            undo.entry(&change.key).or_insert(change.previous.as_ref());
         }
-        Some(objects)
+        Some(undo)
+    }
+
+    /// The objects from the key `start` on, as they were.
+    pub fn range<'a>(&'a self, undo: &'a Undo<'a>, start: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
+        let mut now = self.objects.range(start).peekable();
+        let mut then = undo.range::<str, _>((Bound::Included(start), Bound::Unbounded)).peekable();
+        std::iter::from_fn(move || {
+            loop {
+                let Some((key, _)) = then.peek() else { return now.next() };
+                match now.peek().map(|(current, _)| current.cmp(*key)) {
+                    Some(Ordering::Less) => return now.next(),
+                    Some(Ordering::Equal) => drop(now.next()),
+                    _ => {}
+                }
+                if let Some((key, Some(entry))) = then.next() {
+                    return Some((*key, *entry));
+                }
+            }
+        })
+    }
+
+    /// How many objects with keys from `start` up to but not `end` there were. Only what has changed is looked at one
+    /// by one.
+    pub fn count(&self, undo: &Undo<'_>, start: &str, end: &str) -> usize {
+        let now = self.objects.rank(end).saturating_sub(self.objects.rank(start));
+        let changed = || undo.range::<str, _>((Bound::Included(start), Bound::Excluded(end)));
+        let gone = changed().filter(|(_, then)| then.is_some()).count();
+        let new = changed().filter(|(key, _)| self.objects.get(key).is_some()).count();
+        now + gone - new
+    }
+
+    /// Gives up the trees of one change, and of the object as it still is since then.
+    fn pack(&mut self, index: usize) {
+        let Some(change) = self.history.get_mut(index) else { return };
+        let current = self.objects.get_mut(&change.key).filter(|entry| entry.is(&change.object));
+        change.object.pack();
+        if let Some(current) = current {
+            *current = change.object.clone();
+        }
+        if let Some(previous) = &mut change.previous {
+            previous.pack();
+        }
     }
 }
 
@@ -139,6 +197,7 @@ impl Store {
     pub fn new(clock: SharedClock, seed: u64, history: usize) -> Self {
         Self {
             collections: BTreeMap::new(),
+            served: Arc::default(),
             revision: 1,
             dirty: VecDeque::new(),
             orphaned: BTreeSet::new(),
@@ -156,8 +215,9 @@ impl Store {
         let revision = self.revision;
         let collection = self.collections.entry(resource.qualified_name());
         collection
-            .and_modify(|collection| collection.resource = resource.clone())
+            .and_modify(|collection| collection.resource = Arc::new(resource.clone()))
             .or_insert_with(|| Collection::new(resource, revision));
+        self.served = self.collections.values().map(|collection| Arc::clone(&collection.resource)).collect();
     }
 
     /// Wall time.
@@ -166,7 +226,12 @@ impl Store {
     }
 
     /// One object.
-    pub fn get(&self, id: &Id) -> Option<&Arc<Value>> {
+    pub fn get(&self, id: &Id) -> Option<Arc<Object>> {
+        self.entry(id).map(Entry::object)
+    }
+
+    /// One object, in the form in which it is kept.
+    pub fn entry(&self, id: &Id) -> Option<&Entry> {
         self.collections.get(&id.collection)?.objects.get(&id.key)
     }
 
@@ -176,21 +241,19 @@ impl Store {
     }
 
     /// Writes an object; it is given its resourceVersion here.
-    pub fn put(&mut self, id: &Id, mut object: Value) -> Arc<Value> {
+    pub fn put(&mut self, id: &Id, mut object: Value) -> Arc<Object> {
         self.revision += 1;
-        meta::set(&mut object, "resourceVersion", json!(self.revision.to_string()));
-        let object = Arc::new(object);
-        let previous =
-            self.collections.get_mut(&id.collection).and_then(|c| c.objects.insert(id.key.clone(), object.clone()));
+        meta::set(&mut object, "resourceVersion", self.revision.to_string().into());
+        let object = Object::new(object);
+        let entry = Entry::Whole(Arc::clone(&object));
+        let collection = self.collections.get_mut(&id.collection);
+        let previous = collection.and_then(|collection| collection.objects.insert(&id.key, entry.clone()));
         if let Some(previous) = &previous {
-            self.unindex(id, previous);
+            self.unindex(id, &previous.object());
         }
         self.index(id, &object);
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
-        self.record(
-            id,
-            Change { revision: self.revision, kind, key: id.key.clone(), object: object.clone(), previous },
-        );
+        self.record(id, Change { revision: self.revision, kind, key: id.key.clone(), object: entry, previous });
         self.dirty.push_back(id.clone());
         if !meta::owners(&object).is_empty() && !meta::is_deleting(&object) {
             self.late.insert(id.clone());
@@ -199,18 +262,18 @@ impl Store {
     }
 
     /// Removes an object, and gives it back as its watchers see it for the last time.
-    pub fn remove(&mut self, id: &Id) -> Option<Arc<Value>> {
+    pub fn remove(&mut self, id: &Id) -> Option<Arc<Object>> {
         let previous = self.collections.get_mut(&id.collection)?.objects.remove(&id.key)?;
         self.revision += 1;
-        self.unindex(id, &previous);
-        let mut last = (*previous).clone();
-        meta::set(&mut last, "resourceVersion", json!(self.revision.to_string()));
-        let object = Arc::new(last);
+        let mut last = (**previous.object()).clone();
+        self.unindex(id, &last);
+        meta::set(&mut last, "resourceVersion", self.revision.to_string().into());
+        let object = Object::new(last);
         let change = Change {
             revision: self.revision,
             kind: ChangeKind::Deleted,
             key: id.key.clone(),
-            object: object.clone(),
+            object: Entry::Whole(Arc::clone(&object)),
             previous: Some(previous),
         };
         self.record(id, change);
@@ -229,8 +292,10 @@ impl Store {
                 self.dirty.push_back(id);
             }
         }
-        if !namespace.is_empty() {
-            self.dirty.push_back(Id { collection: "namespaces".to_owned(), key: key("", namespace) });
+        let id = Id { collection: "namespaces".to_owned(), key: key("", namespace) };
+        if !namespace.is_empty() && self.get(&id).is_some_and(|namespace| namespace["status"]["phase"] == "Terminating")
+        {
+            self.dirty.push_back(id);
         }
     }
 
@@ -248,14 +313,17 @@ impl Store {
     fn record(&mut self, id: &Id, change: Change) {
         let limit = self.history;
         let Some(collection) = self.collections.get_mut(&id.collection) else { return };
-        let revision = change.revision;
         collection.history.push_back(change);
+        if let Some(index) = collection.history.len().checked_sub(RECENT + 1) {
+            collection.pack(index);
+        }
         while collection.history.len() > limit {
+            collection.pack(0);
             if let Some(oldest) = collection.history.pop_front() {
                 collection.forgotten = oldest.revision;
             }
         }
-        collection.changed.send_replace(revision);
+        collection.changed.notify_waiters();
     }
 
     fn index(&mut self, id: &Id, object: &Value) {
@@ -280,7 +348,7 @@ impl Store {
         for collection in self.collections.values_mut() {
             collection.history.clear();
             collection.forgotten = self.revision;
-            collection.changed.send_replace(self.revision);
+            collection.changed.notify_waiters();
         }
     }
 
@@ -317,11 +385,11 @@ impl Store {
 
     /// Everything as one document.
     pub fn snapshot(&self) -> Value {
-        let collections: BTreeMap<&str, Vec<&Value>> = self
-            .collections
-            .iter()
-            .map(|(name, collection)| (name.as_str(), collection.objects.values().map(|o| &**o).collect()))
-            .collect();
+        let objects = |collection: &Collection| -> Value {
+            collection.objects.iter().map(|(_, entry)| (**entry.object()).clone()).collect()
+        };
+        let named = self.collections.iter().map(|(name, collection)| (name.clone(), objects(collection)));
+        let collections: Value = named.collect();
         json!({"version": 1, "revision": self.revision, "random": self.random, "collections": collections})
     }
 
@@ -356,10 +424,13 @@ impl Store {
         for (name, objects) in saved {
             for object in objects.as_array().into_iter().flatten() {
                 let id = Id { collection: name.clone(), key: key_of(object) };
-                let object = Arc::new(object.clone());
-                self.index(&id, &object);
+                self.index(&id, object);
                 if let Some(collection) = self.collections.get_mut(name) {
-                    collection.objects.insert(id.key.clone(), object);
+                    let mut entry = Entry::Whole(Object::new(object.clone()));
+                    if collection.objects.len() >= RECENT {
+                        entry.pack();
+                    }
+                    collection.objects.insert(&id.key, entry);
                 }
                 self.late.insert(id.clone());
                 self.dirty.push_back(id);

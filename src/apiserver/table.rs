@@ -7,14 +7,22 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::negotiate::{IncludeObject, Output, Transform};
+use super::object::Document;
 use super::registry::Resource;
 use super::status::{self, Result};
 
 /// Turns an object or a list into what the client asked for.
-pub fn transform(resource: &Resource, value: Value, output: Output, now: DateTime<Utc>) -> Result<Value> {
+pub fn transform(resource: &Resource, document: Document, output: Output, now: DateTime<Utc>) -> Result<Document> {
+    if output.transform == Transform::None {
+        return Ok(document);
+    }
+    transform_tree(resource, document.into_tree(), output, now).map(Document::Tree)
+}
+
+fn transform_tree(resource: &Resource, value: Value, output: Output, now: DateTime<Utc>) -> Result<Value> {
     let is_list = value.get("items").is_some_and(Value::is_array);
     // A Status goes as it is.
-    if output.transform == Transform::None || value["kind"] == "Status" {
+    if value["kind"] == "Status" {
         return Ok(value);
     }
     match (output.transform, is_list) {

@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +18,13 @@ use futures::Stream;
 use futures::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use serde_json::{Value, json};
-use tokio::sync::watch as signal;
+use serde_json::json;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::managers::empty;
 use super::negotiate::{Output, Transform};
+use super::object::{Entry, Object};
 use super::query::ListOptions;
 use super::registry::Resource;
 use super::status::{self, Result, Status};
@@ -42,16 +44,17 @@ const BATCH: usize = 64 * 1024;
 /// One watch that is being answered.
 pub struct Watch {
     server: ApiServer,
-    resource: Resource,
-    namespace: String,
+    resource: Arc<Resource>,
+    /// `namespace/`, with which the keys of what is watched begin; empty for all.
+    prefix: String,
     options: ListOptions,
     output: Output,
-    changed: signal::Receiver<u64>,
+    changed: Arc<Notify>,
     epoch: u64,
     /// The revision up to which everything was shown.
     seen: u64,
     /// The initial objects that are still to be sent, and whether a bookmark marks their end.
-    initial: VecDeque<Arc<Value>>,
+    initial: VecDeque<Entry>,
     mark_initial_end: bool,
     headers_sent: bool,
     deadline: Instant,
@@ -63,7 +66,7 @@ impl Watch {
     /// Prepares a watch; what can be refused with an HTTP status is refused here.
     pub fn start(
         server: &ApiServer,
-        resource: &Resource,
+        resource: &Arc<Resource>,
         namespace: &str,
         options: ListOptions,
         output: Output,
@@ -78,8 +81,8 @@ impl Watch {
         let first_bookmark = timeout.checked_sub(LAST_BOOKMARK).unwrap_or(timeout).min(BOOKMARK_PERIOD);
         let mut watch = Self {
             server: server.clone(),
-            resource: resource.clone(),
-            namespace: namespace.to_owned(),
+            resource: Arc::clone(resource),
+            prefix: if namespace.is_empty() { String::new() } else { format!("{namespace}/") },
             changed: collection.subscribe(),
             epoch: store.epoch,
             seen: wanted,
@@ -105,8 +108,10 @@ impl Watch {
                     self.failure = Some(status::too_large_resource_version(wanted, current));
                     return;
                 }
-                let matching = collection.objects.values().filter(|object| self.selects(object));
-                self.initial = matching.cloned().collect();
+                let inside =
+                    collection.objects.range(&self.prefix).take_while(|(key, _)| key.starts_with(&self.prefix));
+                let entries = inside.map(|(_, entry)| entry);
+                self.initial = entries.filter(|entry| self.options.selects(entry, &self.resource)).cloned().collect();
                 self.mark_initial_end = self.options.bookmarks;
                 self.seen = current;
             }
@@ -127,9 +132,8 @@ impl Watch {
         status::expired(format!("too old resource version: {wanted} ({oldest})"))
     }
 
-    fn selects(&self, object: &Value) -> bool {
-        let inside = self.namespace.is_empty() || object["metadata"]["namespace"] == json!(self.namespace);
-        inside && self.options.labels.matches(object) && self.options.fields.matches(object, &self.resource)
+    fn selects(&self, entry: &Entry) -> bool {
+        self.options.selects(entry, &self.resource)
     }
 
     /// The answer's body.
@@ -140,40 +144,43 @@ impl Watch {
     fn into_stream(self) -> impl Stream<Item = std::result::Result<Frame<Bytes>, Infallible>> + Send {
         stream::unfold(Some(self), |watch| async move {
             let mut watch = watch?;
-            let (line, go_on) = watch.next().await?;
-            Some((Ok(Frame::data(Bytes::from(line))), go_on.then_some(watch)))
+            let (lines, go_on) = watch.next().await?;
+            Some((Ok(Frame::data(Bytes::from(lines))), go_on.then_some(watch)))
         })
     }
 
     /// The next events as text, and whether more may follow; `None` at the end.
-    async fn next(&mut self) -> Option<(String, bool)> {
+    async fn next(&mut self) -> Option<(Vec<u8>, bool)> {
         if let Some(failure) = self.failure.take() {
-            return Some((line("ERROR", &failure.to_value()), false));
+            return Some((error(&failure), false));
         }
-        if let Some(object) = self.initial.pop_front() {
-            let mut text = self.event("ADDED", &object);
-            while text.len() < BATCH
-                && let Some(object) = self.initial.pop_front()
+        if !self.initial.is_empty() {
+            let mut lines = Vec::new();
+            while lines.len() < BATCH
+                && let Some(entry) = self.initial.pop_front()
             {
-                text.push_str(&self.event("ADDED", &object));
+                self.event(&mut lines, "ADDED", &entry);
             }
-            return Some((text, true));
+            return Some((lines, true));
         }
         if std::mem::take(&mut self.mark_initial_end) {
             return Some((self.bookmark(true), true));
         }
+        let signal = Arc::clone(&self.changed);
         loop {
-            self.changed.mark_unchanged();
+            let mut changed = pin!(signal.notified());
+            // In line before looking: what changes after the look finds this watch waiting.
+            changed.as_mut().enable();
             match self.pull() {
-                Pulled::Events(text) => return Some((text, true)),
-                Pulled::Expired(status) => return Some((line("ERROR", &status.to_value()), false)),
+                Pulled::Events(lines) => return Some((lines, true)),
+                Pulled::Expired(status) => return Some((error(&status), false)),
                 Pulled::Ended => return None,
                 Pulled::Nothing => {}
             }
             let bookmark_at = if self.options.bookmarks { self.next_bookmark } else { self.deadline };
             tokio::select! {
                 biased;
-                changed = self.changed.changed() => changed.ok()?,
+                () = changed => {}
                 () = sleep_until(bookmark_at.min(self.deadline)) => {
                     if Instant::now() >= self.deadline {
                         return None;
@@ -201,23 +208,24 @@ impl Watch {
         if self.seen < collection.forgotten {
             return Pulled::Expired(self.expired(self.seen, collection.forgotten));
         }
-        let start = collection.history.partition_point(|change| change.revision <= self.seen);
-        let mut text = String::new();
-        for change in collection.history.range(start..) {
-            if text.len() > BATCH {
-                return Pulled::Events(text);
+        let mut lines = Vec::new();
+        for change in collection.since(self.seen) {
+            if lines.len() > BATCH {
+                return Pulled::Events(lines);
             }
             self.seen = change.revision;
-            if let Some((kind, object)) = self.view(change) {
-                text.push_str(&self.event(kind, &object));
+            if change.key.starts_with(&self.prefix)
+                && let Some((kind, entry)) = self.view(change)
+            {
+                self.event(&mut lines, kind, &entry);
             }
         }
         self.seen = self.seen.max(store.revision);
-        if text.is_empty() { Pulled::Nothing } else { Pulled::Events(text) }
+        if lines.is_empty() { Pulled::Nothing } else { Pulled::Events(lines) }
     }
 
     /// A change as this watch shows it.
-    fn view(&self, change: &Change) -> Option<(&'static str, Arc<Value>)> {
+    fn view(&self, change: &Change) -> Option<(&'static str, Entry)> {
         let before = change.previous.as_ref().is_some_and(|previous| self.selects(previous));
         let after = change.kind != ChangeKind::Deleted && self.selects(&change.object);
         match (before, after) {
@@ -226,28 +234,28 @@ impl Watch {
             (true, false) if change.kind == ChangeKind::Deleted => Some(("DELETED", change.object.clone())),
             (true, false) => {
                 // It ceased to match: its last matching state, with the revision of the change.
-                let mut last = (**change.previous.as_ref()?).clone();
+                let mut last = (**change.previous.as_ref()?.object()).clone();
                 super::meta::set(&mut last, "resourceVersion", json!(change.revision.to_string()));
-                Some(("DELETED", Arc::new(last)))
+                Some(("DELETED", Entry::Whole(Object::new(last))))
             }
             (false, false) => None,
         }
     }
 
-    fn event(&mut self, kind: &str, object: &Value) -> String {
-        let now = self.server.now();
+    /// Writes one event.
+    fn event(&mut self, lines: &mut Vec<u8>, kind: &str, entry: &Entry) {
         let shown = match self.output.transform {
-            Transform::None => return line(kind, object),
+            Transform::None => return line(lines, kind, entry.text().json()),
             Transform::Table => {
                 let headers = !std::mem::replace(&mut self.headers_sent, true);
-                table::table(&self.resource, object, self.output, now, headers)
+                table::table(&self.resource, &entry.object(), self.output, self.server.now(), headers)
             }
-            Transform::Metadata | Transform::MetadataList => table::metadata(object, self.output),
+            Transform::Metadata | Transform::MetadataList => table::metadata(&entry.object(), self.output),
         };
-        line(kind, &shown)
+        line(lines, kind, shown.to_string().as_bytes());
     }
 
-    fn bookmark(&mut self, initial_end: bool) -> String {
+    fn bookmark(&mut self, initial_end: bool) -> Vec<u8> {
         let mut object = empty(&self.resource);
         super::body::set_kind(&self.resource, &mut object);
         let mut metadata = json!({"resourceVersion": self.seen.to_string()});
@@ -255,17 +263,28 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         object["metadata"] = metadata;
-        self.event("BOOKMARK", &object)
+        let mut lines = Vec::new();
+        self.event(&mut lines, "BOOKMARK", &Entry::Whole(Object::new(object)));
+        lines
     }
 }
 
-/// One event as it is sent.
-fn line(kind: &str, object: &Value) -> String {
-    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+/// Writes one event as it is sent.
+fn line(lines: &mut Vec<u8>, kind: &str, object: &[u8]) {
+    for part in [br#"{"type":""#, kind.as_bytes(), br#"","object":"#, object, b"}\n"] {
+        lines.extend_from_slice(part);
+    }
+}
+
+/// The event that ends a watch.
+fn error(status: &Status) -> Vec<u8> {
+    let mut lines = Vec::new();
+    line(&mut lines, "ERROR", status.to_value().to_string().as_bytes());
+    lines
 }
 
 enum Pulled {
-    Events(String),
+    Events(Vec<u8>),
     Nothing,
     Expired(Box<Status>),
     Ended,

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::body::{self, FieldValidation};
 use super::managers::{self, Writer};
 use super::meta;
+use super::object::Document;
 use super::registry::{FieldError, NameRule, Resource};
 use super::rest::{Call, Target, WriteOptions};
 use super::status::{self, Cause, Qualified, Result, invalid_field};
@@ -26,7 +27,7 @@ const LOCK_MESSAGE: &str =
 #[derive(Debug)]
 pub struct Written {
     /// The answer's document.
-    pub object: Value,
+    pub object: Document,
     /// Whether it was created by this.
     pub created: bool,
 }
@@ -49,7 +50,7 @@ pub fn create(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Res
         return answer_virtual(target, object);
     }
     check_namespace(store, target, meta::text(&object, "name"))?;
-    let object = insert(store, target, &object, &options, warnings)?;
+    let object = insert(store, target, object, &options, warnings)?;
     Ok(Written { object, created: true })
 }
 
@@ -66,7 +67,7 @@ fn answer_virtual(target: &Target, mut object: Value) -> Result<Written> {
         return Err(status::invalid(&what, "", &errors));
     }
     strategy.answer(&mut object);
-    Ok(Written { object, created: true })
+    Ok(Written { object: object.into(), created: true })
 }
 
 fn writer<'a>(target: &'a Target, options: &'a WriteOptions, store: &Store) -> Writer<'a> {
@@ -113,14 +114,16 @@ fn check_namespace(store: &Store, target: &Target, name: &str) -> Result<()> {
 fn insert(
     store: &mut Store,
     target: &Target,
-    object: &Value,
+    object: Value,
     options: &WriteOptions,
     warnings: &mut Vec<String>,
-) -> Result<Value> {
-    let generate = meta::text(object, "name").is_empty() && !meta::text(object, "generateName").is_empty();
-    let attempts = if generate { NAME_ATTEMPTS } else { 1 };
+) -> Result<Document> {
+    let generate = meta::text(&object, "name").is_empty() && !meta::text(&object, "generateName").is_empty();
+    if !generate {
+        return insert_once(store, target, object, options, warnings);
+    }
     let mut outcome = insert_once(store, target, object.clone(), options, warnings);
-    for _ in 1..attempts {
+    for _ in 1..NAME_ATTEMPTS {
         match &outcome {
             Err(status) if status.reason == "AlreadyExists" => {
                 outcome = insert_once(store, target, object.clone(), options, warnings);
@@ -137,7 +140,7 @@ fn insert_once(
     mut object: Value,
     options: &WriteOptions,
     warnings: &mut Vec<String>,
-) -> Result<Value> {
+) -> Result<Document> {
     let resource = &target.resource;
     let now = store.now();
     meta::set(&mut object, "creationTimestamp", timestamp(now));
@@ -170,15 +173,15 @@ fn insert_once(
         } else {
             status::generate_name_conflict(&what, &name)
         };
-        if meta::is_deleting(existing) {
+        if meta::is_deleting(&existing) {
             refusal.message = format!("object is being deleted: {}", refusal.message);
         }
         return Err(refusal);
     }
     if options.dry_run {
-        return Ok(object);
+        return Ok(object.into());
     }
-    Ok((*store.put(&id, object)).clone())
+    Ok(store.put(&id, object).into())
 }
 
 /// Matches `BeforeCreate`: the kind's own rules first, then those of all kinds.
@@ -206,13 +209,13 @@ pub fn update(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Res
     check_name(target, &object)?;
     warnings.extend(meta::dedup_owners(&mut object));
     let id = super::read::id(target);
-    let Some(old) = store.get(&id).cloned() else {
+    let Some(old) = store.get(&id) else {
         if !target.resource.strategy.allow_create_on_update() {
             return Err(status::not_found(&Qualified::resource(&target.resource), &target.name));
         }
         writer(target, &options, store).update(None, &mut object);
         check_namespace(store, target, &target.name)?;
-        let object = insert(store, target, &object, &options, warnings)?;
+        let object = insert(store, target, object, &options, warnings)?;
         return Ok(Written { object, created: true });
     };
     let (uid, known) = (meta::text(&object, "uid"), meta::text(&old, "uid"));
@@ -276,7 +279,7 @@ pub fn replace(
     mut object: Value,
     options: &WriteOptions,
     warnings: &mut Vec<String>,
-) -> Result<Value> {
+) -> Result<Document> {
     let resource = &target.resource;
     let current = meta::text(old, "resourceVersion");
     let given = meta::text(&object, "resourceVersion").to_owned();
@@ -305,12 +308,12 @@ pub fn replace(
         if !options.dry_run {
             store.remove(id);
         }
-        return Ok(object);
+        return Ok(object.into());
     }
     if object == *old || options.dry_run {
-        return Ok(object);
+        return Ok(object.into());
     }
-    Ok((*store.put(id, object)).clone())
+    Ok(store.put(id, object).into())
 }
 
 /// Matches `BeforeUpdate`.
@@ -378,7 +381,7 @@ pub fn store_patched(
         return Ok(Written { object, created: false });
     }
     check_namespace(store, target, &target.name)?;
-    let object = insert(store, target, &object, options, warnings)?;
+    let object = insert(store, target, object, options, warnings)?;
     Ok(Written { object, created: true })
 }
 

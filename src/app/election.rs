@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
-use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tracing::info;
 
 use crate::api::EventType;
 use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
-use crate::leader_election::{Config, ConfigError, Hooks, KubeLeaseLock, LeaderElector, Leadership, default_identity};
+use crate::leader_election::{Config, ConfigError, Hooks, KubeLeaseLock, LeaderElector, Leadership};
 use crate::metrics::LeaderElectionMetrics;
 use crate::options::LeaderElectionConfig;
 
@@ -40,14 +39,14 @@ impl Gate {
     }
 }
 
-/// The candidate for the lease that the flags name.
+/// The candidate for the lease that the flags name: its identity, and what spreads its attempts.
 pub fn elector(
     settings: &LeaderElectionConfig,
     client: Client,
     clock: SharedClock,
+    (identity, rng): (String, StdRng),
     hooks: impl FnOnce(&str) -> Hooks,
 ) -> Result<LeaderElector<KubeLeaseLock>, ConfigError> {
-    let identity = default_identity();
     let config = Config {
         lease_duration: settings.lease_duration,
         renew_deadline: settings.renew_deadline,
@@ -55,7 +54,7 @@ pub fn elector(
         ..Config::new(&settings.namespace, &settings.name, &identity)
     };
     let lock = KubeLeaseLock::new(client, &settings.namespace, &settings.name);
-    LeaderElector::new(config, lock, clock, hooks(&identity), StdRng::from_rng(&mut rand::rng()))
+    LeaderElector::new(config, lock, clock, hooks(&identity), rng)
 }
 
 /// Metrics, Events and log lines of the election. `stood_by` becomes true when another process is seen to lead.

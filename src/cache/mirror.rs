@@ -15,9 +15,9 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use super::decode::decode_object;
+use super::decode::{Change, decode_object, decode_quickly};
 use super::handlers::{Dispatcher, MalformedObject};
-use super::store::{Delta, Store};
+use super::store::{ByName, Delta, Named, Store};
 use crate::api::{Interner, Object, ObjectName};
 
 /// One scope of a store, with all that hangs on it.
@@ -36,17 +36,22 @@ pub(super) struct Mirror<T> {
 
 /// A list in the making. Later words on an object replace earlier ones.
 pub(super) struct Listing<T> {
-    readable: BTreeMap<ObjectName, Arc<T>>,
+    readable: Named<T>,
     malformed: BTreeMap<ObjectName, MalformedObject>,
 }
 
-impl<T> Default for Listing<T> {
+impl<T: Object> Default for Listing<T> {
     fn default() -> Self {
-        Self { readable: BTreeMap::new(), malformed: BTreeMap::new() }
+        Self { readable: Named::new(), malformed: BTreeMap::new() }
     }
 }
 
-impl<T> Listing<T> {
+impl<T: Object> Listing<T> {
+    fn add(&mut self, object: T) {
+        self.malformed.remove(object.object_name());
+        self.readable.replace(ByName(Arc::new(object)));
+    }
+
     fn forget(&mut self, name: &ObjectName) {
         self.readable.remove(name);
         self.malformed.remove(name);
@@ -59,14 +64,20 @@ impl<T> Listing<T> {
 }
 
 impl<T: Object> Mirror<T> {
+    /// Applies a line of the initial events to a list in the making; false if it must be read in two stages.
+    pub(super) fn list_quickly(&self, listing: &mut Listing<T>, line: &[u8]) -> bool {
+        match decode_quickly(line, self.namespace.as_deref(), &self.interner) {
+            Some((Change::Upserted, object)) => listing.add(object),
+            Some((Change::Deleted, object)) => listing.forget(T::object_name(&object)),
+            None => return false,
+        }
+        true
+    }
+
     /// Adds an object to a list in the making.
     pub(super) fn list(&self, listing: &mut Listing<T>, raw: &RawValue) {
         match self.decode(raw) {
-            Ok(object) => {
-                let name = object.object_name().clone();
-                listing.malformed.remove(&name);
-                listing.readable.insert(name, Arc::new(object));
-            }
+            Ok(object) => listing.add(object),
             Err(malformed) => {
                 let name = self.key(&malformed);
                 listing.readable.remove(&name);
@@ -102,17 +113,32 @@ impl<T: Object> Mirror<T> {
         }
     }
 
+    /// Applies a line that shows a change; returns the resource version that it leads to, or None if it must be read in
+    /// two stages.
+    pub(super) fn apply_quickly(&mut self, line: &[u8]) -> Option<String> {
+        let (change, object) = decode_quickly(line, self.namespace.as_deref(), &self.interner)?;
+        Some(match change {
+            Change::Upserted => self.put(object),
+            Change::Deleted => {
+                let (name, version) = (T::object_name(&object).clone(), object.resource_version().to_owned());
+                self.remove(&name, version, Some(object))
+            }
+        })
+    }
+
+    fn put(&mut self, object: T) -> String {
+        let resource_version = object.resource_version().to_owned();
+        self.malformed.remove(object.object_name());
+        let deltas = self.store.upsert(object);
+        self.store.observe(self.scope, &resource_version);
+        self.deliver(&deltas, false);
+        resource_version
+    }
+
     /// Applies an ADDED or MODIFIED event; returns the object's resource version, empty if it cannot be read.
     pub(super) fn upsert(&mut self, raw: &RawValue) -> String {
         match self.decode(raw) {
-            Ok(object) => {
-                let resource_version = object.resource_version().to_owned();
-                self.malformed.remove(object.object_name());
-                let deltas = self.store.upsert(object);
-                self.store.observe(self.scope, &resource_version);
-                self.deliver(&deltas, false);
-                resource_version
-            }
+            Ok(object) => self.put(object),
             Err(malformed) => {
                 let name = self.key(&malformed);
                 let deltas = self.store.delete(&name, None);
@@ -130,8 +156,12 @@ impl<T: Object> Mirror<T> {
             Ok(last) => (last.object_name().clone(), last.resource_version().to_owned(), Some(last)),
             Err(malformed) => (self.key(&malformed), malformed.resource_version, None),
         };
-        self.malformed.remove(&name);
-        let deltas = self.store.delete(&name, last);
+        self.remove(&name, resource_version, last)
+    }
+
+    fn remove(&mut self, name: &ObjectName, resource_version: String, last: Option<T>) -> String {
+        self.malformed.remove(name);
+        let deltas = self.store.delete(name, last);
         self.observe(&resource_version);
         self.deliver(deltas.as_slice(), false);
         resource_version

@@ -165,6 +165,9 @@ impl<T: Object> Reflector<T> {
                 Err(Cause::Silent(silence)) => return Err(Cause::NoEndBookmark(silence)),
                 line => line?.ok_or(Cause::InitialEventsCutOff)?,
             };
+            if self.mirror.list_quickly(&mut listing, line) {
+                continue;
+            }
             match Event::decode(line).map_err(Cause::Envelope)? {
                 Event::Upserted(raw) => self.mirror.list(&mut listing, raw),
                 Event::Deleted(raw) => self.mirror.unlist(&mut listing, raw),
@@ -235,6 +238,11 @@ impl<T: Object> Reflector<T> {
     /// Follows an open watch to its end.
     async fn watching(&mut self, mut stream: EventStream) -> Result<State, Cause> {
         while let Some(line) = stream.next_line(SILENCE).await? {
+            if let Some(resource_version) = self.mirror.apply_quickly(line) {
+                self.fruitless.heard();
+                self.advance(resource_version)?;
+                continue;
+            }
             let resource_version = match Event::decode(line).map_err(Cause::Envelope)? {
                 Event::Upserted(raw) => self.mirror.upsert(raw),
                 Event::Deleted(raw) => self.mirror.delete(raw),

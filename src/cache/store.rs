@@ -8,7 +8,9 @@
 //!
 //! Matches client-go `tools/cache/thread_safe_store.go`, with one index: by the UID of the controlling owner.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -48,10 +50,37 @@ pub struct Store<T> {
 
 #[derive(Debug)]
 struct Contents<T> {
-    objects: HashMap<ObjectName, Arc<T>>,
+    objects: Named<T>,
     /// Holds exactly the objects of `objects` that have a controller; no list is empty.
     by_controller: HashMap<Uid, Vec<Arc<T>>>,
 }
+
+/// Objects by name: the name is looked up in the object, so that it is kept once.
+pub(super) type Named<T> = HashSet<ByName<T>>;
+
+/// An object that stands for its name.
+#[derive(Debug)]
+pub(super) struct ByName<T>(pub(super) Arc<T>);
+
+impl<T: Object> Borrow<ObjectName> for ByName<T> {
+    fn borrow(&self) -> &ObjectName {
+        self.0.object_name()
+    }
+}
+
+impl<T: Object> Hash for ByName<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.object_name().hash(state);
+    }
+}
+
+impl<T: Object> PartialEq for ByName<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.object_name() == other.0.object_name()
+    }
+}
+
+impl<T: Object> Eq for ByName<T> {}
 
 /// What one reflector fills: a namespace, or all of them.
 #[derive(Debug)]
@@ -71,7 +100,7 @@ impl<T: Object> Store<T> {
             namespaces.iter().map(|namespace| scope(Some(namespace))).collect()
         };
         Self {
-            contents: RwLock::new(Contents { objects: HashMap::new(), by_controller: HashMap::new() }),
+            contents: RwLock::new(Contents { objects: HashSet::new(), by_controller: HashMap::new() }),
             unsynced: watch::Sender::new(scopes.len()),
             scopes,
         }
@@ -79,7 +108,7 @@ impl<T: Object> Store<T> {
 
     /// The object of that name.
     pub fn get(&self, name: &ObjectName) -> Option<Arc<T>> {
-        self.contents.read().objects.get(name).cloned()
+        self.contents.read().objects.get(name).map(|found| Arc::clone(&found.0))
     }
 
     /// The objects whose controlling owner has that UID, in no particular order.
@@ -89,8 +118,8 @@ impl<T: Object> Store<T> {
 
     /// All objects, by name.
     pub fn list(&self) -> Vec<Arc<T>> {
-        let mut all: Vec<_> = self.contents.read().objects.values().cloned().collect();
-        all.sort_unstable_by(|a, b| a.object_name().cmp(b.object_name()));
+        let mut all: Vec<_> = self.contents.read().objects.iter().map(|object| Arc::clone(&object.0)).collect();
+        sort_by_name(&mut all);
         all
     }
 
@@ -149,32 +178,38 @@ impl<T: Object> Store<T> {
     /// names, deletions last. What the list has in the stored version is left alone and gives no delta.
     ///
     /// Only one caller at a time may write to a scope.
-    pub fn replace(&self, namespace: Option<&str>, listed: BTreeMap<ObjectName, Arc<T>>) -> Vec<Delta<T>> {
-        let mut gone = self.names_missing_from(namespace, &listed);
-        gone.sort_unstable();
-        let (mut changed, mut deltas) = (Vec::new(), Vec::new());
-        for (name, object) in listed {
-            let (new, found) = compare(self.get(&name), object);
+    pub(super) fn replace(&self, namespace: Option<&str>, listed: Named<T>) -> Vec<Delta<T>> {
+        let mut gone = self.missing_from(namespace, &listed);
+        sort_by_name(&mut gone);
+        let mut listed: Vec<_> = listed.into_iter().map(|object| object.0).collect();
+        sort_by_name(&mut listed);
+        let (mut changed, mut deltas) = (Vec::new(), Vec::with_capacity(listed.len()));
+        for object in listed {
+            let (new, found) = compare(self.get(object.object_name()), object);
             changed.extend(new);
             deltas.extend(found);
         }
-        let mut replaced = Vec::with_capacity(changed.len());
+        // Dropped after the lock is free.
+        let mut replaced = Vec::new();
         let mut contents = self.contents.write();
-        for name in &gone {
-            let last = contents.remove(name);
-            deltas.extend(last.map(|last| Delta::Deleted { last, final_state_unknown: true }));
+        contents.objects.reserve(changed.len());
+        for object in &gone {
+            replaced.extend(contents.remove(object.object_name()));
         }
         for object in changed {
-            replaced.push(contents.insert(object));
+            replaced.extend(contents.insert(object));
         }
         drop(contents);
+        deltas.extend(gone.into_iter().map(|last| Delta::Deleted { last, final_state_unknown: true }));
         deltas
     }
 
-    fn names_missing_from(&self, namespace: Option<&str>, listed: &BTreeMap<ObjectName, Arc<T>>) -> Vec<ObjectName> {
+    fn missing_from(&self, namespace: Option<&str>, listed: &Named<T>) -> Vec<Arc<T>> {
         let contents = self.contents.read();
-        let in_scope = |name: &&ObjectName| namespace.is_none_or(|own| *own == *name.namespace);
-        contents.objects.keys().filter(in_scope).filter(|name| !listed.contains_key(name)).cloned().collect()
+        let in_scope = |object: &&ByName<T>| namespace.is_none_or(|own| *own == *object.0.object_name().namespace);
+        let missing =
+            contents.objects.iter().filter(in_scope).filter(|object| !listed.contains(object.0.object_name()));
+        missing.map(|object| Arc::clone(&object.0)).collect()
     }
 
     /// The namespaces of the scopes, in order; `None` is all of them.
@@ -197,17 +232,16 @@ impl<T: Object> Store<T> {
 
 impl<T: Object> Contents<T> {
     fn insert(&mut self, object: Arc<T>) -> Option<Arc<T>> {
-        // Removed first, so that the key shares its text with the object that stays.
         let replaced = self.remove(object.object_name());
         if let Some(uid) = object.controller_uid() {
             self.by_controller.entry(uid.clone()).or_default().push(Arc::clone(&object));
         }
-        self.objects.insert(object.object_name().clone(), object);
+        self.objects.insert(ByName(object));
         replaced
     }
 
     fn remove(&mut self, name: &ObjectName) -> Option<Arc<T>> {
-        let object = self.objects.remove(name)?;
+        let object = self.objects.take(name)?.0;
         if let Some(uid) = object.controller_uid()
             && let Some(children) = self.by_controller.get_mut(uid)
         {
@@ -218,6 +252,10 @@ impl<T: Object> Contents<T> {
         }
         Some(object)
     }
+}
+
+fn sort_by_name<T: Object>(objects: &mut [Arc<T>]) {
+    objects.sort_unstable_by(|a, b| a.object_name().cmp(b.object_name()));
 }
 
 /// What takes the place of `old`, if anything does, and what handlers should hear of it.

@@ -173,7 +173,7 @@ impl EventStream {
     }
 
     fn take_line(&mut self) -> Option<Range<usize>> {
-        let Some(found) = self.buffer[self.scanned..].iter().position(|&byte| byte == b'\n') else {
+        let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) else {
             self.scanned = self.buffer.len();
             return None;
         };

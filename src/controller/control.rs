@@ -2,7 +2,8 @@
 //!
 //! Guarantees: no request waits longer than its deadline; no write is sent while the write gate is closed (the process
 //! does not hold its lease); nothing is retried here, because the workqueue retries where it is seen; a deletion names
-//! the UID it means, so a namesake is never deleted.
+//! the UID it means, so a namesake is never deleted. The server is asked for no more than is needed: of a write only
+//! the metadata, and not to look for unknown fields, since whoever wrote the template was told of them.
 //!
 //! Matches upstream `pkg/controller/cronjob/injection.go` (`jobControlInterface`, `cjControlInterface`).
 
@@ -14,6 +15,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::plan::StatusWrite;
@@ -100,12 +102,23 @@ struct ApiRequest<'a> {
     /// Behind the object's URL.
     subresource: &'static str,
     content_type: &'static str,
+    accept: &'static str,
     body: Vec<u8>,
 }
 
+/// The whole object.
+const WHOLE: &str = "application/json";
+
+/// Its metadata, where the server can; else the whole.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/// The server's default is to decode strictly, only to send warnings that nobody reads.
+const NO_FIELD_VALIDATION: &str = "?fieldValidation=Ignore";
+
 impl<'a> ApiRequest<'a> {
     fn new(operation: &'static str, method: Method, name: &'a ObjectName) -> Self {
-        Self { operation, name, method, subresource: "", content_type: "application/json", body: Vec::new() }
+        let accept = if method == Method::GET { WHOLE } else { METADATA };
+        Self { operation, name, method, subresource: "", content_type: "application/json", accept, body: Vec::new() }
     }
 
     fn build<T: Object>(self) -> Result<Request<Body>, http::Error> {
@@ -114,11 +127,14 @@ impl<'a> ApiRequest<'a> {
         if self.method != Method::POST {
             path = format!("{path}/{}{}", self.name.name, self.subresource);
         }
+        if matches!(self.method, Method::POST | Method::PATCH) {
+            path.push_str(NO_FIELD_VALIDATION);
+        }
         Request::builder()
             .method(self.method)
             .uri(path)
             .header(http::header::CONTENT_TYPE, self.content_type)
-            .header(http::header::ACCEPT, "application/json")
+            .header(http::header::ACCEPT, self.accept)
             .body(Body::from(self.body))
     }
 }
@@ -150,14 +166,35 @@ impl CronJobControl for RealControl {
     }
 
     async fn update_status(&self, name: &ObjectName, write: &StatusWrite) -> Result<Arc<CronJob>, ApiError> {
-        self.request(ApiRequest {
+        let operation = "update status of CronJob";
+        let request = ApiRequest {
             subresource: "/status",
             content_type: "application/merge-patch+json",
             body: status_patch(write),
-            ..ApiRequest::new("update status of CronJob", Method::PATCH, name)
-        })
-        .await
+            ..ApiRequest::new(operation, Method::PATCH, name)
+        };
+        let text = self.send::<CronJob>(request).await?;
+        let written: Written = serde_json::from_str(&text)
+            .map_err(|error| ApiError::transport(operation, name.clone(), error.to_string()))?;
+        // Of this very version the server let the status be changed, and nothing else.
+        Ok(Arc::new(CronJob {
+            resource_version: written.metadata.resource_version.into(),
+            status: write.status.clone(),
+            ..CronJob::clone(&write.base)
+        }))
     }
+}
+
+/// The answer to a status write.
+#[derive(Deserialize)]
+struct Written {
+    metadata: WrittenMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenMetadata {
+    resource_version: String,
 }
 
 /// A merge patch with the version as precondition. A replace of `/status` with a slim object would wipe labels and
@@ -167,7 +204,9 @@ fn status_patch(write: &StatusWrite) -> Vec<u8> {
     if write.status.active.is_empty() {
         status["active"] = serde_json::Value::Null;
     }
-    json!({ "metadata": { "resourceVersion": write.resource_version }, "status": status }).to_string().into_bytes()
+    json!({ "metadata": { "resourceVersion": &*write.base.resource_version }, "status": status })
+        .to_string()
+        .into_bytes()
 }
 
 /// The error and all that caused it, in one line.

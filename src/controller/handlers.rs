@@ -38,6 +38,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
 
     fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
         self.0.own_writes.job_gone(&last.uid);
+        self.0.remember_slot(last);
         self.0.enqueue_owner(last);
     }
 
@@ -73,6 +74,16 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHa
 }
 
 impl<C: JobControl + CronJobControl> Controller<C> {
+    /// The Job is gone, and with it what says that its slot had one.
+    fn remember_slot(&self, job: &Job) {
+        let Some(cron_job) = self.resolve_controller_ref(job) else { return };
+        if let Some(slot) = job.slot_of(&cron_job)
+            && cron_job.status.last_schedule_time < Some(slot)
+        {
+            self.own_writes.slot_taken(&cron_job, slot);
+        }
+    }
+
     /// With a new schedule or zone the key comes back at the next slot; if the old timer is sooner, its sync finds
     /// nothing to do. Any other change is synced now.
     fn update_cron_job(&self, old: &CronJob, new: &CronJob) {
@@ -81,7 +92,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             return;
         }
         if new.timing(self.parts.local_zone).schedule.is_err() {
-            let text = format!("unparseable schedule for cronjob: {}", new.spec.schedule);
+            let text = format!("unparseable schedule for cronjob: {}", new.spec.recurrence.schedule());
             self.record(new, EventType::Warning, "UnParseableCronJobSchedule", text);
             return;
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ApiError, ObjectName, Uid};
 use crate::schedule::Zone;
@@ -38,6 +39,10 @@ pub struct Observation {
     pub view_is_suspect: bool,
     /// The slot whose name was already reported as taken by somebody else.
     pub name_taken_reported: Option<DateTime<Utc>>,
+    /// What an earlier sync decided about the status and left to be written.
+    pub carried: Edits,
+    /// Whether a sync that starts a Job leaves the pruning and the status for later.
+    pub settle_later: bool,
     /// The CronJob as the API server has it, once asked.
     pub live_cron_job: Option<Result<Arc<CronJob>, ApiError>>,
     /// The answer to the create, once sent.
@@ -55,6 +60,8 @@ impl Observation {
             local_zone,
             view_is_suspect: false,
             name_taken_reported: None,
+            carried: Edits::default(),
+            settle_later: false,
             live_cron_job: None,
             create: None,
             live_jobs: Vec::new(),

@@ -1,20 +1,21 @@
 //! What this process wrote and the caches have not shown yet.
 //!
 //! Guarantees: a sync sees its own writes, so that it neither asks for what it knows nor decides on a view older than
-//! its own deeds; an entry goes when the cache has caught up, and after [`EXPIRY`] at the latest, so a missed watch event
-//! can neither hide an object for ever nor grow this memory.
+//! its own deeds, however long the watch is silent; a slot whose Job came and went before the status could say so stays
+//! taken. An entry goes when the cache has caught up with the write, by its resource version, so a missed watch event can
+//! neither hide an object for ever nor grow this memory.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use dashmap::DashMap;
 use tokio::time::Instant;
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ObjectName, Uid, compare_resource_versions};
 
-/// How long an own write is believed over the cache. Watches are behind by milliseconds; whoever is behind by more than
-/// this is asked live instead.
+/// How long a watch may be behind own writes before it is suspect. Watches are behind by milliseconds.
 pub const EXPIRY: Duration = Duration::from_secs(30);
 
 /// The overlay over the stores of CronJobs and Jobs.
@@ -26,6 +27,8 @@ pub struct OwnWrites {
     /// The UIDs of Jobs created by a CronJob, by the CronJob's UID.
     children: DashMap<Uid, Vec<Uid>>,
     deleted: DashMap<Uid, Entry<()>>,
+    /// The newest slot of a CronJob known to have had its Job, until the status says so.
+    taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
 }
 
 #[derive(Debug)]
@@ -50,20 +53,21 @@ impl OwnWrites {
         self.cron_jobs.insert(cron_job.name.clone(), Entry::new(Arc::clone(cron_job)));
     }
 
-    /// The newer of the cache's version and the one written here last.
-    pub fn newest(&self, cached: Arc<CronJob>) -> Arc<CronJob> {
+    /// The newer of the cache's version and the one written here last, and whether the cache has been behind for so long
+    /// that it is suspect.
+    pub fn newest(&self, cached: Arc<CronJob>) -> (Arc<CronJob>, bool) {
         let Some(own) = self.cron_jobs.get(&cached.name).map(|entry| (Arc::clone(&entry.value), entry.is_fresh()))
         else {
-            return cached;
+            return (cached, false);
         };
         let (own, fresh) = own;
         let ahead = compare_resource_versions(&own.resource_version, &cached.resource_version)
             .is_some_and(std::cmp::Ordering::is_gt);
-        if fresh && ahead && own.uid == cached.uid {
-            return own;
+        if ahead && own.uid == cached.uid {
+            return (own, !fresh);
         }
         self.cron_jobs.remove_if(&cached.name, |_, entry| Arc::ptr_eq(&entry.value, &own));
-        cached
+        (cached, false)
     }
 
     /// Remembers a Job created for `owner`. Call [`Self::job_seen`] afterwards if the cache has it already.
@@ -77,19 +81,23 @@ impl OwnWrites {
         self.created.remove(uid);
     }
 
-    /// Jobs of `owner` that were created here and not yet shown by the cache.
-    pub fn created_for(&self, owner: &Uid) -> Vec<Arc<Job>> {
+    /// Jobs of `owner` that were created here and not yet shown by the cache. What the cache `has_caught_up` with and
+    /// does not show is gone.
+    pub fn created_for(&self, owner: &Uid, has_caught_up: impl Fn(&Job) -> bool) -> Vec<Arc<Job>> {
         let Some(uids) = self.children.get(owner).map(|uids| uids.clone()) else { return Vec::new() };
-        let jobs: Vec<_> = uids.iter().filter_map(|uid| self.fresh_job(uid)).collect();
+        let unseen = |uid: &Uid| {
+            let job = self.created.get(uid).map(|entry| Arc::clone(&entry.value))?;
+            if has_caught_up(&job) {
+                self.created.remove(uid);
+                return None;
+            }
+            Some(job)
+        };
+        let jobs: Vec<_> = uids.iter().filter_map(unseen).collect();
         if jobs.is_empty() {
             self.children.remove_if(owner, |_, now| *now == uids);
         }
         jobs
-    }
-
-    fn fresh_job(&self, uid: &Uid) -> Option<Arc<Job>> {
-        self.created.remove_if(uid, |_, entry| !entry.is_fresh());
-        self.created.get(uid).map(|entry| Arc::clone(&entry.value))
     }
 
     /// Remembers that a Job was deleted here. Call [`Self::job_gone`] afterwards if the cache has dropped it already.
@@ -106,12 +114,37 @@ impl OwnWrites {
 
     /// Whether the Job was deleted here and the cache merely does not know yet.
     pub fn is_deleted(&self, uid: &Uid) -> bool {
-        self.deleted.remove_if(uid, |_, entry| !entry.is_fresh());
-        self.deleted.contains_key(uid)
+        // Nearly always there is no entry: asked for as a reader, who waits for no other.
+        let Some(fresh) = self.deleted.get(uid).map(|entry| entry.is_fresh()) else { return false };
+        if !fresh {
+            self.deleted.remove_if(uid, |_, entry| !entry.is_fresh());
+        }
+        fresh
+    }
+
+    /// Remembers that a slot had its Job.
+    pub fn slot_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        let mut known = self.taken.entry(cron_job.name.clone()).or_insert_with(|| (cron_job.uid.clone(), slot));
+        if known.0 != cron_job.uid || known.1 < slot {
+            *known = (cron_job.uid.clone(), slot);
+        }
+    }
+
+    /// The newest slot that had its Job, if the status does not say so.
+    pub fn taken(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
+        let is_news = |known: &(Uid, DateTime<Utc>)| {
+            known.0 == cron_job.uid && cron_job.status.last_schedule_time < Some(known.1)
+        };
+        let (slot, is_news) = self.taken.get(&cron_job.name).map(|known| (known.1, is_news(&known)))?;
+        if !is_news {
+            self.taken.remove_if(&cron_job.name, |_, known| known.1 == slot);
+        }
+        is_news.then_some(slot)
     }
 
     /// Forgets a CronJob that is gone.
     pub fn cron_job_gone(&self, name: &ObjectName) {
+        self.taken.remove(name);
         if let Some((_, entry)) = self.cron_jobs.remove(name) {
             self.children.remove(&entry.value.uid);
         }

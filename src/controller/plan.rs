@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use super::status::Edits;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, EventType, ObjectName, Uid};
 
@@ -27,7 +28,7 @@ pub enum Plan {
     },
     /// Delete finished Jobs beyond the history limits. The deletions are independent of each other.
     Prune(Vec<Arc<Job>>),
-    /// Write the status, record the events, and be done.
+    /// Write the status, record the events, and be done; or be done for now.
     Settle(Settlement),
 }
 
@@ -54,6 +55,8 @@ pub struct Victim {
 pub struct Settlement {
     /// The status to write, where it changed.
     pub status: Option<StatusWrite>,
+    /// The same as changes, for a later sync to make if this one does not.
+    pub edits: Edits,
     /// The events to record.
     pub events: Vec<Event>,
     /// The slot whose name belongs to somebody else's Job, to be remembered so that it is reported once.
@@ -63,10 +66,10 @@ pub struct Settlement {
 }
 
 /// One write of `status`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct StatusWrite {
     /// The version that the change was made to; the server refuses it on any other.
-    pub resource_version: String,
+    pub base: Arc<CronJob>,
     /// The status as it shall be.
     pub status: CronJobStatus,
 }
@@ -89,8 +92,24 @@ pub enum Outcome {
     Done,
     /// Come back at a slot.
     Requeue(Requeue),
+    /// A Job was started and the status does not say so yet: come back when no other key has to start one, and at the
+    /// next slot.
+    SettleLater {
+        /// When the next slot is.
+        next: Option<Requeue>,
+    },
     /// Try again with backoff.
     Failed(Failure),
+}
+
+impl Outcome {
+    /// The slot to come back at.
+    pub fn next_slot(&self) -> Option<Requeue> {
+        match self {
+            Self::Requeue(next) | Self::SettleLater { next: Some(next) } => Some(*next),
+            Self::Done | Self::Failed(_) | Self::SettleLater { next: None } => None,
+        }
+    }
 }
 
 /// When to come back.
@@ -112,6 +131,9 @@ pub enum Failure {
     /// The live object is another CronJob of the same name; the watch has yet to tell.
     #[error("CronJob {0} was deleted and created again")]
     Recreated(ObjectName),
+    /// While answers were waited for it changed, or the slot's starting deadline passed.
+    #[error("CronJob {0} has changed, or its starting deadline passed, before its Job was created")]
+    Changed(ObjectName),
     /// The template does not make a Job.
     #[error("{0}")]
     Template(String),

@@ -5,8 +5,9 @@
 //! settle. Every answer is a fact of the observation, so nothing is decided on a reply that is not written down, and
 //! the order in which requests are made can change without touching a decision.
 //!
-//! A Job is created before anything is pruned and before any status is written. Only Replace deletes first, because no
-//! new Job may start while the one it replaces lacks its deletion.
+//! A Job is created before anything is pruned and before any status is written; where the observation says so, these
+//! are left for a later sync altogether, so that other CronJobs' Jobs can be created first. Only Replace deletes first,
+//! because no new Job may start while the one it replaces lacks its deletion.
 //!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`syncCronJob`, `cleanupFinishedJobs`), but for
 //! the divergences that ARCHITECTURE.md lists.
@@ -45,8 +46,8 @@ fn failed<T>(failure: impl Into<Failure>) -> Decided<T> {
 
 /// Decides what the sync of one CronJob does next.
 pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
-    let draft = Draft::new(&observation.cron_job);
-    let mut sync = Sync { observation, now, draft, beyond_history: history_victims(observation) };
+    let draft = Draft::new(&observation.cron_job, &observation.carried);
+    let mut sync = Sync { observation, now, draft, beyond_history: history_victims(observation), fired: false };
     match sync.run().map_err(|stop| *stop) {
         Ok(outcome) => sync.finish(outcome),
         Err(Stop::Failed(failure)) => sync.finish(Outcome::Failed(failure)),
@@ -57,9 +58,11 @@ pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
 struct Sync<'a> {
     observation: &'a Observation,
     now: DateTime<Utc>,
-    draft: Draft,
+    draft: Draft<'a>,
     /// The finished Jobs that the history limits leave no room for.
     beyond_history: Vec<Arc<Job>>,
+    /// This sync started a Job, or found that an earlier one had.
+    fired: bool,
 }
 
 impl Sync<'_> {
@@ -83,6 +86,9 @@ impl Sync<'_> {
 
     /// Writes down what was decided, once the history's deletions have been answered.
     fn finish(self, outcome: Outcome) -> Plan {
+        if self.fired && self.observation.settle_later {
+            return Plan::Settle(self.draft.put_off(outcome.next_slot()));
+        }
         let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
         let unanswered: Vec<_> = self.beyond_history.into_iter().filter(|job| !answered(job)).collect();
         if !unanswered.is_empty() {
@@ -95,9 +101,7 @@ impl Sync<'_> {
     /// that died before it could say so: its slot is taken, and while unfinished it is active.
     fn adopt_own_children(&mut self) {
         for job in self.observation.children() {
-            if let Some(slot) =
-                job.scheduled_timestamp.filter(|slot| is_job_of_slot(&job.name.name, &self.draft.base.name.name, *slot))
-            {
+            if let Some(slot) = job.slot_of(&self.observation.cron_job) {
                 self.draft.adopt(job, slot);
             }
         }
@@ -177,13 +181,13 @@ impl Sync<'_> {
 
     /// Everything from the deletion check to the create.
     fn start_due_job(&mut self) -> Decided<Outcome> {
-        let cron_job = Arc::clone(&self.draft.base);
+        let cron_job = self.draft.base;
         if cron_job.deleting {
             return Ok(Outcome::Done);
         }
-        let timing = Arc::clone(cron_job.timing(self.observation.local_zone));
+        let timing = cron_job.timing(self.observation.local_zone);
         if let Err(error) = &timing.time_zone {
-            let zone = cron_job.spec.time_zone.as_deref().unwrap_or_default();
+            let zone = cron_job.spec.recurrence.time_zone().unwrap_or_default();
             self.draft.warning("UnknownTimeZone", format!("invalid timeZone: {}: {error}", quote(zone)));
             return Ok(Outcome::Done);
         }
@@ -191,19 +195,19 @@ impl Sync<'_> {
             return Ok(Outcome::Done);
         }
         if timing.zone_in_schedule {
-            self.draft.warning("UnsupportedSchedule", unsupported_schedule(&cron_job.spec.schedule));
+            self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
         }
         let schedule = match &timing.schedule {
             Ok(schedule) => schedule,
             Err(error) => {
-                let text = format!("unparseable schedule: {} : {error}", quote(&cron_job.spec.schedule));
+                let text = format!("unparseable schedule: {} : {error}", quote(cron_job.spec.recurrence.schedule()));
                 self.draft.warning("UnparseableSchedule", text);
                 return Ok(Outcome::Done);
             }
         };
         match missed::next_schedule_time(&self.observed(), self.now, schedule) {
             Err(error) => {
-                let text = format!("invalid schedule: {} : {error}", cron_job.spec.schedule);
+                let text = format!("invalid schedule: {} : {error}", cron_job.spec.recurrence.schedule());
                 self.draft.warning("InvalidSchedule", text);
                 Ok(Outcome::Done)
             }
@@ -218,7 +222,7 @@ impl Sync<'_> {
     }
 
     fn start_job_of(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
-        let cron_job = Arc::clone(&self.draft.base);
+        let cron_job = self.draft.base;
         let spec = &cron_job.spec;
         if is_too_late(slot, spec.starting_deadline_seconds, self.now) {
             let slot = slot.format("%a, %d %b %Y %H:%M:%S UTC");
@@ -272,10 +276,10 @@ impl Sync<'_> {
 
     fn create_job(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
         match &self.observation.create {
-            None => needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(&self.draft.base) }),
+            None => needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(self.draft.base) }),
             Some(CreateReply::Created(job)) => {
                 self.draft.normal("SuccessfulCreate", format!("Created job {}", job.name.name));
-                self.draft.started(job, slot);
+                self.started(job, slot);
                 Ok(self.wait_for_next_slot(schedule))
             }
             Some(CreateReply::BadTemplate(message)) => failed(Failure::Template(message.clone())),
@@ -308,9 +312,14 @@ impl Sync<'_> {
             }
             self.draft.name_taken = Some(slot);
         } else if !self.draft.status.in_active_list(&job.uid) {
-            self.draft.started(&job, slot);
+            self.started(&job, slot);
         }
         Ok(self.wait_for_next_slot(schedule))
+    }
+
+    fn started(&mut self, job: &Job, slot: DateTime<Utc>) {
+        self.draft.started(job, slot);
+        self.fired = true;
     }
 
     fn wait_for_next_slot(&self, schedule: &Schedule) -> Outcome {
@@ -356,15 +365,8 @@ fn quote(text: &str) -> String {
     format!("{text:?}")
 }
 
-/// Whether `job_name` is the name of the slot's Job, compared without building it.
-fn is_job_of_slot(name: &str, cron_job_name: &str, slot: DateTime<Utc>) -> bool {
-    name.strip_prefix(cron_job_name)
-        .and_then(|rest| rest.strip_prefix('-'))
-        .is_some_and(|digits| !digits.starts_with(['0', '+']) && digits.parse() == Ok(slot.timestamp() / 60))
-}
-
-/// A deadline beyond the calendar is never missed.
-fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime<Utc>) -> bool {
+/// Whether the Job of `slot` may not be started any more. A deadline beyond the calendar is never missed.
+pub fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime<Utc>) -> bool {
     deadline_seconds
         .and_then(TimeDelta::try_seconds)
         .and_then(|deadline| slot.checked_add_signed(deadline))

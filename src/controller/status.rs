@@ -2,19 +2,24 @@
 //!
 //! Guarantees: every edit is kept apart from the version it was made to, so that a fresher version of the CronJob can
 //! be put underneath and no edit is lost; `lastScheduleTime` and `lastSuccessfulTime` never go back; a status that did
-//! not change is not written.
+//! not change is not written. A sync that changes nothing copies nothing.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
 use super::observation::DeleteReply;
-use super::plan::{Event, Outcome, Settlement, StatusWrite};
+use super::plan::{Event, Outcome, Requeue, Settlement, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{EventType, ObjectReference, Uid};
 
+/// Changes to a status, apart from any version of it. To apply them twice is to apply them once.
+#[derive(Clone, Debug, Default)]
+pub struct Edits(Vec<Edit>);
+
 /// One change to a status.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Edit {
     Remove(Uid),
     Join(ObjectReference),
@@ -23,49 +28,94 @@ enum Edit {
 }
 
 impl Edit {
-    fn apply(&self, status: &mut CronJobStatus) {
+    /// Whether the status is not already as this edit makes it.
+    fn changes(&self, status: &CronJobStatus) -> bool {
+        match self {
+            Self::Remove(uid) => status.in_active_list(uid),
+            Self::Join(reference) => !status.in_active_list(&reference.uid),
+            Self::Scheduled(slot) => status.last_schedule_time < Some(*slot),
+            Self::Succeeded(at) => status.last_successful_time < Some(*at),
+        }
+    }
+
+    fn apply(&self, status: &mut Cow<'_, CronJobStatus>) {
+        if !self.changes(status) {
+            return;
+        }
+        let status = status.to_mut();
         match self {
             Self::Remove(uid) => status.delete_from_active_list(uid),
-            Self::Join(reference) if status.in_active_list(&reference.uid) => {}
             Self::Join(reference) => status.active.push(reference.clone()),
-            Self::Scheduled(slot) => status.last_schedule_time = status.last_schedule_time.max(Some(*slot)),
-            Self::Succeeded(at) => status.last_successful_time = status.last_successful_time.max(Some(*at)),
+            Self::Scheduled(slot) => status.last_schedule_time = Some(*slot),
+            Self::Succeeded(at) => status.last_successful_time = Some(*at),
+        }
+    }
+}
+
+impl Edits {
+    /// Adds an edit; what it makes void goes, so that no more is kept than a status has fields and Jobs have run
+    /// at once.
+    fn push(&mut self, edit: Edit) {
+        self.0.retain(|known| match (known, &edit) {
+            (Edit::Join(known), Edit::Remove(uid)) => known.uid != *uid,
+            (Edit::Join(known), Edit::Join(reference)) => known.uid != reference.uid,
+            (Edit::Remove(known), Edit::Remove(uid)) => known != uid,
+            (Edit::Scheduled(known), Edit::Scheduled(slot)) => known > slot,
+            (Edit::Succeeded(known), Edit::Succeeded(at)) => known > at,
+            _ => true,
+        });
+        self.0.push(edit);
+    }
+
+    /// Adds that the slot had its Job.
+    pub fn scheduled(&mut self, slot: DateTime<Utc>) {
+        self.push(Edit::Scheduled(slot));
+    }
+
+    /// Without the removal of what is not there.
+    fn needed_by(mut self, status: &CronJobStatus) -> Self {
+        self.0.retain(|edit| !matches!(edit, Edit::Remove(uid) if !status.in_active_list(uid)));
+        self
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn apply(&self, status: &mut Cow<'_, CronJobStatus>) {
+        for edit in &self.0 {
+            edit.apply(status);
         }
     }
 }
 
 /// A status under construction, with the events that go with it.
 #[derive(Debug)]
-pub struct Draft {
+pub struct Draft<'a> {
     /// The version of the CronJob that the status belongs to.
-    pub base: Arc<CronJob>,
-    /// The status with all edits so far.
-    pub status: CronJobStatus,
+    pub base: &'a Arc<CronJob>,
+    /// The status with all edits so far: the base's own until the first that changes it.
+    pub status: Cow<'a, CronJobStatus>,
     /// The slot whose name belongs to somebody else's Job.
     pub name_taken: Option<DateTime<Utc>>,
-    edits: Vec<Edit>,
+    edits: Edits,
     events: Vec<Event>,
 }
 
-impl Draft {
-    /// The status of `base`, unchanged.
-    pub fn new(base: &Arc<CronJob>) -> Self {
-        Self {
-            base: Arc::clone(base),
-            status: base.status.clone(),
-            name_taken: None,
-            edits: Vec::new(),
-            events: Vec::new(),
-        }
+impl<'a> Draft<'a> {
+    /// The status of `base` with what an earlier sync had `carried` on.
+    pub fn new(base: &'a Arc<CronJob>, carried: &Edits) -> Self {
+        let mut status = Cow::Borrowed(&base.status);
+        carried.apply(&mut status);
+        Self { base, status, name_taken: None, edits: carried.clone(), events: Vec::new() }
     }
 
     /// Moves the edits to a fresher version. Upstream goes on with the fresher copy but writes the older one.
-    pub fn rebase(&mut self, live: &Arc<CronJob>) {
-        self.base = Arc::clone(live);
-        self.status = live.status.clone();
-        for edit in &self.edits {
-            edit.apply(&mut self.status);
-        }
+    pub fn rebase(&mut self, live: &'a Arc<CronJob>) {
+        self.base = live;
+        self.status = Cow::Borrowed(&live.status);
+        self.edits.apply(&mut self.status);
     }
 
     fn edit(&mut self, edit: Edit) {
@@ -107,7 +157,9 @@ impl Draft {
     pub fn deleted(&mut self, job: &Job, reply: &DeleteReply) -> bool {
         match reply {
             Ok(()) => self.normal("SuccessfulDelete", format!("Deleted job {}", job.name.name)),
-            Err(error) if error.is_not_found() || error.is_conflict() => {}
+            Err(error) if error.is_not_found() => {}
+            // A namesake has taken its place, or somebody else's write was in the way: the next look will tell.
+            Err(error) if error.is_conflict() => return false,
             Err(error) => {
                 self.warning("FailedDelete", format!("Deleted job: {}", error.message));
                 return false;
@@ -127,10 +179,29 @@ impl Draft {
         self.events.push(Event { type_: EventType::Warning, reason, message });
     }
 
+    /// Ends the sync for now: the status is left to be written.
+    pub fn put_off(self, next: Option<Requeue>) -> Settlement {
+        let edits = self.edits.needed_by(&self.base.status);
+        let outcome = Outcome::SettleLater { next };
+        Settlement { status: None, edits, events: self.events, name_taken: self.name_taken, outcome }
+    }
+
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
-        let status = (self.status != self.base.status)
-            .then(|| StatusWrite { resource_version: self.base.resource_version.to_string(), status: self.status });
-        Settlement { status, events: self.events, name_taken: self.name_taken, outcome }
+        let Self { base, status, name_taken, edits, events } = self;
+        let Some(status) = changed(status, base) else {
+            return Settlement { status: None, edits: Edits::default(), events, name_taken, outcome };
+        };
+        let edits = edits.needed_by(&base.status);
+        let status = StatusWrite { base: Arc::clone(base), status };
+        Settlement { status: Some(status), edits, events, name_taken, outcome }
+    }
+}
+
+/// The status, if it is not what `base` says already.
+fn changed(status: Cow<'_, CronJobStatus>, base: &CronJob) -> Option<CronJobStatus> {
+    match status {
+        Cow::Owned(status) if status != base.status => Some(status),
+        _ => None,
     }
 }

@@ -1,7 +1,8 @@
 //! Carries plans out.
 //!
 //! Guarantees: the shell decides nothing: it does what [`reconcile`] says next, adds the answer to the observation and
-//! asks again; each round answers at least one question that was open, so a sync ends; a sync writes the status once.
+//! asks again; each round answers at least one question that was open, so a sync ends; a sync writes the status once,
+//! or leaves it for the next one to write.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use super::control::{CronJobControl, JobControl};
 use super::observation::{CreateReply, Observation};
 use super::plan::{Event, Failure, Lookup, Outcome, Plan, Settlement};
 use super::reconcile::reconcile;
+use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::job_template::job_from_template;
 use crate::api::{ObjectName, Uid};
@@ -32,8 +34,20 @@ pub trait Witness: Send + Sync {
     fn deleted(&self, name: &ObjectName, uid: &Uid);
     /// The status was written; this is the new version.
     fn status_written(&self, cron_job: &Arc<CronJob>);
+    /// What is left to be written into the status; nothing, perhaps.
+    fn owes(&self, cron_job: &CronJob, edits: Edits);
     /// An Event is due.
     fn event(&self, cron_job: &CronJob, event: Event);
+    /// Whether the Job of `slot` may still be created, after answers were waited for: the watch has shown neither the
+    /// CronJob's end nor its suspension nor any other change of its spec, and the starting deadline has not passed.
+    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
+        let _ = (cron_job, slot);
+        true
+    }
+    /// A finished Job that the history has no room for could not be deleted.
+    fn not_pruned(&self, cron_job: &ObjectName) {
+        let _ = cron_job;
+    }
     /// The slot's name belongs to somebody else's Job.
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>);
 }
@@ -56,6 +70,9 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                     witness.deleted(&victim.name, &victim.uid);
                 }
                 observation.learn_deletion(victim.uid, reply);
+            }
+            Plan::Create { cron_job, slot, .. } if !witness.is_current(&cron_job, slot) => {
+                return Outcome::Failed(Failure::Changed(cron_job.name.clone()));
             }
             Plan::Create { name, slot, cron_job } => {
                 observation.create =
@@ -127,8 +144,10 @@ async fn prune<C: JobControl>(control: &C, witness: &impl Witness, observation: 
         })
         .buffered(REQUESTS_PER_KEY);
     while let Some((job, reply)) = replies.next().await {
-        if reply.is_ok() {
-            witness.deleted(&job.name, &job.uid);
+        match &reply {
+            Ok(()) => witness.deleted(&job.name, &job.uid),
+            Err(error) if error.is_not_found() => {}
+            Err(_) => witness.not_pruned(&observation.cron_job.name),
         }
         observation.learn_deletion(job.uid.clone(), reply);
     }
@@ -146,14 +165,20 @@ async fn settle<C: CronJobControl>(
     if let Some(slot) = settlement.name_taken {
         witness.name_taken(cron_job, slot);
     }
-    if let Some(write) = settlement.status {
-        match control.update_status(&cron_job.name, &write).await {
-            Ok(written) => witness.status_written(&written),
-            Err(error) => {
-                debug!(cronjob = %cron_job.name, %error, "Unable to update status for cronjob");
-                return Outcome::Failed(Failure::Api(error));
-            }
+    let Some(write) = settlement.status else {
+        witness.owes(cron_job, settlement.edits);
+        return settlement.outcome;
+    };
+    match control.update_status(&cron_job.name, &write).await {
+        Ok(written) => {
+            witness.status_written(&written);
+            witness.owes(cron_job, Edits::default());
+            settlement.outcome
+        }
+        Err(error) => {
+            debug!(cronjob = %cron_job.name, %error, "Unable to update status for cronjob");
+            witness.owes(cron_job, settlement.edits);
+            Outcome::Failed(Failure::Api(error))
         }
     }
-    settlement.outcome
 }

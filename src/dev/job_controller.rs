@@ -17,6 +17,8 @@ use std::sync::Arc;
 use http::Method;
 use kube::Client;
 use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -122,14 +124,19 @@ impl Simulation {
             }
             Step::Patch(mut status) => {
                 status["metadata"] = json!({ "resourceVersion": pod.identity.resource_version });
-                send(&self.parts.client, Method::PATCH, &format!("{path}/status"), MERGE_PATCH, &status).await
+                self.send(Method::PATCH, &format!("{path}/status"), MERGE_PATCH, &status).await
             }
             Step::Remove => {
                 let options = json!({ "gracePeriodSeconds": 0, "preconditions": { "uid": pod.identity.uid } });
-                send(&self.parts.client, Method::DELETE, &path, JSON, &options).await
+                self.send(Method::DELETE, &path, JSON, &options).await
             }
         };
-        reply.map(drop).or_else(overtaken)
+        reply.or_else(overtaken)
+    }
+
+    /// Sends a request of which only the success matters.
+    async fn send(&self, method: Method, path: &str, content_type: &'static str, body: &Value) -> Result<(), Refusal> {
+        send::<IgnoredAny>(&self.parts.client, method, path, content_type, body).await.map(drop)
     }
 
     async fn sync_job(&self, name: &ObjectName) -> Result<(), Refusal> {
@@ -146,11 +153,10 @@ impl Simulation {
         if plan.delete_job {
             let options = json!({ "propagationPolicy": "Background", "preconditions": { "uid": job.identity.uid } });
             let path = object_path::<Job>(name);
-            return send(&self.parts.client, Method::DELETE, &path, JSON, &options).await.map(drop).or_else(overtaken);
+            return self.send(Method::DELETE, &path, JSON, &options).await.or_else(overtaken);
         }
         for pod in &plan.delete_pods {
-            let reply = send(&self.parts.client, Method::DELETE, &object_path::<Pod>(pod), JSON, &Value::Null).await;
-            reply.map(drop).or_else(overtaken)?;
+            self.send(Method::DELETE, &object_path::<Pod>(pod), JSON, &Value::Null).await.or_else(overtaken)?;
         }
         for index in plan.create_pods {
             self.create_pod(&job, index).await?;
@@ -171,11 +177,11 @@ impl Simulation {
         let name = &job.identity.name;
         let body = pod_template::pod_from_template(job, index);
         let path = Pod::RESOURCE.path(Some(&name.namespace));
-        match send(&self.parts.client, Method::POST, &path, JSON, &body).await {
-            Ok(pod) => {
-                let message = format!("Created pod: {}", pod["metadata"]["name"].as_str().unwrap_or_default());
+        match send::<Stored>(&self.parts.client, Method::POST, &path, JSON, &body).await {
+            Ok(Stored { metadata: pod }) => {
+                let message = format!("Created pod: {}", pod.name);
                 self.parts.recorder.event(&job.reference(), EventType::Normal, "SuccessfulCreate", message);
-                self.written.lock().entry(name.clone()).or_default().pod = resource_version(&pod);
+                self.written.lock().entry(name.clone()).or_default().pod = pod.resource_version;
                 Ok(())
             }
             // The namespace goes, or the Job went: its Pods are nobody's business any more.
@@ -195,9 +201,9 @@ impl Simulation {
         status["uncountedTerminatedPods"] = json!({});
         let patch = json!({ "metadata": { "resourceVersion": job.identity.resource_version }, "status": status });
         let url = format!("{}/status", object_path::<Job>(name));
-        match send(&self.parts.client, Method::PATCH, &url, MERGE_PATCH, &patch).await {
-            Ok(job) => {
-                self.written.lock().entry(name.clone()).or_default().job = resource_version(&job);
+        match send::<Stored>(&self.parts.client, Method::PATCH, &url, MERGE_PATCH, &patch).await {
+            Ok(Stored { metadata: job }) => {
+                self.written.lock().entry(name.clone()).or_default().job = job.resource_version;
                 Ok(())
             }
             Err(refusal) => overtaken(refusal),
@@ -231,8 +237,17 @@ fn object_path<T: Object>(name: &ObjectName) -> String {
     format!("{}/{}", T::RESOURCE.path(Some(&name.namespace)), name.name)
 }
 
-fn resource_version(object: &Value) -> String {
-    object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
+/// What is of interest in the answer to a write.
+#[derive(Deserialize)]
+struct Stored {
+    metadata: StoredMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredMetadata {
+    name: String,
+    resource_version: String,
 }
 
 /// Job events for a simulation.

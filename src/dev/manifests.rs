@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use http::Method;
 use kube::Client;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
@@ -267,11 +268,12 @@ async fn apply_one(client: &Client, target: &Target, mut object: Value, overwrit
     object["metadata"]["annotations"][LAST_APPLIED] = applied.into();
     // Strict: a misspelt field is a fault of the manifest, and would otherwise be lost without a word.
     let query = format!("fieldValidation=Strict&fieldManager={MANAGER}");
-    let create = send(client, Method::POST, &format!("{}?{query}", target.collection), JSON, &object).await;
+    let path = format!("{}?{query}", target.collection);
+    let create = send::<IgnoredAny>(client, Method::POST, &path, JSON, &object).await;
     match create {
         Err(refusal) if refusal.reason == "AlreadyExists" && overwrite => {
             let path = format!("{}/{}?{query}", target.collection, target.name);
-            send(client, Method::PATCH, &path, MERGE_PATCH, &object).await.map(drop)
+            send::<IgnoredAny>(client, Method::PATCH, &path, MERGE_PATCH, &object).await.map(drop)
         }
         Err(refusal) if refusal.reason == "AlreadyExists" => Ok(()),
         other => other.map(drop),

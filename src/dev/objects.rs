@@ -3,9 +3,11 @@
 //! Guarantees: decoding keeps what the simulated controllers decide on, and the Pod template as it was sent, so that
 //! nothing of it is lost in the Pods; what is missing has the API server's default.
 
+use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -100,16 +102,44 @@ impl Identity {
     }
 }
 
-/// A Job.
+/// The spec of a kind that is simulated.
+pub trait Spec: fmt::Debug + Clone + DeserializeOwned + Send + Sync + 'static {
+    /// What goes with it.
+    type Status: fmt::Debug + Clone + Default + DeserializeOwned + Send + Sync + 'static;
+    /// The kind.
+    const RESOURCE: ResourceKind;
+    /// The kind of the owners that matter.
+    const OWNER: &'static str;
+}
+
+impl Spec for JobSpec {
+    type Status = JobStatus;
+    const RESOURCE: ResourceKind = ResourceKind { group: "batch", version: "v1", plural: "jobs", kind: "Job" };
+    const OWNER: &'static str = "CronJob";
+}
+
+impl Spec for PodSpec {
+    type Status = PodStatus;
+    const RESOURCE: ResourceKind = ResourceKind { group: "", version: "v1", plural: "pods", kind: "Pod" };
+    const OWNER: &'static str = "Job";
+}
+
+/// An object that is simulated.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub struct Simulated<S: Spec> {
     /// What it is called.
     pub identity: Identity,
-    /// What its owner asked for.
-    pub spec: JobSpec,
+    /// What is asked for.
+    pub spec: S,
     /// What was last written.
-    pub status: JobStatus,
+    pub status: S::Status,
 }
+
+/// A Job.
+pub type Job = Simulated<JobSpec>;
+
+/// A Pod.
+pub type Pod = Simulated<PodSpec>;
 
 /// The part of batch/v1 `JobSpec` that is simulated.
 #[derive(Debug, Clone, Deserialize)]
@@ -230,17 +260,6 @@ impl Job {
             resource_version: (&*self.identity.resource_version).into(),
         }
     }
-}
-
-/// A Pod.
-#[derive(Debug, Clone)]
-pub struct Pod {
-    /// What it is called.
-    pub identity: Identity,
-    /// What runs in it.
-    pub spec: PodSpec,
-    /// How far it is.
-    pub status: PodStatus,
 }
 
 /// The part of core/v1 `PodSpec` that is simulated.
@@ -368,8 +387,8 @@ struct Wire<S, T: Default> {
     status: T,
 }
 
-impl Object for Job {
-    const RESOURCE: ResourceKind = ResourceKind { group: "batch", version: "v1", plural: "jobs", kind: "Job" };
+impl<S: Spec> Object for Simulated<S> {
+    const RESOURCE: ResourceKind = S::RESOURCE;
 
     fn object_name(&self) -> &ObjectName {
         &self.identity.name
@@ -388,34 +407,8 @@ impl Object for Job {
     }
 
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
-        let error = |source| DecodeError { kind: Self::RESOURCE.kind, source };
-        let wire: Wire<JobSpec, JobStatus> = serde_json::from_str(json).map_err(error)?;
-        Ok(Self { identity: Identity::new(wire.metadata, "CronJob", interner), spec: wire.spec, status: wire.status })
-    }
-}
-
-impl Object for Pod {
-    const RESOURCE: ResourceKind = ResourceKind { group: "", version: "v1", plural: "pods", kind: "Pod" };
-
-    fn object_name(&self) -> &ObjectName {
-        &self.identity.name
-    }
-
-    fn uid(&self) -> &Uid {
-        &self.identity.uid
-    }
-
-    fn resource_version(&self) -> &str {
-        &self.identity.resource_version
-    }
-
-    fn controller_uid(&self) -> Option<&Uid> {
-        self.identity.controller.as_ref().map(|(_, uid)| uid)
-    }
-
-    fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
-        let error = |source| DecodeError { kind: Self::RESOURCE.kind, source };
-        let wire: Wire<PodSpec, PodStatus> = serde_json::from_str(json).map_err(error)?;
-        Ok(Self { identity: Identity::new(wire.metadata, "Job", interner), spec: wire.spec, status: wire.status })
+        let error = |source| DecodeError { kind: S::RESOURCE.kind, source };
+        let wire: Wire<S, S::Status> = serde_json::from_str(json).map_err(error)?;
+        Ok(Self { identity: Identity::new(wire.metadata, S::OWNER, interner), spec: wire.spec, status: wire.status })
     }
 }

@@ -9,6 +9,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The server is in this process: an answer that takes longer never comes.
@@ -40,17 +41,17 @@ impl Refusal {
     }
 }
 
-/// Sends one request and reads the answer.
+/// Sends one request and reads the answer as far as `T` wants it; `serde::de::IgnoredAny` wants nothing.
 ///
 /// # Errors
 /// What the server says, or that it says nothing.
-pub async fn send(
+pub async fn send<T: DeserializeOwned>(
     client: &Client,
     method: Method,
     path: &str,
     content_type: &'static str,
     body: &Value,
-) -> Result<Value, Refusal> {
+) -> Result<T, Refusal> {
     let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let request = Request::builder()
         .method(method)
@@ -64,10 +65,10 @@ pub async fn send(
         let response = client.send(request).await.map_err(|error| Refusal::none(&error))?;
         let status = response.status();
         let bytes = response.into_body().collect().await.map_err(|error| Refusal::none(&error))?.to_bytes();
-        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         if status.is_success() {
-            return Ok(answer);
+            return serde_json::from_slice(&bytes).map_err(|error| Refusal::none(&error));
         }
+        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let text = |field: &str| answer[field].as_str().map(str::to_owned);
         Err(Refusal {
             code: status.as_u16(),

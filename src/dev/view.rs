@@ -91,13 +91,13 @@ impl Row {
             Err(_) => Next::Unreadable,
             Ok(schedule) => schedule.next_after(now).map_or(Next::Never, Next::At),
         };
-        let zone = spec.time_zone.as_ref().map(|zone| format!(" ({zone})")).unwrap_or_default();
+        let zone = spec.recurrence.time_zone().map(|zone| format!(" ({zone})")).unwrap_or_default();
         let mut jobs: Vec<&Job> = jobs.iter().map(AsRef::as_ref).collect();
         jobs.sort_by_key(|job| (job.slot(), job.identity.name.clone()));
         let jobs: Vec<Fate> = jobs.into_iter().map(Fate::of).collect();
         Self {
             name: cron_job.name.to_string(),
-            schedule: format!("{}{zone}", spec.schedule),
+            schedule: format!("{}{zone}", spec.recurrence.schedule()),
             next,
             last: cron_job.status.last_schedule_time,
             skew,

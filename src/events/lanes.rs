@@ -60,6 +60,11 @@ impl Lanes {
         self.ready.pop_front()
     }
 
+    /// Whether `next` has one to give.
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// The write that was out for `object` is over; the next in its lane gets ready.
     pub fn done(&mut self, object: &Arc<ObjectKey>) {
         self.pending -= 1;

@@ -29,6 +29,8 @@ pub struct Config {
     pub max_pending: usize,
     /// How many requests may be in flight.
     pub max_in_flight: usize,
+    /// How long events give way to what is more urgent; nothing waits for ever.
+    pub busy_patience: Duration,
     /// How often one event is tried.
     pub max_tries: u32,
     /// The pause before the second and each later try. The first pause is a random part of it, so that not all come
@@ -53,6 +55,7 @@ impl Default for Config {
             max_queued: 1000,
             max_pending: 1000,
             max_in_flight: 3,
+            busy_patience: Duration::from_secs(5),
             max_tries: 12,
             retry_delay: Duration::from_secs(10),
             max_retry_after: Duration::from_secs(60),

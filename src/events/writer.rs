@@ -1,7 +1,8 @@
 //! The background task that correlates events and writes them.
 //!
 //! Guarantees: at most `max_in_flight` requests at a time, at most one of them for any one object, each bounded by
-//! `request_timeout`. An event that fails for a while waits for its next try without holding a request slot: only
+//! `request_timeout`. While the process is busy with what is more urgent than to tell of it, none begins for
+//! `busy_patience`; from then on one at a time. An event that fails for a while waits for its next try without holding a request slot: only
 //! later events about the same object wait behind it, for at most `max_tries` tries `retry_delay` apart (two minutes
 //! and a bit by default, twice as long if no try is answered); the events of all other objects pass it by. In an outage
 //! the task holds `max_pending` events, then takes no more, and the recorder's queue fills and drops. On cancellation
@@ -25,6 +26,9 @@ use super::recorder::Discarded;
 use super::sink::{Disposition, EventSink, SinkError, SinkFault};
 use super::{Config, Correlator, Event, discard};
 
+/// How often events that give way look whether they still have to.
+const GLANCE: Duration = Duration::from_millis(20);
+
 /// The other half of a [`Recorder`](super::Recorder): owns the correlator and everything that waits.
 pub struct EventSinkTask {
     config: Config,
@@ -35,6 +39,9 @@ pub struct EventSinkTask {
     lanes: Lanes,
     discarded: Discarded,
     random: StdRng,
+    busy: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Since when events that could be written have waited for the process to be less busy.
+    yielding_since: Option<Instant>,
     /// Set once the task was told to stop: when it must have stopped.
     deadline: Option<Instant>,
     /// How many events were given up since then.
@@ -48,12 +55,37 @@ impl EventSinkTask {
             random: StdRng::seed_from_u64(config.seed.unwrap_or_else(rand::random)),
             config,
             incoming,
+            busy: Box::new(|| false),
+            yielding_since: None,
             open: true,
             lanes: Lanes::default(),
             discarded,
             deadline: None,
             abandoned: 0,
         }
+    }
+
+    /// Gives way while `busy` says so. It is asked after every request and event, and every [`GLANCE`] while events wait.
+    #[must_use]
+    pub fn yielding_to(mut self, busy: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.busy = Box::new(busy);
+        self
+    }
+
+    /// How many requests may be in flight now.
+    fn limit(&mut self) -> usize {
+        let waits = self.lanes.has_ready() && self.deadline.is_none() && (self.busy)();
+        if !waits {
+            self.yielding_since = None;
+            return self.config.max_in_flight.max(1);
+        }
+        let since = *self.yielding_since.get_or_insert_with(Instant::now);
+        usize::from(since.elapsed() >= self.config.busy_patience)
+    }
+
+    /// When to ask again whether the process is busy.
+    fn next_glance(&self) -> Option<Instant> {
+        self.yielding_since.map(|_| Instant::now() + GLANCE)
     }
 
     /// Writes events to `sink` until `cancel` is cancelled or every recorder is gone, then for at most `drain_timeout`
@@ -63,7 +95,7 @@ impl EventSinkTask {
     pub async fn run<S: EventSink>(mut self, sink: S, cancel: CancellationToken) -> usize {
         let mut in_flight = FuturesUnordered::new();
         loop {
-            while in_flight.len() < self.config.max_in_flight.max(1)
+            while in_flight.len() < self.limit()
                 && let Some(write) = self.lanes.next()
             {
                 in_flight.push(attempt(&sink, write, self.config.request_timeout));
@@ -77,6 +109,7 @@ impl EventSinkTask {
                 () = at(self.deadline) => break,
                 Some((write, result)) = in_flight.next() => self.settle(write, result),
                 () = at(self.lanes.next_wake()) => self.lanes.wake(Instant::now()),
+                () = at(self.next_glance()) => {}
                 event = self.incoming.recv(), if self.open && self.lanes.pending() < self.config.max_pending.max(1) => {
                     match event {
                         Some(event) => self.accept(event),

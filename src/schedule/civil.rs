@@ -22,18 +22,35 @@ pub(super) struct Date {
     pub day: u32,
 }
 
+/// Eras added before a division, so that every day of chrono's range counts from zero up.
+const SHIFT: i64 = 700;
+
 /// The date of a day number.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both remainders are small and positive")]
+///
+/// The method is Neri and Schneider's ("Euclidean affine functions and their application to calendar algorithms", 2022):
+/// each unit is the high half of one multiplication, and the low half gives the rest.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "each part is small and positive")]
 pub(super) fn from_days(days: i64) -> Date {
-    let days = days + EPOCH;
-    let era = days.div_euclid(DAYS_PER_ERA);
-    let day_of_era = days.rem_euclid(DAYS_PER_ERA) as u32;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    Date { year: era * 400 + i64::from(year_of_era) + i64::from(month <= 2), month, day }
+    let quarters = 4 * (days + EPOCH + SHIFT * DAYS_PER_ERA) as u32 + 3;
+    let (century, day_of_century) = (quarters / DAYS_PER_ERA as u32, quarters % DAYS_PER_ERA as u32 / 4);
+    let years = 2_939_745 * u64::from(4 * day_of_century + 3);
+    let (year_of_century, day_of_year) = ((years >> 32) as u32, years as u32 / 2_939_745 / 4);
+    let months = 2_141 * day_of_year + 197_913;
+    let (month, day) = (months >> 16, (months & 0xffff) / 2_141 + 1);
+    // From 1 January on it is the next year, which began in the months 13 and 14 of the one that begins in March.
+    let next_year = day_of_year >= 306;
+    let year = i64::from(100 * century + year_of_century + u32::from(next_year)) - SHIFT * 400;
+    Date { year, month: if next_year { month - 12 } else { month }, day }
+}
+
+/// How many days a month has; month 1 to 12.
+pub(super) fn days_in_month(year: i64, month: u32) -> u32 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        // 30 and 31 alternate, but July is followed by August.
+        _ => 30 + ((month ^ (month >> 3)) & 1),
+    }
 }
 
 /// The day number of a date. A month beyond 12 runs into the next year and a day beyond the month's end into the next
@@ -63,12 +80,15 @@ mod tests {
     #[test]
     fn dates_agree_with_chrono() {
         let epoch = NaiveDate::from_ymd_opt(1970, 1, 1).expect("the epoch exists");
-        for days in (-90_000_000..90_000_000).step_by(9_973).chain(-1_000_000..-700_000).chain(0..60_000) {
+        let ends = -96_400_000..95_000_000;
+        for days in ends.step_by(9_973).chain(-1_000_000..-700_000).chain(0..60_000) {
             let expected = epoch + TimeDelta::days(days);
             let date = from_days(days);
             assert_eq!((date.year, date.month, date.day), (expected.year().into(), expected.month(), expected.day()));
             assert_eq!(to_days(date.year, date.month, date.day), days);
             assert_eq!(weekday(days), expected.weekday().num_days_from_sunday());
+            let length = to_days(date.year, date.month + 1, 1) - to_days(date.year, date.month, 1);
+            assert_eq!(i64::from(days_in_month(date.year, date.month)), length);
         }
     }
 

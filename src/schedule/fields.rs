@@ -6,21 +6,25 @@
 //!
 //! Upstream walks an instant forward one unit at a time: month, day, hour, minute, second, and starts over whenever a
 //! unit wraps around. What a step of a month or a day lands on depends on the zone (a midnight may not exist), so the walk
-//! is part of the result and is kept. But while the offset is known to stay the same, many steps are one addition.
+//! is part of the result and is kept. But while the offset is known to stay the same, many steps are one addition; and where
+//! no step of the walk can land on anything odd, which is nearly always, `direct` finds the answer without walking.
 
 use super::civil::{self, Date, SECONDS_PER_DAY};
 use super::zone::{Span, Transitions, Zone};
 
-/// The values at which a schedule fires, one bit each, and its zone. Seconds are always zero in this grammar.
+mod direct;
+
+/// The values at which a schedule fires, one bit each, and its zone. Seconds are always zero in this grammar. Made by
+/// [`Fields::judged`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fields {
-    /// Bits 0 to 59.
+    /// Bits 0 to 59; none if no instant matches, whichever field is the reason.
     pub minute: u64,
     /// Bits 0 to 23.
     pub hour: u32,
     /// Bits 1 to 31, and [`Fields::DOM_STAR`].
     pub dom: u32,
-    /// Bits 1 to 12.
+    /// Bits 1 to 12, and [`Fields::EVERY_DAY`].
     pub month: u16,
     /// Bits 0 (Sunday) to 6, and [`Fields::DOW_STAR`].
     pub dow: u8,
@@ -52,12 +56,45 @@ impl Fields {
     /// The day-of-week field has a star.
     pub const DOW_STAR: u8 = 1 << 7;
 
+    /// No day of any month is left out.
+    const EVERY_DAY: u16 = 1;
+
+    /// With what follows from the fields worked out.
+    pub fn judged(mut self) -> Self {
+        if self.is_empty() {
+            self.minute = 0;
+        }
+        let days = self.dom | Self::DOM_STAR == u32::MAX;
+        let weekdays = self.dow | Self::DOW_STAR == u8::MAX;
+        let all_days = if self.has_day_star() { days && weekdays } else { days || weekdays };
+        if all_days && self.month | Self::EVERY_DAY == 0x1fff {
+            self.month |= Self::EVERY_DAY;
+        }
+        self
+    }
+
+    /// Whether some field is empty, so that no instant matches. A field of commas alone parses to that.
+    fn is_empty(&self) -> bool {
+        let days = self.dom & !Self::DOM_STAR != 0;
+        let weekdays = self.dow & !Self::DOW_STAR != 0;
+        let no_day = if self.has_day_star() { !(days && weekdays) } else { !(days || weekdays) };
+        self.minute == 0 || self.hour == 0 || self.month == 0 || no_day
+    }
+
     /// The first match at or after `from`, in Unix seconds. The caller has moved on to the upcoming second.
     pub fn next(&self, from: i64) -> Search {
-        if self.is_empty() {
+        if self.minute == 0 {
             return Search::Never;
         }
-        let mut walk = Walk::new(self.zone.transitions(), from);
+        let transitions = self.zone.transitions();
+        let span = transitions.span(from);
+        self.direct(from, &span, transitions).unwrap_or_else(|| self.walk(from, span, transitions))
+    }
+
+    /// The walk as upstream makes it.
+    #[cold]
+    fn walk(&self, from: i64, span: Span, transitions: &'static Transitions) -> Search {
+        let mut walk = Walk::new(transitions, span, from);
         let year_limit = walk.date.year + 5;
         loop {
             if walk.stuck() {
@@ -76,14 +113,6 @@ impl Fields {
                 return Search::Found(walk.t);
             }
         }
-    }
-
-    /// Whether some field is empty, so that no instant matches. A field of commas alone parses to that.
-    fn is_empty(&self) -> bool {
-        let days = self.dom & !Self::DOM_STAR != 0;
-        let weekdays = self.dow & !Self::DOW_STAR != 0;
-        let no_day = if self.has_day_star() { !(days && weekdays) } else { !(days || weekdays) };
-        self.minute == 0 || self.hour == 0 || self.month == 0 || no_day
     }
 
     fn has_day_star(&self) -> bool {
@@ -144,11 +173,21 @@ impl Fields {
 
     /// Days to the next match of this month, else to the first of the next one.
     fn days_ahead(&self, walk: &Walk) -> i64 {
-        let first_of_next = civil::to_days(walk.date.year, walk.date.month + 1, 1);
-        (1..first_of_next - walk.days)
-            .zip(walk.date.day + 1..)
-            .find(|(ahead, day)| self.day_matches(*day, civil::weekday(walk.days + ahead)))
-            .map_or(first_of_next - walk.days, |(ahead, _)| ahead)
+        let Date { year, month, day } = walk.date;
+        let length = civil::days_in_month(year, month);
+        let first = walk.days + 1 - i64::from(day);
+        let after = self.days_of_month(length, civil::weekday(first)) >> day >> 1;
+        i64::from(if after == 0 { length + 1 - day } else { after.trailing_zeros() + 1 })
+    }
+
+    /// The matching days, as bits 1 to 31, of a month of that length whose first is that day of the week.
+    fn days_of_month(&self, length: u32, first_weekday: u32) -> u32 {
+        // The week five and a half times over, bit 0 being a Sunday, and then moved so that bit 1 is the first's weekday.
+        let weeks = u64::from(self.dow & !Self::DOW_STAR) * 0x0008_1020_4081;
+        #[allow(clippy::cast_possible_truncation, reason = "only as many bits as a month has days are wanted")]
+        let weekdays = (weeks >> ((first_weekday + 6) % 7)) as u32;
+        let days = if self.has_day_star() { self.dom & weekdays } else { self.dom | weekdays };
+        days & (u32::MAX >> (31 - length)) & !1
     }
 
     fn seek_hour(&self, walk: &mut Walk) -> bool {
@@ -228,8 +267,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(transitions: &'static Transitions, t: i64) -> Self {
-        let span = transitions.span(t);
+    fn new(transitions: &'static Transitions, span: Span, t: i64) -> Self {
         let local = t + i64::from(span.offset);
         let days = local.div_euclid(SECONDS_PER_DAY);
         let second_of_day = local.rem_euclid(SECONDS_PER_DAY);
@@ -258,9 +296,12 @@ impl Walk {
     /// Goes to a local time, as Go's `time.Date` reads it.
     fn set_local(&mut self, days: i64, second_of_day: i64) {
         let local = days * SECONDS_PER_DAY + second_of_day;
-        let t = local - i64::from(self.span.offset);
-        let clear = t >= self.span.start.saturating_add(MARGIN) && t < self.span.end.saturating_sub(MARGIN);
-        self.move_to(if clear { t } else { self.transitions.instant_of_local(local) });
+        let clear = self.span.reads_as_itself(local);
+        self.move_to(if clear {
+            local - i64::from(self.span.offset)
+        } else {
+            self.transitions.instant_of_local(local)
+        });
     }
 
     fn move_to(&mut self, t: i64) {

@@ -23,6 +23,13 @@ pub struct Observed {
     pub starting_deadline_seconds: Option<i64>,
 }
 
+impl Observed {
+    /// The last start, else the creation.
+    fn last(&self) -> DateTime<Utc> {
+        self.last_schedule.unwrap_or(self.creation)
+    }
+}
+
 /// A rough count of starts that were missed before the most recent one. Matches `missedSchedulesType`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missed {
@@ -66,7 +73,7 @@ pub fn most_recent_schedule_time(
     schedule: &Schedule,
     include_deadline: bool,
 ) -> Result<MostRecent, InvalidSchedule> {
-    let mut earliest = o.last_schedule.unwrap_or(o.creation);
+    let mut earliest = o.last();
     if let Some(seconds) = o.starting_deadline_seconds.filter(|_| include_deadline) {
         earliest = earliest.max(saturating_sub(now, seconds));
     }
@@ -101,6 +108,11 @@ pub fn next_schedule_time(
 /// Matches `nextScheduleTimeDuration` in pkg/controller/cronjob/utils.go, without the 100 ms that it adds. Upstream's
 /// delay for a schedule that never fires is the least i64, which means "now".
 pub fn next_requeue_time(o: &Observed, now: DateTime<Utc>, schedule: &Schedule) -> Option<DateTime<Utc>> {
+    // The usual case, at the price of one search.
+    let first = schedule.next_after(o.last())?;
+    if now < first {
+        return Some(first);
+    }
     match most_recent_schedule_time(o, now, schedule, false) {
         Ok(found) => schedule.next_after(found.most_recent.unwrap_or(found.earliest)),
         Err(InvalidSchedule) => None,

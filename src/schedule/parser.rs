@@ -123,14 +123,15 @@ pub(super) fn parse(spec: &str, default_zone: Zone) -> Result<Kind, ParseError> 
 /// Stores each field in the room it needs. Only the stars of the two day fields are ever asked for.
 #[allow(clippy::cast_possible_truncation, reason = "the bounds of each field fit its type")]
 fn pack([minute, hour, dom, month, dow]: [Field; 5], zone: Zone) -> Fields {
-    Fields {
+    let fields = Fields {
         minute: minute.bits,
         hour: hour.bits as u32,
         dom: dom.bits as u32 | if dom.star { Fields::DOM_STAR } else { 0 },
         month: month.bits as u16,
         dow: dow.bits as u8 | if dow.star { Fields::DOW_STAR } else { 0 },
         zone,
-    }
+    };
+    fields.judged()
 }
 
 /// Matches `parseDescriptor`. An `@every` drops the zone: a duration has none.

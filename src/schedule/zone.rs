@@ -12,7 +12,7 @@
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use chrono::{DateTime, FixedOffset, Offset, SecondsFormat, TimeZone, Utc};
 use chrono_tz::{TZ_VARIANTS, Tz};
@@ -79,8 +79,7 @@ impl Zone {
 
     /// This zone's transitions, collected at the first call.
     pub(super) fn transitions(self) -> &'static Transitions {
-        static TABLES: LazyLock<Box<[OnceLock<Transitions>]>> =
-            LazyLock::new(|| TZ_VARIANTS.iter().map(|_| OnceLock::new()).collect());
+        static TABLES: [OnceLock<Transitions>; TZ_VARIANTS.len()] = [const { OnceLock::new() }; TZ_VARIANTS.len()];
         TABLES[self.0 as usize].get_or_init(|| Transitions::collect(self.0))
     }
 }
@@ -125,25 +124,41 @@ fn name_in_path(path: &Path) -> Option<&str> {
     path.to_str()?.split_once("/zoneinfo/").map(|(_, name)| name)
 }
 
-/// A stretch of time with one offset: from `start` to before `end`, in Unix seconds; the offset in seconds east of UTC.
+/// A stretch of time with one offset. Times are Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub start: i64,
+    /// The first second that is no longer part of it.
     pub end: i64,
+    /// From here until [`Self::calm_end`] every day has one midnight, and local minutes begin with the minutes of universal
+    /// time. Later than the span where that does not hold inside it either.
+    pub calm_start: i64,
+    pub calm_end: i64,
+    /// Seconds east of UTC.
     pub offset: i32,
 }
 
-/// Every change of a zone's offset.
+impl Span {
+    /// Whether [`Transitions::instant_of_local`] is sure to read a local time with this span's offset.
+    pub fn reads_as_itself(&self, local: i64) -> bool {
+        let t = local - i64::from(self.offset);
+        t.min(local) >= self.start && t.max(local) < self.end
+    }
+}
+
+/// A zone's offsets.
 #[derive(Debug)]
 pub(super) struct Transitions {
-    /// The offset before the first change.
-    first: i32,
-    /// When the offset changes and to what, in order.
-    changes: Box<[(i64, i32)]>,
+    /// All time, in order; what comes after [`END`] counts only if no rule goes on.
+    spans: Box<[Span]>,
+    /// For each stretch of 2^[`STEP`] seconds from 1970 to [`END`], the span that holds its beginning.
+    index: Box<[u16]>,
     /// Whether the last year's rule goes on after [`END`].
     recurs: bool,
 }
 
+/// The length of a stretch of the index, as a power of two: seven weeks, in which an offset seldom changes twice.
+const STEP: u32 = 22;
 /// 1800-01-01: no zone changed its offset before.
 const BEGIN: i64 = -5_364_662_400;
 /// 2100-01-01: where the tables of chrono-tz end.
@@ -182,7 +197,11 @@ impl Transitions {
             }
         }
         let recurs = changes.last().is_some_and(|&(when, _)| when >= LAST_YEAR);
-        Self { first, changes: changes.into(), recurs }
+        let spans = spans(first, &changes, if recurs { END } else { i64::MAX });
+        let holder = |t: i64| spans.partition_point(|span| span.end <= t);
+        let stretches = if spans.len() == 1 { 0..0 } else { 0..(END >> STEP) + 1 };
+        let index = stretches.map(|i| u16::try_from(holder(i << STEP)).unwrap_or(u16::MAX)).collect();
+        Self { spans, index, recurs }
     }
 
     /// The stretch that holds `t`.
@@ -191,10 +210,17 @@ impl Transitions {
     }
 
     fn known_span(&self, t: i64) -> Span {
-        let after = self.changes.partition_point(|&(when, _)| when <= t);
-        let (start, offset) = if after == 0 { (i64::MIN, self.first) } else { self.changes[after - 1] };
-        let horizon = if self.recurs { END } else { i64::MAX };
-        Span { start, end: self.changes.get(after).map_or(horizon, |&(when, _)| when), offset }
+        let last = self.spans.len() - 1;
+        let stretch = usize::try_from(t >> STEP).ok().and_then(|stretch| self.index.get(stretch));
+        let mut at = match stretch {
+            Some(first) => usize::from(*first),
+            None if last == 0 => 0,
+            None => self.spans.partition_point(|span| span.end <= t),
+        };
+        while at < last && self.spans[at].end <= t {
+            at += 1;
+        }
+        self.spans[at.min(last)]
     }
 
     /// Beyond the tables a month is like the model year's month that begins on the same weekday; the span ends with the
@@ -209,19 +235,56 @@ impl Transitions {
             .unwrap_or(begin);
         let shift = (begin - model) * SECONDS_PER_DAY;
         let span = self.known_span(t - shift);
-        Span {
-            start: span.start.saturating_add(shift).max(begin * SECONDS_PER_DAY),
-            end: span.end.saturating_add(shift).min(end * SECONDS_PER_DAY),
-            offset: span.offset,
-        }
+        let start = span.start.saturating_add(shift).max(begin * SECONDS_PER_DAY);
+        let end = span.end.saturating_add(shift).min(end * SECONDS_PER_DAY);
+        Span { start, end, calm_start: start, calm_end: end, offset: span.offset }
     }
 
     /// The instant of a local time (in seconds since the local 1970-01-01T00:00:00), matching Go's `time.Date`: the local
     /// time is first looked up as if it were UTC, then once more with the offset found; a zero offset is believed at once.
     pub fn instant_of_local(&self, local: i64) -> i64 {
-        let guess = i64::from(self.span(local).offset);
-        if guess == 0 { local } else { local - i64::from(self.span(local - guess).offset) }
+        let guess = self.span(local);
+        let t = local - i64::from(guess.offset);
+        if t >= guess.start && t < guess.end { t } else { local - i64::from(self.span(t).offset) }
     }
+}
+
+/// The spans between changes, the last of which ends at `horizon`.
+fn spans(first: i32, changes: &[(i64, i32)], horizon: i64) -> Box<[Span]> {
+    let starts = std::iter::once((i64::MIN, first)).chain(changes.iter().copied());
+    let ends = changes.iter().map(|&(when, _)| when).chain([horizon]);
+    let mut spans: Vec<Span> = starts
+        .zip(ends)
+        .map(|((start, offset), end)| {
+            let calm_start = if start % 60 == 0 { start } else { start.saturating_add(60) };
+            Span { start, end, calm_start, calm_end: end, offset }
+        })
+        .collect();
+    // What is calm across a change is calm on both sides of it.
+    for at in 1..spans.len() {
+        if is_calm(spans[at].start, spans[at - 1].offset, spans[at].offset) {
+            spans[at].calm_start = spans[at - 1].calm_start;
+        }
+    }
+    for at in (1..spans.len()).rev() {
+        if is_calm(spans[at].start, spans[at - 1].offset, spans[at].offset) {
+            spans[at - 1].calm_end = spans[at].calm_end;
+        }
+    }
+    for span in &mut spans {
+        if i64::from(span.offset) % 60 != 0 {
+            span.calm_start = i64::MAX;
+        }
+    }
+    spans.into()
+}
+
+/// Whether the change leaves out or repeats no midnight and is between whole minutes.
+fn is_calm(when: i64, before: i32, after: i32) -> bool {
+    let (before, after) = (when + i64::from(before), when + i64::from(after));
+    let same_day = before.min(after).div_euclid(SECONDS_PER_DAY) == before.max(after).div_euclid(SECONDS_PER_DAY);
+    let at_midnight = before.min(after).rem_euclid(SECONDS_PER_DAY) == 0;
+    same_day && !at_midnight && [when, before, after].iter().all(|t| t.rem_euclid(60) == 0)
 }
 
 #[cfg(test)]

@@ -13,14 +13,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
-/// How long a wall timer may wait before the wall clock is looked at again: a step of the clock and a sleep of the
-/// machine are noticed within this time.
+use super::Priority;
+
+/// How long a wall timer may wait before the wall clock is looked at again, where nobody tells of its steps: a step of
+/// the clock and a sleep of the machine are noticed within this time.
 pub const WALL_SLICE: Duration = Duration::from_secs(1);
 
 /// Delays are cut here, a century, which every clock and timer can represent. `Duration::MAX` is a delay like any other.
-const LONGEST_DELAY: Duration = Duration::from_secs(100 * 366 * 86_400);
+pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// When a key will be added, for each kind of timer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,23 +46,23 @@ impl<K: Clone + Eq + Hash> Delays<K> {
     }
 
     /// Adds a monotonic timer. True if it is now the soonest of them, so that whoever sleeps may have to wake sooner.
-    pub(super) fn add_after(&mut self, key: K, delay: Duration, now: Instant) -> bool {
-        self.after.insert(key, now + delay.min(LONGEST_DELAY))
+    pub(super) fn add_after(&mut self, key: K, priority: Priority, delay: Duration, now: Instant) -> bool {
+        self.after.insert(key, priority, now + delay.min(LONGEST_DELAY))
     }
 
-    /// Adds a wall timer. True if it is now the soonest of them.
+    /// Adds a wall timer, which has high priority. True if it is now the soonest of them.
     pub(super) fn add_at(&mut self, key: K, at: DateTime<Utc>) -> bool {
-        self.at.insert(key, at)
+        self.at.insert(key, Priority::High, at)
     }
 
     /// Takes out one key whose time has come. Wall timers come first: a slot that is due goes before a retry.
-    pub(super) fn pop_due(&mut self, now: Instant, wall: DateTime<Utc>) -> Option<K> {
+    pub(super) fn pop_due(&mut self, now: Instant, wall: DateTime<Utc>) -> Option<(K, Priority)> {
         self.at.pop_due(wall).or_else(|| self.after.pop_due(now))
     }
 
-    /// When to look again; nothing is due before. None if nothing waits.
-    pub(super) fn next_look(&self, now: Instant, wall: DateTime<Utc>) -> Option<Instant> {
-        let until_wall = |at: DateTime<Utc>| (at - wall).to_std().unwrap_or(Duration::ZERO).min(WALL_SLICE);
+    /// When to look again, for wall timers after `slice` at the latest; nothing is due before. None if nothing waits.
+    pub(super) fn next_look(&self, now: Instant, wall: DateTime<Utc>, slice: Duration) -> Option<Instant> {
+        let until_wall = |at: DateTime<Utc>| (at - wall).to_std().unwrap_or(Duration::ZERO).min(slice);
         let by_wall = self.at.soonest().map(|at| now + until_wall(at));
         [by_wall, self.after.soonest()].into_iter().flatten().min()
     }
@@ -75,6 +77,13 @@ impl<K: Clone + Eq + Hash> Delays<K> {
         (scheduled != Scheduled::default()).then_some(scheduled)
     }
 
+    pub(super) fn upcoming(&self, window: TimeDelta, at_most: usize) -> Option<(DateTime<Utc>, usize)> {
+        let soonest = self.at.soonest()?;
+        let end = soonest.checked_add_signed(window).unwrap_or(soonest);
+        let due = self.at.queue.keys().take(at_most).take_while(|(at, _)| *at <= end).count();
+        Some((soonest, due))
+    }
+
     pub(super) fn clear(&mut self) {
         *self = Self::new();
     }
@@ -84,7 +93,7 @@ impl<K: Clone + Eq + Hash> Delays<K> {
 #[derive(Debug)]
 struct Timers<K, T> {
     /// Keys by their time; the number makes equal times distinct and keeps their order.
-    queue: BTreeMap<(T, u64), K>,
+    queue: BTreeMap<(T, u64), (K, Priority)>,
     /// The place of each key in `queue`; both hold exactly the same keys.
     times: HashMap<K, (T, u64)>,
     /// How many timers were ever inserted.
@@ -96,13 +105,20 @@ impl<K: Clone + Eq + Hash, T: Copy + Ord> Timers<K, T> {
         Self { queue: BTreeMap::new(), times: HashMap::new(), sequence: 0 }
     }
 
-    /// True if the key is now the first.
-    fn insert(&mut self, key: K, time: T) -> bool {
+    /// True if the key is now the first. Of two priorities for one timer the higher stays.
+    fn insert(&mut self, key: K, mut priority: Priority, time: T) -> bool {
         let place = (time, self.sequence);
         match self.times.get_mut(&key) {
-            Some(known) if known.0 <= time => return false,
+            Some(known) if known.0 <= time => {
+                if let Some((_, known)) = self.queue.get_mut(known) {
+                    *known = priority.max(*known);
+                }
+                return false;
+            }
             Some(known) => {
-                self.queue.remove(known);
+                if let Some((_, known)) = self.queue.remove(known) {
+                    priority = priority.max(known);
+                }
                 *known = place;
             }
             None => {
@@ -110,15 +126,15 @@ impl<K: Clone + Eq + Hash, T: Copy + Ord> Timers<K, T> {
             }
         }
         self.sequence += 1;
-        self.queue.insert(place, key);
+        self.queue.insert(place, (key, priority));
         self.queue.first_key_value().is_some_and(|(first, _)| *first == place)
     }
 
-    fn pop_due(&mut self, now: T) -> Option<K> {
+    fn pop_due(&mut self, now: T) -> Option<(K, Priority)> {
         let first = self.queue.first_entry().filter(|first| first.key().0 <= now)?;
-        let key = first.remove();
+        let (key, priority) = first.remove();
         self.times.remove(&key);
-        Some(key)
+        Some((key, priority))
     }
 
     fn soonest(&self) -> Option<T> {

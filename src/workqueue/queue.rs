@@ -1,24 +1,50 @@
 //! The heart of the queue: which keys are ready, which are being worked on, and in which order.
 //!
 //! Guarantees: pure; no lock, no clock, no waiting. At any moment a key is ready at most once and is worked on at most
-//! once, and never both; what is added while it is worked on becomes ready when that work is done; ready keys leave in
-//! the order in which they became ready. After shutdown began nothing new is taken in.
+//! once, and never both; what is added while it is worked on becomes ready when that work is done. Keys of one priority
+//! leave in the order in which they became ready with it. A key of high priority leaves before all of low priority, but
+//! once the first of these has been dirty for [`PATIENCE`] every second turn is theirs. While low priority is held,
+//! only keys out of patience leave it. After shutdown began nothing new is taken in, and nothing is held.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::metrics::Stats;
 
-/// Upstream's `Typed` (`util/workqueue/queue.go`) without its lock.
+/// How long a key of low priority may be passed by; from then on low and high take turns. It bounds how long low
+/// priority can be starved, whatever comes in at high.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Which keys go first. A key that is added with both has the higher.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// What can wait a little.
+    #[default]
+    Low,
+    /// What has a time at which it should happen.
+    High,
+}
+
+/// Upstream's `Typed` (`util/workqueue/queue.go`) without its lock, and with two priorities.
 #[derive(Debug)]
 pub(super) struct Queue<K> {
-    /// The keys that wait for a worker, oldest first. Every one of them is dirty and none is being processed.
-    ready: VecDeque<K>,
+    /// The keys of high priority that wait for a worker, oldest first.
+    high: VecDeque<K>,
+    /// Those of low priority. One whose ticket is not its entry's any more has been given high priority since.
+    low: VecDeque<(K, u64)>,
+    /// How many keys wait: those of `high`, and those of `low` whose tickets are valid.
+    ready: usize,
     /// Upstream's dirty and processing sets in one map. A key in neither has no entry.
     entries: HashMap<K, Entry>,
     /// How many entries are dirty.
     dirty: usize,
+    /// The last ticket given out.
+    tickets: u64,
+    /// The last turn went to a key that was out of patience.
+    impatient_had_its_turn: bool,
+    /// Until then low priority is held.
+    held_until: Option<Instant>,
     shutting_down: bool,
     /// Somebody waits for the last key to be done.
     draining: bool,
@@ -26,56 +52,115 @@ pub(super) struct Queue<K> {
     pub(super) stats: Stats,
 }
 
-/// At least one of the two is set.
+/// A key is dirty, or being processed, or both.
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     /// Dirty since then: the key needs to be processed, now or once more.
     dirty_since: Option<Instant>,
+    /// The priority with which it is dirty.
+    dirty: Priority,
     /// Processing since then.
     started: Option<Instant>,
+    /// The priority with which it was handed out.
+    processing: Priority,
+    /// Its place in `low`; zero if it has none.
+    ticket: u64,
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
     pub(super) fn new() -> Self {
         Self {
-            ready: VecDeque::new(),
+            high: VecDeque::new(),
+            low: VecDeque::new(),
+            ready: 0,
             entries: HashMap::new(),
             dirty: 0,
+            tickets: 0,
+            impatient_had_its_turn: false,
+            held_until: None,
             shutting_down: false,
             draining: false,
             stats: Stats::new(),
         }
     }
 
-    /// Marks `key` as needing to be processed. True if it is ready now and a worker should be woken.
-    pub(super) fn add(&mut self, key: K, now: Instant) -> bool {
+    /// Marks `key` as needing to be processed. True if it can be handed out now, or sooner than before, so that a worker
+    /// should be woken.
+    pub(super) fn add(&mut self, key: K, priority: Priority, now: Instant) -> bool {
         if self.shutting_down {
             return false;
         }
-        if let Some(entry) = self.entries.get_mut(&key) {
-            if entry.dirty_since.is_none() {
-                entry.dirty_since = Some(now);
-                self.dirty += 1;
-                self.stats.add();
-            }
+        let entry = self.entries.entry(key.clone()).or_default();
+        let was_dirty = entry.dirty_since.is_some();
+        if was_dirty && priority <= entry.dirty {
             return false;
         }
-        self.entries.insert(key.clone(), Entry { dirty_since: Some(now), started: None });
-        self.ready.push_back(key);
-        self.dirty += 1;
-        self.stats.add();
+        entry.dirty = priority;
+        if !was_dirty {
+            entry.dirty_since = Some(now);
+            self.dirty += 1;
+            self.stats.add();
+        }
+        if entry.started.is_some() {
+            return false;
+        }
+        self.ready += usize::from(!was_dirty);
+        self.push(key, priority);
         true
     }
 
-    /// Hands out the key that has been ready longest.
+    fn push(&mut self, key: K, priority: Priority) {
+        let ticket = match priority {
+            Priority::High => 0,
+            Priority::Low => {
+                self.tickets += 1;
+                self.tickets
+            }
+        };
+        self.entries.get_mut(&key).expect("every ready key has an entry").ticket = ticket;
+        match priority {
+            Priority::High => self.high.push_back(key),
+            Priority::Low => self.low.push_back((key, ticket)),
+        }
+    }
+
+    /// Hands out the key whose turn it is.
     pub(super) fn get(&mut self, now: Instant) -> Option<K> {
-        let key = self.ready.pop_front()?;
+        let key = match self.turn(now)? {
+            Priority::High => self.high.pop_front(),
+            Priority::Low => self.low.pop_front().map(|(key, _)| key),
+        }?;
         let entry = self.entries.get_mut(&key).expect("every ready key has an entry");
         let waited = entry.dirty_since.take().map(|since| now.saturating_duration_since(since));
         entry.started = Some(now);
+        entry.processing = std::mem::take(&mut entry.dirty);
+        entry.ticket = 0;
+        self.ready -= 1;
         self.dirty -= 1;
         self.stats.get(waited.unwrap_or_default());
         Some(key)
+    }
+
+    /// Which priority has this turn.
+    fn turn(&mut self, now: Instant) -> Option<Priority> {
+        let patient_until = self.first_low().map(|since| since + PATIENCE);
+        let impatient = patient_until.is_some_and(|until| until <= now);
+        if !self.high.is_empty() {
+            self.impatient_had_its_turn = impatient && !self.impatient_had_its_turn;
+            return Some(if self.impatient_had_its_turn { Priority::Low } else { Priority::High });
+        }
+        patient_until.filter(|_| impatient || !self.holds_low(now)).map(|_| Priority::Low)
+    }
+
+    /// Since when the first key of low priority is dirty. Drops what has moved to high priority.
+    fn first_low(&mut self) -> Option<Instant> {
+        while let Some((key, ticket)) = self.low.front() {
+            match self.entries.get(key) {
+                Some(entry) if entry.ticket == *ticket => return entry.dirty_since,
+                _ => drop(self.low.pop_front()),
+            }
+        }
+        None
     }
 
     /// Ends the work on `key`. True if it was added meanwhile, so that it is ready again and a worker should be woken.
@@ -85,11 +170,45 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let Some(started) = entry.started.take() else { return false };
         self.stats.done(now.saturating_duration_since(started));
         if entry.dirty_since.is_some() {
-            self.ready.push_back(key.clone());
+            let priority = entry.dirty;
+            self.ready += 1;
+            self.push(key.clone(), priority);
             return true;
         }
         self.entries.remove(key);
         false
+    }
+
+    /// Holds low priority for `time`, [`PATIENCE`] at most, from now on; no hold ends sooner for it.
+    pub(super) fn hold_low(&mut self, time: Duration, now: Instant) {
+        self.held_until = self.held_until.max(Some(now + time.min(PATIENCE)));
+    }
+
+    /// Whether low priority is held.
+    pub(super) fn holds_low(&self, now: Instant) -> bool {
+        self.held_until.is_some_and(|until| now < until) && !self.shutting_down
+    }
+
+    /// Whether workers should look because of a hold that has ended, or a held key that is out of patience.
+    pub(super) fn release(&mut self, now: Instant) -> bool {
+        let Some(until) = self.held_until else { return false };
+        if until <= now {
+            self.held_until = None;
+        }
+        until <= now || self.first_low().is_some_and(|since| since + PATIENCE <= now)
+    }
+
+    /// When to wake the workers for what was held. A hold lasts [`PATIENCE`] at most from when it was last asked for, so
+    /// whoever comes while it lasts is not out of patience before it ends.
+    pub(super) fn next_release(&mut self, now: Instant) -> Option<Instant> {
+        let until = self.held_until.filter(|until| now < *until)?;
+        let patient_until = self.first_low().map(|since| since + PATIENCE).filter(|patient| now < *patient);
+        Some(patient_until.map_or(until, |patient| patient.min(until)))
+    }
+
+    /// The priority with which `key`, if it is being processed, was handed out.
+    pub(super) fn processing_priority(&self, key: &K) -> Option<Priority> {
+        self.entries.get(key).filter(|entry| entry.started.is_some()).map(|entry| entry.processing)
     }
 
     pub(super) fn shut_down(&mut self, draining: bool) {
@@ -108,7 +227,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// How many keys are ready.
     pub(super) fn len(&self) -> usize {
-        self.ready.len()
+        self.ready
     }
 
     /// How many keys are dirty: ready, or added again while being processed. Upstream's depth gauge counts both.

@@ -24,7 +24,10 @@ fn noon() -> DateTime<Utc> {
 }
 
 fn queue_with_clock() -> (TestQueue, Arc<TestClock>) {
-    let clock = TestClock::new(noon());
+    queue_on(TestClock::silent(noon()))
+}
+
+fn queue_on(clock: Arc<TestClock>) -> (TestQueue, Arc<TestClock>) {
     (WorkQueue::new(Config::new("cronjob", Arc::<TestClock>::clone(&clock))), clock)
 }
 
@@ -284,7 +287,64 @@ async fn a_time_that_has_come_is_now() {
     queue.add_after("zero", Duration::ZERO);
     queue.add_at("now", clock.now());
     queue.add_at("year one", wall("0001-01-01T00:00:00Z"));
-    assert_eq!((drain(&queue), queue.waiting()), (vec!["zero", "now", "year one"], 0));
+    assert_eq!((drain(&queue), queue.waiting()), (vec!["now", "year one", "zero"], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_due_goes_before_what_was_added_and_so_do_its_retries() {
+    let (queue, clock) = queue_with_clock();
+    queue.add("changed");
+    queue.add("both");
+    queue.add_at("due", clock.now());
+    queue.add_at("both", clock.now());
+    queue.add("due");
+    assert_eq!((queue.len(), get_now(&queue)), (3, Some(Some("due"))));
+    queue.add_rate_limited("due");
+    queue.add_rate_limited("never due");
+    queue.done(&"due");
+    sleep_millis(10).await;
+    queue.add("changed later");
+    assert_eq!(drain(&queue), ["both", "due", "changed", "never due", "changed later"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_out_of_patience_gets_every_second_turn_however_much_is_due() {
+    let (queue, clock) = queue_with_clock();
+    let due = |names: &[&'static str]| names.iter().for_each(|name| queue.add_at(name, clock.now()));
+    for low in ["a", "b", "c"] {
+        queue.add(low);
+    }
+    due(&["due 0", "due 1"]);
+    let first: Vec<_> = (0..2).map(|_| get_now(&queue).flatten().unwrap()).collect();
+    assert_eq!(first, ["due 0", "due 1"], "nobody is out of patience yet");
+    due(&["due 2", "due 3", "due 4", "due 5", "due 6"]);
+    tokio::time::sleep(PATIENCE).await;
+    let turns: Vec<_> = (0..7).map(|_| get_now(&queue).flatten().unwrap()).collect();
+    assert_eq!(turns, ["a", "due 2", "b", "due 3", "c", "due 4", "due 5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn held_keys_wait_for_the_end_of_the_hold_or_of_their_patience() {
+    let (queue, clock) = queue_with_clock();
+    queue.add("early");
+    sleep_millis(3000).await;
+    queue.hold_low(Duration::from_secs(60));
+    queue.add("late");
+    queue.add_at("due", clock.now());
+    assert!(queue.is_busy());
+    let start = Instant::now();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let key = queue.get().await.unwrap();
+        seen.push((key, start.elapsed().as_secs()));
+    }
+    assert_eq!(seen, [("due", 0), ("early", 2), ("late", 5)]);
+    assert!(!queue.is_busy(), "the hold is over");
+
+    queue.hold_low(Duration::from_secs(60));
+    queue.add("last");
+    queue.shut_down();
+    assert_eq!(get_now(&queue), Some(Some("last")), "shutdown holds nothing");
 }
 
 #[tokio::test(start_paused = true)]
@@ -338,21 +398,25 @@ async fn a_wall_time_is_met_within_two_milliseconds_and_never_early() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stepped_wall_clock_moves_wall_timers_and_no_others() {
-    type Row = (&'static str, i64, &'static [(&'static str, std::ops::RangeInclusive<u128>)]);
-    let rows: [Row; 3] = [
-        ("no step", 0, &[("after", 30_000..=30_002), ("at", 60_000..=60_002)]),
-        ("forward: due within a slice", 3600, &[("at", 10_000..=11_002), ("after", 30_000..=30_002)]),
-        ("backward: due so much later", -3600, &[("after", 30_000..=30_002), ("at", 3_660_000..=3_660_002)]),
+    type Row = (&'static str, bool, i64, [(&'static str, std::ops::RangeInclusive<u128>); 2]);
+    let (told, silent) = (true, false);
+    let after = || ("after", 30_000..=30_002);
+    let rows: [Row; 5] = [
+        ("no step", silent, 0, [after(), ("at", 60_000..=60_002)]),
+        ("forward: due within a slice", silent, 3600, [("at", 10_000..=11_002), after()]),
+        ("forward, and told of it: due at once", told, 3600, [("at", 10_000..=10_001), after()]),
+        ("backward: due so much later", silent, -3600, [after(), ("at", 3_660_000..=3_660_002)]),
+        ("backward, and told of it: due so much later", told, -3600, [after(), ("at", 3_660_000..=3_660_002)]),
     ];
-    for (name, step, expected) in rows {
-        let (queue, clock) = queue_with_clock();
+    for (name, told, step, expected) in rows {
+        let (queue, clock) = queue_on(if told { TestClock::new(noon()) } else { TestClock::silent(noon()) });
         let started = Instant::now();
         queue.add_at("at", noon() + TimeDelta::seconds(60));
         queue.add_after("after", Duration::from_secs(30));
         sleep_millis(10_000).await;
         clock.step(TimeDelta::seconds(step));
         for (key, range) in expected {
-            assert_eq!(queue.get().await, Some(*key), "{name}");
+            assert_eq!(queue.get().await, Some(key), "{name}");
             let took = started.elapsed().as_millis();
             assert!(range.contains(&took), "{name}: {key} after {took} ms");
         }
@@ -368,26 +432,32 @@ impl Clock for CountingClock {
         self.1.fetch_add(1, Ordering::Relaxed);
         self.0.now()
     }
+
+    fn steps(&self) -> Option<watch::Receiver<()>> {
+        self.0.steps()
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_timer_task_wakes_only_for_what_waits() {
-    let clock = Arc::new(CountingClock(TestClock::new(noon()), AtomicUsize::new(0)));
-    let queue = WorkQueue::new(Config::new("cronjob", Arc::<CountingClock>::clone(&clock)));
-    let looks_in = async |seconds: u64| {
-        let before = clock.1.load(Ordering::Relaxed);
-        sleep_millis(seconds * 1000).await;
-        clock.1.load(Ordering::Relaxed) - before
-    };
-    looks_in(1).await;
-    assert_eq!(looks_in(86_400).await, 0, "nothing waits");
-    queue.add_after("foo", Duration::from_secs(7200));
-    looks_in(1).await;
-    assert_eq!(looks_in(3600).await, 0, "a monotonic timer waits");
-    queue.add_at("bar", noon() + TimeDelta::days(365));
-    looks_in(1).await;
-    let looks = looks_in(60).await;
-    assert!((59..=61).contains(&looks), "a wall timer waits: {looks} looks in a minute");
+    for (clock, wanted) in [(TestClock::silent(noon()), 59..=61), (TestClock::new(noon()), 0..=0)] {
+        let clock = Arc::new(CountingClock(clock, AtomicUsize::new(0)));
+        let queue = WorkQueue::new(Config::new("cronjob", Arc::<CountingClock>::clone(&clock)));
+        let looks_in = async |seconds: u64| {
+            let before = clock.1.load(Ordering::Relaxed);
+            sleep_millis(seconds * 1000).await;
+            clock.1.load(Ordering::Relaxed) - before
+        };
+        looks_in(1).await;
+        assert_eq!(looks_in(86_400).await, 0, "nothing waits");
+        queue.add_after("foo", Duration::from_secs(7200));
+        looks_in(1).await;
+        assert_eq!(looks_in(3600).await, 0, "a monotonic timer waits");
+        queue.add_at("bar", noon() + TimeDelta::days(365));
+        looks_in(1).await;
+        let looks = looks_in(60).await;
+        assert!(wanted.contains(&looks), "a wall timer waits: {looks} looks in a minute, not {wanted:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 //! the result, and that Replace deletes before it creates. Free are the order of cleanup deletions, the reads, a status
 //! write that changes nothing, and the library's words at the end of the three schedule errors.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,6 +13,7 @@ use cronjob_controller::api::{ApiError, EventType, Interner, Object, ObjectName,
 use cronjob_controller::controller::control::{CronJobControl, JobControl};
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, Outcome, StatusWrite};
+use cronjob_controller::controller::status::Edits;
 use cronjob_controller::controller::sync::{Witness, carry_out};
 use cronjob_controller::schedule::Zone;
 use serde::Deserialize;
@@ -113,13 +114,35 @@ fn decode<T: Object>(raw: &RawValue) -> Arc<T> {
     Arc::new(T::decode(raw.get(), &Interner::default()).unwrap())
 }
 
+/// In one sync, and in two: the Job is started first, and the status is written later.
 async fn judge(row: &Row) -> Result<(), String> {
+    judge_settling(row, false).await?;
+    judge_settling(row, true).await.map_err(|error| format!("settled later: {error}"))
+}
+
+async fn judge_settling(row: &Row, later: bool) -> Result<(), String> {
     let cron_job: Arc<CronJob> = decode(&row.cron_job_cached);
     let jobs: Vec<Arc<Job>> = row.jobs_cached.iter().flatten().map(|raw| decode(raw)).collect();
-    let children = jobs.into_iter().filter(|job| job.is_child_of(&cron_job)).collect();
+    let children: Vec<_> = jobs.into_iter().filter(|job| job.is_child_of(&cron_job)).collect();
     let world = World::new(row);
-    let observation = Observation::new(Arc::clone(&cron_job), children, Zone::UTC);
-    let outcome = carry_out(&world, &world, observation, row.now).await;
+    let mut observation = Observation::new(Arc::clone(&cron_job), children.clone(), Zone::UTC);
+    observation.settle_later = later;
+    let mut outcome = carry_out(&world, &world, observation, row.now).await;
+    if let Outcome::SettleLater { next } = outcome {
+        let edits = std::mem::take(&mut world.0.lock().unwrap().owed);
+        let children = world.after_the_first_sync(&children);
+        let events = world.0.lock().unwrap().events.len();
+        let mut observation = Observation::new(Arc::clone(&cron_job), children, Zone::UTC);
+        observation.carried = edits;
+        outcome = carry_out(&world, &world, observation, row.now).await;
+        same("next slot", &next, &outcome.next_slot().or(next))?;
+        // Every sync has these two to say.
+        let mut index = 0;
+        world.0.lock().unwrap().events.retain(|event| {
+            index += 1;
+            index <= events || !matches!(event.reason, "UnsupportedSchedule" | "UnexpectedJob")
+        });
+    }
 
     let seen = world.0.into_inner().unwrap();
     compare_result(row, &outcome)?;
@@ -134,6 +157,7 @@ fn compare_result(row: &Row, outcome: &Outcome) -> Result<(), String> {
         Outcome::Requeue(requeue) => {
             (Verdict::RequeueAfter, (requeue.slot + UPSTREAM_DELTA - row.now).num_nanoseconds())
         }
+        Outcome::SettleLater { .. } => return Err("the status was left for later twice".to_owned()),
     };
     same("result", &(row.expect.result, row.expect.requeue_after_nanos), &(verdict, nanos))
 }
@@ -202,6 +226,9 @@ struct World(Mutex<Seen>);
 struct Seen {
     cached: Arc<CronJob>,
     cron_job: Option<Arc<CronJob>>,
+    created: Vec<Arc<Job>>,
+    deleted: HashSet<Uid>,
+    owed: Edits,
     jobs: BTreeMap<String, Arc<Job>>,
     finished: BTreeSet<String>,
     faults: Vec<(Verb, ApiError)>,
@@ -241,6 +268,9 @@ impl World {
         Self(Mutex::new(Seen {
             cached: decode(&row.cron_job_cached),
             cron_job: row.cron_job_live.as_deref().map(decode),
+            created: Vec::new(),
+            deleted: HashSet::new(),
+            owed: Edits::default(),
             jobs: row.jobs_live.iter().flatten().map(|raw| live(raw)).collect(),
             finished: cached.iter().filter(|j| j.finished.is_some()).map(|j| j.name.name.to_string()).collect(),
             faults: row.faults.iter().flatten().map(fault).collect(),
@@ -250,6 +280,15 @@ impl World {
             events: Vec::new(),
             order: Vec::new(),
         }))
+    }
+}
+
+impl World {
+    /// The children, as a sync sees them that knows what the one before it wrote.
+    fn after_the_first_sync(&self, children: &[Arc<Job>]) -> Vec<Arc<Job>> {
+        let seen = self.0.lock().unwrap();
+        let left = children.iter().filter(|job| !seen.deleted.contains(&job.uid));
+        left.chain(&seen.created).cloned().collect()
     }
 }
 
@@ -322,9 +361,16 @@ impl CronJobControl for World {
 
 impl Witness for World {
     fn view_confirmed(&self, _: &CronJob) {}
-    fn created(&self, _: &CronJob, _: &Arc<Job>, _: DateTime<Utc>) {}
-    fn deleted(&self, _: &ObjectName, _: &Uid) {}
+    fn created(&self, _: &CronJob, job: &Arc<Job>, _: DateTime<Utc>) {
+        self.0.lock().unwrap().created.push(Arc::clone(job));
+    }
+    fn deleted(&self, _: &ObjectName, uid: &Uid) {
+        self.0.lock().unwrap().deleted.insert(uid.clone());
+    }
     fn status_written(&self, _: &Arc<CronJob>) {}
+    fn owes(&self, _: &CronJob, edits: Edits) {
+        self.0.lock().unwrap().owed = edits;
+    }
     fn event(&self, _: &CronJob, event: Event) {
         self.0.lock().unwrap().events.push(event);
     }

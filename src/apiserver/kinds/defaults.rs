@@ -12,9 +12,13 @@ use super::types::{self, Type};
 /// Sets the defaults of every struct below `root`, parents before children.
 pub(super) fn set(object: &mut Value, root: &str) {
     of_type(object, root);
-    for (name, field) in &types::lookup(root).fields {
-        let Some(value) = object.get_mut(name) else { continue };
-        descend(value, &field.type_);
+    let shape = types::lookup(root);
+    for (name, value) in object.as_object_mut().into_iter().flatten() {
+        if (value.is_object() || value.is_array())
+            && let Some(field) = shape.fields.get(name)
+        {
+            descend(value, &field.type_);
+        }
     }
 }
 

@@ -16,23 +16,51 @@ use super::{quantity, time};
 /// The text of Go's decoding error, without the sentence that the server puts in front of it.
 pub(super) fn normalize(object: &mut Value, root: &str) -> Result<Vec<String>, String> {
     let mut decoder = Decoder { unknown: Vec::new(), error: None };
-    let taken = std::mem::take(object);
-    let mut place = Place { struct_name: String::new(), go_path: String::new(), path: String::new() };
-    *object = decoder.decode_struct(taken, types::lookup(root), &mut place)?;
+    decoder.decode_struct(object, types::lookup(root), &Place::Root)?;
     match decoder.error {
         Some(error) => Err(error),
         None => Ok(decoder.unknown),
     }
 }
 
-/// Where the decoder is, in Go's words and in ours.
-#[derive(Clone)]
-struct Place {
-    struct_name: String,
-    /// Fields and embedded structs, without indices.
-    go_path: String,
+/// Where the decoder is. It is put into words only when there is something to say.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root,
+    Field { parent: &'a Place<'a>, shape: &'a Struct, field: &'a Field, name: &'a str },
+    Item { parent: &'a Place<'a>, index: usize },
+}
+
+impl Place<'_> {
     /// Fields with indices.
-    path: String,
+    fn path(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Field { parent, name, .. } => join(&parent.path(), name),
+            Self::Item { parent, index } => format!("{}[{index}]", parent.path()),
+        }
+    }
+
+    /// Fields and embedded structs, without indices.
+    fn go_path(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Field { parent, field, name, .. } => {
+                let outer = parent.go_path();
+                join(&field.embedded.as_ref().map_or_else(|| outer.clone(), |e| join(&outer, e)), name)
+            }
+            Self::Item { parent, .. } => parent.go_path(),
+        }
+    }
+
+    /// The struct that the field is in.
+    fn struct_name(&self) -> &str {
+        match self {
+            Self::Root => "",
+            Self::Field { shape, .. } => &shape.name,
+            Self::Item { parent, .. } => parent.struct_name(),
+        }
+    }
 }
 
 struct Decoder {
@@ -41,43 +69,64 @@ struct Decoder {
     error: Option<String>,
 }
 
-impl Decoder {
-    fn decode_struct(&mut self, value: Value, shape: &Struct, place: &mut Place) -> Result<Value, String> {
-        let mut fields = match value {
-            Value::Object(fields) => fields,
-            Value::Null => Map::new(),
-            other => {
-                self.mismatch(&other, &format!("v1.{}", shape.name), place);
-                Map::new()
-            }
+/// What Go writes for the fields of a struct that are not given.
+fn absent(shape: &'static Struct) -> &'static [(String, Value)] {
+    shape.absent.get_or_init(|| {
+        let mut decoder = Decoder { unknown: Vec::new(), error: None };
+        let mut write = |(name, field): (&String, &'static Field)| {
+            let mut value = Value::Null;
+            let written = decoder.decode_field(&mut value, field, &Place::Root).unwrap_or_default();
+            written.then(|| (name.clone(), value))
         };
-        for name in fields.keys().filter(|name| !shape.fields.contains_key(*name)) {
-            self.unknown.push(join(&place.path, name));
+        shape.fields.iter().filter_map(&mut write).collect()
+    })
+}
+
+impl Decoder {
+    fn decode_struct(&mut self, value: &mut Value, shape: &'static Struct, place: &Place) -> Result<(), String> {
+        if !value.is_object() {
+            if !value.is_null() {
+                self.mismatch(value, &format!("v1.{}", shape.name), place);
+            }
+            *value = Value::Object(Map::new());
         }
-        let mut result = Map::new();
-        for (name, field) in &shape.fields {
-            let given = fields.remove(name).unwrap_or(Value::Null);
-            let mut inner = Place {
-                struct_name: shape.name.clone(),
-                go_path: field.embedded.as_ref().map_or_else(|| place.go_path.clone(), |e| join(&place.go_path, e)),
-                path: join(&place.path, name),
+        let Some(fields) = value.as_object_mut() else { return Ok(()) };
+        // The unknown fields of a struct are told before those of the structs in it.
+        let (mut failure, mut unknown, told) = (None, Vec::new(), self.unknown.len());
+        fields.retain(|name, value| {
+            let Some(field) = shape.fields.get(name) else {
+                unknown.push(join(&place.path(), name));
+                return false;
             };
-            inner.go_path = join(&inner.go_path, name);
-            if let Some(value) = self.decode_field(given, field, &mut inner)? {
-                result.insert(name.clone(), value);
+            if failure.is_some() {
+                return true;
+            }
+            let inner = Place::Field { parent: place, shape, field, name };
+            self.decode_field(value, field, &inner).unwrap_or_else(|error| {
+                failure = Some(error);
+                true
+            })
+        });
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        self.unknown.splice(told..told, unknown);
+        for (name, value) in absent(shape) {
+            if !fields.contains_key(name) {
+                fields.insert(name.clone(), value.clone());
             }
         }
-        Ok(Value::Object(result))
+        Ok(())
     }
 
-    /// None where Go would leave the field out.
-    fn decode_field(&mut self, given: Value, field: &Field, place: &mut Place) -> Result<Option<Value>, String> {
-        if field.pointer && given.is_null() {
-            return Ok((!field.omit_empty).then_some(Value::Null));
+    /// False where Go would leave the field out.
+    fn decode_field(&mut self, value: &mut Value, field: &'static Field, place: &Place) -> Result<bool, String> {
+        let given_null = value.is_null();
+        if field.pointer && given_null {
+            return Ok(!field.omit_empty);
         }
-        let given_null = given.is_null();
-        let value = self.decode(given, &field.type_, place)?;
-        let empty = match &value {
+        self.decode(value, &field.type_, place)?;
+        let empty = match &*value {
             // `omitempty` never leaves a struct out, and times are structs.
             Value::Null => given_null && !matches!(field.type_, Type::Time | Type::MicroTime),
             Value::Bool(value) => !value,
@@ -88,61 +137,58 @@ impl Decoder {
         };
         let zero = empty || value.is_null() || value.as_object().is_some_and(Map::is_empty);
         let left_out = !field.pointer && ((field.omit_empty && empty) || (field.omit_zero && zero));
-        Ok((!left_out).then_some(value))
+        Ok(!left_out)
     }
 
-    fn decode(&mut self, value: Value, type_: &Type, place: &mut Place) -> Result<Value, String> {
-        Ok(match (type_, value) {
-            (Type::Pointer(_) | Type::List(_) | Type::Map(_) | Type::Time | Type::MicroTime, Value::Null) => {
-                Value::Null
-            }
+    fn decode(&mut self, value: &mut Value, type_: &'static Type, place: &Place) -> Result<(), String> {
+        match (type_, &mut *value) {
             (Type::Struct(name), value) => self.decode_struct(value, types::lookup(name), place)?,
+            (
+                Type::Pointer(_) | Type::List(_) | Type::Map(_) | Type::Time | Type::MicroTime | Type::Any,
+                Value::Null,
+            )
+            | (Type::String(_) | Type::Bytes | Type::IntOrString, Value::String(_))
+            | (Type::Bool, Value::Bool(_))
+            | (Type::Any, Value::Object(_)) => {}
             (Type::Pointer(inner), value) => self.decode(value, inner, place)?,
-            (Type::List(inner), Value::Array(items)) => self.decode_list(items, inner, place)?,
-            (Type::Map(inner), Value::Object(entries)) => {
-                let mut result = Map::new();
-                for (key, value) in entries {
-                    let value = self.decode(value, inner, place)?;
-                    result.insert(key, value);
+            (Type::List(inner), Value::Array(items)) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.decode(item, inner, &Place::Item { parent: place, index })?;
                 }
-                Value::Object(result)
             }
-            (Type::String(_) | Type::Bytes, Value::Null) => Value::String(String::new()),
-            (Type::String(_) | Type::Bytes | Type::IntOrString, value @ Value::String(_))
-            | (Type::Bool, value @ Value::Bool(_))
-            | (Type::Any, value @ (Value::Object(_) | Value::Null)) => value,
-            (Type::Bool, Value::Null) => Value::Bool(false),
-            (Type::Number(_) | Type::IntOrString, Value::Null) => Value::from(0),
-            (Type::Number(name), Value::Number(number)) => self.decode_number(number, name, place),
-            (Type::IntOrString, Value::Number(number)) => self.decode_number(number, "int32", place),
-            (Type::Time, Value::String(text)) => Value::String(time::normalize(&text)?),
-            (Type::MicroTime, Value::String(text)) => Value::String(time::normalize_micro(&text)?),
-            (Type::Time | Type::MicroTime, other) => {
-                self.mismatch(&other, "string", place);
-                Value::Null
+            (Type::Map(inner), Value::Object(entries)) => {
+                for value in entries.values_mut() {
+                    self.decode(value, inner, place)?;
+                }
             }
-            (Type::Quantity, Value::Null) => Value::String("0".to_owned()),
-            (Type::Quantity, Value::String(text)) => Value::String(quantity::canonical(&text)?),
-            (Type::Quantity, Value::Number(number)) => Value::String(quantity::canonical(&number.to_string())?),
+            (Type::String(_) | Type::Bytes, Value::Null) => *value = Value::String(String::new()),
+            (Type::Bool, Value::Null) => *value = Value::Bool(false),
+            (Type::Number(_) | Type::IntOrString, Value::Null) => *value = Value::from(0),
+            (Type::Number(name), Value::Number(number)) if !self.fits(number, name, place) => *value = Value::from(0),
+            (Type::IntOrString, Value::Number(number)) if !self.fits(number, "int32", place) => *value = Value::from(0),
+            (Type::Number(_) | Type::IntOrString, Value::Number(_)) => {}
+            (Type::Time, Value::String(text)) => *text = time::normalize(text)?,
+            (Type::MicroTime, Value::String(text)) => *text = time::normalize_micro(text)?,
+            (Type::Quantity, Value::Null) => *value = Value::String("0".to_owned()),
+            (Type::Quantity, Value::String(text)) => *text = quantity::canonical(text)?,
+            (Type::Quantity, Value::Number(number)) => {
+                *value = Value::String(quantity::canonical(&number.to_string())?);
+            }
             (Type::Quantity, _) => return Err(quantity::FORMAT_ERROR.to_owned()),
             (type_, other) => {
-                let wanted = if *type_ == Type::IntOrString { "int32".to_owned() } else { type_.go_name() };
-                self.mismatch(&other, &wanted, place);
-                Value::Null
+                let wanted = match type_ {
+                    Type::Time | Type::MicroTime => "string".to_owned(),
+                    Type::IntOrString => "int32".to_owned(),
+                    type_ => type_.go_name(),
+                };
+                self.mismatch(other, &wanted, place);
+                *value = Value::Null;
             }
-        })
-    }
-
-    fn decode_list(&mut self, items: Vec<Value>, inner: &Type, place: &Place) -> Result<Value, String> {
-        let mut result = Vec::with_capacity(items.len());
-        for (index, item) in items.into_iter().enumerate() {
-            let mut place = Place { path: format!("{}[{index}]", place.path), ..place.clone() };
-            result.push(self.decode(item, inner, &mut place)?);
         }
-        Ok(Value::Array(result))
+        Ok(())
     }
 
-    fn decode_number(&mut self, number: Number, name: &str, place: &Place) -> Value {
+    fn fits(&mut self, number: &Number, name: &str, place: &Place) -> bool {
         let fits = match name {
             "int32" => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
             "float64" => true,
@@ -150,9 +196,8 @@ impl Decoder {
         };
         if !fits {
             self.fail(&format!("number {number}"), name, place);
-            return Value::from(0);
         }
-        Value::Number(number)
+        fits
     }
 
     fn mismatch(&mut self, value: &Value, wanted: &str, place: &Place) {
@@ -169,10 +214,9 @@ impl Decoder {
 
     fn fail(&mut self, found: &str, wanted: &str, place: &Place) {
         if self.error.is_none() {
-            let at = if place.struct_name.is_empty() {
-                "value".to_owned()
-            } else {
-                format!("struct field {}.{}", place.struct_name, place.go_path)
+            let at = match place.struct_name() {
+                "" => "value".to_owned(),
+                name => format!("struct field {name}.{}", place.go_path()),
             };
             self.error = Some(format!("json: cannot unmarshal {found} into Go {at} of type {wanted}"));
         }

@@ -4,7 +4,9 @@
 //! which Go leaves it out. It is read off k8s.io/api v0.36.3 by `tests/controlplane/gotypes` and never written by hand.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
+
+use serde_json::Value;
 
 /// The type of a field, an element or a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +101,8 @@ pub(super) struct Struct {
     /// Go's bare name, as `CronJobSpec`.
     pub(super) name: String,
     pub(super) fields: BTreeMap<String, Field>,
+    /// The fields that Go writes although they are not given, once somebody has asked.
+    pub(super) absent: OnceLock<Vec<(String, Value)>>,
 }
 
 static TABLE: LazyLock<HashMap<String, Struct>> = LazyLock::new(|| {
@@ -109,7 +113,7 @@ static TABLE: LazyLock<HashMap<String, Struct>> = LazyLock::new(|| {
 
 fn parse_struct(name: &str, fields: BTreeMap<String, Vec<String>>) -> Struct {
     let fields = fields.into_iter().map(|(name, entry)| (name, parse_field(&entry))).collect();
-    Struct { name: name.rsplit('.').next().unwrap_or(name).to_owned(), fields }
+    Struct { name: name.rsplit('.').next().unwrap_or(name).to_owned(), fields, absent: OnceLock::new() }
 }
 
 fn parse_field(entry: &[String]) -> Field {

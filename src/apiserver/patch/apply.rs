@@ -53,7 +53,7 @@ fn list<'a>(resource: &Resource, target: &mut Value, items: &'a [Value], names: 
 /// Takes out what was given up and is owned by nobody.
 pub fn prune(resource: &Resource, object: &mut Value, given_up: &FieldSet, owned: &[&FieldSet]) {
     // Containers before what is in them. The keys of an item go with the item or not at all.
-    for path in given_up.iterate() {
+    for path in &given_up.iterate() {
         if !is_item_key(path) && !owned.iter().any(|set| set.has_prefix(path)) {
             remove(resource, object, path, &mut Vec::new());
         }

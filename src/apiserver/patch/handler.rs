@@ -25,19 +25,19 @@ pub fn patch(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Resu
         return Err(status::generic(415, "415: Unsupported Media Type"));
     };
     let options = call.write_options("PatchOptions", Some(patch_type == PatchType::Apply))?;
-    let old = store.get(&read::id(target)).cloned();
+    let old = store.get(&read::id(target));
     let work = Work { target, options: &options, body: &call.body, now: store.now() };
     let object = match (patch_type, &old) {
         (PatchType::Apply, _) if old.is_none() && !target.subresource.is_empty() => {
             return Err(status::not_found(&Qualified::resource(&target.resource), &target.name));
         }
-        (PatchType::Apply, old) => work.apply(old.as_deref(), warnings)?,
+        (PatchType::Apply, old) => work.apply(old.as_deref().map(|old| &**old), warnings)?,
         (_, None) => return Err(status::not_found(&Qualified::resource(&target.resource), &target.name)),
         (PatchType::Json, Some(old)) => work.json(old, warnings)?,
         (PatchType::Merge, Some(old)) => work.merge(old, warnings)?,
         (PatchType::Strategic, Some(old)) => work.strategic(old, warnings)?,
     };
-    store_patched(store, target, old.as_deref(), object, &options, warnings)
+    store_patched(store, target, old.as_deref().map(|old| &**old), object, &options, warnings)
 }
 
 struct Work<'a> {
@@ -74,22 +74,28 @@ impl Work<'_> {
         }
     }
 
-    /// Reads the result of a JSON or merge patch as the kind.
+    /// Reads the result of a JSON or merge patch as the kind. `apply` makes it of the old object; a refusal shows it as it
+    /// was before it was read.
     fn decode(
         &self,
         old: &Value,
-        mut patched: Value,
+        apply: impl Fn(&mut Value),
         duplicates: Vec<String>,
         warnings: &mut Vec<String>,
     ) -> Result<Value> {
-        let text = patched.to_string();
-        self.check_kind(&patched).map_err(|error| invalid_patch(&text, &error))?;
-        let unknown = body::normalize(self.resource(), &mut patched);
-        let unknown = unknown.map_err(|error| invalid_patch(&text, &error))?;
+        let make = || {
+            let mut patched = old.clone();
+            apply(&mut patched);
+            patched
+        };
+        let refuse = |error: &str| invalid_patch(&make().to_string(), error);
+        let mut patched = make();
+        self.check_kind(&patched).map_err(|error| refuse(&error))?;
+        let unknown = body::normalize(self.resource(), &mut patched).map_err(|error| refuse(&error))?;
         // Duplicates are found in the patch, before the result is read.
         let mut problems = strict_problems(Vec::new(), duplicates);
         problems.extend(strict_problems(unknown, Vec::new()));
-        judge_problems(problems, self.options.validation, warnings, |error| invalid_patch(&text, error))?;
+        judge_problems(problems, self.options.validation, warnings, refuse)?;
         Ok(self.finish(old, patched))
     }
 
@@ -132,9 +138,14 @@ impl Work<'_> {
         let duplicates = document.duplicates.iter().map(|path| path.rsplit('.').next().unwrap_or(path).to_owned());
         let problems = strict_problems(Vec::new(), duplicates.collect());
         let problems = problems.into_iter().map(|problem| format!("json patch {problem}")).collect();
-        let text = patched.to_string();
-        judge_problems(problems, self.options.validation, warnings, |error| invalid_patch(&text, error))?;
-        self.decode(old, patched, Vec::new(), warnings)
+        judge_problems(problems, self.options.validation, warnings, |error| {
+            invalid_patch(&patched.to_string(), error)
+        })?;
+        let apply = |object: &mut Value| {
+            // It went well a moment ago.
+            let _ = json_patch(object, operations);
+        };
+        self.decode(old, apply, Vec::new(), warnings)
     }
 
     fn merge(&self, old: &Value, warnings: &mut Vec<String>) -> Result<Value> {
@@ -142,9 +153,7 @@ impl Work<'_> {
             return Err(status::bad_request("Invalid JSON Patch"));
         }
         let document = self.parse("map[string]interface {}")?;
-        let mut patched = old.clone();
-        merge_patch(&mut patched, &document.value);
-        self.decode(old, patched, document.duplicates, warnings)
+        self.decode(old, |object| merge_patch(object, &document.value), document.duplicates, warnings)
     }
 
     fn strategic(&self, old: &Value, warnings: &mut Vec<String>) -> Result<Value> {
@@ -156,12 +165,12 @@ impl Work<'_> {
         };
         let mut patched = old.clone();
         strategic_patch(self.resource(), &mut patched, &patch).map_err(status::unknown)?;
-        let shown = go_map(&patch);
+        let shown = || go_map(&patch);
         let unknown = body::normalize(self.resource(), &mut patched);
-        let unknown = unknown.map_err(|error| invalid_patch(&shown, &convert_error(&error)))?;
+        let unknown = unknown.map_err(|error| invalid_patch(&shown(), &convert_error(&error)))?;
         let mut problems = strict_problems(Vec::new(), document.duplicates);
         problems.extend(strict_problems(unknown, Vec::new()));
-        judge_problems(problems, self.options.validation, warnings, |error| invalid_patch(&shown, error))?;
+        judge_problems(problems, self.options.validation, warnings, |error| invalid_patch(&shown(), error))?;
         Ok(self.finish(old, patched))
     }
 

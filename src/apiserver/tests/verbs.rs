@@ -559,3 +559,35 @@ async fn kubes_client_works_without_sockets() {
     let error = namespaces.get("nope").await.unwrap_err();
     assert!(matches!(error, kube::Error::Api(status) if status.is_not_found()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn pages_show_one_state_and_count_what_is_left_however_much_changes_between_them() {
+    // More than keep their trees, and more than a run of keys.
+    const ALL: usize = 1600;
+    let server = Server::new();
+    for number in 0..ALL {
+        server.post(WIDGETS, &widget(&format!("w{number:04}"))).await.expect(201);
+    }
+    let (mut names, mut token) = (Vec::new(), String::new());
+    for round in 0..4 {
+        let page = server.get(&format!("{WIDGETS}?limit=400&continue={token}")).await.expect(200);
+        let items = page["items"].as_array().unwrap();
+        names.extend(items.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()));
+        let left = page["metadata"]["remainingItemCount"].as_u64().unwrap_or_default();
+        assert_eq!(left, u64::try_from(ALL - names.len()).unwrap(), "what was left of the first page's state");
+        token = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+        // Behind the page and before it, some go, some come and some change.
+        for at in [round * 10, 1590 - round * 10] {
+            server.delete(&format!("{WIDGETS}/w{at:04}")).await.expect(200);
+            server.post(WIDGETS, &widget(&format!("w{at:04}-new"))).await.expect(201);
+            let other = at + 1;
+            server.patch(&format!("{WIDGETS}/w{other:04}"), MERGE, &json!({"spec": {"size": 7}})).await.expect(200);
+        }
+    }
+    assert_eq!(token, "", "there is no fifth page");
+    assert_eq!(names, (0..ALL).map(|number| format!("w{number:04}")).collect::<Vec<_>>());
+    let old = server.get(&format!("{WIDGETS}/w0200")).await.expect(200);
+    assert_eq!(old["spec"]["size"], 1, "what was not touched for long is read as it was written");
+    let selected = server.get(&format!("{WIDGETS}?fieldSelector=spec.size%3D7")).await.expect(200);
+    assert_eq!(selected["items"].as_array().unwrap().len(), 8);
+}

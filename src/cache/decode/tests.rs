@@ -88,6 +88,40 @@ fn events_are_read_whatever_the_order_of_their_fields() {
 }
 
 #[test]
+fn a_line_that_is_read_in_one_pass_is_as_servers_write_it() {
+    let job = r#"{"metadata":{"name":"n","namespace":"a","uid":"u","resourceVersion":"5"}}"#;
+    let rows = [
+        ("an addition", format!(r#"{{"type":"ADDED","object":{job}}}"#), Some(Change::Upserted)),
+        (
+            "a change, with a carriage return",
+            format!("{{\"type\":\"MODIFIED\",\"object\":{job}}}\r"),
+            Some(Change::Upserted),
+        ),
+        ("a deletion", format!(r#"{{"type":"DELETED","object":{job}}}"#), Some(Change::Deleted)),
+        ("a bookmark", format!(r#"{{"type":"BOOKMARK","object":{job}}}"#), None),
+        ("another order", format!(r#"{{"object":{job},"type":"ADDED"}}"#), None),
+        ("blanks between", format!(r#"{{"type":"ADDED", "object":{job}}}"#), None),
+        ("more behind the object", format!(r#"{{"type":"ADDED","object":{job},"more":{{}}}}"#), None),
+        ("two lines in one", format!(r#"{{"type":"ADDED","object":{job}}}{{"type":"ADDED","object":{job}}}"#), None),
+        ("a brace too few", format!(r#"{{"type":"ADDED","object":{job}"#), None),
+        ("a brace too many", format!(r#"{{"type":"ADDED","object":{job}}}}}"#), None),
+        ("no object", r#"{"type":"ADDED","object":null}"#.to_owned(), None),
+        (
+            "an object without a version",
+            r#"{"type":"ADDED","object":{"metadata":{"name":"n","uid":"u"}}}"#.into(),
+            None,
+        ),
+        ("another namespace", format!(r#"{{"type":"ADDED","object":{}}}"#, job.replace(r#""a""#, r#""b""#)), None),
+    ];
+    for (sentence, line, expected) in rows {
+        let got = decode_quickly::<Job>(line.as_bytes(), Some("a"), &Interner::default());
+        assert_eq!(got.map(|(change, _)| change), expected, "{sentence}");
+    }
+    let latin = [br#"{"type":"ADDED","object":{"metadata":{"name":"n"#, &b"\xff"[..], br#""}}}"#].concat();
+    assert!(decode_quickly::<Job>(&latin, None, &Interner::default()).is_none(), "not UTF-8");
+}
+
+#[test]
 fn a_page_may_leave_out_what_is_empty() {
     for (text, items, token) in [
         (r#"{"metadata":{"resourceVersion":"5"},"items":null}"#, 0, ""),

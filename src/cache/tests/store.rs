@@ -1,11 +1,12 @@
 //! The store by itself.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::script::{job_of, show};
 use crate::api::batch_v1::Job;
 use crate::api::{Interner, Object, ObjectName, Uid};
+use crate::cache::store::ByName;
 use crate::cache::{Delta, Store};
 
 fn decode(name: &str, uid: &str, version: u64, owner: Option<&str>) -> Job {
@@ -37,7 +38,7 @@ fn the_owner_index_follows_every_change() {
     assert_eq!(children(&store, "p"), ["a/x@8", "a/y@2"], "a successor takes its predecessor's place");
     store.delete(&ObjectName::new("a", "y"), None);
     assert_eq!(children(&store, "p"), ["a/x@8"]);
-    store.replace(None, BTreeMap::new());
+    store.replace(None, HashSet::new());
     assert_eq!((children(&store, "p"), store.len()), (vec![], 0));
 }
 
@@ -59,7 +60,7 @@ fn a_list_changes_only_what_differs_and_only_in_its_namespace() {
     }
     let same = store.get(&ObjectName::new("a", "same")).unwrap();
     let listed = [decode("added", "added", 5, None), decode("new", "new", 4, None), decode("same", "same", 1, None)];
-    let listed = listed.into_iter().map(|job| (job.name.clone(), Arc::new(job))).collect();
+    let listed = listed.into_iter().map(|job| ByName(Arc::new(job))).collect();
     let told: Vec<_> = store
         .replace(Some("a"), listed)
         .iter()

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tower::service_fn;
 
 use super::{CronJobControl, JobControl, RealControl, StatusWrite};
-use crate::api::batch_v1::CronJobStatus;
-use crate::api::{ApiError, ObjectName, Uid};
+use crate::api::batch_v1::{CronJob, CronJobStatus};
+use crate::api::{ApiError, Interner, Object, ObjectName, Uid};
 
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -73,19 +73,21 @@ async fn a_deletion_names_the_uid_it_means_and_leaves_pods_to_the_background() {
 
 #[tokio::test(start_paused = true)]
 async fn the_status_patch_names_its_version_and_only_the_status() {
-    let reply = r#"{"metadata":{"name":"report","namespace":"ns","uid":"u","resourceVersion":"8"},
-        "spec":{"schedule":"* * * * *","jobTemplate":{}}}"#;
+    let reply = r#"{"kind":"PartialObjectMetadata","metadata":{"name":"report","resourceVersion":"8"}}"#;
     let (control, log) = control(200, None, reply, Duration::ZERO);
+    let base = r#"{"metadata":{"name":"report","namespace":"ns","uid":"u","resourceVersion":"7"},
+        "spec":{"schedule":"* * * * *","jobTemplate":{}}}"#;
+    let base = Arc::new(CronJob::decode(base, &Interner::default()).unwrap());
     let status =
         CronJobStatus { last_schedule_time: Some("2026-03-02T10:00:00Z".parse().unwrap()), ..Default::default() };
-    let write = StatusWrite { resource_version: "7".to_owned(), status };
+    let write = StatusWrite { base, status };
     let written = control.update_status(&ObjectName::new("ns", "report"), &write).await.unwrap();
-    assert_eq!(&*written.resource_version, "8");
+    assert_eq!((&*written.resource_version, &written.status), ("8", &write.status));
     let body = json!({
         "metadata": { "resourceVersion": "7" },
         "status": { "active": null, "lastScheduleTime": "2026-03-02T10:00:00Z" },
     });
-    let path = "/apis/batch/v1/namespaces/ns/cronjobs/report/status".to_owned();
+    let path = "/apis/batch/v1/namespaces/ns/cronjobs/report/status?fieldValidation=Ignore".to_owned();
     let content_type = "application/merge-patch+json".to_owned();
     assert_eq!(*log.lock().unwrap(), [Seen { method: Method::PATCH, path, content_type, body }]);
 }

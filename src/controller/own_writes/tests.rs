@@ -6,37 +6,34 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{EXPIRY, OwnWrites};
+use crate::api::Uid;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{Interner, Object, Uid};
+use crate::controller::tests::objects;
 
 fn cron_job(uid: &str, version: &str) -> Arc<CronJob> {
-    let object = json!({
-        "metadata": { "name": "report", "namespace": "ns", "uid": uid, "resourceVersion": version },
-        "spec": { "schedule": "* * * * *", "jobTemplate": {} },
-    });
-    Arc::new(CronJob::decode(&object.to_string(), &Interner::default()).unwrap())
+    objects::cron_job(json!({ "metadata": { "uid": uid, "resourceVersion": version } }))
 }
 
 fn job(uid: &str) -> Arc<Job> {
-    let object = json!({ "metadata": { "name": uid, "namespace": "ns", "uid": uid, "resourceVersion": "1" } });
-    Arc::new(Job::decode(&object.to_string(), &Interner::default()).unwrap())
+    objects::job(uid, uid, json!({}))
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_newer_of_the_cached_and_the_written_version_is_seen() {
     let table = [
-        ("the cache is behind", cron_job("a", "9"), Duration::ZERO, "10"),
-        ("the cache has caught up", cron_job("a", "10"), Duration::ZERO, "10"),
-        ("the cache is ahead", cron_job("a", "11"), Duration::ZERO, "11"),
-        ("the CronJob was created again", cron_job("b", "9"), Duration::ZERO, "9"),
-        ("the write is too long ago to be believed", cron_job("a", "9"), EXPIRY, "9"),
-        ("versions are no numbers", cron_job("a", "x"), Duration::ZERO, "x"),
+        ("the cache is behind", cron_job("a", "9"), Duration::ZERO, ("10", false)),
+        ("the cache has caught up", cron_job("a", "10"), Duration::ZERO, ("10", false)),
+        ("the cache is ahead", cron_job("a", "11"), EXPIRY, ("11", false)),
+        ("the CronJob was created again", cron_job("b", "9"), EXPIRY, ("9", false)),
+        ("the cache is behind for so long that it is suspect", cron_job("a", "9"), EXPIRY, ("10", true)),
+        ("versions are no numbers", cron_job("a", "x"), Duration::ZERO, ("x", false)),
     ];
     for (sentence, cached, later, expected) in table {
         let own = OwnWrites::default();
         own.cron_job_written(&cron_job("a", "10"));
         tokio::time::advance(later).await;
-        assert_eq!(&*own.newest(cached).resource_version, expected, "{sentence}");
+        let (newest, is_overdue) = own.newest(cached);
+        assert_eq!((&*newest.resource_version, is_overdue), expected, "{sentence}");
     }
 }
 
@@ -47,9 +44,10 @@ async fn a_created_job_is_known_until_the_cache_shows_it() {
     own.job_created(&owner, &job("seen"));
     own.job_created(&owner, &job("unseen"));
     own.job_seen(&Uid::new("seen"));
-    assert_eq!(own.created_for(&owner), [job("unseen")]);
-    tokio::time::advance(EXPIRY).await;
-    assert!(own.created_for(&owner).is_empty());
+    assert_eq!(own.created_for(&owner, |_| false), [job("unseen")]);
+    tokio::time::advance(EXPIRY * 100).await;
+    assert_eq!(own.created_for(&owner, |_| false), [job("unseen")], "however long the watch is silent");
+    assert!(own.created_for(&owner, |job| *job.uid.to_string() == *"unseen").is_empty(), "the cache would show it");
     assert!(own.children.is_empty() && own.created.is_empty(), "nothing is kept for ever");
 }
 
@@ -64,4 +62,25 @@ async fn a_deleted_job_is_hidden_until_the_cache_drops_it() {
     own.job_deleted(&uid);
     tokio::time::advance(EXPIRY).await;
     assert!(!own.is_deleted(&uid), "a Job that lingers on a finalizer is shown again");
+}
+
+#[test]
+fn a_slot_whose_job_came_and_went_stays_taken_until_the_status_says_so() {
+    let own = OwnWrites::default();
+    let slot = |minute: u32| format!("2026-11-20T10:{minute:02}:00Z");
+    let known = |uid: &str, last: Option<u32>| {
+        let status = last.map_or_else(|| json!({}), |minute| json!({ "lastScheduleTime": slot(minute) }));
+        objects::cron_job(json!({ "metadata": { "uid": uid }, "status": status }))
+    };
+    let at = |minute| slot(minute).parse().unwrap();
+    own.slot_taken(&known("a", None), at(2));
+    own.slot_taken(&known("a", None), at(1));
+    assert_eq!(own.taken(&known("a", Some(1))), Some(at(2)));
+    assert_eq!(own.taken(&known("b", None)), None, "of another CronJob of that name nothing is known");
+    own.slot_taken(&known("a", None), at(3));
+    assert_eq!(own.taken(&known("a", Some(3))), None);
+    assert!(own.taken.is_empty(), "nothing is kept for ever");
+    own.slot_taken(&known("a", None), at(4));
+    own.cron_job_gone(&known("a", None).name);
+    assert!(own.taken.is_empty());
 }

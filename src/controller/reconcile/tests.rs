@@ -7,58 +7,18 @@ use serde_json::{Value, json};
 
 use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{ApiError, Interner, Object, ObjectName};
+use crate::api::{ApiError, ObjectName};
 use crate::controller::observation::{CreateReply, Observation};
 use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
+use crate::controller::tests::objects::{cron_job, job, merge, time};
 use crate::schedule::Zone;
 
 /// 10:00:00 on the day of all these tests; the schedule is hourly unless a row says otherwise.
 const SLOT: &str = "2026-03-02T10:00:00Z";
 const NAME: &str = "report-29540760";
 
-fn time(text: &str) -> DateTime<Utc> {
-    text.parse().unwrap()
-}
-
 fn now() -> DateTime<Utc> {
     time("2026-03-02T10:00:05Z")
-}
-
-fn merge(base: &mut Value, patch: Value) {
-    match (base, patch) {
-        (Value::Object(base), Value::Object(patch)) => {
-            for (key, value) in patch {
-                merge(base.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (base, patch) => *base = patch,
-    }
-}
-
-fn cron_job(patch: Value) -> Arc<CronJob> {
-    let mut object = json!({
-        "metadata": {
-            "name": "report", "namespace": "ns", "uid": "own-uid", "resourceVersion": "7",
-            "creationTimestamp": "2026-03-02T08:30:00Z",
-        },
-        "spec": { "schedule": "0 * * * *", "jobTemplate": { "spec": {} } },
-        "status": { "lastScheduleTime": "2026-03-02T09:00:00Z" },
-    });
-    merge(&mut object, patch);
-    Arc::new(CronJob::decode(&object.to_string(), &Interner::default()).unwrap())
-}
-
-fn job(name: &str, uid: &str, patch: Value) -> Arc<Job> {
-    let mut object = json!({
-        "metadata": {
-            "name": name, "namespace": "ns", "uid": uid, "resourceVersion": "3",
-            "ownerReferences": [
-                { "apiVersion": "batch/v1", "kind": "CronJob", "name": "report", "uid": "own-uid", "controller": true },
-            ],
-        },
-    });
-    merge(&mut object, patch);
-    Arc::new(Job::decode(&object.to_string(), &Interner::default()).unwrap())
 }
 
 fn finished(kind: &str) -> Value {
@@ -152,7 +112,7 @@ fn what_was_decided_before_a_live_read_is_written_to_the_live_version() {
     let settlement = settle(&observation);
     let write = settlement.status.as_ref().unwrap();
     let uids: Vec<_> = write.status.active.iter().map(|r| r.uid.to_string()).collect();
-    assert_eq!((write.resource_version.as_str(), uids), ("8", vec!["b".to_owned(), "new-uid".to_owned()]));
+    assert_eq!((&*write.base.resource_version, uids), ("8", vec!["b".to_owned(), "new-uid".to_owned()]));
     assert_eq!(write.status.last_successful_time, Some(time("2026-03-02T09:10:00Z")));
     assert_eq!(write.status.last_schedule_time, Some(time(SLOT)));
 }

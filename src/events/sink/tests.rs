@@ -44,7 +44,7 @@ async fn a_create_posts_the_event_to_its_namespace() {
     let (sink, seen) = sink_answering(201, &json!({"answers": "are not read"}));
     let event = event("hello", EventType::Normal, "SuccessfulCreate", "Created job hello-1", at(0));
     sink.create(&event).await.unwrap();
-    let want = ("POST /api/v1/namespaces/default/events".into(), "application/json".into());
+    let want = ("POST /api/v1/namespaces/default/events?fieldValidation=Ignore".into(), "application/json".into());
     let [(line, content_type, body)] = &seen.lock().unwrap()[..] else { panic!("one request") };
     assert_eq!((line, content_type), (&want.0, &want.1));
     assert_eq!(*body, serde_json::to_value(&event).unwrap());
@@ -56,7 +56,7 @@ async fn a_patch_is_a_strategic_merge_patch_on_the_event() {
     let event = Event { count: 2, ..event("hello", EventType::Normal, "R", "m", at(60)) };
     sink.patch(&event).await.unwrap();
     let [(line, content_type, body)] = &seen.lock().unwrap()[..] else { panic!("one request") };
-    assert_eq!(*line, format!("PATCH /api/v1/namespaces/default/events/{}", event.name));
+    assert_eq!(*line, format!("PATCH /api/v1/namespaces/default/events/{}?fieldValidation=Ignore", event.name));
     assert_eq!(content_type, "application/strategic-merge-patch+json");
     assert_eq!(*body, json!({"count": 2, "lastTimestamp": "2026-11-20T17:51:00Z", "message": "m"}));
 }

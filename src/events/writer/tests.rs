@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::TimeDelta;
 use kube::core::Status;
@@ -77,6 +78,14 @@ impl World {
         config: Config,
         script: impl Fn(&Call, usize) -> (Duration, Result<(), SinkFault>) + Send + Sync + 'static,
     ) -> Self {
+        Self::with(config, script, |task| task)
+    }
+
+    fn with(
+        config: Config,
+        script: impl Fn(&Call, usize) -> (Duration, Result<(), SinkFault>) + Send + Sync + 'static,
+        adjust: impl FnOnce(EventSinkTask) -> EventSinkTask,
+    ) -> Self {
         let calls = Arc::default();
         let sink = FakeSink { script: Arc::new(script), calls, in_flight: Arc::default(), started: Instant::now() };
         let discarded = Arc::new(Mutex::new(BTreeMap::new()));
@@ -86,7 +95,7 @@ impl World {
             *count.lock().entry(reason).or_insert(0) += 1;
         });
         let cancel = CancellationToken::new();
-        let task = tokio::spawn(task.run(sink.clone(), cancel.clone()));
+        let task = tokio::spawn(adjust(task).run(sink.clone(), cancel.clone()));
         Self { recorder, sink, discarded, clock, cancel, task }
     }
 
@@ -339,6 +348,24 @@ async fn an_objects_events_are_written_in_order_and_few_at_a_time() {
         assert!(messages.is_sorted(), "{messages:?}");
         assert!(messages.len() >= 10);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_process_is_busy_events_wait_and_when_they_have_waited_for_long_go_one_at_a_time() {
+    let busy = Arc::new(AtomicBool::new(true));
+    let asked = Arc::clone(&busy);
+    let answer = |_: &Call, _| (Duration::from_secs(1), Ok(()));
+    let world = World::with(config(), answer, |task| task.yielding_to(move || asked.load(Ordering::Relaxed)));
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        world.record(name, "R", "m");
+    }
+    world.pass(4).await;
+    assert_eq!(world.asked().len(), 0);
+    world.pass(4).await;
+    assert_eq!((world.asked().len(), world.sink.in_flight.lock().1), (3, 1));
+    busy.store(false, Ordering::Relaxed);
+    world.pass(2).await;
+    assert_eq!((world.asked().len(), world.sink.in_flight.lock().1), (6, 3));
 }
 
 #[tokio::test(start_paused = true)]

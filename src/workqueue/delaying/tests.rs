@@ -10,7 +10,7 @@ fn wall(text: &str) -> DateTime<Utc> {
 }
 
 fn drain(delays: &mut Delays<&'static str>, now: Instant, wall: DateTime<Utc>) -> Vec<&'static str> {
-    std::iter::from_fn(|| delays.pop_due(now, wall)).collect()
+    std::iter::from_fn(|| delays.pop_due(now, wall)).map(|(key, _)| key).collect()
 }
 
 #[test]
@@ -18,12 +18,12 @@ fn timers_come_out_in_order_of_time_and_equal_ones_in_order_of_arrival() {
     let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
     let mut delays = Delays::new();
     for (key, millis) in [("d", 300), ("b", 200), ("a", 100), ("c", 200)] {
-        delays.add_after(key, Duration::from_millis(millis), start);
+        delays.add_after(key, Priority::Low, Duration::from_millis(millis), start);
     }
     assert_eq!(drain(&mut delays, start + Duration::from_millis(99), noon), [""; 0]);
     assert_eq!(drain(&mut delays, start + Duration::from_millis(200), noon), ["a", "b", "c"]);
     assert_eq!(drain(&mut delays, start + Duration::from_millis(900), noon), ["d"]);
-    assert_eq!((delays.len(), delays.next_look(start, noon)), (0, None));
+    assert_eq!((delays.len(), delays.next_look(start, noon, WALL_SLICE)), (0, None));
 }
 
 #[test]
@@ -31,10 +31,10 @@ fn the_sooner_of_two_timers_of_one_kind_stays_and_the_other_is_gone() {
     let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
     let seconds = Duration::from_secs;
     let mut delays = Delays::new();
-    assert!(delays.add_after("x", seconds(50), start), "the first is the soonest");
-    assert!(!delays.add_after("x", seconds(70), start), "a later one changes nothing");
-    assert!(delays.add_after("x", seconds(30), start), "a sooner one replaces it");
-    assert!(!delays.add_after("y", seconds(40), start), "another key behind it is not the soonest");
+    assert!(delays.add_after("x", Priority::Low, seconds(50), start), "the first is the soonest");
+    assert!(!delays.add_after("x", Priority::Low, seconds(70), start), "a later one changes nothing");
+    assert!(delays.add_after("x", Priority::Low, seconds(30), start), "a sooner one replaces it");
+    assert!(!delays.add_after("y", Priority::Low, seconds(40), start), "another key behind it is not the soonest");
     assert!(delays.add_at("x", noon + TimeDelta::seconds(60)), "the wall timer lives beside the monotonic one");
     assert!(!delays.add_at("x", noon + TimeDelta::seconds(61)));
     let expected = Scheduled { after: Some(start + seconds(30)), at: Some(noon + TimeDelta::seconds(60)) };
@@ -69,9 +69,9 @@ fn the_next_look_is_the_soonest_timer_but_a_wall_timer_is_looked_at_every_slice(
     ];
     for (name, after, at, expected) in rows {
         let mut delays = Delays::new();
-        after.map(|after| delays.add_after("x", after, start));
+        after.map(|after| delays.add_after("x", Priority::Low, after, start));
         at.map(|at| delays.add_at("x", noon + at));
-        assert_eq!(delays.next_look(start, noon), expected.map(|expected| start + expected), "{name}");
+        assert_eq!(delays.next_look(start, noon, WALL_SLICE), expected.map(|expected| start + expected), "{name}");
     }
 }
 
@@ -84,12 +84,13 @@ fn no_wall_time_is_too_far_away() {
     ] {
         let mut delays = Delays::new();
         delays.add_at("x", at);
-        assert_eq!(delays.next_look(start, now), Some(start + WALL_SLICE));
-        assert_eq!(delays.next_look(start, at), Some(start));
+        assert_eq!(delays.next_look(start, now, WALL_SLICE), Some(start + WALL_SLICE));
+        assert_eq!(delays.next_look(start, now, LONGEST_DELAY), Some(start + LONGEST_DELAY), "steps are told");
+        assert_eq!(delays.next_look(start, at, WALL_SLICE), Some(start));
         assert_eq!(drain(&mut delays, start, now), [""; 0]);
         assert_eq!(drain(&mut delays, start, at), ["x"]);
         delays.add_at("x", now);
-        assert_eq!(delays.next_look(start, at), Some(start));
+        assert_eq!(delays.next_look(start, at, WALL_SLICE), Some(start));
         assert_eq!(drain(&mut delays, start, at), ["x"]);
     }
 }
@@ -99,7 +100,7 @@ fn a_key_that_is_added_again_and_again_holds_one_place() {
     let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
     let mut delays = Delays::new();
     for i in (1..10_000).rev() {
-        delays.add_after("x", Duration::from_secs(i), start);
+        delays.add_after("x", Priority::Low, Duration::from_secs(i), start);
         delays.add_at("x", noon + TimeDelta::seconds(i64::try_from(i).unwrap()));
     }
     assert_eq!((delays.after.queue.len(), delays.at.queue.len()), (1, 1));

@@ -1,0 +1,160 @@
+//! The schedule and the work queue beside robfig/cron and client-go's queue: the same work, in one run, in turns.
+//!
+//! `make bench-paired` measures: for every valid vector of `tests/vectors/schedule.jsonl` one `next` from its instant, on a
+//! schedule parsed beforehand; for a few frequent schedules the same from many instants; and client-go's own
+//! `BenchmarkQueue`. The Go half (`main.go` beside this) runs as a child, and both halves measure in turns, so that what
+//! else the machine does falls on both. Of several rounds each side keeps its best, per vector.
+//!
+//! `cargo test` runs this half once on a few vectors, and needs no Go.
+#![allow(clippy::cast_precision_loss, clippy::unwrap_used)]
+
+mod classes;
+mod go;
+mod report;
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use cronjob_controller::clock::SystemClock;
+use cronjob_controller::schedule::{Schedule, Zone};
+use cronjob_controller::workqueue::{Config, WorkQueue};
+use serde::{Deserialize, Serialize};
+
+use classes::Class;
+
+/// One question to both halves.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Vector {
+    schedule: String,
+    from: DateTime<Utc>,
+    #[serde(default, skip_serializing)]
+    next: Option<Vec<Option<DateTime<Utc>>>>,
+}
+
+/// A vector with its class and what both halves took for it, in nanoseconds.
+struct Pair {
+    vector: Vector,
+    class: Class,
+    ours: f64,
+    theirs: f64,
+}
+
+/// How much is measured.
+struct Effort {
+    rounds: usize,
+    /// How long one measurement lasts at least.
+    nanos: u64,
+    /// Only every so manieth vector.
+    every: usize,
+    queue_times: usize,
+}
+
+const FULL: Effort = Effort { rounds: 5, nanos: 20_000, every: 1, queue_times: 2_000 };
+const SMALL: Effort = Effort { rounds: 1, nanos: 0, every: 40, queue_times: 2 };
+
+fn main() {
+    let measure = std::env::args().any(|arg| arg == "--bench");
+    let effort = if measure { FULL } else { SMALL };
+    let mut pairs: Vec<Pair> = vectors().step_by(effort.every).chain(frequent()).map(pair).collect();
+    let mut go = measure.then(go::Half::start);
+    let mut queue = report::Queue { ours: f64::INFINITY, theirs: f64::INFINITY, theirs_with_metrics: f64::INFINITY };
+    for _ in 0..effort.rounds {
+        if let Some(go) = &mut go {
+            let theirs = go.next(pairs.iter().map(|pair| &pair.vector), effort.nanos);
+            for (pair, took) in pairs.iter_mut().zip(theirs) {
+                pair.theirs = pair.theirs.min(took);
+            }
+            queue.theirs = queue.theirs.min(go.queue(effort.queue_times, ""));
+            queue.theirs_with_metrics = queue.theirs_with_metrics.min(go.queue(effort.queue_times, "cronjob"));
+        }
+        for pair in &mut pairs {
+            pair.ours = pair.ours.min(time_next(&pair.vector, effort.nanos));
+        }
+        queue.ours = queue.ours.min(time_queue(effort.queue_times));
+    }
+    if go.is_some() {
+        report::print(&pairs, &queue);
+    } else {
+        println!("{} vectors, each once; `make bench-paired` measures", pairs.len());
+    }
+}
+
+fn pair(vector: (Option<&'static str>, Vector)) -> Pair {
+    let (pattern, vector) = vector;
+    let class = pattern.map_or_else(|| classes::classify(&vector), Class::Frequent);
+    Pair { vector, class, ours: f64::INFINITY, theirs: f64::INFINITY }
+}
+
+/// The vectors that both sides accept and answer.
+fn vectors() -> impl Iterator<Item = (Option<&'static str>, Vector)> {
+    let text = include_str!("../../tests/vectors/schedule.jsonl");
+    let rows = text.lines().map(|line| serde_json::from_str::<Vector>(line).expect("a vector is JSON"));
+    rows.filter(|row| row.next.is_some()).map(|row| (None, row))
+}
+
+/// What most CronJobs say.
+const FREQUENT: [&str; 9] = [
+    "* * * * *",
+    "*/5 * * * *",
+    "0 * * * *",
+    "0 0 * * *",
+    "30 3 * * 1-5",
+    "0 0 1 * *",
+    "TZ=Europe/Berlin 15,45 9-17 * * *",
+    "TZ=America/New_York 0 2 * * *",
+    "@every 90s",
+];
+
+/// The frequent schedules, from instants scattered over two years.
+fn frequent() -> impl Iterator<Item = (Option<&'static str>, Vector)> {
+    let instants = (0..48).map(|i| DateTime::from_timestamp(1_767_225_600 + i * 1_327_217, 0).unwrap());
+    let from = move |schedule: &'static str| {
+        instants.clone().map(move |from| (Some(schedule), Vector { schedule: schedule.to_owned(), from, next: None }))
+    };
+    FREQUENT.into_iter().flat_map(from)
+}
+
+/// Repeats `work`, ever more often, until it took `nanos` in all; returns what once took.
+fn time(nanos: u64, mut work: impl FnMut()) -> f64 {
+    let mut count: u32 = 1;
+    loop {
+        let start = Instant::now();
+        for _ in 0..count {
+            work();
+        }
+        let took = start.elapsed();
+        if took >= Duration::from_nanos(nanos) {
+            return took.as_nanos() as f64 / f64::from(count);
+        }
+        count *= 4;
+    }
+}
+
+fn time_next(vector: &Vector, nanos: u64) -> f64 {
+    let schedule = Schedule::parse_standard(&vector.schedule, Zone::UTC).expect("a valid vector parses");
+    time(nanos, || {
+        black_box(black_box(&schedule).next(black_box(vector.from)));
+    })
+}
+
+/// client-go's `BenchmarkQueue` (util/workqueue/queue_test.go): on a fresh queue, a hundred times add, get and done. Returns what a hundred took.
+fn time_queue(times: usize) -> f64 {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+    let keys: Vec<Arc<str>> = (0..100).map(|key| format!("key-{key}").into()).collect();
+    let mut took = Duration::ZERO;
+    for _ in 0..times {
+        took += runtime.block_on(async {
+            let queue = WorkQueue::new(Config::new("bench", Arc::new(SystemClock)));
+            let start = Instant::now();
+            for key in &keys {
+                queue.add(Arc::clone(key));
+                let key = queue.get().await.expect("the queue runs");
+                queue.done(&key);
+            }
+            start.elapsed()
+        });
+    }
+    took.as_nanos() as f64 / times as f64
+}

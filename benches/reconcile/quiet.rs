@@ -1,0 +1,97 @@
+//! CronJobs for which there is nothing to do, as most syncs find them.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use cronjob_controller::api::batch_v1::{CronJob, Job};
+use cronjob_controller::api::{Interner, Object};
+use cronjob_controller::controller::observation::Observation;
+use cronjob_controller::schedule::Zone;
+use serde_json::{Value, json};
+
+/// Half an hour before the next slot of the hourly schedules.
+pub fn now() -> DateTime<Utc> {
+    "2026-03-02T09:30:00Z".parse().expect("a time")
+}
+
+/// A sentence for each, and what is known of the CronJob.
+pub fn observations() -> Vec<(&'static str, Observation)> {
+    let no_jobs: Vec<Arc<Job>> = Vec::new();
+    let history: Vec<_> = [("06", "Complete"), ("07", "Complete"), ("08", "Complete"), ("05", "Failed")]
+        .into_iter()
+        .map(|(hour, condition)| finished(hour, condition))
+        .collect();
+    let mut with_running = history.clone();
+    with_running.push(job("09", &json!({ "startTime": "2026-03-02T09:00:01Z" })));
+    let runs = json!([reference("09")]);
+    let berlin = json!({ "timeZone": "Europe/Berlin", "schedule": "45,55 9-17 * * 1-5" });
+    vec![
+        ("no Job yet", observe(&json!({}), &json!([]), &no_jobs)),
+        ("three succeeded, one failed", observe(&json!({}), &json!([]), &history)),
+        ("one runs", observe(&json!({}), &runs, &with_running)),
+        ("one runs, Forbid, with a deadline", observe(&forbid(), &runs, &with_running)),
+        ("in a zone", observe(&berlin, &json!([]), &no_jobs)),
+        ("suspended", observe(&json!({ "suspend": true }), &json!([]), &history)),
+    ]
+}
+
+fn forbid() -> Value {
+    json!({ "concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 200 })
+}
+
+fn observe(spec: &Value, active: &Value, jobs: &[Arc<Job>]) -> Observation {
+    let mut object = json!({
+        "metadata": {
+            "name": "report", "namespace": "ns", "uid": uid("00"), "resourceVersion": "7",
+            "creationTimestamp": "2026-03-01T08:30:00Z",
+        },
+        "spec": {
+            "schedule": "0 * * * *", "jobTemplate": { "spec": {} },
+            "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1,
+        },
+        "status": {
+            "lastScheduleTime": "2026-03-02T09:00:00Z", "lastSuccessfulTime": "2026-03-02T08:10:00Z", "active": active,
+        },
+    });
+    for (key, value) in spec.as_object().expect("an object") {
+        object["spec"][key] = value.clone();
+    }
+    let cron_job = CronJob::decode(&object.to_string(), &Interner::default()).expect("a CronJob");
+    Observation::new(Arc::new(cron_job), jobs.to_vec(), Zone::UTC)
+}
+
+fn finished(hour: &str, condition: &str) -> Arc<Job> {
+    let completion_time = (condition == "Complete").then(|| format!("2026-03-02T{hour}:10:00Z"));
+    let status = json!({
+        "startTime": format!("2026-03-02T{hour}:00:01Z"), "completionTime": completion_time,
+        "conditions": [{ "type": condition, "status": "True" }],
+    });
+    job(hour, &status)
+}
+
+fn job(hour: &str, status: &Value) -> Arc<Job> {
+    let object = json!({
+        "metadata": {
+            "name": name(hour), "namespace": "ns", "uid": uid(hour), "resourceVersion": "3",
+            "annotations": { "batch.kubernetes.io/cronjob-scheduled-timestamp": format!("2026-03-02T{hour}:00:00Z") },
+            "ownerReferences": [
+                { "apiVersion": "batch/v1", "kind": "CronJob", "name": "report", "uid": uid("00"), "controller": true },
+            ],
+        },
+        "status": status,
+    });
+    Arc::new(Job::decode(&object.to_string(), &Interner::default()).expect("a Job"))
+}
+
+fn name(hour: &str) -> String {
+    let slot: DateTime<Utc> = format!("2026-03-02T{hour}:00:00Z").parse().expect("a time");
+    format!("report-{}", slot.timestamp() / 60)
+}
+
+fn uid(hour: &str) -> String {
+    format!("5e1f0000-0000-4000-8000-0000000000{hour}")
+}
+
+fn reference(hour: &str) -> Value {
+    json!({ "kind": "Job", "namespace": "ns", "name": name(hour), "uid": uid(hour), "apiVersion": "batch/v1" })
+}

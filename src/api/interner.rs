@@ -1,0 +1,135 @@
+//! What many objects have in common is kept once.
+//!
+//! Guarantees: what is given out equals what was asked for; what no object uses any more is let go, so the memory is
+//! bounded by what objects hold: entries are looked through whenever as many were added as were left the last time.
+
+use std::borrow::Borrow;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use dashmap::DashMap;
+
+use super::{ControllerRef, Recurrence, Uid};
+
+/// So many new entries are not worth a look.
+const FEW: usize = 1024;
+
+/// Shares namespace names, schedules and controllers among the objects that one reader of objects decodes.
+#[derive(Debug, Default)]
+pub struct Interner {
+    texts: Pool<Box<str>, str>,
+    recurrences: Pool<Box<str>, Recurrence>,
+    controllers: Pool<Uid, ControllerRef>,
+}
+
+impl Interner {
+    /// The shared copy of `text`: for what repeats, such as names of namespaces and kinds.
+    pub fn intern(&self, text: &str) -> Arc<str> {
+        self.texts.get_or_insert(text, |_| true, || text.into())
+    }
+
+    /// The shared recurrence of these words.
+    pub(super) fn recurrence(&self, schedule: &str, time_zone: Option<&str>) -> Arc<Recurrence> {
+        let fresh = || Arc::new(Recurrence::new(schedule, time_zone));
+        // Nobody keeps these two from having any text in them: a key may be that of another pair.
+        let is_same = |known: &Recurrence| known.schedule() == schedule && known.time_zone() == time_zone;
+        match time_zone {
+            None => self.recurrences.get_or_insert(schedule, is_same, fresh),
+            Some(zone) => self.recurrences.get_or_insert(format!("{schedule}\n{zone}").as_str(), is_same, fresh),
+        }
+    }
+
+    /// The shared controller of these words.
+    pub(super) fn controller(&self, group: &str, kind: &str, name: &str, uid: &Uid) -> Arc<ControllerRef> {
+        let fresh = || {
+            let (group, kind) = (self.intern(group), self.intern(kind));
+            Arc::new(ControllerRef { group, kind, name: name.into(), uid: uid.clone() })
+        };
+        // Anybody may write any owner reference: the UID alone proves nothing.
+        let is_same = |known: &ControllerRef| *known.name == *name && *known.kind == *kind && *known.group == *group;
+        self.controllers.get_or_insert(uid, is_same, fresh)
+    }
+}
+
+/// Shared values by key.
+#[derive(Debug)]
+struct Pool<K: Eq + Hash, V: ?Sized> {
+    entries: DashMap<K, Arc<V>>,
+    /// How many may be added before the next look.
+    until_look: AtomicUsize,
+}
+
+impl<K: Eq + Hash, V: ?Sized> Default for Pool<K, V> {
+    fn default() -> Self {
+        Self { entries: DashMap::new(), until_look: AtomicUsize::new(FEW) }
+    }
+}
+
+impl<K: Eq + Hash, V: ?Sized> Pool<K, V> {
+    /// The value of `key` if it is the one that is meant, else a new one, which takes its place.
+    fn get_or_insert<Q>(&self, key: &Q, is_same: impl FnOnce(&V) -> bool, fresh: impl FnOnce() -> Arc<V>) -> Arc<V>
+    where
+        Q: Eq + Hash + ?Sized,
+        K: Borrow<Q> + for<'q> From<&'q Q>,
+    {
+        let known = self.entries.get(key).map(|known| Arc::clone(&known));
+        if let Some(known) = known.filter(|known| is_same(known)) {
+            return known;
+        }
+        let fresh = fresh();
+        self.insert(key.into(), Arc::clone(&fresh));
+        fresh
+    }
+
+    fn insert(&self, key: K, value: Arc<V>) {
+        self.entries.insert(key, value);
+        let spent = |left: usize| left.checked_sub(1);
+        if self.until_look.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent).is_err() {
+            // Whoever was given a value has a count of his own.
+            self.entries.retain(|_, value| Arc::strong_count(value) > 1);
+            self.until_look.store(self.entries.len().max(FEW), Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_twice_is_one() {
+        let interner = Interner::default();
+        assert!(Arc::ptr_eq(&interner.intern("a"), &interner.intern("a")));
+        let (plain, zoned) = (interner.recurrence("@daily", None), interner.recurrence("@daily", Some("UTC")));
+        assert!(Arc::ptr_eq(&plain, &interner.recurrence("@daily", None)));
+        assert!(Arc::ptr_eq(&zoned, &interner.recurrence("@daily", Some("UTC"))));
+        assert_eq!((plain.time_zone(), zoned.time_zone()), (None, Some("UTC")));
+        let uid = Uid::new("u");
+        let ours = interner.controller("batch", "CronJob", "a", &uid);
+        assert!(Arc::ptr_eq(&ours, &interner.controller("batch", "CronJob", "a", &uid)));
+    }
+
+    #[test]
+    fn an_equal_key_does_not_make_equal_values() {
+        let interner = Interner::default();
+        let tricky = interner.recurrence("@daily\nUTC", None);
+        assert_eq!(interner.recurrence("@daily", Some("UTC")).schedule(), "@daily");
+        assert_eq!(interner.recurrence("@daily\nUTC", None), tricky);
+        let uid = Uid::new("u");
+        let _ours = interner.controller("batch", "CronJob", "a", &uid);
+        assert_eq!(&*interner.controller("batch", "CronJob", "b", &uid).name, "b");
+        assert_eq!(&*interner.controller("x", "CronJob", "a", &uid).group, "x");
+    }
+
+    #[test]
+    fn what_nobody_uses_is_let_go() {
+        let interner = Interner::default();
+        let kept: Vec<_> = (0..10).map(|i| interner.intern(&format!("kept-{i}"))).collect();
+        for i in 0..100 * FEW {
+            interner.intern(&format!("gone-{i}"));
+        }
+        assert!(interner.texts.entries.len() <= 2 * FEW + 10, "{}", interner.texts.entries.len());
+        assert!(kept.iter().all(|text| Arc::ptr_eq(text, &interner.intern(text))));
+    }
+}

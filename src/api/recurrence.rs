@@ -1,0 +1,45 @@
+//! When a CronJob is due, shared by all CronJobs that say it in the same words.
+//!
+//! Guarantee: a schedule is parsed once for as long as any CronJob has it, across any number of status updates.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::schedule::{Timing, Zone};
+
+/// `spec.schedule` and `spec.timeZone`, with what they were parsed to.
+#[derive(Debug)]
+pub struct Recurrence {
+    schedule: Box<str>,
+    time_zone: Option<Box<str>>,
+    timing: OnceLock<Arc<Timing>>,
+}
+
+impl Recurrence {
+    /// The schedule and the IANA zone as written.
+    pub fn new(schedule: &str, time_zone: Option<&str>) -> Self {
+        Self { schedule: schedule.into(), time_zone: time_zone.map(Into::into), timing: OnceLock::new() }
+    }
+
+    /// The schedule as written.
+    pub fn schedule(&self) -> &str {
+        &self.schedule
+    }
+
+    /// The IANA zone as written.
+    pub fn time_zone(&self) -> Option<&str> {
+        self.time_zone.as_deref()
+    }
+
+    /// Both, parsed at the first call. `local` must be the same at every call.
+    pub fn timing(&self, local: Zone) -> &Arc<Timing> {
+        self.timing.get_or_init(|| Arc::new(Timing::parse(&self.schedule, self.time_zone.as_deref(), local)))
+    }
+}
+
+impl PartialEq for Recurrence {
+    fn eq(&self, other: &Self) -> bool {
+        self.schedule == other.schedule && self.time_zone == other.time_zone
+    }
+}
+
+impl Eq for Recurrence {}

@@ -1,0 +1,270 @@
+//! Stored objects, as trees and as the text that clients get.
+//!
+//! Guarantees: an object never changes; its text is written once at most, whoever reads or watches it. Objects that
+//! were not touched for long are kept as text alone, which takes a tenth of the tree's room, and are read anew when
+//! somebody looks into them.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use axum::body::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::registry::Resource;
+
+/// An object and, once somebody needed it, its text.
+#[derive(Debug)]
+pub struct Object {
+    tree: Value,
+    text: OnceLock<Arc<Text>>,
+}
+
+/// An object as it is sent.
+#[derive(Debug)]
+pub struct Text {
+    /// JSON, kind and apiVersion first, and the end of the line.
+    line: Bytes,
+    /// Where kind and apiVersion end.
+    head: usize,
+}
+
+/// An object in one of its forms; clones share it.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// With its tree.
+    Whole(Arc<Object>),
+    /// As text alone.
+    Packed(Arc<Text>),
+}
+
+impl Object {
+    /// An object that will not change any more.
+    pub fn new(tree: Value) -> Arc<Self> {
+        Arc::new(Self { tree, text: OnceLock::new() })
+    }
+
+    fn text(&self) -> &Arc<Text> {
+        self.text.get_or_init(|| Arc::new(Text::new(&self.tree)))
+    }
+}
+
+impl Deref for Object {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.tree
+    }
+}
+
+fn is_head(key: &str) -> bool {
+    matches!(key, "kind" | "apiVersion")
+}
+
+impl Text {
+    fn new(tree: &Value) -> Self {
+        let mut line = Vec::with_capacity(1024);
+        let mut member = |key: &str, value: &Value| {
+            line.push(if line.is_empty() { b'{' } else { b',' });
+            write(&mut line, key);
+            line.push(b':');
+            write(&mut line, value);
+            line.len()
+        };
+        let members = || tree.as_object().into_iter().flatten();
+        let known = ["kind", "apiVersion"].into_iter().filter_map(|key| Some(member(key, tree.get(key)?)));
+        let head = known.last().unwrap_or(0);
+        for (key, value) in members().filter(|(key, _)| !is_head(key)) {
+            member(key, value);
+        }
+        if line.is_empty() {
+            line.push(b'{');
+        }
+        line.extend_from_slice(b"}\n");
+        Self { line: Bytes::from(line.into_boxed_slice()), head }
+    }
+
+    /// The whole object on a line.
+    pub fn line(&self) -> &Bytes {
+        &self.line
+    }
+
+    /// The object without the end of the line.
+    pub fn json(&self) -> &[u8] {
+        &self.line[..self.line.len() - 1]
+    }
+
+    /// What follows the opening brace of the object without kind and apiVersion.
+    fn rest(&self) -> &[u8] {
+        let rest = &self.json()[self.head..];
+        // A brace or a comma stands before the first member, and the brace that closes the object stands alone.
+        if rest.len() > 1 { &rest[1..] } else { rest }
+    }
+}
+
+fn write(line: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    serde_json::to_writer(line, value).expect("a vector takes all, and all keys are text");
+}
+
+impl Entry {
+    /// The object as a tree.
+    pub fn object(&self) -> Arc<Object> {
+        match self {
+            Self::Whole(object) => Arc::clone(object),
+            Self::Packed(text) => {
+                let tree = serde_json::from_slice(&text.line).unwrap_or_default();
+                Arc::new(Object { tree, text: OnceLock::from(Arc::clone(text)) })
+            }
+        }
+    }
+
+    /// The object as text.
+    pub fn text(&self) -> &Arc<Text> {
+        match self {
+            Self::Whole(object) => object.text(),
+            Self::Packed(text) => text,
+        }
+    }
+
+    /// Gives up the tree.
+    pub fn pack(&mut self) {
+        if let Self::Whole(object) = self {
+            *self = Self::Packed(Arc::clone(object.text()));
+        }
+    }
+
+    /// Whether this is that very object, and not a later one.
+    pub fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Whole(one), Self::Whole(other)) => Arc::ptr_eq(one, other),
+            (Self::Packed(one), Self::Packed(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+/// Many objects as they are listed.
+#[derive(Debug)]
+pub struct List {
+    /// The kind of the items.
+    pub resource: Arc<Resource>,
+    /// Of the list.
+    pub metadata: Map<String, Value>,
+    /// In order.
+    pub items: Vec<Entry>,
+}
+
+impl List {
+    /// Items of built-in kinds go without kind and apiVersion; those of custom resources have them.
+    fn is_headed(&self) -> bool {
+        self.resource.group.contains('.') && !self.resource.group.ends_with(".k8s.io")
+    }
+
+    fn line(&self) -> Bytes {
+        let size: usize = self.items.iter().map(|item| item.text().line.len() + 2).sum();
+        let mut line = Vec::with_capacity(size + 256);
+        let (kind, version) = (&self.resource.kind, self.resource.api_version());
+        let metadata = Value::Object(self.metadata.clone());
+        let head =
+            format!("{{\"kind\":\"{kind}List\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":[");
+        line.extend_from_slice(head.as_bytes());
+        let headed = self.is_headed();
+        for (index, item) in self.items.iter().enumerate() {
+            if index > 0 {
+                line.push(b',');
+            }
+            if headed {
+                line.extend_from_slice(item.text().json());
+            } else {
+                line.push(b'{');
+                line.extend_from_slice(item.text().rest());
+            }
+        }
+        line.extend_from_slice(b"]}\n");
+        line.into()
+    }
+
+    fn tree(&self) -> Value {
+        let headed = self.is_headed();
+        let item = |entry: &Entry| {
+            let mut item = (**entry.object()).clone();
+            if let Some(map) = item.as_object_mut().filter(|_| !headed) {
+                map.retain(|key, _| !is_head(key));
+            }
+            item
+        };
+        json!({
+            "kind": format!("{}List", self.resource.kind), "apiVersion": self.resource.api_version(),
+            "metadata": self.metadata, "items": self.items.iter().map(item).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// What a request is answered with.
+#[derive(Debug)]
+pub enum Document {
+    /// Anything.
+    Tree(Value),
+    /// A stored object.
+    Object(Entry),
+    /// Stored objects.
+    List(List),
+}
+
+impl Document {
+    /// As JSON on a line.
+    pub fn line(&self) -> Bytes {
+        match self {
+            Self::Tree(tree) => format!("{tree}\n").into(),
+            Self::Object(entry) => entry.text().line().clone(),
+            Self::List(list) => list.line(),
+        }
+    }
+
+    /// As a tree.
+    pub fn into_tree(self) -> Value {
+        match self {
+            Self::Tree(tree) => tree,
+            Self::Object(entry) => (**entry.object()).clone(),
+            Self::List(list) => list.tree(),
+        }
+    }
+}
+
+impl From<Arc<Object>> for Document {
+    fn from(object: Arc<Object>) -> Self {
+        Self::Object(Entry::Whole(object))
+    }
+}
+
+impl From<Value> for Document {
+    fn from(tree: Value) -> Self {
+        Self::Tree(tree)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_the_same_as_tree_and_as_text() {
+        let rows = [
+            ("kind and apiVersion come first", json!({"apiVersion": "v1", "a": 1, "kind": "K", "z": "\u{1}é\""})),
+            ("without them", json!({"metadata": {"name": "n"}})),
+            ("nothing else", json!({"kind": "K", "apiVersion": "v1"})),
+            ("nothing at all", json!({})),
+        ];
+        for (name, tree) in rows {
+            let mut entry = Entry::Whole(Object::new(tree.clone()));
+            let line = entry.text().line().clone();
+            assert_eq!(serde_json::from_slice::<Value>(&line).ok(), Some(tree.clone()), "{name}");
+            let rest = [b"{", entry.text().rest()].concat();
+            let mut bare = tree.clone();
+            bare.as_object_mut().into_iter().for_each(|map| map.retain(|key, _| !is_head(key)));
+            assert_eq!(serde_json::from_slice::<Value>(&rest).ok(), Some(bare), "{name}");
+            entry.pack();
+            assert_eq!(**entry.object(), tree, "{name}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A map in the order of its keys that can count.
+//!
+//! Guarantees: finding, adding and removing a key and counting the keys before one cost far less than a walk over the
+//! whole: the keys are in runs of some hundred, and of most runs only the first key or the length is looked at.
+
+/// A run that has grown to this length is cut in two.
+const LONGEST: usize = 512;
+
+/// Values by key, in the byte order of the keys.
+#[derive(Debug)]
+pub struct Sorted<V> {
+    /// None is empty, and all are in order.
+    runs: Vec<Vec<(Box<str>, V)>>,
+}
+
+impl<V> Default for Sorted<V> {
+    fn default() -> Self {
+        Self { runs: Vec::new() }
+    }
+}
+
+impl<V> Sorted<V> {
+    /// The run and the place in it where `key` is (`Ok`) or would be (`Err`).
+    fn find(&self, key: &str) -> (usize, Result<usize, usize>) {
+        let run = self.runs.partition_point(|run| run.first().is_some_and(|(first, _)| &**first <= key));
+        let run = run.saturating_sub(1);
+        let place = self.runs.get(run).map_or(Err(0), |run| run.binary_search_by(|(known, _)| (**known).cmp(key)));
+        (run, place)
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&V> {
+        let (run, place) = self.find(key);
+        Some(&self.runs.get(run)?.get(place.ok()?)?.1)
+    }
+
+    /// The value of a key, to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut V> {
+        let (run, place) = self.find(key);
+        Some(&mut self.runs.get_mut(run)?.get_mut(place.ok()?)?.1)
+    }
+
+    /// Sets the value of a key, and gives the one before.
+    pub fn insert(&mut self, key: &str, value: V) -> Option<V> {
+        let (at, place) = self.find(key);
+        let is_last = at + 1 >= self.runs.len();
+        let Some(run) = self.runs.get_mut(at) else {
+            self.runs.push(vec![(key.into(), value)]);
+            return None;
+        };
+        match place {
+            Ok(place) => return Some(std::mem::replace(&mut run[place].1, value)),
+            // Keys that come in their order leave full runs behind.
+            Err(place) if place == LONGEST && is_last => self.runs.push(vec![(key.into(), value)]),
+            Err(place) => {
+                run.insert(place, (key.into(), value));
+                if run.len() > LONGEST {
+                    let later = run.split_off(LONGEST / 2);
+                    self.runs.insert(at + 1, later);
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes a key out.
+    pub fn remove(&mut self, key: &str) -> Option<V> {
+        let (at, place) = self.find(key);
+        let run = self.runs.get_mut(at)?;
+        let (_, value) = run.remove(place.ok()?);
+        if run.is_empty() {
+            self.runs.remove(at);
+        }
+        Some(value)
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.runs.iter().map(Vec::len).sum()
+    }
+
+    /// Takes all keys out.
+    pub fn clear(&mut self) {
+        self.runs.clear();
+    }
+
+    /// How many keys come before `key`.
+    pub fn rank(&self, key: &str) -> usize {
+        let (run, place) = self.find(key);
+        let before: usize = self.runs.iter().take(run).map(Vec::len).sum();
+        before + place.unwrap_or_else(|place| place)
+    }
+
+    /// From `start` on, in order.
+    pub fn range(&self, start: &str) -> impl Iterator<Item = (&str, &V)> {
+        let (run, place) = self.find(start);
+        let place = place.unwrap_or_else(|place| place);
+        let first = self.runs.get(run).and_then(|run| run.get(place..)).unwrap_or_default();
+        let later = self.runs.iter().skip(run + 1).flatten();
+        first.iter().chain(later).map(|(key, value)| (&**key, value))
+    }
+
+    /// All, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
+        self.runs.iter().flatten().map(|(key, value)| (&**key, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(steps in prop::collection::vec((any::<bool>(), 0_u32..2000), 0..3000), probe in 0_u32..2000) {
+            let (mut sorted, mut model) = (Sorted::default(), BTreeMap::new());
+            for (index, (is_insert, key)) in steps.into_iter().enumerate() {
+                let key = format!("{key:04}");
+                if is_insert {
+                    prop_assert_eq!(sorted.insert(&key, index), model.insert(key, index));
+                } else {
+                    prop_assert_eq!(sorted.remove(&key), model.remove(&key));
+                }
+            }
+            let probe = format!("{probe:04}");
+            prop_assert_eq!(sorted.len(), model.len());
+            prop_assert_eq!(sorted.get(&probe), model.get(&probe));
+            prop_assert_eq!(sorted.rank(&probe), model.range(..probe.clone()).count());
+            let from: Vec<_> = sorted.range(&probe).map(|(key, value)| (key.to_owned(), *value)).collect();
+            prop_assert_eq!(from, model.range(probe..).map(|(k, v)| (k.clone(), *v)).collect::<Vec<_>>());
+            let all: Vec<_> = sorted.iter().map(|(key, value)| (key.to_owned(), *value)).collect();
+            prop_assert_eq!(all, model.into_iter().collect::<Vec<_>>());
+            prop_assert!(sorted.runs.iter().all(|run| (1..=LONGEST).contains(&run.len())));
+        }
+    }
+
+    #[test]
+    fn keys_in_order_fill_their_runs() {
+        let mut sorted = Sorted::default();
+        for number in 0..10 * LONGEST {
+            sorted.insert(&format!("{number:08}"), ());
+        }
+        assert_eq!(sorted.runs.len(), 10);
+    }
+}

@@ -1,0 +1,85 @@
+//! One of several replicas inside somebody else's process.
+//!
+//! Guarantees: what runs is what [`run`](super::run) runs, leader election included, without listeners; all chance
+//! follows from the seed; an onlooker changes nothing.
+
+use std::sync::{Arc, Weak};
+
+use kube::Client;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tokio_util::sync::CancellationToken;
+
+use super::{AppError, Assembly, election};
+use crate::api::EventType;
+use crate::clock::SharedClock;
+use crate::controller::Controller;
+use crate::controller::control::RealControl;
+use crate::events::{EventRecorder, ObjectReference, Recorder};
+use crate::metrics::{LeaderElectionMetrics, Registry};
+use crate::options::Config;
+
+/// What a replica has to itself.
+pub struct Replica {
+    /// The API server.
+    pub client: Client,
+    /// The wall clock.
+    pub clock: SharedClock,
+    /// What it writes as the holder of the lease; another one after each start.
+    pub identity: String,
+    /// Decides every jitter.
+    pub seed: u64,
+    /// Who wants to see more of it than it writes.
+    pub onlooker: Option<Arc<dyn Onlooker>>,
+}
+
+/// Looks on, and must not block.
+pub trait Onlooker: Send + Sync + 'static {
+    /// The controller was built; its caches are still empty.
+    fn built(&self, controller: Weak<Controller<RealControl>>);
+    /// An Event is handed to the recorder, which may count it together with others or drop it.
+    fn event(&self, regarding: &ObjectReference, type_: EventType, reason: &'static str, message: &str);
+}
+
+/// Runs a replica until `stop`; with an election, if `config` has one, until leadership is lost.
+///
+/// # Errors
+/// When a setting of the election cannot be used, leadership is lost, an informer ends, or the work in flight does not
+/// end.
+pub async fn run_replica(config: &Config, replica: Replica, stop: CancellationToken) -> Result<(), AppError> {
+    let Replica { client, clock, identity, seed, onlooker } = replica;
+    let (registry, ends) = (Registry::new(), CancellationToken::new());
+    let parts = Assembly::new(config, &client, &registry, &clock, seed, &ends, onlooker.as_ref())?;
+    if let Some(onlooker) = onlooker {
+        onlooker.built(Arc::downgrade(&parts.controller));
+    }
+    let elector = match &config.leader_election {
+        None => None,
+        Some(settings) => {
+            let metrics = LeaderElectionMetrics::register(&registry)?;
+            let hooks = election::hooks(&settings.name, metrics, Arc::clone(&parts.recorder), &parts.stood_by);
+            let rng = StdRng::seed_from_u64(seed.wrapping_add(1));
+            Some(election::elector(settings, client, Arc::clone(&clock), (identity, rng), hooks)?)
+        }
+    };
+    parts.run_to_end(config, elector, Vec::new(), stop, &ends).await
+}
+
+/// A recorder with an onlooker.
+pub(super) struct Overheard {
+    recorder: Recorder,
+    onlooker: Arc<dyn Onlooker>,
+}
+
+impl Overheard {
+    pub(super) fn new(recorder: Recorder, onlooker: Arc<dyn Onlooker>) -> Self {
+        Self { recorder, onlooker }
+    }
+}
+
+impl EventRecorder for Overheard {
+    fn event(&self, regarding: &ObjectReference, type_: EventType, reason: &'static str, message: String) {
+        self.onlooker.event(regarding, type_, reason, &message);
+        self.recorder.event(regarding, type_, reason, message);
+    }
+}

@@ -1,0 +1,62 @@
+//! Connections that are there before they are needed.
+//!
+//! Guarantees: when several keys come due at one instant, as many connections as can be in use then (no more than there
+//! are workers) were used within [`LEAD`] before it, so that no TLS handshake is made while Jobs are waited for. It costs
+//! that many reads of `/version`, which every account may make; when fewer than two keys are due it costs nothing. Its
+//! failure harms nobody. It never waits for longer than [`LOOK`] before it looks at the timers again.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use futures::future::join_all;
+use http::Request;
+use kube::Client;
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+
+use crate::clock::SharedClock;
+use crate::workqueue::{Key, WorkQueue};
+
+/// How long before the instant the connections are made: time enough for handshakes, too short for a server to close
+/// what is idle.
+pub const LEAD: Duration = Duration::from_secs(2);
+
+/// How long a timer that was set since the last look may go unseen.
+pub const LOOK: Duration = Duration::from_secs(20);
+
+/// Keys that come due within so short a time meet each other at the API server.
+const TOGETHER: TimeDelta = TimeDelta::milliseconds(500);
+
+/// Warms `client` for the timers of `queue`, for ever.
+pub async fn keep_warm<K: Key>(queue: WorkQueue<K>, clock: SharedClock, client: Client, workers: usize) {
+    loop {
+        let pause = match queue.upcoming(TOGETHER, workers) {
+            Some((at, due)) if due > 1 => {
+                let left = (at - clock.now()).to_std().unwrap_or_default();
+                if left <= LEAD {
+                    warm(&client, due).await;
+                    // This instant is taken care of; the next may follow at once.
+                    left + Duration::from_secs(1)
+                } else {
+                    LOOK.min(left.saturating_sub(LEAD))
+                }
+            }
+            _ => LOOK,
+        };
+        sleep(pause).await;
+    }
+}
+
+/// Requests that are in flight together need a connection each.
+async fn warm(client: &Client, connections: usize) {
+    let requests = (0..connections).map(|_| async {
+        let request = Request::get("/version").body(Vec::new()).ok()?;
+        timeout(LEAD, client.request_text(request)).await.ok()?.ok()
+    });
+    let answers = join_all(requests).await;
+    debug!(
+        connections,
+        answered = answers.iter().flatten().count(),
+        "Warmed connections for the keys that are due soon"
+    );
+}

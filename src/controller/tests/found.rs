@@ -1,0 +1,73 @@
+//! What the simulation found, each in its smallest form.
+
+use super::*;
+use crate::controller::PRUNE_RETRY;
+
+/// A world at 10:00:30 with the CronJob `c`, and a controller that works.
+async fn working(spec: Value) -> World {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
+    world.create_cron_job("c", spec).await;
+    world.work(2);
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_own_job_is_known_however_long_the_watch_is_silent() {
+    let world = working(json!({ "concurrencyPolicy": "Forbid" })).await;
+    world.wire.hold_watches(true);
+    world.pass_until("2026-03-02T10:03:30Z").await;
+    assert_eq!(world.list(JOBS).await.len(), 1, "the first still runs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_is_not_started_again_though_no_answer_came_and_its_job_is_gone() {
+    let world = working(json!({})).await;
+    world.wire.judge(|ask| if ask.is(Verb::Create, "jobs") { Fate::AnswerLost } else { Fate::Pass });
+    world.pass_until("2026-03-02T10:01:00.001Z").await;
+    let name = world.seen_names().remove(0);
+    world.write("DELETE", &format!("{JOBS}/{name}"), &Value::Null).await;
+    world.pass_until("2026-03-02T10:01:50Z").await;
+    assert_eq!(world.seen_names(), [name]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_created_for_a_cron_job_suspended_while_an_answer_was_waited_for() {
+    let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    let back = Duration::from_secs(1);
+    world.wire.judge(move |ask| Orders {
+        back: if ask.is(Verb::Get, "jobs") { back } else { Duration::ZERO },
+        ..Orders::default()
+    });
+    world.pass_until("2026-03-02T10:02:00.500Z").await;
+    world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": { "suspend": true } })).await;
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    assert!(world.wire.count(Verb::Get, "jobs") > 0, "the slot was about to be started");
+    assert_eq!(world.seen().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_job_whose_deletion_met_a_conflict_is_not_taken_for_replaced() {
+    let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    world.wire.judge(|ask| if ask.is(Verb::Delete, "jobs") { Fate::Refused(409, "Conflict") } else { Fate::Pass });
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    assert_eq!(world.seen().len(), 1);
+    world.wire.calm();
+    world.pass_until("2026-03-02T10:02:59Z").await;
+    assert_eq!(world.seen().len(), 2, "tried again until it is replaced");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pruning_that_failed_is_tried_again_before_the_next_slot() {
+    let ends = |_: &crate::api::batch_v1::Job| Some((Duration::from_secs(1), Ending::Complete));
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", ends).await;
+    world.create_cron_job("c", json!({ "schedule": "1 10 * * *", "successfulJobsHistoryLimit": 0 })).await;
+    world.work(2);
+    world.wire.judge(|ask| if ask.is(Verb::Delete, "jobs") { Fate::Refused(403, "Forbidden") } else { Fate::Pass });
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    assert_eq!(world.list(JOBS).await.len(), 1);
+    world.wire.calm();
+    world.pass(PRUNE_RETRY).await;
+    assert!(world.list(JOBS).await.is_empty());
+}

@@ -1,0 +1,290 @@
+//! A controller on the embedded API server, both of them real, with a [`Wire`] between.
+//!
+//! Guarantees: no sockets, no threads, no clock but tokio's paused one, no chance. What the test itself asks of the server
+//! does not pass the wire. Jobs end as the test says ([`Ends`]); there are no Pods.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use kube::Client;
+use parking_lot::Mutex;
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::objects::{merged, time};
+use super::wire::Wire;
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{Object, ObjectName};
+use crate::apiserver::{self, ApiServer, kinds};
+use crate::cache::{Informer, ResourceEventHandler, Store};
+use crate::clock::{Clock, SharedClock, TestClock};
+use crate::controller::control::RealControl;
+use crate::controller::{Controller, CronJobHandler, JobHandler, Parts};
+use crate::events;
+use crate::metrics::ControllerMetrics;
+use crate::schedule::Zone;
+use crate::workqueue::{self, WorkQueue};
+
+/// The namespace of whatever the tests make.
+pub const NAMESPACE: &str = "default";
+/// Its CronJobs.
+pub const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
+/// Its Jobs.
+pub const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+
+/// How and how long after its creation a Job ends; none if it runs for ever.
+pub type Ends = fn(&Job) -> Option<(Duration, Ending)>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Complete,
+    Failed,
+}
+
+/// A controller that does not work yet, its informers, which do, and the server.
+pub struct World {
+    pub server: ApiServer,
+    pub wire: Wire,
+    pub clock: Arc<TestClock>,
+    pub controller: Arc<Controller<RealControl>>,
+    pub cron_jobs: Arc<Store<CronJob>>,
+    pub jobs: Arc<Store<Job>>,
+    seen: Arc<Mutex<Vec<Arc<Job>>>>,
+    _ends: DropGuard,
+}
+
+impl World {
+    /// An empty world at `now`, in which Jobs run for ever.
+    pub async fn new(now: &str) -> Self {
+        Self::with_jobs_that_end(now, |_| None).await
+    }
+
+    /// An empty world at `now`.
+    pub async fn with_jobs_that_end(now: &str, ends: Ends) -> Self {
+        let clock = TestClock::new(time(now));
+        let shared: SharedClock = clock.clone();
+        let server = ApiServer::new(apiserver::Config::new(Arc::clone(&shared), kinds::builtin()));
+        let (wire, stop) = (Wire::new(), CancellationToken::new());
+        let client = Client::new(wire.around(server.into_service()), NAMESPACE);
+        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &[], 1);
+        let mut job_informer = Informer::<Job>::new(client.clone(), &[], 2);
+        let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
+        let config = events::Config { seed: Some(3), max_queued: 10_000, max_pending: 10_000, ..Default::default() };
+        let (recorder, sink) = events::Recorder::new(config, Arc::clone(&shared), |_| {});
+        let controller = Controller::new(Parts {
+            queue: WorkQueue::new(workqueue::Config::new("cronjob", Arc::clone(&shared))),
+            cron_jobs: Arc::clone(&cron_jobs),
+            jobs: Arc::clone(&jobs),
+            control: RealControl::new(client.clone(), Arc::new(|| true), Duration::from_secs(10)),
+            recorder: Arc::new(recorder),
+            clock: shared,
+            metrics: ControllerMetrics::register(&Registry::new()).unwrap(),
+            local_zone: Zone::UTC,
+            schedule_delta: TimeDelta::zero(),
+        });
+        let seen = Arc::default();
+        let finisher = Finisher { server: server.clone(), clock: clock.clone(), ends, seen: Arc::clone(&seen) };
+        cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
+        job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
+        job_informer.add_event_handler(Arc::new(finisher));
+        tokio::spawn(cron_job_informer.run(stop.clone()));
+        tokio::spawn(job_informer.run(stop.clone()));
+        let queue = controller.queue().clone();
+        let sink = sink.yielding_to(move || queue.is_busy());
+        tokio::spawn(sink.run(events::KubeSink::new(client), stop.clone()));
+        cron_jobs.wait_for_cache_sync().await;
+        jobs.wait_for_cache_sync().await;
+        Self { server, wire, clock, controller, cron_jobs, jobs, seen, _ends: stop.drop_guard() }
+    }
+
+    /// Lets the controller work until the answer is cancelled.
+    pub fn work(&self, workers: usize) -> CancellationToken {
+        let (stop, controller) = (CancellationToken::new(), Arc::clone(&self.controller));
+        let cancel = stop.clone();
+        tokio::spawn(async move { controller.run(workers, cancel).await });
+        stop
+    }
+
+    /// Lets time pass, and whatever happens in it happen.
+    pub async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    /// Lets time pass until the clock shows `at`.
+    pub async fn pass_until(&self, at: &str) {
+        self.pass((time(at) - self.clock.now()).to_std().unwrap()).await;
+    }
+
+    /// Lets the informers show what was written.
+    pub async fn catch_up(&self) {
+        self.pass(Duration::from_millis(1)).await;
+    }
+
+    /// Loses the history while nobody watches, and with it what happens in `meanwhile`; ends when all is listed again.
+    pub async fn gap(&self, meanwhile: impl AsyncFnOnce()) {
+        self.wire.hold_watches(true);
+        meanwhile().await;
+        self.server.compact();
+        self.wire.cut_watches();
+        self.wire.hold_watches(false);
+        self.pass(Duration::from_secs(5)).await;
+    }
+
+    /// Asks the server past the wire.
+    pub async fn request(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
+        request(&self.server, method, path, body).await
+    }
+
+    /// Creates, changes (by merge patch) or deletes what must be possible, and waits for the informers.
+    pub async fn write(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self.request(method, path, body).await.unwrap();
+        self.catch_up().await;
+        answer
+    }
+
+    /// Creates a CronJob, minutely unless `spec` says otherwise, and waits for the informers.
+    pub async fn create_cron_job(&self, name: &str, spec: Value) -> Value {
+        self.write("POST", CRON_JOBS, &cron_job(name, spec)).await
+    }
+
+    pub async fn list(&self, path: &str) -> Vec<Value> {
+        self.request("GET", path, &Value::Null).await.unwrap()["items"].as_array().unwrap().clone()
+    }
+
+    /// Writes an object past all that judges it, as an older server may have left it, and lets the informers list it.
+    pub async fn smuggle(&self, collection: &str, name: &str, patch: Value) {
+        let mut state = self.server.snapshot();
+        let revision = state["revision"].as_u64().unwrap() + 1;
+        let objects = state["collections"][collection].as_array_mut().unwrap();
+        let object = objects.iter_mut().find(|object| object["metadata"]["name"] == name).unwrap();
+        let patch = merged(patch, json!({ "metadata": { "resourceVersion": revision.to_string() } }));
+        *object = merged(object.take(), patch);
+        state["revision"] = revision.into();
+        self.server.restore(&state).unwrap();
+        self.pass(Duration::from_secs(5)).await;
+    }
+
+    /// Every Job that ever was, in the order in which the informer showed them.
+    pub fn seen(&self) -> Vec<Arc<Job>> {
+        self.seen.lock().clone()
+    }
+
+    /// The names of [`Self::seen`].
+    pub fn seen_names(&self) -> Vec<String> {
+        self.seen().iter().map(|job| job.name.name.to_string()).collect()
+    }
+
+    /// Reason and object of the Events on the server, each as often as it counts, by time.
+    pub async fn events(&self) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let mut events = self.list("/api/v1/events").await;
+        events.sort_by_key(|event| text(&event["firstTimestamp"]));
+        let pairs = events.iter().flat_map(|event| {
+            let pair = (text(&event["reason"]), text(&event["involvedObject"]["name"]));
+            std::iter::repeat_n(pair, usize::try_from(event["count"].as_u64().unwrap()).unwrap())
+        });
+        pairs.collect()
+    }
+
+    /// The reasons of [`Self::events`].
+    pub async fn reasons(&self) -> Vec<String> {
+        self.events().await.into_iter().map(|(reason, _)| reason).collect()
+    }
+
+    /// What is in the queue now; takes it out.
+    pub async fn ready(&self) -> Vec<String> {
+        let queue = self.controller.queue();
+        let mut keys = Vec::new();
+        while !queue.is_empty() {
+            let key = queue.get().await.unwrap();
+            keys.push(key.name.to_string());
+            queue.done(&key);
+        }
+        keys.sort();
+        keys
+    }
+}
+
+/// The key of a CronJob.
+pub fn key(name: &str) -> ObjectName {
+    ObjectName::new(NAMESPACE, name)
+}
+
+/// A CronJob to create.
+pub fn cron_job(name: &str, spec: Value) -> Value {
+    let spec = merged(json!({ "schedule": "* * * * *", "jobTemplate": { "spec": job_spec() } }), spec);
+    json!({ "apiVersion": "batch/v1", "kind": "CronJob", "metadata": { "name": name }, "spec": spec })
+}
+
+/// A Job to create.
+pub fn job(name: &str, owners: &Value) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": name, "ownerReferences": owners },
+        "spec": job_spec(),
+    })
+}
+
+fn job_spec() -> Value {
+    let containers = json!([{ "name": "c", "image": "busybox" }]);
+    json!({ "template": { "spec": { "restartPolicy": "Never", "containers": containers } } })
+}
+
+async fn request(server: &ApiServer, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
+    let content_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+    let method: Method = method.parse().unwrap();
+    let request = Request::builder().method(method).uri(path).header("content-type", content_type);
+    let answer = server.handle(request.body(bytes).unwrap()).await;
+    let is_success = answer.status().is_success();
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    let answer = serde_json::from_slice(&bytes).unwrap();
+    if is_success { Ok(answer) } else { Err(answer) }
+}
+
+/// Notes every Job that appears, and ends it in time.
+struct Finisher {
+    server: ApiServer,
+    clock: Arc<TestClock>,
+    ends: Ends,
+    seen: Arc<Mutex<Vec<Arc<Job>>>>,
+}
+
+impl ResourceEventHandler<Job> for Finisher {
+    fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
+        self.seen.lock().push(Arc::clone(job));
+        let Some((after, ending)) = (self.ends)(job).filter(|_| job.finished.is_none()) else { return };
+        let (server, clock, job) = (self.server.clone(), Arc::clone(&self.clock), Arc::clone(job));
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            let path = format!("{}/{}/status", Job::RESOURCE.path(Some(&job.name.namespace)), job.name.name);
+            let body = json!({
+                "metadata": { "uid": job.uid }, "status": final_status(ending, job.creation_timestamp, clock.now()),
+            });
+            // It may be gone by now, or another of its name be there.
+            let _ = request(&server, "PATCH", &path, &body).await;
+        });
+    }
+
+    fn on_update(&self, _: &Arc<Job>, _: &Arc<Job>) {}
+
+    fn on_delete(&self, _: &Arc<Job>, _: bool) {}
+}
+
+fn final_status(ending: Ending, started: DateTime<Utc>, ended: DateTime<Utc>) -> Value {
+    let text = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let condition = |kind: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": text(ended) });
+    match ending {
+        Ending::Complete => json!({
+            "startTime": text(started), "completionTime": text(ended), "succeeded": 1,
+            "conditions": [condition("SuccessCriteriaMet"), condition("Complete")],
+        }),
+        Ending::Failed => json!({
+            "startTime": text(started), "failed": 1, "conditions": [condition("FailureTarget"), condition("Failed")],
+        }),
+    }
+}

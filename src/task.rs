@@ -1,0 +1,181 @@
+//! Where tasks begin: a task belongs to the process of the task that starts it.
+//!
+//! Guarantees: in the binary there is one process, nothing is wrapped and nothing costs. A simulation runs several replicas
+//! in one runtime and makes a [`Process`] of each: while it is frozen none of its tasks is polled (timers run out
+//! meanwhile, as for a stopped process, and are noticed after the thaw), and once it is killed none is ever polled again.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures::future::Either;
+use parking_lot::Mutex;
+
+thread_local! {
+    /// The process whose task is being polled.
+    static CURRENT: RefCell<Option<Process>> = const { RefCell::new(None) };
+}
+
+/// Ties a future that is about to be spawned to the process of the caller, if there is one.
+pub fn owned<F: Future>(future: F) -> Either<F, Bound<F>> {
+    match CURRENT.with_borrow(Clone::clone) {
+        None => Either::Left(future),
+        Some(process) => Either::Right(process.bind(future)),
+    }
+}
+
+/// A simulated process; clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Process(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    phase: Phase,
+    /// Whom to wake when the phase changes: one place for each task.
+    tasks: Vec<Option<Waker>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Running,
+    Frozen,
+    Dead,
+}
+
+impl Process {
+    /// A future of this process; what it spawns by way of [`owned`] belongs to the process, too.
+    pub fn bind<F: Future>(&self, future: F) -> Bound<F> {
+        let mut state = self.0.lock();
+        state.tasks.push(None);
+        Bound { process: self.clone(), place: state.tasks.len() - 1, future: Some(Box::pin(future)) }
+    }
+
+    /// Stops all tasks where they are.
+    pub fn freeze(&self) {
+        self.change(Phase::Frozen);
+    }
+
+    /// Lets them go on.
+    pub fn thaw(&self) {
+        self.change(Phase::Running);
+    }
+
+    /// Ends all tasks, wherever they are.
+    pub fn kill(&self) {
+        self.change(Phase::Dead);
+    }
+
+    /// Whether it is neither frozen nor dead.
+    pub fn is_running(&self) -> bool {
+        self.0.lock().phase == Phase::Running
+    }
+
+    fn change(&self, phase: Phase) {
+        let wakers = {
+            let mut state = self.0.lock();
+            if state.phase != Phase::Dead {
+                state.phase = phase;
+            }
+            state.tasks.clone()
+        };
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    /// Notes whom to wake, and says what the task may do.
+    fn admit(&self, place: usize, waker: &Waker) -> Phase {
+        let mut state = self.0.lock();
+        let known = &mut state.tasks[place];
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+        state.phase
+    }
+}
+
+/// A future that belongs to a [`Process`].
+#[derive(Debug)]
+pub struct Bound<F> {
+    process: Process,
+    place: usize,
+    /// Gone once the process is dead.
+    future: Option<Pin<Box<F>>>,
+}
+
+impl<F: Future> Future for Bound<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        match self.process.admit(self.place, context.waker()) {
+            Phase::Frozen => return Poll::Pending,
+            Phase::Dead => self.future = None,
+            Phase::Running => {}
+        }
+        let _entered = Entered(CURRENT.replace(Some(self.process.clone())));
+        self.future.as_mut().map_or(Poll::Pending, |future| future.as_mut().poll(context))
+    }
+}
+
+impl<F> Drop for Bound<F> {
+    fn drop(&mut self) {
+        self.process.0.lock().tasks[self.place] = None;
+    }
+}
+
+/// Puts the process back that was current before, also when a poll panics.
+struct Entered(Option<Process>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Counts seconds in a task of a task.
+    fn count_in(process: &Process) -> Arc<AtomicU32> {
+        let count = Arc::new(AtomicU32::new(0));
+        let seconds = Arc::clone(&count);
+        tokio::spawn(process.bind(async move {
+            tokio::spawn(owned(async move {
+                loop {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    seconds.fetch_add(1, Ordering::Relaxed);
+                }
+            }));
+        }));
+        count
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frozen_process_stands_still_with_all_it_spawned_and_goes_on_when_thawed() {
+        let process = Process::default();
+        let count = count_in(&process);
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        process.freeze();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(count.load(Ordering::Relaxed), 2);
+        process.thaw();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(count.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_killed_process_drops_everything_and_does_not_come_back() {
+        let process = Process::default();
+        let count = count_in(&process);
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        process.kill();
+        process.thaw();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(count.load(Ordering::Relaxed), 2);
+        assert_eq!(Arc::strong_count(&count), 1);
+    }
+}

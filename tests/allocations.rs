@@ -1,0 +1,48 @@
+//! Where nothing changes, nothing is allocated. In a binary of its own, because the counting allocator is everybody's.
+#![allow(clippy::unwrap_used)]
+
+use std::hint::black_box;
+
+use allocation_counter::measure;
+use cronjob_controller::controller::plan::{Outcome, Plan};
+use cronjob_controller::controller::reconcile::reconcile;
+use cronjob_controller::schedule::{Schedule, Zone};
+
+#[path = "../benches/reconcile/quiet.rs"]
+mod quiet;
+
+#[test]
+fn a_sync_that_finds_nothing_to_do_allocates_nothing() {
+    for (name, observation) in quiet::observations() {
+        let decide = || match reconcile(&observation, quiet::now()) {
+            Plan::Settle(settlement) => settlement,
+            other => panic!("{name}: {other:?}"),
+        };
+        // Parses the schedule and reads the zone's table, once for as long as the CronJob's spec stays.
+        let first = decide();
+        assert!(first.status.is_none() && first.events.is_empty(), "{name}: {first:?}");
+        assert!(matches!(first.outcome, Outcome::Requeue(_)) || name == "suspended", "{name}: {first:?}");
+        let counted = measure(|| {
+            black_box(decide());
+        });
+        assert_eq!(counted.count_total, 0, "{name}: {counted:?}");
+    }
+}
+
+#[test]
+fn a_search_for_the_next_instant_allocates_nothing() {
+    for spec in ["* * * * *", "0 0 31 2 *", "TZ=Europe/Berlin 15,45 9-17 * * *", "TZ=Asia/Gaza 0 0 * * *", "@every 1h"]
+    {
+        let schedule = Schedule::parse_standard(spec, Zone::UTC).unwrap();
+        schedule.next(quiet::now());
+        let counted = measure(|| {
+            black_box(schedule.next_after(black_box(quiet::now())));
+        });
+        assert_eq!(counted.count_total, 0, "{spec}: {counted:?}");
+    }
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(measure(|| drop(black_box(Box::new(1)))).count_total, 1);
+}

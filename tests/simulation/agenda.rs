@@ -1,0 +1,250 @@
+//! What happens when: faults begin and end, people edit, Jobs run their course, replicas start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cronjob_controller::app::{self, Replica};
+use cronjob_controller::clock::SharedClock;
+use cronjob_controller::options::{Config, LeaderElectionConfig, LogFormat};
+use cronjob_controller::task::Process;
+use tokio::time::timeout_at;
+use tokio_util::sync::CancellationToken;
+
+use crate::faults::{Fault, FaultKind as F};
+use crate::job_world;
+use crate::network::Network;
+use crate::people;
+use crate::rng::hash;
+use crate::scenario::{Millis, SECOND};
+use crate::sim::{Ear, LEASE, Sim};
+use crate::view::View;
+
+/// One thing that is to happen.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// A replica starts.
+    Start(usize),
+    /// A fault of the scenario begins, by its place.
+    Begin(usize),
+    /// One ends, by its number.
+    End(u64),
+    /// A CronJob of the scenario is created, by its place.
+    Create(usize),
+    /// An edit of the scenario, by its place.
+    Edit(usize),
+    /// A Job's fate is decided.
+    JobBegins(String),
+    /// And fulfilled.
+    Job(String, job_world::Step),
+    /// Everything goes right from now on.
+    Calm,
+    /// What must hold at every moment is looked at.
+    Look,
+}
+
+impl Sim {
+    /// Lets the world run until `end`.
+    pub async fn run_until(self: &Arc<Self>, end: Millis) {
+        loop {
+            let due = {
+                let mut state = self.state.lock();
+                let now = self.now();
+                match state.agenda.first_key_value() {
+                    Some(((at, _), _)) if *at <= now.min(end) => state.agenda.pop_first().map(|(_, act)| act),
+                    _ => None,
+                }
+            };
+            if let Some(act) = due {
+                self.perform(act);
+                continue;
+            }
+            if self.now() >= end {
+                return;
+            }
+            let next = self.state.lock().agenda.first_key_value().map_or(end, |((at, _), _)| (*at).min(end));
+            let _ = timeout_at(self.instant(next), self.changed.notified()).await;
+        }
+    }
+
+    /// Puts all that the scenario says on the agenda.
+    pub fn prepare(&self) {
+        let scenario = &self.scenario;
+        let mut state = self.state.lock();
+        for number in 0..scenario.replicas {
+            state.plan(number as u64 * 150, Act::Start(number));
+        }
+        for (place, cron_job) in scenario.cron_jobs.iter().enumerate() {
+            state.plan(cron_job.at, Act::Create(place));
+        }
+        for (place, edit) in scenario.edits.iter().enumerate() {
+            state.plan(edit.at, Act::Edit(place));
+        }
+        for (place, fault) in scenario.faults.iter().enumerate() {
+            state.plan(fault.at, Act::Begin(place));
+            state.plan(fault.until, Act::End(fault.number));
+        }
+        state.plan(scenario.active, Act::Calm);
+        state.plan(5 * SECOND, Act::Look);
+    }
+
+    fn perform(self: &Arc<Self>, act: Act) {
+        let at = self.now();
+        match act {
+            Act::Start(number) => self.start(number),
+            Act::Begin(place) => self.begin(&self.scenario.faults[place]),
+            Act::End(number) => self.end(number),
+            Act::Create(place) => people::create(self, place, at),
+            Act::Edit(place) => people::edit(self, place, at),
+            Act::JobBegins(uid) => job_world::begins(self, &uid, at),
+            Act::Job(uid, step) => job_world::step(self, &uid, step, at),
+            Act::Calm => self.calm(),
+            Act::Look => {
+                self.look();
+                self.plan(at + 5 * SECOND, Act::Look);
+            }
+        }
+    }
+
+    fn start(self: &Arc<Self>, number: usize) {
+        let at = self.now();
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let replica = &mut state.replicas[number];
+        if replica.task.is_some() {
+            return;
+        }
+        let incarnation = replica.incarnation;
+        let identity = format!("r{number}.{incarnation}");
+        state.journal.note(at, format_args!("{identity} starts"));
+        replica.process = Process::default();
+        replica.view = View::default();
+        replica.stop = CancellationToken::new();
+        let network = Network { sim: Arc::clone(self), replica: number, incarnation, identity: identity.clone() };
+        let clock: SharedClock = replica.clock.clone();
+        let ear = Ear { sim: Arc::downgrade(self), replica: number, incarnation };
+        let parts = Replica {
+            client: network.client(),
+            clock,
+            seed: self.scenario.seed ^ hash(&identity),
+            identity,
+            onlooker: Some(Arc::new(ear)),
+        };
+        let (stop, sim) = (replica.stop.clone(), Arc::downgrade(self));
+        let process = replica.process.clone();
+        let run = process.bind(async move { app::run_replica(&config(), parts, stop).await });
+        let task = tokio::spawn(async move {
+            let result = run.await;
+            if let Some(sim) = sim.upgrade() {
+                let why = result.map_or_else(|error| error.to_string(), |()| "told to".to_owned());
+                sim.crash(number, incarnation, &why);
+            }
+        });
+        replica.task = Some(task.abort_handle());
+    }
+
+    fn begin(&self, fault: &Fault) {
+        let at = self.now();
+        let seconds = (fault.until.saturating_sub(at)) / SECOND;
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        state.journal.note(
+            at,
+            format_args!("    *** {} for r{} ({}) for {seconds} s", fault.kind.name(), fault.replica, fault.amount),
+        );
+        state.faults.insert(
+            fault.number,
+            (fault.clone(), crate::rng::Rng::fork(self.scenario.seed, &format!("fault {}", fault.number))),
+        );
+        let replica = &mut state.replicas[fault.replica];
+        let mut struck = true;
+        match fault.kind {
+            F::CrashBefore | F::CrashAfter => {
+                replica.crash = Some((fault.amount, fault.kind == F::CrashAfter));
+                struck = false;
+            }
+            F::Restart => replica.stop.cancel(),
+            F::Freeze => replica.process.freeze(),
+            F::WatchCut => replica.cut_watches(),
+            F::ServerRestart => {
+                state.server_is_down = true;
+                state.replicas.iter_mut().for_each(|replica| replica.cut_watches());
+            }
+            F::Compaction => self.server.compact(),
+            F::ClockStep => replica.clock.step(fault.clock_step()),
+            _ => struck = false,
+        }
+        if struck {
+            state.struck(fault.kind);
+        }
+    }
+
+    fn end(&self, number: u64) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let Some((fault, _)) = state.faults.remove(&number) else { return };
+        state.journal.note(self.now(), format_args!("    *** end of {}", fault.kind.name()));
+        let goes_on = state.suffers(fault.kind, fault.replica).is_some();
+        let is_down = state.faults.values().any(|(other, _)| other.kind == F::ServerRestart);
+        let replica = &mut state.replicas[fault.replica];
+        match fault.kind {
+            F::CrashBefore | F::CrashAfter => replica.crash = None,
+            F::Freeze if !goes_on => replica.process.thaw(),
+            F::ServerRestart => state.server_is_down = is_down,
+            _ => {}
+        }
+    }
+
+    /// From now on nothing goes wrong, and all clocks are right.
+    fn calm(&self) {
+        let numbers: Vec<u64> = self.state.lock().faults.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.end(number));
+        let state = self.state.lock();
+        state.replicas.iter().for_each(|replica| replica.clock.set(0));
+    }
+
+    /// What must hold at every moment: every CronJob that has a next slot is waited for.
+    fn look(&self) {
+        let at = self.now();
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        for (number, replica) in state.replicas.iter().enumerate() {
+            let Some(controller) = replica.controller.upgrade().filter(|_| replica.process.is_running()) else {
+                continue;
+            };
+            for name in controller.unattended() {
+                // A live read may have shown what the watch has yet to show: that there is nothing to wait for.
+                let key = (name.namespace.to_string(), name.name.to_string());
+                let cron = state.model.names.get(&key).and_then(|uid| state.model.crons.get(uid));
+                if cron.is_none_or(|cron| !cron.newest().is_schedulable()) {
+                    continue;
+                }
+                let text =
+                    format!("r{number}.{} neither waits for {name} nor has it in its queue", replica.incarnation);
+                state.invariants.violated("10", at, text);
+            }
+        }
+    }
+}
+
+fn config() -> Config {
+    let seconds = Duration::from_secs;
+    Config {
+        kubeconfig: None,
+        master: None,
+        concurrent_cronjob_syncs: 5.try_into().unwrap(),
+        kube_api: None,
+        leader_election: Some(LeaderElectionConfig {
+            namespace: "kube-system".into(),
+            name: "cronjob-controller".into(),
+            lease_duration: seconds(LEASE.0),
+            renew_deadline: seconds(LEASE.1),
+            retry_period: seconds(LEASE.2),
+        }),
+        secure: None,
+        metrics_addr: None,
+        health_addr: None,
+        namespaces: Vec::new(),
+        verbosity: 0,
+        logging_format: LogFormat::Text,
+    }
+}

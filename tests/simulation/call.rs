@@ -1,0 +1,118 @@
+//! One request, as the network sees it.
+
+use std::fmt;
+
+use axum::body::Bytes;
+use http::request::Parts;
+use http::{Method, Request};
+use serde_json::Value;
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    CronJobs,
+    Jobs,
+    Leases,
+    Events,
+    Other,
+}
+
+/// A request with its body.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub method: Method,
+    pub uri: String,
+    pub content_type: Option<http::HeaderValue>,
+    pub body: Bytes,
+    pub kind: Kind,
+    pub namespace: String,
+    /// Empty for a collection.
+    pub name: String,
+    pub status: bool,
+    pub watch: bool,
+}
+
+impl Call {
+    pub fn new(parts: &Parts, body: Bytes) -> Self {
+        Self::of(parts.method.clone(), parts.uri.to_string(), parts.headers.get("content-type").cloned(), body)
+    }
+
+    /// A request of the world's own, by merge patch where it patches.
+    pub fn world(method: Method, uri: impl Into<String>, body: &Value) -> Self {
+        let content_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        Self::of(method, uri.into(), Some(http::HeaderValue::from_static(content_type)), bytes.into())
+    }
+
+    fn of(method: Method, uri: String, content_type: Option<http::HeaderValue>, body: Bytes) -> Self {
+        let (path, query) = uri.split_once('?').unwrap_or((&uri, ""));
+        let mut parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        let namespace = match parts.iter().position(|part| *part == "namespaces") {
+            Some(at) if parts.len() > at + 2 => {
+                let namespace = parts[at + 1].to_owned();
+                parts.drain(at..at + 2);
+                namespace
+            }
+            _ => String::new(),
+        };
+        let root = if parts[0] == "api" { 2 } else { 3 };
+        let part = |at: usize| parts.get(root + at).copied().unwrap_or_default();
+        let kind = match part(0) {
+            "cronjobs" => Kind::CronJobs,
+            "jobs" => Kind::Jobs,
+            "leases" => Kind::Leases,
+            "events" => Kind::Events,
+            _ => Kind::Other,
+        };
+        let (name, status) = (part(1).to_owned(), part(2) == "status");
+        let watch = query.contains("watch=1") || query.contains("watch=true");
+        Self { kind, namespace, name, status, watch, method, uri, content_type, body }
+    }
+
+    /// The same with another query.
+    pub fn with_query(&self, query: &str) -> Self {
+        let path = self.uri.split('?').next().unwrap_or_default();
+        Self { uri: format!("{path}?{query}"), ..self.clone() }
+    }
+
+    pub fn query(&self) -> &str {
+        self.uri.split_once('?').map_or("", |(_, query)| query)
+    }
+
+    pub fn is_write(&self) -> bool {
+        self.method != Method::GET
+    }
+
+    /// A write that only a leader may send.
+    pub fn is_fenced(&self) -> bool {
+        self.is_write() && matches!(self.kind, Kind::CronJobs | Kind::Jobs)
+    }
+
+    pub fn is_list(&self) -> bool {
+        !self.is_write() && self.name.is_empty() && (!self.watch || self.query().contains("sendInitialEvents=true"))
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    pub fn request(&self) -> Request<Bytes> {
+        let mut request = Request::builder().method(self.method.clone()).uri(&self.uri);
+        request = request.header("accept", "application/json");
+        if let Some(content_type) = &self.content_type {
+            request = request.header("content-type", content_type);
+        }
+        request.body(self.body.clone()).unwrap()
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status = if self.status { "/status" } else { "" };
+        write!(f, "{} {:?} {}/{}{status}", self.method, self.kind, self.namespace, self.name)?;
+        if self.method == Method::POST && self.kind == Kind::Jobs {
+            write!(f, "{}", self.json()["metadata"]["name"].as_str().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}

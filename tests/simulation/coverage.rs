@@ -1,0 +1,127 @@
+//! How often everything happened.
+
+use std::collections::BTreeMap;
+
+use crate::faults::FaultKind;
+
+/// Counters by group and name.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage(BTreeMap<(&'static str, String), u64>);
+
+/// What must have happened in a run of many seeds, beside every kind of fault.
+const REQUIRED: [(&str, &[&str]); 4] = [
+    ("policy", &["Allow", "Forbid", "Replace"]),
+    (
+        "plan",
+        &[
+            "look up CronJob",
+            "look up Job",
+            "create",
+            "create: name taken",
+            "replace",
+            "prune",
+            "status",
+            "status: conflict",
+            "adopt",
+        ],
+    ),
+    (
+        "reason",
+        &[
+            "SuccessfulCreate",
+            "SawCompletedJob",
+            "SuccessfulDelete",
+            "MissingJob",
+            "UnexpectedJob",
+            "JobAlreadyActive",
+            "TooManyMissedTimes",
+            "FailedCreate",
+            "FailedDelete",
+            "FailedGet",
+            "UnknownTimeZone",
+            "UnparseableSchedule",
+            "UnParseableCronJobSchedule",
+            "UnsupportedSchedule",
+            "InvalidSchedule",
+            "MalformedObject",
+            "LeaderElection",
+        ],
+    ),
+    (
+        "world",
+        &[
+            "schedule changed",
+            "policy changed",
+            "limits changed",
+            "deadline changed",
+            "suspended",
+            "resumed",
+            "template changed",
+            "deleted",
+            "recreated",
+            "manual Job",
+            "foreign Job",
+            "Job deleted by hand",
+            "Job finished",
+            "Job failed",
+            "Job gone after its TTL",
+            "reads otherwise",
+        ],
+    ),
+];
+
+impl Coverage {
+    pub fn count(&mut self, group: &'static str, name: &str) {
+        self.add(group, name, 1);
+    }
+
+    pub fn add(&mut self, group: &'static str, name: &str, by: u64) {
+        if let Some(count) = self.0.get_mut(&(group, name.to_owned())) {
+            *count += by;
+        } else {
+            self.0.insert((group, name.to_owned()), by);
+        }
+    }
+
+    pub fn max(&mut self, group: &'static str, name: &str, value: u64) {
+        let known = self.0.entry((group, name.to_owned())).or_default();
+        *known = (*known).max(value);
+    }
+
+    /// Adds another run's; the group `greatest` is not summed.
+    pub fn merge(&mut self, other: &Self) {
+        for ((group, name), count) in &other.0 {
+            if *group == "greatest" { self.max(group, name, *count) } else { self.add(group, name, *count) }
+        }
+    }
+
+    pub fn get(&self, group: &'static str, name: &str) -> u64 {
+        self.0.get(&(group, name.to_owned())).copied().unwrap_or(0)
+    }
+
+    pub fn sum(&self, group: &'static str) -> u64 {
+        self.0.iter().filter(|((known, _), _)| *known == group).map(|(_, count)| count).sum()
+    }
+
+    /// What was required and never happened.
+    pub fn missing(&self) -> Vec<String> {
+        let faults = FaultKind::ALL.iter().map(|(_, kind)| ("fault", kind.name()));
+        let others = REQUIRED.iter().flat_map(|(group, names)| names.iter().map(|name| (*group, *name)));
+        faults
+            .chain(others)
+            .filter(|(group, name)| self.get(group, name) == 0)
+            .map(|(g, n)| format!("{g}: {n}"))
+            .collect()
+    }
+
+    pub fn print(&self) {
+        let mut last = "";
+        for ((group, name), count) in &self.0 {
+            if *group != last {
+                println!("{group}");
+                last = group;
+            }
+            println!("  {count:>10}  {name}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What must hold at every write, judged when it is sent and when it is committed.
+
+use std::fmt;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+
+use crate::call::{Call, Kind};
+use crate::coverage::Coverage;
+use crate::model::{Author, Job, Model, Version, condition, owner_of, slot_of, text};
+use crate::scenario::Millis;
+use crate::view::{Delivered, View};
+
+/// Something that must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub invariant: &'static str,
+    pub at: Millis,
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "({}) at {}:{:02}.{:03}: {}",
+            self.invariant,
+            self.at / 60_000,
+            self.at / 1000 % 60,
+            self.at % 1000,
+            self.text
+        )
+    }
+}
+
+/// A write on its way.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub author: Author,
+    pub identity: String,
+    pub at: Millis,
+    /// What the author's clock showed.
+    pub clock: DateTime<Utc>,
+    /// What the author's watch had shown of the CronJob that it is about.
+    pub view: Option<Delivered>,
+}
+
+fn is_seen_by(job: &Job, author: Author) -> bool {
+    matches!(author, Author::Replica(number, incarnation) if job.seen_by.contains(&(number, incarnation)))
+}
+
+/// Judges.
+#[derive(Debug, Default)]
+pub struct Invariants {
+    pub violations: Vec<Violation>,
+    pub coverage: Coverage,
+}
+
+impl Invariants {
+    pub fn violated(&mut self, invariant: &'static str, at: Millis, text: String) {
+        self.violations.push(Violation { invariant, at, text });
+    }
+
+    /// A replica sends a write that only a leader may send.
+    pub fn sent(&mut self, model: &Model, call: &Call, sent: &Sent, deadline: Option<Millis>, view: &View) {
+        let at = sent.at;
+        if deadline.is_none_or(|deadline| at >= deadline) {
+            self.violated("7", at, format!("{} sends {call} beyond its lease's deadline {deadline:?}", sent.author));
+        }
+        if call.kind == Kind::CronJobs && call.json()["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty)
+        {
+            self.violated("6", at, format!("{} sends {call} without resourceVersion", sent.author));
+        }
+        if call.kind != Kind::Jobs || !call.name.is_empty() {
+            return;
+        }
+        let body = call.json();
+        let Some((uid, name)) = owner_of(&body) else { return };
+        let key = (call.namespace.clone(), name);
+        let shown = view.cron_jobs.get(&key).filter(|shown| shown.uid == uid);
+        match shown {
+            Some(shown) if shown.at < at && (shown.suspend || shown.deleting) => {
+                let why = if shown.deleting { "deletion" } else { "suspension" };
+                self.violated(
+                    "4",
+                    at,
+                    format!("{} sends {call} {} ms after it saw the {why}", sent.author, at - shown.at),
+                );
+            }
+            None if view.gone_before(&uid, at) => {
+                self.violated("4", at, format!("{} sends {call} after it saw the CronJob go", sent.author));
+            }
+            _ => {}
+        }
+        // How old a view can be: the CronJob was suspended or deleted, and the author had not been told.
+        if let Some(cron) = model.crons.get(&uid) {
+            let newest = cron.newest();
+            if cron.deleted.is_some() || newest.is_suspended() {
+                self.coverage.count("late", "Job sent for a CronJob suspended or deleted, unseen yet");
+            }
+        }
+    }
+
+    /// A Job was created by a replica.
+    pub fn created(&mut self, model: &Model, job: &Value, sent: &Sent, at: Millis) {
+        let (author, name) = (sent.author, format!("{}/{}", text(job, "namespace"), text(job, "name")));
+        let (Some((uid, owner)), Some(slot)) = (owner_of(job), slot_of(job)) else {
+            return self.violated("3", at, format!("{author} created {name} without owner or slot"));
+        };
+        self.once(model, job, &uid, slot, sent, at);
+        let Some(cron) = model.crons.get(&uid) else {
+            return self.violated("3", at, format!("{author} created {name} for an owner that never was"));
+        };
+        if let Some(deleted) = cron.deleted {
+            self.coverage.count("late", "Job created for a CronJob deleted, unseen yet");
+            self.coverage.max("greatest", "age of a view in which a deleted CronJob lived, ms", at - deleted);
+        }
+        let versions = cron.since(sent.view.as_ref().map_or(0, |view| view.revision));
+        if cron.name != owner || name != format!("{}/{}-{}", cron.namespace, cron.name, slot.timestamp() / 60) {
+            self.violated("3", at, format!("{author} created {name}: name, owner and slot {slot} disagree"));
+        }
+        if !versions.iter().any(|version| version.has_slot(slot)) {
+            self.violated("3", at, format!("{author} created {name} for {slot}, which is no slot of the schedule"));
+        }
+        if slot > sent.clock {
+            self.violated(
+                "3",
+                at,
+                format!("{author} created {name} for {slot}, {} ms early", (slot - sent.clock).num_milliseconds()),
+            );
+        }
+        let in_time = |version: &Version| {
+            version.deadline().is_none_or(|deadline| slot + TimeDelta::seconds(deadline) >= sent.clock)
+        };
+        if !versions.iter().any(in_time) {
+            self.violated("3", at, format!("{author} sent {name} at {}, after its starting deadline", sent.clock));
+        }
+        self.coverage.count("policy", cron.newest().policy());
+        self.concurrency(model, &uid, versions, job, author, at);
+    }
+
+    fn concurrency(&mut self, model: &Model, uid: &str, versions: &[Version], job: &Value, author: Author, at: Millis) {
+        let policy = versions[0].policy();
+        if versions.iter().any(|version| version.policy() != policy) {
+            return;
+        }
+        let own = text(job, "uid");
+        let mut others = model.jobs_of(uid).filter(|other| other.uid != own && other.is_made_by_controller());
+        let name = text(job, "name");
+        match policy {
+            "Forbid" => {
+                if let Some(other) = others.find(|other| other.is_unfinished()) {
+                    let text =
+                        format!("{author} created {name} while {} of {} runs, though Forbid", other.name, other.author);
+                    self.violated("2", at, text);
+                }
+            }
+            "Replace" => {
+                if let Some(other) = others.find(|other| other.is_unfinished() && !other.deleting) {
+                    let text =
+                        format!("{author} created {name} while {} of {} runs, not replaced", other.name, other.author);
+                    self.violated("2", at, text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// At most one Job for each slot, over all history.
+    fn once(&mut self, model: &Model, job: &Value, uid: &str, slot: DateTime<Utc>, sent: &Sent, at: Millis) {
+        let own = text(job, "uid");
+        let Some(first) = model.fires_of(uid, slot).find(|other| other.uid != own) else { return };
+        let recorded = model.crons.get(uid).is_some_and(|cron| cron.newest().last_schedule_time() >= Some(slot));
+        if !recorded && first.author != sent.author && first.deleted.is_some_and(|deleted| deleted <= sent.at) {
+            // Its author never came to write the status, and whoever came after could not see the Job any more.
+            self.coverage.count("excused", "fired again: author gone before the status, Job gone before it was seen");
+            return;
+        }
+        if !recorded && first.author == sent.author && !first.answered && !is_seen_by(first, sent.author) {
+            // Whether the request arrived cannot be told any more: the answer was lost, and the Job was gone before the
+            // author's watch could show it.
+            self.coverage.count("excused", "fired again: answer lost, Job gone before the watch showed it");
+            return;
+        }
+        let recorded = if recorded { "recorded" } else { "not recorded" };
+        let text = format!(
+            "{} created {} for {slot} again: {} by {} at {} ms (answered: {}, {recorded}, deleted {:?}, seen by {:?})",
+            sent.author,
+            text(job, "name"),
+            first.uid,
+            first.author,
+            first.created,
+            first.answered,
+            first.deleted,
+            first.seen_by,
+        );
+        self.violated("1", at, text);
+    }
+
+    /// A replica's deletion of a Job was committed; `before` is what it was.
+    pub fn deleted(&mut self, model: &Model, before: &Value, sent: &Sent, at: Millis) {
+        let name = format!("{}/{}", text(before, "namespace"), text(before, "name"));
+        let Some((uid, _)) = owner_of(before) else {
+            return self.violated("5", at, format!("{} deleted {name}, which no CronJob owns", sent.author));
+        };
+        if let Some(view) = &sent.view
+            && view.uid != uid
+        {
+            return self.violated("5", at, format!("{} deleted {name} of another UID", sent.author));
+        }
+        if condition(before).is_some() {
+            return self.coverage.count("plan", "prune");
+        }
+        self.coverage.count("plan", "replace");
+        let Some(cron) = model.crons.get(&uid) else { return };
+        let versions = cron.since(sent.view.as_ref().map_or(0, |view| view.revision));
+        if !versions.iter().any(|version| version.policy() == "Replace") {
+            self.violated("5", at, format!("{} deleted the unfinished {name} though not Replace", sent.author));
+        }
+    }
+
+    /// A replica's write of a CronJob was committed.
+    pub fn status_written(&mut self, model: &Model, before: &Value, after: &Value, sent: &Sent, at: Millis) {
+        let time =
+            |object: &Value| -> Option<DateTime<Utc>> { object["status"]["lastScheduleTime"].as_str()?.parse().ok() };
+        let name = format!("{}/{}", text(after, "namespace"), text(after, "name"));
+        if time(after) < time(before) {
+            let text = format!(
+                "{} set lastScheduleTime of {name} back from {:?} to {:?}",
+                sent.author,
+                time(before),
+                time(after)
+            );
+            self.violated("6", at, text);
+        }
+        if before["spec"] != after["spec"] {
+            self.violated("6", at, format!("{} changed the spec of {name}", sent.author));
+        }
+        self.coverage.count("plan", "status");
+        let active = |object: &Value| -> Vec<String> {
+            let list = object["status"]["active"].as_array().into_iter().flatten();
+            list.filter_map(|reference| reference["uid"].as_str().map(str::to_owned)).collect()
+        };
+        let old = active(before);
+        let joined = active(after).into_iter().filter(|uid| !old.contains(uid));
+        let is_adopted = |job: &Job| job.author != sent.author;
+        if joined.filter_map(|uid| model.jobs.get(&uid)).any(is_adopted) {
+            self.coverage.count("plan", "adopt");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What becomes of Jobs: they finish, fail, hang, outlive their time, and are deleted by hand.
+//!
+//! A Job's fate follows from the seed and its name, so it is the same whatever else happens.
+
+use chrono::SecondsFormat;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::agenda::Act;
+use crate::call::Call;
+use crate::rng::Rng;
+use crate::scenario::{Millis, SECOND};
+use crate::sim::Sim;
+
+/// What happens to a Job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Finish,
+    Fail,
+    /// Deleted although it runs, or after it has finished.
+    Delete,
+    Ttl,
+}
+
+/// Decides a new Job's fate.
+pub fn begins(sim: &Sim, uid: &str, at: Millis) {
+    let mut state = sim.state.lock();
+    let Some(job) = state.model.jobs.get(uid) else { return };
+    let (namespace, name) = (job.namespace.clone(), job.name.clone());
+    let mut rng = Rng::fork(sim.scenario.seed, &format!("{namespace}/{name}"));
+    let base = name.split('-').next().unwrap_or_default();
+    let spec = sim.scenario.cron_jobs.iter().find(|cron_job| cron_job.name == base);
+    let fate = spec.map_or("mixed", |cron_job| cron_job.spec.fate);
+    let drawn = match fate {
+        "mixed" => rng.weighted(&[(50, "quick"), (18, "slow"), (16, "fails"), (6, "hangs"), (10, "vanishes")]),
+        fate => fate,
+    };
+    let seconds = |rng: &mut Rng, low, high| rng.range(low * SECOND, high * SECOND);
+    let uid = uid.to_owned();
+    match drawn {
+        "quick" => state.plan(at + seconds(&mut rng, 0, 15), Act::Job(uid, Step::Finish)),
+        "slow" => state.plan(at + seconds(&mut rng, 30, 130), Act::Job(uid, Step::Finish)),
+        "fails" => state.plan(at + seconds(&mut rng, 0, 40), Act::Job(uid, Step::Fail)),
+        "hangs" => state.plan(at + seconds(&mut rng, 150, 420), Act::Job(uid, Step::Finish)),
+        _ => {
+            let end = at + seconds(&mut rng, 0, 20);
+            let step = if rng.percent(50) { Step::Finish } else { Step::Fail };
+            if rng.percent(60) {
+                state.plan(end, Act::Job(uid.clone(), step));
+                state.plan(end + seconds(&mut rng, 0, 8), Act::Job(uid, Step::Ttl));
+            } else {
+                state.plan(end, Act::Job(uid, Step::Delete));
+            }
+        }
+    }
+}
+
+/// Takes a step of a Job's fate.
+pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
+    let (namespace, name, slot) = {
+        let state = sim.state.lock();
+        let Some(job) = state.model.jobs.get(uid).filter(|job| job.deleted.is_none()) else { return };
+        if matches!(step, Step::Finish | Step::Fail) && job.finished.is_some() {
+            return;
+        }
+        (job.namespace.clone(), job.name.clone(), job.created)
+    };
+    let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{name}");
+    let what = match step {
+        Step::Finish => "Job finished",
+        Step::Fail => "Job failed",
+        Step::Delete => "Job deleted by hand",
+        Step::Ttl => "Job gone after its TTL",
+    };
+    sim.state.lock().invariants.coverage.count("world", what);
+    let code = match step {
+        Step::Finish | Step::Fail => {
+            let status = status(sim, slot, at, step == Step::Finish);
+            sim.act(&Call::world(Method::PATCH, format!("{path}/status"), &json!({ "status": status })))
+        }
+        Step::Delete | Step::Ttl => {
+            let options = json!({"propagationPolicy": "Background", "preconditions": {"uid": uid}});
+            sim.act(&Call::world(Method::DELETE, path, &options))
+        }
+    };
+    // The garbage collector may have been faster.
+    assert!(matches!(code, 200..300 | 404), "the world's own step {step:?} of {name} is refused: {code}");
+}
+
+fn status(sim: &Sim, begun: Millis, ended: Millis, is_success: bool) -> Value {
+    let time = |at| sim.wall(at).to_rfc3339_opts(SecondsFormat::Secs, true);
+    let (first, last) = if is_success { ("SuccessCriteriaMet", "Complete") } else { ("FailureTarget", "Failed") };
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": time(ended)});
+    let mut status = json!({"startTime": time(begun), "conditions": [condition(first), condition(last)]});
+    if is_success {
+        status["completionTime"] = json!(time(ended));
+        status["succeeded"] = json!(1);
+    } else {
+        status["failed"] = json!(1);
+    }
+    status
+}

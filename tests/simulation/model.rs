@@ -1,0 +1,285 @@
+//! What is known of the world from the server's commits: every version of every CronJob, and every Job there ever was.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use cronjob_controller::apiserver::Object;
+use cronjob_controller::schedule::{Timing, local_zone};
+use serde_json::Value;
+
+use crate::disguise::disguised;
+use crate::scenario::Millis;
+
+/// Who did something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// A replica, and how often it had been started.
+    Replica(usize, u32),
+    /// People and the Job controller.
+    World,
+    /// The garbage collector.
+    Collector,
+}
+
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replica(number, incarnation) => write!(f, "r{number}.{incarnation}"),
+            Self::World => f.write_str("world"),
+            Self::Collector => f.write_str("gc"),
+        }
+    }
+}
+
+/// One version of a CronJob.
+#[derive(Clone, Debug)]
+pub struct Version {
+    pub at: Millis,
+    pub revision: u64,
+    pub object: Arc<Object>,
+}
+
+impl Version {
+    pub fn spec(&self) -> &Value {
+        &self.object["spec"]
+    }
+
+    pub fn policy(&self) -> &str {
+        self.spec()["concurrencyPolicy"].as_str().unwrap_or("Allow")
+    }
+
+    pub fn is_suspended(&self) -> bool {
+        self.spec()["suspend"] == true
+    }
+
+    pub fn deadline(&self) -> Option<i64> {
+        self.spec()["startingDeadlineSeconds"].as_i64()
+    }
+
+    /// The schedule as clients read it, if they can.
+    pub fn timing(&self) -> Option<Timing> {
+        let shown = disguised(&self.object);
+        let schedule = shown["spec"]["schedule"].as_str()?;
+        Some(Timing::parse(schedule, shown["spec"]["timeZone"].as_str(), local_zone().0))
+    }
+
+    /// Whether clients can tell when its next Job is due.
+    pub fn is_schedulable(&self) -> bool {
+        let timing = self.timing();
+        !self.is_suspended() && timing.is_some_and(|timing| timing.schedule.is_ok() && timing.time_zone.is_ok())
+    }
+
+    /// Whether `slot` is an instant of the schedule.
+    pub fn has_slot(&self, slot: DateTime<Utc>) -> bool {
+        if self.spec()["schedule"].as_str().is_some_and(|text| text.starts_with("@every")) {
+            return slot.timestamp_subsec_nanos() == 0;
+        }
+        let Some(Ok(schedule)) = self.timing().map(|timing| timing.schedule) else { return false };
+        schedule.next_after(slot - chrono::TimeDelta::seconds(1)) == Some(slot)
+    }
+
+    pub fn last_schedule_time(&self) -> Option<DateTime<Utc>> {
+        self.object["status"]["lastScheduleTime"].as_str()?.parse().ok()
+    }
+
+    pub fn active(&self) -> Vec<&str> {
+        let active = self.object["status"]["active"].as_array();
+        active.into_iter().flatten().filter_map(|reference| reference["uid"].as_str()).collect()
+    }
+}
+
+/// A CronJob from its creation to its end.
+#[derive(Debug)]
+pub struct Cron {
+    pub namespace: String,
+    pub name: String,
+    pub versions: Vec<Version>,
+    pub deleted: Option<Millis>,
+    /// When each reason was last given for it.
+    pub reasons: BTreeMap<&'static str, Millis>,
+}
+
+impl Cron {
+    pub fn newest(&self) -> &Version {
+        self.versions.last().expect("a CronJob has a version")
+    }
+
+    /// Since when its schedule is what it is.
+    pub fn scheduled_since(&self) -> Millis {
+        let timing = |version: &Version| {
+            let shown = disguised(&version.object);
+            (shown["spec"]["schedule"].clone(), shown["spec"]["timeZone"].clone())
+        };
+        let newest = timing(self.newest());
+        let same = self.versions.iter().rev().take_while(|version| timing(version) == newest);
+        same.last().map_or(0, |version| version.at)
+    }
+
+    /// The versions that somebody may go by who has seen the one of `revision`.
+    pub fn since(&self, revision: u64) -> &[Version] {
+        let start = self.versions.partition_point(|version| version.revision <= revision).saturating_sub(1);
+        &self.versions[start..]
+    }
+}
+
+/// A Job from its creation to its end.
+#[derive(Debug)]
+pub struct Job {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    /// The UID and name of the controlling CronJob.
+    pub owner: Option<(String, String)>,
+    /// The slot in its annotation.
+    pub slot: Option<DateTime<Utc>>,
+    pub author: Author,
+    pub created: Millis,
+    pub finished: Option<Condition>,
+    pub deleting: bool,
+    pub deleted: Option<Millis>,
+    /// Whether its author had the answer to its creation.
+    pub answered: bool,
+    /// Who had seen it in a watch or a list, as `(replica, incarnation)`.
+    pub seen_by: Vec<(usize, u32)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    Complete,
+    Failed,
+}
+
+impl Job {
+    /// Whether a CronJob controller made it, and not `create job --from`.
+    pub fn is_made_by_controller(&self) -> bool {
+        self.owner.is_some() && self.slot.is_some()
+    }
+
+    pub fn is_unfinished(&self) -> bool {
+        self.finished.is_none() && self.deleted.is_none()
+    }
+}
+
+/// Everything there ever was.
+#[derive(Debug, Default)]
+pub struct Model {
+    /// By UID.
+    pub crons: BTreeMap<String, Cron>,
+    /// By UID.
+    pub jobs: BTreeMap<String, Job>,
+    /// The UIDs of the Jobs of each CronJob that ever were.
+    pub children: BTreeMap<String, Vec<String>>,
+    /// The UID of the CronJob of that namespace and name.
+    pub names: BTreeMap<(String, String), String>,
+    /// The holder in the lease.
+    pub holder: String,
+}
+
+pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+pub fn revision(object: &Value) -> u64 {
+    text(object, "resourceVersion").parse().unwrap_or(0)
+}
+
+/// How a Job ended.
+pub fn condition(job: &Value) -> Option<Condition> {
+    let conditions = job["status"]["conditions"].as_array()?;
+    conditions.iter().find_map(|c| match (c["type"].as_str()?, c["status"].as_str()?) {
+        ("Complete", "True") => Some(Condition::Complete),
+        ("Failed", "True") => Some(Condition::Failed),
+        _ => None,
+    })
+}
+
+pub fn slot_of(job: &Value) -> Option<DateTime<Utc>> {
+    let text = job["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"].as_str()?;
+    DateTime::parse_from_rfc3339(text).ok().map(|slot| slot.to_utc())
+}
+
+/// UID and name of the CronJob that controls a Job.
+pub fn owner_of(job: &Value) -> Option<(String, String)> {
+    let owners = job["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true && owner["kind"] == "CronJob")?;
+    Some((owner["uid"].as_str()?.to_owned(), owner["name"].as_str()?.to_owned()))
+}
+
+impl Model {
+    pub fn cron_job_written(&mut self, object: &Arc<Object>, at: Millis) {
+        let uid = text(object, "uid").to_owned();
+        let (namespace, name) = (text(object, "namespace").to_owned(), text(object, "name").to_owned());
+        self.names.insert((namespace.clone(), name.clone()), uid.clone());
+        let cron = self.crons.entry(uid).or_insert_with(|| Cron {
+            namespace,
+            name,
+            versions: Vec::new(),
+            deleted: None,
+            reasons: BTreeMap::new(),
+        });
+        cron.versions.push(Version { at, revision: revision(object), object: Arc::clone(object) });
+    }
+
+    pub fn cron_job_deleted(&mut self, object: &Value, at: Millis) {
+        if let Some(cron) = self.crons.get_mut(text(object, "uid")) {
+            cron.deleted = Some(at);
+            self.names.remove(&(cron.namespace.clone(), cron.name.clone()));
+        }
+    }
+
+    pub fn job_created(&mut self, object: &Value, author: Author, at: Millis) {
+        let uid = text(object, "uid").to_owned();
+        let owner = owner_of(object);
+        if let Some((owner, _)) = &owner {
+            self.children.entry(owner.clone()).or_default().push(uid.clone());
+        }
+        let job = Job {
+            namespace: text(object, "namespace").to_owned(),
+            name: text(object, "name").to_owned(),
+            uid: uid.clone(),
+            owner,
+            slot: slot_of(object),
+            author,
+            created: at,
+            finished: None,
+            deleting: false,
+            deleted: None,
+            answered: false,
+            seen_by: Vec::new(),
+        };
+        self.jobs.insert(uid, job);
+    }
+
+    pub fn job_changed(&mut self, object: &Value) {
+        let deleting = !object["metadata"]["deletionTimestamp"].is_null();
+        if let Some(job) = self.jobs.get_mut(text(object, "uid")) {
+            job.finished = condition(object);
+            job.deleting = deleting;
+            job.owner = owner_of(object);
+        }
+    }
+
+    pub fn job_deleted(&mut self, uid: &str, at: Millis) {
+        if let Some(job) = self.jobs.get_mut(uid) {
+            job.deleted = Some(at);
+        }
+    }
+
+    /// The Jobs of a CronJob that are still there.
+    pub fn jobs_of(&self, uid: &str) -> impl Iterator<Item = &Job> {
+        let uids = self.children.get(uid).into_iter().flatten();
+        uids.filter_map(|uid| self.jobs.get(uid)).filter(|job| job.deleted.is_none())
+    }
+
+    /// All Jobs that were ever made for a slot of a CronJob.
+    pub fn fires_of(&self, uid: &str, slot: DateTime<Utc>) -> impl Iterator<Item = &Job> {
+        let uids = self.children.get(uid).into_iter().flatten();
+        uids.filter_map(|uid| self.jobs.get(uid)).filter(move |job| job.slot == Some(slot))
+    }
+
+    pub fn live(&self) -> impl Iterator<Item = (&String, &Cron)> {
+        self.crons.iter().filter(|(_, cron)| cron.deleted.is_none())
+    }
+}

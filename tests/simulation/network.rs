@@ -1,0 +1,348 @@
+//! The way between a replica and the server, with everything that happens to requests on it.
+//!
+//! Guarantee: a request is committed within [`COMMIT_WITHIN`] of its sending or never, whatever becomes of its answer.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use cronjob_controller::client;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use kube::Client;
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use tower::BoxError;
+
+use crate::call::{Call, Kind};
+use crate::disguise::disguise_body;
+use crate::faults::FaultKind as F;
+use crate::feed::{self, SimBody};
+use crate::invariants::Sent;
+use crate::model::Author;
+use crate::scenario::Millis;
+use crate::sim::{COMMIT_WITHIN, LEASE, Sim, State};
+use crate::view::Shown;
+
+/// One replica's way to the server.
+#[derive(Clone)]
+pub struct Network {
+    pub sim: Arc<Sim>,
+    pub replica: usize,
+    pub incarnation: u32,
+    pub identity: String,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+struct Fate {
+    before: Millis,
+    is_committed: bool,
+    after: Millis,
+    reply: Reply,
+    /// It kills its author, before its commit or after.
+    crash: Option<bool>,
+    /// A list is answered as of this revision.
+    stale: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Reply {
+    True,
+    Status(u16, &'static str, Option<u32>),
+    Broken(&'static str),
+    Never,
+    Panic,
+}
+
+/// What comes back.
+enum Answer {
+    Response(Response<SimBody>),
+    Broken(&'static str),
+    Never,
+    Panic,
+}
+
+impl Network {
+    /// A client that takes this way.
+    pub fn client(self) -> Client {
+        client::on_service(self)
+    }
+
+    /// Notes that a request is sent, and decides what becomes of it.
+    fn send(&self, call: &Call) -> (Sent, Fate) {
+        let at = self.sim.now();
+        let mut state = self.sim.state.lock();
+        let state = &mut *state;
+        let author = Author::Replica(self.replica, self.incarnation);
+        let fate = state.fate(self.replica, call, at, &self.sim);
+        let replica = &state.replicas[self.replica];
+        let clock = cronjob_controller::clock::Clock::now(&*replica.clock);
+        let view = state.cron_job_of(self.replica, call);
+        let sent = Sent { author, identity: self.identity.clone(), at, clock, view };
+        if call.is_fenced() {
+            state.journal.note(at, format_args!("{author} sends {call}"));
+            state.invariants.sent(&state.model, call, &sent, replica.deadline, &replica.view);
+        } else if !call.is_write() && !call.name.is_empty() {
+            let what = match call.kind {
+                Kind::CronJobs => "look up CronJob",
+                Kind::Jobs => "look up Job",
+                _ => "",
+            };
+            if !what.is_empty() {
+                state.invariants.coverage.count("plan", what);
+                state.journal.note(at, format_args!("{author} sends {call}"));
+            }
+        }
+        (sent, fate)
+    }
+
+    async fn deliver(self, call: Call, sent: Sent, fate: Fate, answer: oneshot::Sender<Answer>) {
+        if fate.crash == Some(false) {
+            return self.sim.crash(self.replica, self.incarnation, "crash before a commit");
+        }
+        sleep(Duration::from_millis(fate.before)).await;
+        let is_down = self.sim.state.lock().server_is_down;
+        let reply = if is_down {
+            Answer::Broken("connection refused")
+        } else {
+            let response = if fate.is_committed { Some(self.commit(&call, &sent, fate.stale)) } else { None };
+            match (fate.reply, response) {
+                (Reply::True, Some(response)) => Answer::Response(response),
+                (Reply::Status(code, reason, retry_after), _) => Answer::Response(refusal(code, reason, retry_after)),
+                (Reply::Broken(why), _) => Answer::Broken(why),
+                (Reply::Never, _) | (Reply::True, None) => Answer::Never,
+                (Reply::Panic, _) => Answer::Panic,
+            }
+        };
+        if fate.crash == Some(true) {
+            return self.sim.crash(self.replica, self.incarnation, "crash after a commit");
+        }
+        sleep(Duration::from_millis(fate.after)).await;
+        let _ = answer.send(reply);
+    }
+
+    fn commit(&self, call: &Call, sent: &Sent, stale: Option<u64>) -> Response<SimBody> {
+        if call.watch {
+            return feed::open(self, call, sent, stale);
+        }
+        let call = match stale {
+            Some(revision) if !call.query().contains("continue=") => {
+                &call.with_query(&format!("{}&resourceVersion={revision}&resourceVersionMatch=Exact", call.query()))
+            }
+            _ => call,
+        };
+        let (parts, body) = self.sim.commit(sent, call).into_parts();
+        let bytes = body.collect().now_or_never().expect("an answer is whole").unwrap_or_else(|never| match never {});
+        let bytes = disguise_body(bytes.to_bytes());
+        Response::from_parts(parts, full(bytes))
+    }
+
+    /// Draws the consequences of an answer that has reached the replica.
+    fn arrived(&self, call: &Call, sent: &Sent, response: &Response<SimBody>) {
+        if !response.status().is_success() {
+            return;
+        }
+        let mut state = self.sim.state.lock();
+        let replica = &mut state.replicas[self.replica];
+        if replica.incarnation != self.incarnation {
+            return;
+        }
+        if call.kind == Kind::Jobs && call.method == http::Method::POST {
+            let name = call.json()["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let jobs = state.model.jobs.values_mut();
+            let made =
+                jobs.filter(|job| job.author == sent.author && job.name == name && job.namespace == call.namespace);
+            made.for_each(|job| job.answered = true);
+            return;
+        }
+        if call.kind == Kind::Leases && call.is_write() {
+            let names_us = call.json()["spec"]["holderIdentity"] == self.identity.as_str();
+            replica.deadline = names_us.then_some(sent.at + LEASE.1 * 1000);
+        }
+    }
+}
+
+impl State {
+    fn fate(&mut self, replica: usize, call: &Call, at: Millis, sim: &Sim) -> Fate {
+        let (before, after) = (self.rng.range(0, 4), self.rng.range(0, 4));
+        let mut fate = Fate { before, is_committed: true, after, reply: Reply::True, crash: None, stale: None };
+        if call.is_list()
+            && let Some(fault) = self.suffers(F::StaleList, replica)
+        {
+            let then = at.saturating_sub(fault.amount * 1000);
+            fate.stale = self.revisions.iter().rev().find(|(at, _)| *at <= then).map(|(_, revision)| *revision);
+            if fate.stale.is_some() {
+                self.struck(F::StaleList);
+            }
+        }
+        if call.watch {
+            if call.is_list() && self.suffers(F::NoStreaming, replica).is_some() {
+                self.struck(F::NoStreaming);
+                (fate.is_committed, fate.reply) = (false, Reply::Status(422, "Invalid", None));
+            }
+            return fate;
+        }
+        if call.is_fenced() {
+            if let Some((left, after)) = &mut self.replicas[replica].crash {
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    fate.crash = Some(*after);
+                    let kind = if *after { F::CrashAfter } else { F::CrashBefore };
+                    self.struck(kind);
+                    return fate;
+                }
+            }
+            if self.is_poisoned(call, sim) {
+                self.struck(F::Poison);
+                fate.is_committed = self.rng.percent(50);
+                fate.reply = Reply::Panic;
+                return fate;
+            }
+        }
+        self.strike(replica, call, &mut fate);
+        fate
+    }
+
+    fn strike(&mut self, replica: usize, call: &Call, fate: &mut Fate) {
+        let failures: [(F, bool, Reply); 12] = [
+            (F::DropRequest, false, Reply::Broken("connection reset before the request was read")),
+            (F::DropReply, true, Reply::Broken("connection reset before the answer came")),
+            (F::Timeout, false, Reply::Never),
+            (F::TimeoutCommitted, true, Reply::Never),
+            (F::ConnectionError, false, Reply::Broken("connection refused")),
+            (F::Conflict, false, Reply::Status(409, "Conflict", None)),
+            (F::TooMany, false, Reply::Status(429, "TooManyRequests", None)),
+            (F::TooManyRetryAfter, false, Reply::Status(429, "TooManyRequests", Some(3))),
+            (F::Internal, false, Reply::Status(500, "InternalError", None)),
+            (F::Unavailable, false, Reply::Status(503, "ServiceUnavailable", None)),
+            (F::Forbidden, false, Reply::Status(403, "Forbidden", None)),
+            (F::Invalid, false, Reply::Status(422, "Invalid", None)),
+        ];
+        if self.strikes(F::Delay, replica).is_some() {
+            self.struck(F::Delay);
+            fate.before = self.rng.range(0, COMMIT_WITHIN);
+            fate.after = self.rng.range(0, 6_000);
+        }
+        for (kind, is_committed, reply) in failures {
+            // Refusals for what a write says make no sense for others.
+            let is_about_content = matches!(kind, F::Conflict | F::Forbidden | F::Invalid);
+            if is_about_content && (!call.is_write() || call.kind == Kind::Leases) {
+                continue;
+            }
+            if self.strikes(kind, replica).is_some() {
+                self.struck(kind);
+                (fate.is_committed, fate.reply) = (is_committed, reply);
+                return;
+            }
+        }
+    }
+
+    fn is_poisoned(&self, call: &Call, sim: &Sim) -> bool {
+        let mut poisoned = self.faults.values().map(|(fault, _)| fault).filter(|fault| fault.kind == F::Poison);
+        poisoned.any(|fault| {
+            let victim = &sim.scenario.cron_jobs[usize::try_from(fault.amount).unwrap() % sim.scenario.cron_jobs.len()];
+            let name = call.to_string();
+            call.namespace == victim.namespace
+                && name.split('/').any(|part| part == victim.name || part.starts_with(&format!("{}-", victim.name)))
+        })
+    }
+
+    pub fn struck(&mut self, kind: F) {
+        self.invariants.coverage.count("fault", kind.name());
+    }
+
+    /// What the replica has been shown of the CronJob that a request is about.
+    fn cron_job_of(&self, replica: usize, call: &Call) -> Option<crate::view::Delivered> {
+        if !call.is_fenced() {
+            return None;
+        }
+        let name = match call.kind {
+            Kind::CronJobs => call.name.clone(),
+            Kind::Jobs if call.name.is_empty() => crate::model::owner_of(&call.json())?.1,
+            _ => {
+                let job = |job: &&crate::model::Job| job.namespace == call.namespace && job.name == call.name;
+                let jobs = self.model.jobs.values().filter(job);
+                jobs.filter(|job| job.deleted.is_none()).find_map(|job| job.owner.clone())?.1
+            }
+        };
+        self.replicas[replica].view.cron_jobs.get(&(call.namespace.clone(), name)).cloned()
+    }
+}
+
+impl tower::Service<Request<kube::client::Body>> for Network {
+    type Response = Response<SimBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<SimBody>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
+        let (parts, body) = request.into_parts();
+        let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
+        let call = Call::new(&parts, bytes);
+        // Left behind in the pipe by a process that has died since.
+        if self.sim.state.lock().replicas[self.replica].incarnation != self.incarnation {
+            return Box::pin(std::future::pending());
+        }
+        let (sent, fate) = self.send(&call);
+        let (answer, answered) = oneshot::channel();
+        // Under way it is nobody's: it arrives whatever becomes of its sender.
+        tokio::spawn(self.clone().deliver(call.clone(), sent.clone(), fate, answer));
+        let network = self.clone();
+        Box::pin(async move {
+            match answered.await {
+                Ok(Answer::Response(response)) => {
+                    network.arrived(&call, &sent, &response);
+                    let response = network.note_list(&call, response);
+                    Ok(response)
+                }
+                Ok(Answer::Broken(why)) => Err(why.into()),
+                Ok(Answer::Panic) => panic!("poisoned key"),
+                Ok(Answer::Never) | Err(_) => std::future::pending().await,
+            }
+        })
+    }
+}
+
+impl Network {
+    /// Notes what a list shows.
+    fn note_list(&self, call: &Call, response: Response<SimBody>) -> Response<SimBody> {
+        if call.kind != Kind::CronJobs || !call.is_list() || call.watch || !response.status().is_success() {
+            return response;
+        }
+        #[derive(serde::Deserialize)]
+        struct List {
+            items: Vec<Shown>,
+        }
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
+        if let Ok(list) = serde_json::from_slice::<List>(&bytes) {
+            let at = self.sim.now();
+            self.sim.state.lock().replicas[self.replica].view.listed(list.items, at);
+        }
+        Response::from_parts(parts, full(bytes))
+    }
+}
+
+pub fn full(bytes: Bytes) -> SimBody {
+    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
+}
+
+pub fn refusal(code: u16, reason: &str, retry_after: Option<u32>) -> Response<SimBody> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": format!("the simulation says {reason}"), "reason": reason, "code": code,
+    });
+    let mut response = Response::builder().status(code).header("content-type", "application/json");
+    if let Some(seconds) = retry_after {
+        response = response.header("retry-after", seconds);
+    }
+    response.body(full(status.to_string().into())).unwrap()
+}

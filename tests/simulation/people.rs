@@ -1,0 +1,145 @@
+//! What people do to CronJobs.
+
+use chrono::TimeDelta;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::agenda::Act;
+use crate::call::Call;
+use crate::disguise::READS_AS;
+use crate::model::text;
+use crate::scenario::{Action, CronJob, Millis, Spec};
+use crate::sim::Sim;
+
+fn collection(namespace: &str, plural: &str) -> String {
+    format!("/apis/batch/v1/namespaces/{namespace}/{plural}")
+}
+
+fn path(cron_job: &CronJob) -> String {
+    format!("{}/{}", collection(cron_job.namespace, "cronjobs"), cron_job.name)
+}
+
+/// A spec as the API has it.
+fn spec(spec: &Spec) -> Value {
+    json!({
+        "schedule": spec.schedule,
+        "timeZone": spec.zone,
+        "concurrencyPolicy": spec.policy,
+        "suspend": spec.suspend,
+        "startingDeadlineSeconds": spec.deadline,
+        "successfulJobsHistoryLimit": spec.limits.0,
+        "failedJobsHistoryLimit": spec.limits.1,
+        "jobTemplate": {
+            "metadata": {"labels": {"fate": spec.fate}, "annotations": {"made": "from the template"}},
+            "spec": {"template": {"spec": {
+                "restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}],
+            }}},
+        },
+    })
+}
+
+/// Creates a CronJob of the scenario, unless it is there.
+pub fn create(sim: &Sim, place: usize, _at: Millis) {
+    let cron_job = &sim.scenario.cron_jobs[place];
+    if cron_job.namespace != "default" {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cron_job.namespace}});
+        sim.act(&Call::world(Method::POST, "/api/v1/namespaces", &namespace));
+    }
+    let object = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob",
+        "metadata": {"name": cron_job.name}, "spec": spec(&cron_job.spec),
+    });
+    sim.act(&Call::world(Method::POST, collection(cron_job.namespace, "cronjobs"), &object));
+}
+
+/// Carries an edit of the scenario out.
+pub fn edit(sim: &Sim, place: usize, at: Millis) {
+    let edit = &sim.scenario.edits[place];
+    let cron_job = &sim.scenario.cron_jobs[edit.cron_job];
+    let count = |what: &str| sim.state.lock().invariants.coverage.count("world", what);
+    let patch = |what: &str, patch: Value| {
+        count(what);
+        sim.act(&Call::world(Method::PATCH, path(cron_job), &patch));
+    };
+    let delete = || sim.act(&Call::world(Method::DELETE, path(cron_job), &json!({"propagationPolicy": "Background"})));
+    match &edit.action {
+        Action::Schedule(schedule, zone) => patch(
+            "schedule changed",
+            json!({"spec": {"schedule": schedule, "timeZone": zone}, "metadata": {"annotations": {READS_AS: null}}}),
+        ),
+        Action::Policy(policy) => patch("policy changed", json!({"spec": {"concurrencyPolicy": policy}})),
+        Action::Limits(successful, failed) => patch(
+            "limits changed",
+            json!({"spec": {"successfulJobsHistoryLimit": successful, "failedJobsHistoryLimit": failed}}),
+        ),
+        Action::Deadline(seconds) => patch("deadline changed", json!({"spec": {"startingDeadlineSeconds": seconds}})),
+        Action::Suspend(suspend) => {
+            patch(if *suspend { "suspended" } else { "resumed" }, json!({"spec": {"suspend": suspend}}));
+        }
+        Action::Template(number) => patch(
+            "template changed",
+            json!({"spec": {"jobTemplate": {"metadata": {"labels": {"number": number.to_string()}}}}}),
+        ),
+        Action::ReadsAs(what) => patch("reads otherwise", json!({"metadata": {"annotations": {READS_AS: what}}})),
+        Action::Delete => {
+            count("deleted");
+            delete();
+        }
+        Action::Recreate(after) => {
+            count("recreated");
+            delete();
+            if *after == 0 { create(sim, edit.cron_job, at) } else { sim.plan(at + after, Act::Create(edit.cron_job)) }
+        }
+        Action::ManualJob => {
+            count("manual Job");
+            manual_job(sim, cron_job, place);
+        }
+        Action::ForeignJob(minutes) => {
+            count("foreign Job");
+            let minute = (sim.wall(at) + TimeDelta::minutes(*minutes)).timestamp() / 60;
+            let job = json!({
+                "apiVersion": "batch/v1", "kind": "Job",
+                "metadata": {"name": format!("{}-{minute}", cron_job.name), "labels": {"fate": "mixed"}},
+                "spec": spec(&cron_job.spec)["jobTemplate"]["spec"],
+            });
+            sim.act(&Call::world(Method::POST, collection(cron_job.namespace, "jobs"), &job));
+        }
+        Action::DeleteJob => delete_newest_job(sim, cron_job),
+    }
+}
+
+/// Matches kubectl's `create job --from`.
+fn manual_job(sim: &Sim, cron_job: &CronJob, place: usize) {
+    let key = (cron_job.namespace.to_owned(), cron_job.name.clone());
+    let object = {
+        let state = sim.state.lock();
+        let uid = state.model.names.get(&key);
+        uid.and_then(|uid| state.model.crons.get(uid)).map(|cron| cron.newest().object.clone())
+    };
+    let Some(object) = object else { return };
+    let template = &object["spec"]["jobTemplate"];
+    let mut metadata = template["metadata"].clone();
+    metadata["name"] = json!(format!("{}-manual-{place}", cron_job.name));
+    metadata["annotations"]["cronjob.kubernetes.io/instantiate"] = json!("manual");
+    metadata["ownerReferences"] = json!([{
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job.name,
+        "uid": text(&object, "uid"), "controller": true,
+    }]);
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]});
+    sim.act(&Call::world(Method::POST, collection(cron_job.namespace, "jobs"), &job));
+}
+
+fn delete_newest_job(sim: &Sim, cron_job: &CronJob) {
+    let newest = {
+        let mut state = sim.state.lock();
+        state.invariants.coverage.count("world", "Job deleted by hand");
+        let key = (cron_job.namespace.to_owned(), cron_job.name.clone());
+        let uid = state.model.names.get(&key).cloned();
+        let jobs = uid.iter().flat_map(|uid| state.model.jobs_of(uid));
+        jobs.max_by_key(|job| job.created).map(|job| job.name.clone())
+    };
+    if let Some(name) = newest {
+        let path = format!("{}/{name}", collection(cron_job.namespace, "jobs"));
+        sim.act(&Call::world(Method::DELETE, path, &json!({"propagationPolicy": "Background"})));
+    }
+}

@@ -1,0 +1,187 @@
+//! Runs of many seeds.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::calm::SETTLED_WITHIN;
+use crate::coverage::Coverage;
+use crate::invariants::Violation;
+use crate::scenario::{SECOND, Scenario};
+use crate::shrink;
+use crate::sim::Sim;
+
+/// What became of one world.
+#[derive(Debug)]
+pub struct Outcome {
+    pub violations: Vec<Violation>,
+    pub coverage: Coverage,
+    pub hash: u64,
+    pub lines: Vec<String>,
+}
+
+/// Runs one world to its end.
+pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let sim = Sim::new(scenario.clone(), is_journal_kept);
+        sim.prepare();
+        let mut end = scenario.active + SETTLED_WITHIN;
+        sim.run_until(end).await;
+        // What is amiss for a moment only is on its way.
+        let mut amiss = sim.disorder();
+        for _ in 0..3 {
+            if amiss.is_empty() {
+                break;
+            }
+            end += 7 * SECOND;
+            sim.run_until(end).await;
+            let now = sim.disorder();
+            amiss.retain(|what| now.contains(what));
+        }
+        let mut state = sim.state.lock();
+        for what in amiss {
+            state.invariants.violated("8", end, what);
+        }
+        for replica in &mut state.replicas {
+            replica.process.kill();
+            if let Some(task) = replica.task.take() {
+                task.abort();
+            }
+        }
+        let mut coverage = std::mem::take(&mut state.invariants.coverage);
+        coverage.add("total", "virtual seconds", end / 1000);
+        coverage.count("total", "seeds");
+        let journal = std::mem::take(&mut state.journal);
+        Outcome {
+            violations: std::mem::take(&mut state.invariants.violations),
+            coverage,
+            hash: journal.hash(),
+            lines: journal.into_lines(),
+        }
+    })
+}
+
+/// The same, with a panic of the harness or the product as a violation.
+pub fn judge(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
+    catch_unwind(AssertUnwindSafe(|| run(scenario, is_journal_kept))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
+        let violation = Violation { invariant: "panic", at: 0, text };
+        Outcome { violations: vec![violation], coverage: Coverage::default(), hash: 0, lines: Vec::new() }
+    })
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
+}
+
+pub fn main() -> ExitCode {
+    silence_poison();
+    let first = number("SIM_SEED", 1);
+    let runs = number("SIM_RUNS", if cfg!(debug_assertions) { 3 } else { 200 });
+    let threads = number("SIM_THREADS", std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
+    let began = Instant::now();
+    let next = AtomicU64::new(first);
+    let found: Mutex<(Coverage, BTreeMap<u64, Vec<Violation>>)> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(runs) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + runs {
+                        return;
+                    }
+                    let outcome = judge(&Scenario::generate(seed), false);
+                    let mut found = found.lock().unwrap();
+                    found.0.merge(&outcome.coverage);
+                    if !outcome.violations.is_empty() {
+                        for violation in &outcome.violations {
+                            println!("seed {seed}: {violation}");
+                        }
+                        found.1.insert(seed, outcome.violations);
+                    }
+                }
+            });
+        }
+    });
+    let (coverage, failures) = found.into_inner().unwrap();
+    coverage.print();
+    let took = began.elapsed();
+    let years = coverage.get("total", "virtual seconds") as f64 / (365.25 * 86_400.0);
+    let (fires, faults) = (coverage.sum("policy"), coverage.sum("fault"));
+    println!(
+        "{runs} seeds from {first}: {years:.4} simulated years, {fires} fires, {faults} faults, {} seeds with violations, {:.1} s, {:.0} ms a seed",
+        failures.len(),
+        took.as_secs_f64(),
+        took.as_secs_f64() * 1000.0 * threads as f64 / runs as f64,
+    );
+    let mut is_good = failures.is_empty() && is_repeatable(first);
+    if runs >= 300 {
+        is_good &= is_dense(&coverage, runs, fires, faults);
+    }
+    if let Some(seed) = failures.keys().next() {
+        explain(*seed);
+    }
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The same seed gives the same history.
+fn is_repeatable(seed: u64) -> bool {
+    let scenario = Scenario::generate(seed);
+    let (one, other) = (judge(&scenario, true), judge(&scenario, true));
+    if one.hash == other.hash {
+        return true;
+    }
+    println!("seed {seed} does not repeat:");
+    for (a, b) in one.lines.iter().zip(&other.lines).filter(|(a, b)| a != b).take(3) {
+        println!("  {a}\n  {b}");
+    }
+    false
+}
+
+fn is_dense(coverage: &Coverage, runs: u64, fires: u64, faults: u64) -> bool {
+    let missing = coverage.missing();
+    for what in &missing {
+        println!("never happened: {what}");
+    }
+    let is_dense = fires >= 20 * runs && faults >= 5 * runs;
+    if !is_dense {
+        println!("too thin: {} fires and {} faults a seed", fires / runs, faults / runs);
+    }
+    missing.is_empty() && is_dense
+}
+
+fn explain(seed: u64) {
+    let scenario = Scenario::generate(seed);
+    let violation = judge(&scenario, false).violations.into_iter().next();
+    let Some(violation) = violation else { return };
+    println!("\nseed {seed}: {violation}\nshrinking …");
+    let small = if number("SIM_SHRINK", 1) == 1 { shrink::shrink(scenario, violation.invariant) } else { scenario };
+    let outcome = judge(&small, true);
+    println!("{small:#?}");
+    // What comes after the violation is of no interest.
+    let end = outcome.violations.iter().find(|found| found.invariant == violation.invariant).map_or(0, |v| v.at);
+    let prefix = format!("{:3}:{:02}.{:03}", end / 60_000, end / 1000 % 60, end % 1000);
+    let is_before = |line: &&String| line[..prefix.len()] <= *prefix;
+    for line in outcome.lines.iter().take_while(is_before) {
+        println!("{line}");
+    }
+    for violation in outcome.violations {
+        println!("seed {seed}: {violation}");
+    }
+}
+
+/// Poisoned keys panic on purpose; what is not on purpose is still heard.
+fn silence_poison() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.payload().downcast_ref::<&str>().copied().unwrap_or_default();
+        if text != "poisoned key" {
+            default(info);
+        }
+    }));
+}

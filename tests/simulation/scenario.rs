@@ -1,0 +1,236 @@
+//! What happens in one world: CronJobs, what people do to them, and what goes wrong, all from one seed.
+//!
+//! A scenario is data, so that a failing one can be shrunk by leaving things out.
+
+use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
+
+use crate::faults::Fault;
+use crate::rng::Rng;
+
+/// Virtual milliseconds since the world began.
+pub type Millis = u64;
+
+pub const SECOND: Millis = 1000;
+pub const MINUTE: Millis = 60 * SECOND;
+
+/// A world.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    pub start: DateTime<Utc>,
+    pub replicas: usize,
+    /// How long things go wrong.
+    pub active: Millis,
+    /// How far each replica's clock is off until then, in milliseconds.
+    pub skews: Vec<i64>,
+    pub cron_jobs: Vec<CronJob>,
+    pub edits: Vec<Edit>,
+    pub faults: Vec<Fault>,
+}
+
+/// One CronJob as it is first created.
+#[derive(Clone, Debug)]
+pub struct CronJob {
+    pub namespace: &'static str,
+    pub name: String,
+    pub at: Millis,
+    pub spec: Spec,
+}
+
+/// The part of a spec that decisions hang on.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    pub schedule: String,
+    pub zone: Option<&'static str>,
+    pub policy: &'static str,
+    pub limits: (Option<u64>, Option<u64>),
+    pub deadline: Option<u64>,
+    pub suspend: bool,
+    /// How the world treats its Jobs, in the template's labels.
+    pub fate: &'static str,
+}
+
+/// Something that a person does.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    pub at: Millis,
+    /// The number of the CronJob in the scenario.
+    pub cron_job: usize,
+    pub action: Action,
+}
+
+#[derive(Clone, Debug)]
+pub enum Action {
+    Schedule(String, Option<&'static str>),
+    Policy(&'static str),
+    Limits(u64, u64),
+    Deadline(Option<u64>),
+    Suspend(bool),
+    Template(u64),
+    Delete,
+    /// Deletes it, and creates it anew after so long.
+    Recreate(Millis),
+    /// `kubectl create job --from`.
+    ManualJob,
+    /// Somebody else's Job under the name of a slot so many minutes ahead.
+    ForeignJob(i64),
+    /// Deletes the newest Job of it.
+    DeleteJob,
+    /// Clients read this in place of the schedule: what no API server would let in any more, but old ones did.
+    ReadsAs(&'static str),
+}
+
+/// The zones and the instants at which something is special about them.
+const MOMENTS: [&str; 16] = [
+    "2026-03-29T01:00:00Z",
+    "2026-10-25T01:00:00Z",
+    "2026-03-08T07:00:00Z",
+    "2026-11-01T06:00:00Z",
+    "2026-10-03T15:30:00Z",
+    "2027-04-03T15:00:00Z",
+    "2026-04-04T14:00:00Z",
+    "2027-01-01T00:00:00Z",
+    "2026-12-31T11:00:00Z",
+    "2028-02-29T00:00:00Z",
+    "2027-03-01T00:00:00Z",
+    "2026-04-30T23:00:00Z",
+    "2026-06-15T12:00:00Z",
+    "2026-09-06T04:00:00Z",
+    "2026-09-27T03:45:00Z",
+    "2027-07-04T17:00:00Z",
+];
+
+const ZONES: [&str; 8] = [
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Pacific/Chatham",
+    "Asia/Kathmandu",
+    "America/Santiago",
+    "Pacific/Kiritimati",
+    "Etc/UTC",
+];
+
+const NAMESPACES: [&str; 3] = ["default", "team-a", "team-b"];
+
+impl Scenario {
+    /// The world of a seed.
+    pub fn generate(seed: u64) -> Self {
+        let mut rng = Rng::fork(seed, "scenario");
+        let moment: DateTime<Utc> = rng.pick(&MOMENTS).parse().unwrap();
+        let before = i64::try_from(rng.range(30, 16 * 60)).unwrap();
+        let start = moment - TimeDelta::seconds(before);
+        let active = rng.range(14, 22) * MINUTE;
+        let replicas = if rng.percent(40) { 3 } else { 2 };
+        let count = if rng.percent(4) { rng.range(25, 41) } else { rng.range(5, 11) };
+        let mut scenario = Self {
+            seed,
+            start,
+            replicas,
+            active,
+            skews: (0..replicas).map(|_| skew(&mut rng)).collect(),
+            cron_jobs: Vec::new(),
+            edits: Vec::new(),
+            faults: Vec::new(),
+        };
+        for number in 0..count {
+            let at = if rng.percent(70) { rng.range(0, 5 * SECOND) } else { rng.range(0, active / 2) };
+            let namespace = *rng.pick(&NAMESPACES);
+            let spec = spec(&mut rng, start);
+            scenario.cron_jobs.push(CronJob { namespace, name: format!("c{number}"), at, spec });
+        }
+        for _ in 0..rng.range(3, 3 + 2 * count.min(12)) {
+            let cron_job = usize::try_from(rng.range(0, count)).unwrap();
+            let at = rng.range(20 * SECOND, active);
+            let action = action(&mut rng, start + TimeDelta::milliseconds(i64::try_from(at).unwrap()));
+            if let Action::ReadsAs(_) = action {
+                // Somebody repairs it.
+                let back = spec_schedule(&mut rng, start);
+                scenario.edits.push(Edit { at: active, cron_job, action: Action::Schedule(back.0, back.1) });
+            }
+            scenario.edits.push(Edit { at, cron_job, action });
+        }
+        for number in 0..rng.range(5, 15) {
+            scenario.faults.push(Fault::generate(&mut rng, number, &scenario, active));
+        }
+        scenario.edits.sort_by_key(|edit| edit.at);
+        scenario.faults.sort_by_key(|fault| fault.at);
+        scenario
+    }
+}
+
+fn skew(rng: &mut Rng) -> i64 {
+    let milliseconds = i64::try_from(rng.range(0, 3000)).unwrap() - 1500;
+    rng.weighted(&[(50, 0), (35, milliseconds), (15, milliseconds * 30)])
+}
+
+fn spec(rng: &mut Rng, start: DateTime<Utc>) -> Spec {
+    let (schedule, zone) = spec_schedule(rng, start);
+    let limit = |rng: &mut Rng| rng.weighted(&[(15, Some(0)), (30, Some(1)), (35, Some(3)), (10, Some(7)), (10, None)]);
+    Spec {
+        schedule,
+        zone,
+        policy: rng.weighted(&[(34, "Allow"), (36, "Forbid"), (30, "Replace")]),
+        limits: (limit(rng), limit(rng)),
+        deadline: rng.weighted(&[(60, None), (10, Some(3)), (15, Some(15)), (10, Some(60)), (5, Some(600))]),
+        suspend: rng.percent(5),
+        fate: rng.weighted(&[
+            (40, "mixed"),
+            (20, "quick"),
+            (10, "slow"),
+            (10, "fails"),
+            (10, "hangs"),
+            (10, "vanishes"),
+        ]),
+    }
+}
+
+fn spec_schedule(rng: &mut Rng, start: DateTime<Utc>) -> (String, Option<&'static str>) {
+    let (minute, hour) = (start.minute(), start.hour());
+    let list = {
+        let minutes: Vec<String> = (0..6).map(|_| ((u64::from(minute) + rng.range(1, 30)) % 60).to_string()).collect();
+        format!("{} * * * *", minutes.join(","))
+    };
+    let every = format!("@every {}", rng.pick(&["10s", "20s", "45s", "1m", "90s", "2m30s", "1h"]));
+    let near = format!("{} {},{} * * *", (minute + 5) % 60, hour, (hour + 1) % 24);
+    let schedule = rng.weighted(&[
+        (36, "* * * * *".to_owned()),
+        (14, "*/2 * * * *".to_owned()),
+        (8, "*/5 * * * *".to_owned()),
+        (10, list),
+        (12, every),
+        (6, near),
+        (4, "*/3 0-3,20-23 * * *".to_owned()),
+        (2, "@hourly".to_owned()),
+        (2, "@midnight".to_owned()),
+        (2, "*/4 * 28-31,1 * *".to_owned()),
+        (2, "59 23 31 2 *".to_owned()),
+        (1, "@every 1s".to_owned()),
+        (1, "0 0 29 2 *".to_owned()),
+    ]);
+    let zone = if rng.percent(35) { Some(*rng.pick(&ZONES)) } else { None };
+    (schedule, zone)
+}
+
+fn action(rng: &mut Rng, now: DateTime<Utc>) -> Action {
+    let (schedule, zone) = spec_schedule(rng, now);
+    let kinds = [
+        (14, Action::Schedule(schedule, zone)),
+        (10, Action::Policy(*rng.pick(&["Allow", "Forbid", "Replace"]))),
+        (8, Action::Limits(rng.range(0, 4), rng.range(0, 3))),
+        (5, Action::Deadline(*rng.pick(&[None, Some(2), Some(20), Some(100)]))),
+        (12, Action::Suspend(true)),
+        (12, Action::Suspend(false)),
+        (5, Action::Template(rng.range(0, 1000))),
+        (5, Action::Delete),
+        (9, Action::Recreate(rng.range(0, 4) * 700)),
+        (7, Action::ManualJob),
+        (7, Action::ForeignJob(i64::try_from(rng.range(1, 4)).unwrap())),
+        (8, Action::DeleteJob),
+        (5, Action::ReadsAs(*rng.pick(&READS_AS))),
+    ];
+    rng.weighted(&kinds)
+}
+
+/// What a client reads in place of the true object: texts that today's validation refuses, and shapes that no type has.
+pub const READS_AS: [&str; 6] = ["unparseable", "zone-inside", "unknown-zone", "number", "no-spec", "nil-fields"];

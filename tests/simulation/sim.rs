@@ -1,0 +1,398 @@
+//! One world: the server, the replicas, and everything that is known about both.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use cronjob_controller::api::EventType;
+use cronjob_controller::apiserver::{self, ApiServer, Body, ChangeKind, kinds};
+use cronjob_controller::app::Onlooker;
+use cronjob_controller::clock::{Clock, SharedClock, TestClock};
+use cronjob_controller::controller::Controller;
+use cronjob_controller::controller::control::RealControl;
+use cronjob_controller::events::ObjectReference;
+use cronjob_controller::task::Process;
+use futures::FutureExt as _;
+use http::Response;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::agenda::Act;
+use crate::call::{Call, Kind};
+use crate::faults::{Fault, FaultKind};
+use crate::invariants::{Invariants, Sent};
+use crate::journal::Journal;
+use crate::model::{self, Author, Model, text};
+use crate::rng::Rng;
+use crate::scenario::{Millis, Scenario};
+use crate::view::View;
+
+/// A request is committed within this time of its sending, or never.
+pub const COMMIT_WITHIN: Millis = 900;
+/// The times of the lease; a write is given up after 0.8 of what is between the first two.
+pub const LEASE: (u64, u64, u64) = (15, 10, 2);
+
+/// A world in motion.
+pub struct Sim {
+    pub scenario: Scenario,
+    pub server: ApiServer,
+    began: Instant,
+    pub state: Mutex<State>,
+    pub changed: Notify,
+}
+
+/// What changes.
+pub struct State {
+    pub journal: Journal,
+    pub invariants: Invariants,
+    pub model: Model,
+    pub replicas: Vec<Replica>,
+    /// What goes wrong now, by number, each with its own chance.
+    pub faults: BTreeMap<u64, (Fault, Rng)>,
+    /// What is to happen, by its time and the order in which it was decided.
+    pub agenda: BTreeMap<(Millis, u64), Act>,
+    decided: u64,
+    /// The server's revision by time.
+    pub revisions: VecDeque<(Millis, u64)>,
+    seen: u64,
+    pub rng: Rng,
+    pub server_is_down: bool,
+    pub writes: u64,
+}
+
+/// A place for a replica.
+pub struct Replica {
+    pub incarnation: u32,
+    pub process: Process,
+    pub clock: Arc<SkewedClock>,
+    pub task: Option<AbortHandle>,
+    pub stop: CancellationToken,
+    pub controller: Weak<Controller<RealControl>>,
+    /// Until when it may write by the lease it knows it holds.
+    pub deadline: Option<Millis>,
+    pub view: View,
+    /// Cuts all its watches.
+    pub cut: CancellationToken,
+    /// Where it is to crash: at which of its writes from now on, and whether after the commit.
+    pub crash: Option<(u64, bool)>,
+}
+
+/// The world's clock, and how far this one is off.
+#[derive(Debug)]
+pub struct SkewedClock {
+    clock: Arc<TestClock>,
+    skew: Mutex<TimeDelta>,
+}
+
+impl SkewedClock {
+    pub fn set(&self, milliseconds: i64) {
+        *self.skew.lock() = TimeDelta::milliseconds(milliseconds);
+    }
+
+    pub fn step(&self, milliseconds: i64) {
+        *self.skew.lock() += TimeDelta::milliseconds(milliseconds);
+    }
+}
+
+impl Clock for SkewedClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.now() + *self.skew.lock()
+    }
+}
+
+impl Sim {
+    /// A world before its first moment. Must be called inside a runtime whose time is paused.
+    pub fn new(scenario: Scenario, is_journal_kept: bool) -> Arc<Self> {
+        let clock = TestClock::new(scenario.start);
+        let shared: SharedClock = clock.clone();
+        let mut config = apiserver::Config::new(shared, kinds::builtin());
+        config.seed = scenario.seed;
+        let server = ApiServer::new(config);
+        let place = |number: usize| Replica {
+            incarnation: 0,
+            process: Process::default(),
+            clock: Arc::new(SkewedClock {
+                clock: clock.clone(),
+                skew: Mutex::new(TimeDelta::milliseconds(scenario.skews[number])),
+            }),
+            task: None,
+            stop: CancellationToken::new(),
+            controller: Weak::new(),
+            deadline: None,
+            view: View::default(),
+            cut: CancellationToken::new(),
+            crash: None,
+        };
+        let state = State {
+            journal: Journal::new(is_journal_kept),
+            invariants: Invariants::default(),
+            model: Model::default(),
+            replicas: (0..scenario.replicas).map(place).collect(),
+            faults: BTreeMap::new(),
+            agenda: BTreeMap::new(),
+            decided: 0,
+            revisions: VecDeque::new(),
+            seen: server.revision(),
+            rng: Rng::fork(scenario.seed, "network"),
+            server_is_down: false,
+            writes: 0,
+        };
+        Arc::new(Self { server, began: Instant::now(), state: Mutex::new(state), changed: Notify::new(), scenario })
+    }
+
+    pub fn now(&self) -> Millis {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap()
+    }
+
+    pub fn instant(&self, at: Millis) -> Instant {
+        self.began + Duration::from_millis(at)
+    }
+
+    /// The true time at `at`.
+    pub fn wall(&self, at: Millis) -> DateTime<Utc> {
+        self.scenario.start + TimeDelta::milliseconds(i64::try_from(at).unwrap())
+    }
+
+    /// Puts something on the agenda.
+    pub fn plan(&self, at: Millis, act: Act) {
+        self.state.lock().plan(at, act);
+        self.changed.notify_one();
+    }
+
+    /// Carries a request out, and judges what it did.
+    pub fn commit(&self, sent: &Sent, call: &Call) -> Response<Body> {
+        let at = self.now();
+        let mut state = self.state.lock();
+        self.take_in(&mut state, None, at);
+        let answer = self.server.handle(call.request()).now_or_never().expect("the server never waits");
+        let changes = self.take_in(&mut state, Some(sent), at);
+        if call.is_write() && call.kind != Kind::Events {
+            state.committed(call, sent, answer.status().as_u16(), changes, at);
+        }
+        self.changed.notify_one();
+        answer
+    }
+
+    /// A request of the world's own; the status code.
+    pub fn act(&self, call: &Call) -> u16 {
+        let at = self.now();
+        let sent = Sent { author: Author::World, identity: String::new(), at, clock: self.wall(at), view: None };
+        self.commit(&sent, call).status().as_u16()
+    }
+
+    /// Takes in what was committed since the last look: by `sent`, or by the garbage collector on its own.
+    fn take_in(&self, state: &mut State, sent: Option<&Sent>, at: Millis) -> usize {
+        let revision = self.server.revision();
+        if revision == state.seen {
+            return 0;
+        }
+        let changes = self.server.changes_after(state.seen);
+        state.seen = revision;
+        state.revisions.push_back((at, revision));
+        if state.revisions.len() > 4096 {
+            state.revisions.pop_front();
+        }
+        // What follows from a write is the collector's.
+        for (number, change) in changes.iter().enumerate() {
+            let author = sent.filter(|_| number == 0);
+            state.changed(change, author, at);
+        }
+        changes.len()
+    }
+
+    /// A replica is no more, and starts anew after a while.
+    pub fn crash(&self, number: usize, incarnation: u32, why: &str) {
+        let at = self.now();
+        let mut state = self.state.lock();
+        let State { replicas, journal, rng, .. } = &mut *state;
+        let replica = &mut replicas[number];
+        if replica.incarnation != incarnation {
+            return;
+        }
+        journal.note(at, format_args!("r{number}.{incarnation} ends: {why}"));
+        replica.process.kill();
+        if let Some(task) = replica.task.take() {
+            task.abort();
+        }
+        replica.incarnation += 1;
+        replica.controller = Weak::new();
+        replica.deadline = None;
+        replica.crash = None;
+        let back = at + rng.range(200, 12_000);
+        state.plan(back, Act::Start(number));
+        drop(state);
+        self.changed.notify_one();
+    }
+}
+
+impl Replica {
+    pub fn cut_watches(&mut self) {
+        std::mem::take(&mut self.cut).cancel();
+    }
+}
+
+impl State {
+    pub fn plan(&mut self, at: Millis, act: Act) {
+        self.decided += 1;
+        self.agenda.insert((at, self.decided), act);
+    }
+
+    /// The amount of a fault of that kind that strikes this replica now; of one about requests only if chance wants it.
+    pub fn strikes(&mut self, kind: FaultKind, replica: usize) -> Option<u64> {
+        let (fault, rng) =
+            self.faults.values_mut().find(|(fault, _)| fault.kind == kind && fault.replica == replica)?;
+        rng.percent(fault.amount).then_some(fault.amount)
+    }
+
+    /// The fault of that kind that this replica suffers.
+    pub fn suffers(&self, kind: FaultKind, replica: usize) -> Option<&Fault> {
+        self.faults.values().map(|(fault, _)| fault).find(|fault| fault.kind == kind && fault.replica == replica)
+    }
+
+    fn changed(&mut self, change: &apiserver::Committed, sent: Option<&Sent>, at: Millis) {
+        let author = sent.map_or(Author::Collector, |sent| sent.author);
+        let Self { model, invariants, journal, .. } = self;
+        let object = &change.object;
+        let by_replica = sent.filter(|sent| matches!(sent.author, Author::Replica(..)));
+        match change.collection.as_str() {
+            "cronjobs.batch" => {
+                match (change.kind, by_replica, &change.previous) {
+                    (ChangeKind::Deleted, ..) => model.cron_job_deleted(object, at),
+                    (_, Some(sent), Some(before)) => {
+                        model.cron_job_written(object, at);
+                        invariants.status_written(model, before, object, sent, at);
+                    }
+                    _ => model.cron_job_written(object, at),
+                }
+                journal.note(at, format_args!("{author} -> {:?} {}", change.kind, Line::cron_job(object)));
+            }
+            "jobs.batch" => {
+                match (change.kind, by_replica, &change.previous) {
+                    (ChangeKind::Added, sent, _) => {
+                        model.job_created(object, author, at);
+                        if let Some(sent) = sent {
+                            invariants.coverage.count("plan", "create");
+                            invariants.created(model, object, sent, at);
+                        }
+                        let uid = text(object, "uid").to_owned();
+                        self.plan(at, Act::JobBegins(uid));
+                    }
+                    (ChangeKind::Modified, ..) => model.job_changed(object),
+                    (ChangeKind::Deleted, sent, before) => {
+                        if let (Some(sent), Some(before)) = (sent, before) {
+                            invariants.deleted(model, before, sent, at);
+                        }
+                        model.job_deleted(text(object, "uid"), at);
+                    }
+                }
+                self.journal.note(at, format_args!("{author} -> {:?} {}", change.kind, Line::job(object)));
+            }
+            "leases.coordination.k8s.io" => {
+                let holder = object["spec"]["holderIdentity"].as_str().unwrap_or_default();
+                if *holder != *model.holder {
+                    journal.note(at, format_args!("{author} -> the lease is held by {holder:?}"));
+                    holder.clone_into(&mut model.holder);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A write was answered with `code`, having made so many changes.
+    fn committed(&mut self, call: &Call, sent: &Sent, code: u16, changes: usize, at: Millis) {
+        let Author::Replica(..) = sent.author else { return };
+        if call.kind == Kind::Leases {
+            return;
+        }
+        self.writes += 1;
+        let coverage = &mut self.invariants.coverage;
+        match (code, call.kind) {
+            (409, Kind::Jobs) if call.name.is_empty() => coverage.count("plan", "create: name taken"),
+            (409, Kind::CronJobs) => coverage.count("plan", "status: conflict"),
+            _ => {}
+        }
+        if changes == 0 {
+            self.journal.note(at, format_args!("{} -> {call}: {code}", sent.author));
+            if (200..300).contains(&code) {
+                self.invariants.violated("9", at, format!("{} wrote {call}, which changed nothing", sent.author));
+            }
+            return;
+        }
+        if !self.model.holder.is_empty() && self.model.holder != sent.identity {
+            let text = format!("{} committed {call} while {} holds the lease", sent.author, self.model.holder);
+            self.invariants.violated("7", at, text);
+        }
+    }
+}
+
+/// An object in a line.
+struct Line<'a> {
+    object: &'a Value,
+    is_job: bool,
+}
+
+impl<'a> Line<'a> {
+    fn cron_job(object: &'a Value) -> Self {
+        Self { object, is_job: false }
+    }
+
+    fn job(object: &'a Value) -> Self {
+        Self { object, is_job: true }
+    }
+}
+
+impl std::fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let object = self.object;
+        let (namespace, name, uid) = (text(object, "namespace"), text(object, "name"), text(object, "uid"));
+        let revision = text(object, "resourceVersion");
+        write!(f, "{namespace}/{name} {}@{revision}", &uid[..uid.len().min(4)])?;
+        if self.is_job {
+            let owner = model::owner_of(object).map(|(uid, _)| uid).unwrap_or_default();
+            return write!(f, " of {} {:?}", &owner[..owner.len().min(4)], model::condition(object));
+        }
+        let (spec, status) = (&object["spec"], &object["status"]);
+        let active = status["active"].as_array().map_or(0, Vec::len);
+        write!(f, " [{}", spec["schedule"].as_str().unwrap_or_default())?;
+        if let Some(zone) = spec["timeZone"].as_str() {
+            write!(f, " {zone}")?;
+        }
+        write!(f, " {}", spec["concurrencyPolicy"].as_str().unwrap_or_default())?;
+        if spec["suspend"] == true {
+            f.write_str(" suspended")?;
+        }
+        write!(f, "] last {} active {active}", status["lastScheduleTime"].as_str().unwrap_or("never"))
+    }
+}
+
+/// Hears what a replica hands to its recorder.
+pub struct Ear {
+    pub sim: Weak<Sim>,
+    pub replica: usize,
+    pub incarnation: u32,
+}
+
+impl Onlooker for Ear {
+    fn built(&self, controller: Weak<Controller<RealControl>>) {
+        if let Some(sim) = self.sim.upgrade() {
+            sim.state.lock().replicas[self.replica].controller = controller;
+        }
+    }
+
+    fn event(&self, regarding: &ObjectReference, _: EventType, reason: &'static str, message: &str) {
+        let Some(sim) = self.sim.upgrade() else { return };
+        let at = sim.now();
+        let mut state = sim.state.lock();
+        state.invariants.coverage.count("reason", reason);
+        let who = format_args!("r{}.{} says {reason} of {}: {message}", self.replica, self.incarnation, regarding.name);
+        state.journal.note(at, who);
+        if let Some(cron) = state.model.crons.get_mut(&*regarding.uid) {
+            cron.reasons.insert(reason, at);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What one replica has been shown.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::scenario::Millis;
+
+/// A CronJob as a watch or a list last showed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    pub uid: String,
+    pub revision: u64,
+    pub suspend: bool,
+    pub deleting: bool,
+    pub at: Millis,
+}
+
+/// What a replica's watches have delivered since it was started.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// By namespace and name.
+    pub cron_jobs: BTreeMap<(String, String), Delivered>,
+    /// When a UID was last seen to be gone.
+    gone: BTreeMap<String, Millis>,
+}
+
+/// The part of an object that a view is made of.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Shown {
+    pub metadata: Metadata,
+    #[serde(default)]
+    pub spec: Spec,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    #[serde(default)]
+    pub namespace: String,
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub uid: String,
+    #[serde(default)]
+    pub resource_version: String,
+    #[serde(default)]
+    pub deletion_timestamp: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Spec {
+    #[serde(default)]
+    pub suspend: Option<bool>,
+}
+
+/// An event of a watch.
+#[derive(Deserialize)]
+pub struct Event {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub object: Shown,
+}
+
+impl View {
+    pub fn shown(&mut self, object: Shown, at: Millis) {
+        let Shown { metadata, spec } = object;
+        let mut delivered = Delivered {
+            uid: metadata.uid,
+            revision: metadata.resource_version.parse().unwrap_or(0),
+            suspend: spec.suspend == Some(true),
+            deleting: metadata.deletion_timestamp.is_some(),
+            at,
+        };
+        let key = (metadata.namespace, metadata.name);
+        match self.cron_jobs.get(&key) {
+            Some(old) if old.uid != delivered.uid => drop(self.gone.insert(old.uid.clone(), at)),
+            // Known since then.
+            Some(old) if (old.suspend, old.deleting) == (delivered.suspend, delivered.deleting) => {
+                delivered.at = old.at
+            }
+            _ => {}
+        }
+        self.gone.remove(&delivered.uid);
+        self.cron_jobs.insert(key, delivered);
+    }
+
+    pub fn removed(&mut self, object: &Shown, at: Millis) {
+        let key = (object.metadata.namespace.clone(), object.metadata.name.clone());
+        if let Some(old) = self.cron_jobs.remove(&key) {
+            self.gone.insert(old.uid, at);
+        }
+    }
+
+    /// A whole list: what it lacks is gone.
+    pub fn listed(&mut self, objects: Vec<Shown>, at: Millis) {
+        let listed: Vec<_> = objects.iter().map(|o| (o.metadata.namespace.clone(), o.metadata.name.clone())).collect();
+        let missing: Vec<_> = self.cron_jobs.keys().filter(|key| !listed.contains(key)).cloned().collect();
+        for key in missing {
+            if let Some(old) = self.cron_jobs.remove(&key) {
+                self.gone.insert(old.uid, at);
+            }
+        }
+        for object in objects {
+            self.shown(object, at);
+        }
+    }
+
+    pub fn gone_before(&self, uid: &str, at: Millis) -> bool {
+        self.gone.get(uid).is_some_and(|gone| *gone < at)
+    }
+}
