@@ -52,6 +52,7 @@ fn draw(curves: &[(&Sample, RGBColor)], path: &Path) -> Result<(), Box<dyn std::
         .y_label_formatter(&|value| format!("{value}"))
         .x_label_formatter(&|value| format!("{value:.0}"))
         .light_line_style(RGBColor(240, 240, 240))
+        .x_max_light_lines(1)
         .draw()?;
     for (sample, colour) in curves {
         let style = colour.stroke_width(2);
