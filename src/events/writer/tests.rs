@@ -362,7 +362,7 @@ async fn while_the_process_is_busy_events_wait_and_when_they_have_waited_for_lon
     world.pass(4).await;
     assert_eq!(world.asked().len(), 0);
     world.pass(3).await;
-    assert_eq!((world.asked().len(), world.sink.in_flight.lock().1), (2, 1));
+    assert_eq!((world.asked().len(), world.sink.in_flight.lock().1), (3, 1));
     busy.store(false, Ordering::Relaxed);
     world.pass(2).await;
     assert_eq!((world.asked().len(), world.sink.in_flight.lock().1), (6, 3));
