@@ -30,8 +30,7 @@ e2e: fixture
 bench: $(PAIRED)
 	cargo bench --locked
 
-# The README's table of cost against size, from 100 to 100,000 CronJobs; `SIZES=10000` measures one. The release build
-# comes last, as below.
+# The README's table of cost against size, from 100 to 100,000 CronJobs; `SIZES=10000` measures one.
 SIZES ?=
 bench-size:
 	cargo bench --locked --bench size --no-run
@@ -40,8 +39,7 @@ bench-size:
 		$$(ls -t target/release/deps/size-* | grep -v '\.d$$' | head -n 1) --bench $(SIZES)
 
 # How late thousands of Jobs are that are due at once: bare creation, the in-tree controller and this one, on a real
-# control plane. `BURST_ARGS=--help` lists what else it can do. The release build comes last: building a bench leaves
-# one of its own profile in its place.
+# control plane. `BURST_ARGS=--help` lists what else it can do.
 BURST_ARGS ?= --standard
 bench-burst: fixture
 	cargo bench --locked --bench burst --no-run
