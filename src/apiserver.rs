@@ -6,8 +6,9 @@
 //! collection that it made necessary included. Nothing is shared between two servers.
 //!
 //! The rooms: `rest` reads paths and headers, `read`, `write`, `patch` and `delete` are the verbs, `store` holds objects
-//! (`object`) in order (`sorted`) and their history, `watch` streams them, `gc` collects, `managers` and `fields` know who owns which field, `meta` judges
-//! metadata, `selectors`, `query`, `body` and `negotiate` read what clients send, `table` and `status` make what they get.
+//! (`object`) in order (`sorted`) and their history, `watch` streams them, `gc` collects, `managers` and `fields` know
+//! who owns which field, `meta` judges metadata, `selectors`, `query`, `body` and `negotiate` read what clients send,
+//! `table` and `status` make what they get.
 //!
 //! Known differences from the real server. Those that its answers show are data in `tests/truth/known.rs`, where each
 //! fails once it is gone:
@@ -19,7 +20,9 @@
 //! - The first write of a Job that changes nothing makes no new version; upstream then stores labels that it has only
 //!   shown until then.
 //!
-//! And those that they do not show: protobuf is read but never written, CBOR neither; garbage is collected at once; a
+//! And those that they do not show: entries of managedFields are ordered by time first, so their order depends on whether a
+//! second has passed between two writes, and the comparison sorts them; bookmarks that come by the clock are left out of
+//! it; protobuf is read but never written, CBOR neither; garbage is collected at once; a
 //! list from the future is refused at once and not after three seconds; a watch without timeout lasts 45 minutes;
 //! everybody may do everything.
 

@@ -65,7 +65,7 @@ impl EventSinkTask {
         }
     }
 
-    /// Gives way while `busy` says so. It is asked after every request and event, and every [`GLANCE`] while events wait.
+    /// Gives way while `busy` says so. It is asked after every request and event, and every 20 ms while events wait.
     #[must_use]
     pub fn yielding_to(mut self, busy: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.busy = Box::new(busy);
