@@ -29,18 +29,14 @@ pub enum Priority {
 /// Upstream's `Typed` (`util/workqueue/queue.go`) without its lock, and with two priorities.
 #[derive(Debug)]
 pub(super) struct Queue<K> {
-    /// The keys of high priority that wait for a worker, oldest first.
-    high: VecDeque<K>,
-    /// Those of low priority. One whose ticket is not its entry's any more has been given high priority since.
-    low: VecDeque<(K, u64)>,
-    /// How many keys wait: those of `high`, and those of `low` whose tickets are valid.
+    /// The keys that wait for a worker.
+    lanes: Lanes<K>,
+    /// How many keys wait: those of the high lane, and those of the low one whose tickets are valid.
     ready: usize,
     /// Upstream's dirty and processing sets in one map. A key in neither has no entry.
     entries: HashMap<K, Entry>,
     /// How many entries are dirty.
     dirty: usize,
-    /// The last ticket given out.
-    tickets: u64,
     /// The last turn went to a key that was out of patience.
     impatient_had_its_turn: bool,
     /// Until then low priority is held.
@@ -63,19 +59,44 @@ struct Entry {
     started: Option<Instant>,
     /// The priority with which it was handed out.
     processing: Priority,
-    /// Its place in `low`; zero if it has none.
+    /// Its place in the low lane; zero if it has none.
     ticket: u64,
+}
+
+/// Both lanes, oldest key first.
+#[derive(Debug)]
+struct Lanes<K> {
+    high: VecDeque<K>,
+    /// A key whose ticket is not its entry's any more has been given high priority since.
+    low: VecDeque<(K, u64)>,
+    /// The last ticket given out.
+    tickets: u64,
+}
+
+impl<K> Lanes<K> {
+    /// Puts `key` at the end of its lane; gives the ticket for it.
+    fn push(&mut self, key: K, priority: Priority) -> u64 {
+        match priority {
+            Priority::High => {
+                self.high.push_back(key);
+                0
+            }
+            Priority::Low => {
+                self.tickets += 1;
+                self.low.push_back((key, self.tickets));
+                self.tickets
+            }
+        }
+    }
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
     pub(super) fn new() -> Self {
         Self {
-            high: VecDeque::new(),
-            low: VecDeque::new(),
+            lanes: Lanes { high: VecDeque::new(), low: VecDeque::new(), tickets: 0 },
             ready: 0,
             entries: HashMap::new(),
             dirty: 0,
-            tickets: 0,
             impatient_had_its_turn: false,
             held_until: None,
             shutting_down: false,
@@ -105,30 +126,15 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             return false;
         }
         self.ready += usize::from(!was_dirty);
-        self.push(key, priority);
+        entry.ticket = self.lanes.push(key, priority);
         true
-    }
-
-    fn push(&mut self, key: K, priority: Priority) {
-        let ticket = match priority {
-            Priority::High => 0,
-            Priority::Low => {
-                self.tickets += 1;
-                self.tickets
-            }
-        };
-        self.entries.get_mut(&key).expect("every ready key has an entry").ticket = ticket;
-        match priority {
-            Priority::High => self.high.push_back(key),
-            Priority::Low => self.low.push_back((key, ticket)),
-        }
     }
 
     /// Hands out the key whose turn it is.
     pub(super) fn get(&mut self, now: Instant) -> Option<K> {
         let key = match self.turn(now)? {
-            Priority::High => self.high.pop_front(),
-            Priority::Low => self.low.pop_front().map(|(key, _)| key),
+            Priority::High => self.lanes.high.pop_front(),
+            Priority::Low => self.lanes.low.pop_front().map(|(key, _)| key),
         }?;
         let entry = self.entries.get_mut(&key).expect("every ready key has an entry");
         let waited = entry.dirty_since.take().map(|since| now.saturating_duration_since(since));
@@ -145,7 +151,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     fn turn(&mut self, now: Instant) -> Option<Priority> {
         let patient_until = self.first_low().map(|since| since + PATIENCE);
         let impatient = patient_until.is_some_and(|until| until <= now);
-        if !self.high.is_empty() {
+        if !self.lanes.high.is_empty() {
             self.impatient_had_its_turn = impatient && !self.impatient_had_its_turn;
             return Some(if self.impatient_had_its_turn { Priority::Low } else { Priority::High });
         }
@@ -154,10 +160,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Since when the first key of low priority is dirty. Drops what has moved to high priority.
     fn first_low(&mut self) -> Option<Instant> {
-        while let Some((key, ticket)) = self.low.front() {
+        while let Some((key, ticket)) = self.lanes.low.front() {
             match self.entries.get(key) {
                 Some(entry) if entry.ticket == *ticket => return entry.dirty_since,
-                _ => drop(self.low.pop_front()),
+                _ => drop(self.lanes.low.pop_front()),
             }
         }
         None
@@ -170,9 +176,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let Some(started) = entry.started.take() else { return false };
         self.stats.done(now.saturating_duration_since(started));
         if entry.dirty_since.is_some() {
-            let priority = entry.dirty;
             self.ready += 1;
-            self.push(key.clone(), priority);
+            entry.ticket = self.lanes.push(key.clone(), entry.dirty);
             return true;
         }
         self.entries.remove(key);
