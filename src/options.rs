@@ -73,6 +73,26 @@ pub struct Config {
     pub logging_format: LogFormat,
 }
 
+impl Config {
+    /// For a controller inside another process, which has its client already: no listeners, no election, all
+    /// namespaces.
+    pub fn embedded(concurrent_cronjob_syncs: NonZeroUsize) -> Self {
+        Self {
+            kubeconfig: None,
+            master: None,
+            concurrent_cronjob_syncs,
+            kube_api: None,
+            leader_election: None,
+            secure: None,
+            metrics_addr: None,
+            health_addr: None,
+            namespaces: Vec::new(),
+            verbosity: 0,
+            logging_format: LogFormat::Text,
+        }
+    }
+}
+
 /// A token bucket: `burst` requests at once, refilled with `qps` a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {

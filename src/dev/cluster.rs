@@ -20,7 +20,7 @@ use crate::app::{self, AppError};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::clock::SharedClock;
 use crate::events;
-use crate::options::{self, LogFormat};
+use crate::options;
 
 /// How many Jobs and Pods are simulated at the same time; each mostly waits for the API server.
 const SIMULATION_WORKERS: usize = 16;
@@ -162,18 +162,6 @@ impl Cluster {
 }
 
 async fn run_controller(client: Client, config: Config, stop: CancellationToken) -> Result<(), AppError> {
-    let options = options::Config {
-        kubeconfig: None,
-        master: None,
-        concurrent_cronjob_syncs: SYNCS,
-        kube_api: None,
-        leader_election: None,
-        secure: None,
-        metrics_addr: None,
-        health_addr: None,
-        namespaces: Vec::new(),
-        verbosity: 0,
-        logging_format: LogFormat::Text,
-    };
+    let options = options::Config::embedded(SYNCS);
     app::run_embedded(&options, &client, &config.clock, config.seed, stop).await
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cronjob_controller::app::{self, Replica};
 use cronjob_controller::clock::SharedClock;
-use cronjob_controller::options::{Config, LeaderElectionConfig, LogFormat};
+use cronjob_controller::options::{Config, LeaderElectionConfig};
 use cronjob_controller::task::Process;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
@@ -229,10 +229,6 @@ impl Sim {
 fn config() -> Config {
     let seconds = Duration::from_secs;
     Config {
-        kubeconfig: None,
-        master: None,
-        concurrent_cronjob_syncs: 5.try_into().unwrap(),
-        kube_api: None,
         leader_election: Some(LeaderElectionConfig {
             namespace: "kube-system".into(),
             name: "cronjob-controller".into(),
@@ -240,11 +236,6 @@ fn config() -> Config {
             renew_deadline: seconds(LEASE.1),
             retry_period: seconds(LEASE.2),
         }),
-        secure: None,
-        metrics_addr: None,
-        health_addr: None,
-        namespaces: Vec::new(),
-        verbosity: 0,
-        logging_format: LogFormat::Text,
+        ..Config::embedded(5.try_into().unwrap())
     }
 }
