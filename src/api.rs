@@ -25,6 +25,12 @@ pub use recurrence::Recurrence;
 pub use resource_version::ResourceVersion;
 pub use uid::Uid;
 
+/// What a write accepts as its answer when its metadata is all that is read: the server encodes no more, where it can.
+pub const ACCEPT_METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/// The query of a write. The server's default is to decode strictly, only to send warnings that nobody reads.
+pub const NO_FIELD_VALIDATION: &str = "?fieldValidation=Ignore";
+
 /// A namespaced object's name: the key of stores and of the workqueue. Matches client-go's `cache.ObjectName`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectName {

@@ -56,9 +56,6 @@ use unsettled::Unsettled;
 /// about the key, and when the server is back every key that was due is late already.
 pub const UNAVAILABLE_BACKOFF: Duration = Duration::from_secs(2);
 
-/// What the API server answers when it is overloaded; 429 in HTTP.
-const TOO_MANY_REQUESTS: u16 = 429;
-
 /// How long settling pauses at least when the API server says that it is overloaded.
 pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 
@@ -197,7 +194,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         match failure {
             Failure::Api(error) if error.is_unavailable() => {
                 let asked = error.retry_after.unwrap_or_default();
-                if error.code == TOO_MANY_REQUESTS {
+                if error.is_too_many_requests() {
                     self.parts.queue.hold_low(asked.max(OVERLOAD_PAUSE));
                 }
                 self.parts.queue.add_rate_limited_within(key.clone(), asked, UNAVAILABLE_BACKOFF.max(asked));

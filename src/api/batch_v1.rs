@@ -264,9 +264,7 @@ impl Job {
                 && owner.uid == cron_job.uid
         })
     }
-}
 
-impl Job {
     /// The slot of a Job that a CronJob controller made for `cron_job`: its annotation and its name belong to one
     /// instant. A manual `create job --from` copies the template's annotations, but not such a name.
     pub fn slot_of(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {

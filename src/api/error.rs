@@ -57,9 +57,14 @@ impl ApiError {
         self.reason == "Conflict"
     }
 
+    /// The server asks to be asked less. Matches apimachinery `errors.IsTooManyRequests`.
+    pub fn is_too_many_requests(&self) -> bool {
+        self.code == 429
+    }
+
     /// The server, and not this object, is the trouble: no answer, 429 or 5xx. Such failures end for all keys at once
     /// when the server is back.
     pub fn is_unavailable(&self) -> bool {
-        self.code == 0 || self.code == 429 || self.code >= 500
+        self.code == 0 || self.is_too_many_requests() || self.code >= 500
     }
 }

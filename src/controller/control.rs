@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::plan::StatusWrite;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{ApiError, Interner, Object, ObjectName, Uid};
+use crate::api::{ACCEPT_METADATA, ApiError, Interner, NO_FIELD_VALIDATION, Object, ObjectName, Uid};
 
 /// Reads, creates and deletes Jobs.
 pub trait JobControl: Send + Sync + 'static {
@@ -109,15 +109,9 @@ struct ApiRequest<'a> {
 /// The whole object.
 const WHOLE: &str = "application/json";
 
-/// Its metadata, where the server can; else the whole.
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-
-/// The server's default is to decode strictly, only to send warnings that nobody reads.
-const NO_FIELD_VALIDATION: &str = "?fieldValidation=Ignore";
-
 impl<'a> ApiRequest<'a> {
     fn new(operation: &'static str, method: Method, name: &'a ObjectName) -> Self {
-        let accept = if method == Method::GET { WHOLE } else { METADATA };
+        let accept = if method == Method::GET { WHOLE } else { ACCEPT_METADATA };
         Self { operation, name, method, subresource: "", content_type: "application/json", accept, body: Vec::new() }
     }
 

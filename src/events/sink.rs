@@ -14,6 +14,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::Event;
+use crate::api::{ACCEPT_METADATA, NO_FIELD_VALIDATION};
 
 /// Stores events. Matches `EventSink` of client-go's `tools/record/event.go`.
 pub trait EventSink: Send + Sync + 'static {
@@ -117,12 +118,6 @@ impl From<kube::Error> for SinkFault {
     }
 }
 
-/// Without a strict look at fields that this crate wrote itself, only to send warnings that nobody reads.
-const CHEAPLY: &str = "?fieldValidation=Ignore";
-
-/// Nobody reads the answer: the least of it, where the server can give less than the whole.
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-
 /// The sink that writes core/v1 Events through a Kubernetes client.
 #[derive(Clone)]
 pub struct KubeSink {
@@ -138,7 +133,7 @@ impl KubeSink {
     async fn send(&self, request: http::request::Builder, body: &impl Serialize) -> Result<(), SinkFault> {
         let body = serde_json::to_vec(body).map_err(|error| SinkFault::Request(error.into()))?;
         let request = request
-            .header(http::header::ACCEPT, METADATA)
+            .header(http::header::ACCEPT, ACCEPT_METADATA)
             .body(body)
             .map_err(|error| SinkFault::Request(error.into()))?;
         self.client.request_text(request).await?;
@@ -148,14 +143,17 @@ impl KubeSink {
 
 impl EventSink for KubeSink {
     async fn create(&self, event: &Event) -> Result<(), SinkError> {
-        let request = Request::post(format!("/api/v1/namespaces/{}/events{CHEAPLY}", event.namespace))
+        let request = Request::post(format!("/api/v1/namespaces/{}/events{NO_FIELD_VALIDATION}", event.namespace))
             .header(http::header::CONTENT_TYPE, "application/json");
         self.send(request, event).await.map_err(|fault| SinkError::new("create", event, fault))
     }
 
     async fn patch(&self, event: &Event) -> Result<(), SinkError> {
-        let request = Request::patch(format!("/api/v1/namespaces/{}/events/{}{CHEAPLY}", event.namespace, event.name))
-            .header(http::header::CONTENT_TYPE, "application/strategic-merge-patch+json");
+        let request = Request::patch(format!(
+            "/api/v1/namespaces/{}/events/{}{NO_FIELD_VALIDATION}",
+            event.namespace, event.name
+        ))
+        .header(http::header::CONTENT_TYPE, "application/strategic-merge-patch+json");
         self.send(request, &event.patch()).await.map_err(|fault| SinkError::new("patch", event, fault))
     }
 }
