@@ -32,7 +32,7 @@ use crate::leader_election::{self, ConfigError, Leadership, default_identity};
 use crate::metrics::{
     ControllerMetrics, LeaderElectionMetrics, MetricsError, ProcessCollector, Registry, RestClientMetrics,
 };
-use crate::options::Config;
+use crate::options::{Config, LeaderElectionConfig};
 use crate::schedule::local_zone;
 use crate::server::ServerError;
 use crate::task;
@@ -103,10 +103,8 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
         None => None,
         Some(settings) => {
             let client = client::connect_for_leader_election(&config, Some(Arc::new(observer))).await?;
-            let metrics = LeaderElectionMetrics::register(&registry)?;
-            let hooks = election::hooks(&settings.name, metrics, Arc::clone(&parts.recorder), &parts.stood_by);
             let rng = StdRng::from_rng(&mut rand::rng());
-            Some(election::elector(settings, client, Arc::clone(&clock), (default_identity(), rng), hooks)?)
+            Some(parts.elector(settings, client, &registry, (default_identity(), rng))?)
         }
     };
     let health = election.as_ref().map(|elector| elector.healthz_adaptor(election::HEALTH_TIMEOUT));
@@ -212,6 +210,19 @@ impl Assembly {
             informers,
             background,
         })
+    }
+
+    /// The candidate for the lease, under this identity and with this chance.
+    fn elector(
+        &self,
+        settings: &LeaderElectionConfig,
+        client: Client,
+        registry: &Registry,
+        candidate: (String, StdRng),
+    ) -> Result<Elector, AppError> {
+        let metrics = LeaderElectionMetrics::register(registry)?;
+        let hooks = election::hooks(&settings.name, metrics, Arc::clone(&self.recorder), &self.stood_by);
+        Ok(election::elector(settings, client, Arc::clone(&self.clock), candidate, hooks)?)
     }
 
     /// Works until `stop`, then ends what is in the background, `served` included.

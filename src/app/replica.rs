@@ -10,13 +10,13 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio_util::sync::CancellationToken;
 
-use super::{AppError, Assembly, election};
+use super::{AppError, Assembly};
 use crate::api::EventType;
 use crate::clock::SharedClock;
 use crate::controller::Controller;
 use crate::controller::control::RealControl;
 use crate::events::{EventRecorder, ObjectReference, Recorder};
-use crate::metrics::{LeaderElectionMetrics, Registry};
+use crate::metrics::Registry;
 use crate::options::Config;
 
 /// What a replica has to itself.
@@ -56,10 +56,8 @@ pub async fn run_replica(config: &Config, replica: Replica, stop: CancellationTo
     let elector = match &config.leader_election {
         None => None,
         Some(settings) => {
-            let metrics = LeaderElectionMetrics::register(&registry)?;
-            let hooks = election::hooks(&settings.name, metrics, Arc::clone(&parts.recorder), &parts.stood_by);
             let rng = StdRng::seed_from_u64(seed.wrapping_add(1));
-            Some(election::elector(settings, client, Arc::clone(&clock), (identity, rng), hooks)?)
+            Some(parts.elector(settings, client, &registry, (identity, rng))?)
         }
     };
     parts.run_to_end(config, elector, Vec::new(), stop, &ends).await

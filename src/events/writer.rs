@@ -2,10 +2,10 @@
 //!
 //! Guarantees: at most `max_in_flight` requests at a time, at most one of them for any one object, each bounded by
 //! `request_timeout`. While the process is busy with what is more urgent than to tell of it, none begins for
-//! `busy_patience`; from then on one at a time. An event that fails for a while waits for its next try without holding a request slot: only
-//! later events about the same object wait behind it, for at most `max_tries` tries `retry_delay` apart (two minutes
-//! and a bit by default, twice as long if no try is answered); the events of all other objects pass it by. In an outage
-//! the task holds `max_pending` events, then takes no more, and the recorder's queue fills and drops. On cancellation
+//! `busy_patience`; from then on one at a time. An event that fails for a while waits for its next try without holding
+//! a request slot: only later events about the same object wait behind it, for at most `max_tries` tries `retry_delay`
+//! apart (two minutes and a bit by default, twice as long if no try is answered); the events of all other objects pass
+//! it by. In an outage the task holds `max_pending` events, then takes no more, and the recorder's queue fills and drops. On cancellation
 //! every event that is held gets one more try, all within `drain_timeout`; what is left is given up and counted.
 //! Matches `recordToSink` in client-go's `tools/record/event.go`, which writes one event at a time and holds up all
 //! others while it tries again.
