@@ -135,6 +135,7 @@ pub fn quick(size: usize) -> Vec<Case> {
         floor(32, size).spread(10),
         in_tree_tuned(size).spread(10),
         ours(size).spread(10),
+        floor(32, size).spread(1),
         in_tree_tuned(size).spread(1),
         ours(size).spread(1),
     ]
@@ -143,11 +144,11 @@ pub fn quick(size: usize) -> Vec<Case> {
 /// The rows of the README.
 pub fn standard(size: usize) -> Vec<Case> {
     vec![
-        floor(16, size).spread(10),
         floor(32, size).spread(10),
         in_tree_tuned(size).spread(10),
         ours(size).spread(10),
         ours_tuned(size).spread(10),
+        floor(32, size).spread(1),
         in_tree_tuned(size).spread(1),
         ours(size).spread(1),
         ours_tuned(size).spread(1),

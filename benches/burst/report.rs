@@ -99,8 +99,8 @@ pub fn markdown(samples: &[Sample]) -> String {
         let _ = writeln!(out, "{}", row(&rounds, samples));
     }
     out.push_str(
-        "\nMedians over the rounds. floor: the time in which the faster of the two bare creations was done; in-tree: the \
-         tuned one on the same namespaces; each in the same round.\n",
+        "\nMedians over the rounds. floor: the time in which the bare creation was done; in-tree: the tuned one; \
+         each on as many namespaces in the same round.\n",
     );
     out
 }
@@ -148,21 +148,21 @@ fn due(sample: &Sample) -> String {
     format!("{count}{of} in {}", namespaces(sample.namespaces))
 }
 
-/// The time of the fastest bare creation of as many Jobs in the same round.
+/// The time of the fastest bare creation in the same round and shape.
 fn floor_of(sample: &Sample, all: &[Sample]) -> Option<f64> {
-    all.iter()
-        .filter(|other| other.round == sample.round && other.due == sample.due && other.case.starts_with("floor"))
-        .map(Sample::last)
-        .min_by(f64::total_cmp)
+    alike(sample, all, "floor").map(Sample::last).min_by(f64::total_cmp)
 }
 
 /// The tuned in-tree controller's sample of the same round and shape.
 fn in_tree<'a>(sample: &Sample, all: &'a [Sample]) -> Option<&'a Sample> {
-    all.iter().find(|other| {
-        other.case.starts_with("in-tree-tuned")
-            && (other.round, other.due, other.idle, other.namespaces, other.alone)
-                == (sample.round, sample.due, sample.idle, sample.namespaces, sample.alone)
-    })
+    alike(sample, all, "in-tree-tuned").next()
+}
+
+/// The samples of one contender in this sample's round and shape.
+fn alike<'a>(sample: &Sample, all: &'a [Sample], contender: &'static str) -> impl Iterator<Item = &'a Sample> {
+    let shape = |of: &Sample| (of.round, of.due, of.idle, of.namespaces, of.alone);
+    let wanted = shape(sample);
+    all.iter().filter(move |other| other.case.starts_with(contender) && shape(other) == wanted)
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -16,6 +16,9 @@ use serde::Deserialize;
 
 use crate::driver::request;
 
+/// How the error begins that says a round was not seen to its end: kube-apiserver ends a watch that it thinks too slow.
+pub const BLIND: &str = "the harness's own watch";
+
 /// One open watch of one resource in all namespaces.
 pub struct Tap {
     path: &'static str,
@@ -71,7 +74,7 @@ impl Tap {
     pub fn seen(&self) -> Result<HashMap<Key, Seen>, String> {
         let recording = self.recording.lock().unwrap();
         if let Some(why) = &recording.ended {
-            return Err(format!("the watch of {} ended: {why}", self.path));
+            return Err(format!("{BLIND} of {} ended: {why}", self.path));
         }
         let mut seen: HashMap<Key, Seen> = HashMap::new();
         let mut arrivals = recording.arrivals.iter();
@@ -153,6 +156,11 @@ impl Taps {
             cron_jobs: Tap::open(client, "/apis/batch/v1/cronjobs").await?,
             events: Tap::open(client, "/api/v1/events").await?,
         })
+    }
+
+    /// Whether a watch has ended.
+    pub fn blind(&self) -> bool {
+        [&self.jobs, &self.cron_jobs, &self.events].iter().any(|tap| tap.recording.lock().unwrap().ended.is_some())
     }
 
     /// Waits until nothing has come for a second; false when that is not so at `deadline`.
