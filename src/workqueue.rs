@@ -40,7 +40,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::delaying::{Delays, LONGEST_DELAY};
 pub use self::delaying::{Scheduled, WALL_SLICE};
-use self::metrics::{QueueCollector, Snapshot, Source};
+use self::metrics::{QueueCollector, Snapshot, Source, Stats};
 use self::queue::Queue;
 pub use self::queue::{PATIENCE, Priority};
 use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
@@ -130,13 +130,15 @@ impl<K: Key> WorkQueue<K> {
         Self { shared, timer_task: Arc::new(AbortOnDropHandle::new(timer_task)) }
     }
 
-    /// Registers the queue's metrics, labelled with its name, with `registry`.
+    /// Registers the queue's metrics, labelled with its name, with `registry`; what happens from now on is counted.
     ///
     /// # Errors
     /// When `registry` has the metrics of a queue of that name already.
     pub fn register_metrics(&self, registry: &Registry) -> Result<(), MetricsError> {
         let weak: Weak<Shared<K>> = Arc::downgrade(&self.shared);
-        QueueCollector::register(registry, &self.shared.name, weak)
+        QueueCollector::register(registry, &self.shared.name, weak)?;
+        self.shared.state.lock().queue.keep_stats();
+        Ok(())
     }
 
     /// Makes `key` ready now, unless it is ready already or, while it is being processed, as soon as that is done.
@@ -229,7 +231,6 @@ impl<K: Key> WorkQueue<K> {
     /// Ends the processing of `key`. If it was added meanwhile it is ready again. Does nothing for a key that is not
     /// being processed.
     pub fn done(&self, key: &K) {
-        let now = now();
         let (ready, drained) = {
             let queue = &mut self.shared.state.lock().queue;
             (queue.done(key, now), queue.shutting_down() && queue.drained())
@@ -317,7 +318,7 @@ impl<K: Key> WorkQueue<K> {
         if state.queue.shutting_down() {
             return;
         }
-        state.queue.stats.retry();
+        state.queue.count_retry();
         let priority = priority(&state.queue, &key);
         let (ready, soonest) = if due {
             (state.queue.add(key, priority, now), false)
@@ -336,7 +337,6 @@ impl<K: Key> WorkQueue<K> {
     /// Without waiting: a key, or that there will be none, or nothing yet.
     #[allow(clippy::option_option)]
     fn try_get(&self) -> Option<Option<K>> {
-        let now = now();
         let queue = &mut self.shared.state.lock().queue;
         match queue.get(now) {
             Some(key) => Some(Some(key)),
@@ -415,7 +415,8 @@ impl<K: Key> Source for Shared<K> {
         let queue = &self.state.lock().queue;
         let now = now();
         let running = queue.processing_since().map(|since| now.saturating_duration_since(since)).collect();
-        Snapshot { stats: queue.stats.clone(), depth: queue.depth(), running }
+        let stats = queue.stats().cloned().unwrap_or_else(Stats::new);
+        Snapshot { stats, depth: queue.depth(), running }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The heart of the queue: which keys are ready, which are being worked on, and in which order.
 //!
-//! Guarantees: pure; no lock, no clock, no waiting. At any moment a key is ready at most once and is worked on at most
+//! Guarantees: pure; no lock, no waiting, and of the clock only what the caller hands in, which is asked only where the
+//! answer depends on it. At any moment a key is ready at most once and is worked on at most
 //! once, and never both; what is added while it is worked on becomes ready when that work is done. Keys of one priority
 //! leave in the order in which they became ready with it. A key of high priority leaves before all of low priority, but
 //! once the first of these has been dirty for [`PATIENCE`] every second turn is theirs. While low priority is held,
@@ -9,6 +10,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::time::{Duration, Instant};
+
+use foldhash::fast::RandomState;
 
 use super::metrics::Stats;
 
@@ -33,8 +36,9 @@ pub(super) struct Queue<K> {
     lanes: Lanes<K>,
     /// How many keys wait: those of the high lane, and those of the low one whose tickets are valid.
     ready: usize,
-    /// Upstream's dirty and processing sets in one map. A key in neither has no entry.
-    entries: HashMap<K, Entry>,
+    /// Upstream's dirty and processing sets in one map. A key in neither has no entry. Every add, get and done looks
+    /// keys up, so the hasher counts; its seed is the process's own.
+    entries: HashMap<K, Entry, RandomState>,
     /// How many entries are dirty.
     dirty: usize,
     /// The last turn went to a key that was out of patience.
@@ -44,8 +48,8 @@ pub(super) struct Queue<K> {
     shutting_down: bool,
     /// Somebody waits for the last key to be done.
     draining: bool,
-    /// What the metrics tell.
-    pub(super) stats: Stats,
+    /// What the metrics tell, where there are any.
+    stats: Option<Stats>,
 }
 
 /// A key is dirty, or being processed, or both.
@@ -55,12 +59,18 @@ struct Entry {
     dirty_since: Option<Instant>,
     /// The priority with which it is dirty.
     dirty: Priority,
-    /// Processing since then.
-    started: Option<Instant>,
-    /// The priority with which it was handed out.
-    processing: Priority,
+    /// It is being processed.
+    processing: Option<Processing>,
     /// Its place in the low lane; zero if it has none.
     ticket: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Processing {
+    /// With which the key was handed out.
+    priority: Priority,
+    /// When, if anybody counts.
+    since: Option<Instant>,
 }
 
 /// Both lanes, oldest key first.
@@ -95,13 +105,30 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         Self {
             lanes: Lanes { high: VecDeque::new(), low: VecDeque::new(), tickets: 0 },
             ready: 0,
-            entries: HashMap::new(),
+            entries: HashMap::default(),
             dirty: 0,
             impatient_had_its_turn: false,
             held_until: None,
             shutting_down: false,
             draining: false,
-            stats: Stats::new(),
+            stats: None,
+        }
+    }
+
+    /// From now on what happens is counted; it costs two looks at the clock for each key.
+    pub(super) fn keep_stats(&mut self) {
+        self.stats.get_or_insert_with(Stats::new);
+    }
+
+    /// What was counted.
+    pub(super) fn stats(&self) -> Option<&Stats> {
+        self.stats.as_ref()
+    }
+
+    /// A key was asked to come back later, now included.
+    pub(super) fn count_retry(&mut self) {
+        if let Some(stats) = &mut self.stats {
+            stats.retry();
         }
     }
 
@@ -120,9 +147,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if !was_dirty {
             entry.dirty_since = Some(now);
             self.dirty += 1;
-            self.stats.add();
+            if let Some(stats) = &mut self.stats {
+                stats.add();
+            }
         }
-        if entry.started.is_some() {
+        if entry.processing.is_some() {
             return false;
         }
         self.ready += usize::from(!was_dirty);
@@ -131,31 +160,36 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     /// Hands out the key whose turn it is.
-    pub(super) fn get(&mut self, now: Instant) -> Option<K> {
-        let key = match self.turn(now)? {
+    pub(super) fn get(&mut self, now: impl Fn() -> Instant) -> Option<K> {
+        let key = match self.turn(&now)? {
             Priority::High => self.lanes.high.pop_front(),
             Priority::Low => self.lanes.low.pop_front().map(|(key, _)| key),
         }?;
         let entry = self.entries.get_mut(&key).expect("every ready key has an entry");
-        let waited = entry.dirty_since.take().map(|since| now.saturating_duration_since(since));
-        entry.started = Some(now);
-        entry.processing = std::mem::take(&mut entry.dirty);
+        let dirty_since = entry.dirty_since.take();
+        let priority = std::mem::take(&mut entry.dirty);
+        let since = self.stats.as_mut().map(|stats| {
+            let now = now();
+            stats.get(dirty_since.map(|since| now.saturating_duration_since(since)).unwrap_or_default());
+            now
+        });
+        entry.processing = Some(Processing { priority, since });
         entry.ticket = 0;
         self.ready -= 1;
         self.dirty -= 1;
-        self.stats.get(waited.unwrap_or_default());
         Some(key)
     }
 
     /// Which priority has this turn.
-    fn turn(&mut self, now: Instant) -> Option<Priority> {
+    fn turn(&mut self, now: impl Fn() -> Instant) -> Option<Priority> {
         let patient_until = self.first_low().map(|since| since + PATIENCE);
-        let impatient = patient_until.is_some_and(|until| until <= now);
+        let impatient = || patient_until.is_some_and(|until| until <= now());
         if !self.lanes.high.is_empty() {
-            self.impatient_had_its_turn = impatient && !self.impatient_had_its_turn;
+            self.impatient_had_its_turn = !self.impatient_had_its_turn && impatient();
             return Some(if self.impatient_had_its_turn { Priority::Low } else { Priority::High });
         }
-        patient_until.filter(|_| impatient || !self.holds_low(now)).map(|_| Priority::Low)
+        let may_leave = patient_until.is_some() && (self.held_until.is_none() || !self.holds_low(now()) || impatient());
+        may_leave.then_some(Priority::Low)
     }
 
     /// Since when the first key of low priority is dirty. Drops what has moved to high priority.
@@ -171,10 +205,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Ends the work on `key`. True if it was added meanwhile, so that it is ready again and a worker should be woken.
     /// A key that is not being processed is left as it is.
-    pub(super) fn done(&mut self, key: &K, now: Instant) -> bool {
+    pub(super) fn done(&mut self, key: &K, now: impl Fn() -> Instant) -> bool {
         let Some(entry) = self.entries.get_mut(key) else { return false };
-        let Some(started) = entry.started.take() else { return false };
-        self.stats.done(now.saturating_duration_since(started));
+        let Some(processing) = entry.processing.take() else { return false };
+        if let (Some(stats), Some(since)) = (&mut self.stats, processing.since) {
+            stats.done(now().saturating_duration_since(since));
+        }
         if entry.dirty_since.is_some() {
             self.ready += 1;
             entry.ticket = self.lanes.push(key.clone(), entry.dirty);
@@ -213,7 +249,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// The priority with which `key`, if it is being processed, was handed out.
     pub(super) fn processing_priority(&self, key: &K) -> Option<Priority> {
-        self.entries.get(key).filter(|entry| entry.started.is_some()).map(|entry| entry.processing)
+        self.entries.get(key)?.processing.map(|processing| processing.priority)
     }
 
     pub(super) fn shut_down(&mut self, draining: bool) {
@@ -245,11 +281,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     pub(super) fn is_processing(&self, key: &K) -> bool {
-        self.entries.get(key).is_some_and(|entry| entry.started.is_some())
+        self.entries.get(key).is_some_and(|entry| entry.processing.is_some())
     }
 
-    /// When the work that is going on began.
+    /// When the work that is going on and that is counted began.
     pub(super) fn processing_since(&self) -> impl Iterator<Item = Instant> {
-        self.entries.values().filter_map(|entry| entry.started)
+        self.entries.values().filter_map(|entry| entry.processing?.since)
     }
 }
