@@ -27,8 +27,10 @@ pub use crate::dev::options::DevConfig;
 pub const PROGRAM: &str = "cronjob-controller";
 
 /// The default of `--concurrent-cronjob-syncs`. Upstream's 5 makes a burst queue up behind five round trips; a worker
-/// here is a task that mostly waits for the API server and costs a few kilobytes. To be set from measurement.
-const DEFAULT_CONCURRENT_CRONJOB_SYNCS: &str = "64";
+/// here is a task that mostly waits for the API server and costs a few kilobytes. From 16 on a burst of 2,000 is created
+/// as fast as the API server can, and with 32 the statuses come soonest and the CPU is least (`make bench-burst
+/// BURST_ARGS=--sweep`); a faraway API server may want more.
+const DEFAULT_CONCURRENT_CRONJOB_SYNCS: &str = "32";
 
 /// Where the Lease lives when the process does not run in a Pod.
 const DEFAULT_LEASE_NAMESPACE: &str = "kube-system";

@@ -29,7 +29,7 @@ fn defaults() -> Config {
     Config {
         kubeconfig: None,
         master: None,
-        concurrent_cronjob_syncs: NonZeroUsize::new(64).unwrap(),
+        concurrent_cronjob_syncs: NonZeroUsize::new(32).unwrap(),
         kube_api: None,
         leader_election: Some(election()),
         secure: Some(SecureServing { addr: "0.0.0.0:10257".parse().unwrap(), tls: None }),
