@@ -163,6 +163,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     async fn process(&self, key: &ObjectName) {
+        let began = self.parts.clock.now();
         match AssertUnwindSafe(self.sync(key)).catch_unwind().await {
             Ok(Outcome::Done) => self.parts.queue.forget(key),
             Ok(Outcome::Requeue(requeue)) => {
@@ -182,6 +183,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 error!(cronjob = %key, "a sync panicked; the key is backed off");
                 self.parts.queue.add_rate_limited(key.clone());
             }
+        }
+        // The clock was set back meanwhile: what was decided at a time that is yet to come is decided anew.
+        if self.parts.clock.now() < began {
+            self.enqueue(key.clone());
         }
     }
 

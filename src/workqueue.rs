@@ -16,6 +16,8 @@
 //!   comes at the soonest. [`WorkQueue::add_after`] is monotonic and serves backoff; [`WorkQueue::add_at`] goes by the wall
 //!   clock and serves schedules: it is judged afresh when that clock is stepped or the machine has slept, within
 //!   [`WALL_SLICE`]; at once if the clock tells of its steps. No instant and no delay is too far away.
+//! - When the wall clock is set back by more than [`SET_BACK`], every key that waits for a wall time is ready at once: that
+//!   time may have been chosen by a clock that ran ahead.
 //! - One task of its own keeps all timers. When nothing waits it does not wake; when only monotonic timers wait it
 //!   wakes for them alone; when wall timers wait it wakes once per slice to look at a clock that does not tell of its steps.
 //! - What is not urgent can be held ([`WorkQueue::hold_low`]), but no key for longer than [`PATIENCE`].
@@ -39,7 +41,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::delaying::{Delays, LONGEST_DELAY};
-pub use self::delaying::{Scheduled, WALL_SLICE};
+pub use self::delaying::{SET_BACK, Scheduled, WALL_SLICE};
 use self::metrics::{QueueCollector, Snapshot, Source, Stats};
 use self::queue::Queue;
 pub use self::queue::{PATIENCE, Priority};
@@ -163,8 +165,8 @@ impl<K: Key> WorkQueue<K> {
         });
     }
 
-    /// Adds `key` when the wall clock shows `at`; at once if it shows that or later. A sooner such timer of the key
-    /// stays in place of this one. The priority is high.
+    /// Adds `key` when the wall clock shows `at`, or when it is set back meanwhile; at once if it shows `at` or later. A
+    /// sooner such timer of the key stays in place of this one. The priority is high.
     pub fn add_at(&self, key: K, at: DateTime<Utc>) {
         let due = at <= self.shared.clock.now();
         self.add_later(key, due, now(), |_, _| Priority::High, |delays, key, _| delays.add_at(key, at));
@@ -384,6 +386,7 @@ impl<K: Key> Shared<K> {
         let mut ready = 0;
         let (next, released) = {
             let State { queue, delays } = &mut *self.state.lock();
+            delays.look(now, wall);
             let mut room = BATCH;
             while room > 0 {
                 let Some((key, priority)) = delays.pop_due(now, wall) else { break };

@@ -2,7 +2,7 @@
 //!
 //! The first property plays random producers, workers and clock steps one after another and compares the queue with
 //! [`Model`] after every move: no key is lost, no key is in two hands, the sooner timer wins, nothing comes before its
-//! time or too late, keys of one priority leave in the order in which they became ready with it, no key of high priority
+//! time or too late unless the wall clock is set back, keys of one priority leave in the order in which they became ready with it, no key of high priority
 //! is passed by but for one that is out of patience, and nothing is held for long. The second lets real workers, some
 //! of which give up waiting at random, race with producers.
 #![allow(clippy::unwrap_used)]
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::clock::{Clock, TestClock};
-use cronjob_controller::workqueue::{Config, PATIENCE, Priority, Scheduled, WALL_SLICE, WorkQueue};
+use cronjob_controller::workqueue::{Config, PATIENCE, Priority, SET_BACK, Scheduled, WALL_SLICE, WorkQueue};
 use futures::FutureExt;
 use proptest::prelude::*;
 use tokio::time::Instant;
@@ -124,6 +124,10 @@ struct Model {
     impatient_had_its_turn: bool,
     failures: BTreeMap<u8, u32>,
     last_step: Option<Instant>,
+    /// How far the wall clock has been stepped in all.
+    stepped: TimeDelta,
+    /// What that was when the queue last looked at it, as far as can be told from outside; none before its first look.
+    looked: BTreeSet<Option<TimeDelta>>,
     shut_down: bool,
 }
 
@@ -251,10 +255,31 @@ impl Model {
         }
     }
 
+    /// Whether the queue has found out since `start` that the wall clock was set back: certainly, and perhaps. It looks
+    /// once a slice while a wall timer waits.
+    fn set_back(&mut self, queue: &WorkQueue<u8>, start: Instant, wall: DateTime<Utc>) -> (bool, bool) {
+        let is_set_back = |then: &Option<TimeDelta>| then.is_some_and(|then| then - self.stepped > SET_BACK);
+        let perhaps = self.looked.iter().any(is_set_back);
+        let is_early = |(key, timer): (&u8, &Scheduled)| {
+            timer.at.is_some_and(|at| at > wall) && queue.scheduled_for(key).unwrap_or_default().at.is_none()
+        };
+        let evidently = self.timers.iter().any(is_early);
+        assert!(perhaps || !evidently, "a wall time came early");
+        let waits = self.timers.values().any(|timer| timer.at.is_some());
+        let has_looked = waits && start.elapsed() > WALL_SLICE + GRAIN;
+        let certainly = evidently || (has_looked && self.looked.iter().all(is_set_back));
+        if evidently || has_looked {
+            self.looked.clear();
+        }
+        self.looked.insert(Some(self.stepped));
+        (certainly, perhaps)
+    }
+
     /// Learns from the queue which timers came due while time went from `start` to now, and judges each.
     fn slept(&mut self, queue: &WorkQueue<u8>, start: Instant, wall: DateTime<Utc>) {
         let now = Instant::now();
         let noticed = self.last_step.map_or(start, |step| step + WALL_SLICE);
+        let (set_back, perhaps_set_back) = self.set_back(queue, start, wall);
         let timers = std::mem::take(&mut self.timers);
         for (key, timer) in timers {
             let left = queue.scheduled_for(&key).unwrap_or_default();
@@ -276,12 +301,13 @@ impl Model {
                 let due = (wall - at)
                     .to_std()
                     .map_or(now + Duration::from_nanos(1), |ago| now.checked_sub(ago).unwrap_or(start));
-                let latest = due.max(start).max(noticed) + GRAIN;
+                let latest = if set_back { start + WALL_SLICE } else { due.max(start).max(noticed) } + GRAIN;
                 if left.at.is_none() {
-                    assert!(at <= wall, "the wall time of {key} came early");
                     let fired = Scheduled { after: None, at: timer.at };
-                    moments.push((Priority::High, fired, (due.max(start), latest)));
+                    let earliest = if perhaps_set_back { start } else { due.max(start) };
+                    moments.push((Priority::High, fired, (earliest, latest)));
                 } else {
+                    assert!(!set_back, "the wall clock was set back, and {key} was not brought forward");
                     assert!(at > wall || now <= latest, "the wall time of {key} is overdue");
                 }
             }
@@ -332,7 +358,7 @@ fn soonest(moments: impl Iterator<Item = (Instant, Instant)> + Clone) -> (Instan
 async fn play(moves: Vec<Move>) {
     let clock = TestClock::silent("2026-01-01T12:00:00.000250Z".parse().unwrap());
     let queue = WorkQueue::new(Config::new("model", Arc::<TestClock>::clone(&clock)));
-    let mut model = Model::default();
+    let mut model = Model { looked: BTreeSet::from([None]), ..Model::default() };
     for next in moves {
         model.epoch += 1;
         one_move(next, &queue, &clock, &mut model).await;
@@ -387,6 +413,7 @@ async fn one_move(next: Move, queue: &WorkQueue<u8>, clock: &TestClock, model: &
         }
         Move::Step(by) => {
             clock.step(by);
+            model.stepped += by;
             model.last_step = Some(Instant::now());
         }
         Move::Sleep(by) => {

@@ -2,12 +2,16 @@
 //!
 //! Guarantees: pure; the time comes as an argument. A key has at most one timer of each kind, monotonic ("after so
 //! long") and wall ("at that time"); when it is given a second of the same kind, the sooner one stays and the other
-//! is gone, so memory is bounded by the number of keys. No timer is due before its time by the clock of its kind.
+//! is gone, so memory is bounded by the number of keys. No timer is due before its time by the clock of its kind, unless
+//! that clock is set back.
 //! Timers of one kind come out in order of their time, equal ones in the order in which they came. Adding and removing
 //! cost O(log n).
 //!
 //! The two kinds exist because they answer differently when the wall clock is stepped or the machine sleeps: a
 //! backoff of ten seconds still lasts ten seconds, while the slot at noon is due as soon as the clock shows noon.
+//!
+//! When the wall clock is set back, every wall timer is due at once, in the order of their times: whoever set a timer for
+//! tomorrow because today's time had passed may have been misled by a clock that ran ahead, and has to judge anew.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -20,6 +24,10 @@ use super::Priority;
 /// How long a wall timer may wait before the wall clock is looked at again, where nobody tells of its steps: a step of
 /// the clock and a sleep of the machine are noticed within this time.
 pub const WALL_SLICE: Duration = Duration::from_secs(1);
+
+/// How much the wall clock must have fallen behind the monotonic one, from one look to the next, to have been set back.
+/// What NTP corrects without a step is less.
+pub const SET_BACK: TimeDelta = TimeDelta::seconds(1);
 
 /// Delays are cut here, a century, which every clock and timer can represent. `Duration::MAX` is a delay like any other.
 pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(100 * 366 * 86_400);
@@ -38,11 +46,23 @@ pub struct Scheduled {
 pub(super) struct Delays<K> {
     after: Timers<K, Instant>,
     at: Timers<K, DateTime<Utc>>,
+    /// What both clocks showed at the last look.
+    looked: Option<(Instant, DateTime<Utc>)>,
 }
 
 impl<K: Clone + Eq + Hash> Delays<K> {
     pub(super) fn new() -> Self {
-        Self { after: Timers::new(), at: Timers::new() }
+        Self { after: Timers::new(), at: Timers::new(), looked: None }
+    }
+
+    /// Looks at both clocks, as is to be done before timers are taken out: if the wall clock was set back since the last
+    /// look, every wall timer is due now.
+    pub(super) fn look(&mut self, now: Instant, wall: DateTime<Utc>) {
+        let Some((then, shown)) = self.looked.replace((now, wall)) else { return };
+        let passed = TimeDelta::from_std(now.saturating_duration_since(then)).unwrap_or(TimeDelta::MAX);
+        if shown.checked_add_signed(passed).is_some_and(|expected| expected - wall > SET_BACK) {
+            self.at.bring_forward(wall);
+        }
     }
 
     /// Adds a monotonic timer. True if it is now the soonest of them, so that whoever sleeps may have to wake sooner.
@@ -135,6 +155,15 @@ impl<K: Clone + Eq + Hash, T: Copy + Ord> Timers<K, T> {
         let (key, priority) = first.remove();
         self.times.remove(&key);
         Some((key, priority))
+    }
+
+    /// Makes every timer due at `now`, in the order in which they would have been.
+    fn bring_forward(&mut self, now: T) {
+        for (sequence, (_, (key, priority))) in std::mem::take(&mut self.queue).into_iter().enumerate() {
+            let place = (now, sequence as u64);
+            self.times.insert(key.clone(), place);
+            self.queue.insert(place, (key, priority));
+        }
     }
 
     fn soonest(&self) -> Option<T> {

@@ -401,12 +401,13 @@ async fn a_stepped_wall_clock_moves_wall_timers_and_no_others() {
     type Row = (&'static str, bool, i64, [(&'static str, std::ops::RangeInclusive<u128>); 2]);
     let (told, silent) = (true, false);
     let after = || ("after", 30_000..=30_002);
-    let rows: [Row; 5] = [
+    let rows: [Row; 6] = [
         ("no step", silent, 0, [after(), ("at", 60_000..=60_002)]),
         ("forward: due within a slice", silent, 3600, [("at", 10_000..=11_002), after()]),
         ("forward, and told of it: due at once", told, 3600, [("at", 10_000..=10_001), after()]),
-        ("backward: due so much later", silent, -3600, [after(), ("at", 3_660_000..=3_660_002)]),
-        ("backward, and told of it: due so much later", told, -3600, [after(), ("at", 3_660_000..=3_660_002)]),
+        ("backward, by no more than a second", silent, -1, [after(), ("at", 61_000..=61_002)]),
+        ("backward: due within a slice, to be judged anew", silent, -3600, [("at", 10_000..=11_002), after()]),
+        ("backward, and told of it: due at once", told, -3600, [("at", 10_000..=10_001), after()]),
     ];
     for (name, told, step, expected) in rows {
         let (queue, clock) = queue_on(if told { TestClock::new(noon()) } else { TestClock::silent(noon()) });

@@ -71,3 +71,26 @@ async fn a_pruning_that_failed_is_tried_again_before_the_next_slot() {
     world.pass(PRUNE_RETRY).await;
     assert!(world.list(JOBS).await.is_empty());
 }
+
+/// A clock that runs two hours ahead for a while, and a slot in between that is too late by it.
+#[tokio::test(start_paused = true)]
+async fn slots_between_the_true_time_and_that_of_a_clock_that_ran_ahead_are_not_lost() {
+    for (sentence, held) in [("set back while the key waits", false), ("set back while its sync waits", true)] {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        let spec = json!({ "schedule": "30 10 * * *", "startingDeadlineSeconds": 600 });
+        world.create_cron_job("c", spec).await;
+        world.clock.step(TimeDelta::hours(2));
+        let back = Duration::from_secs(if held { 3 } else { 0 });
+        world.wire.judge(move |_| Orders { back, ..Orders::default() });
+        // With a doubtful view and a Job that nobody knows, its sync waits for an answer.
+        if held {
+            let uid = world.cron_jobs.get(&key("c")).unwrap().uid.to_string();
+            world.write("POST", JOBS, &job("manual", &json!([controlled_by("c", &uid)]))).await;
+        }
+        world.work(1);
+        world.pass(seconds(2)).await;
+        world.clock.step(TimeDelta::hours(-2));
+        world.pass_until("2026-03-02T10:31:00Z").await;
+        assert_eq!(world.seen_names().last().map(String::as_str), Some("c-29540790"), "{sentence}");
+    }
+}

@@ -108,3 +108,32 @@ fn a_key_that_is_added_again_and_again_holds_one_place() {
     delays.clear();
     assert_eq!(delays.len(), 0);
 }
+
+#[test]
+fn when_the_wall_clock_is_set_back_every_wall_timer_is_due_in_order() {
+    let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
+    let later = start + Duration::from_secs(10);
+    let ran = noon + TimeDelta::seconds(10);
+    let rows = [
+        ("the clock runs", ran, false),
+        ("it is set forward", ran + TimeDelta::minutes(10), false),
+        ("it falls behind by as much as is let pass", ran - SET_BACK, false),
+        ("it falls behind by more", ran - SET_BACK - TimeDelta::milliseconds(1), true),
+        ("it is set back by a day", ran - TimeDelta::days(1), true),
+        ("it is set back as far as can be", DateTime::<Utc>::MIN_UTC, true),
+    ];
+    for (name, shown, is_set_back) in rows {
+        let mut delays = Delays::new();
+        delays.look(start, noon);
+        for (key, minutes) in [("c", 90), ("a", 30), ("b", 60)] {
+            delays.add_at(key, noon + TimeDelta::minutes(minutes));
+        }
+        delays.add_after("retry", Priority::Low, Duration::from_secs(3600), start);
+        delays.look(later, shown);
+        let expected: &[&str] = if is_set_back { &["a", "b", "c"] } else { &[] };
+        assert_eq!(drain(&mut delays, later, shown), expected, "{name}");
+        delays.add_at("again", noon + TimeDelta::minutes(1));
+        delays.look(later, shown);
+        assert_eq!(drain(&mut delays, later, shown.min(noon)), [""; 0], "{name}: noticed once");
+    }
+}
