@@ -208,7 +208,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         // Whatever the backoff has grown to, the next slot is not its business.
         if let Some(next) = self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job)) {
-            self.enqueue_at_slot(key.clone(), next);
+            self.parts.queue.also_at(key.clone(), self.time_of(next));
         }
     }
 
@@ -265,8 +265,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     fn enqueue_at_slot(&self, key: ObjectName, slot: DateTime<Utc>) {
-        let at = slot.checked_add_signed(self.parts.schedule_delta).unwrap_or(slot);
-        self.parts.queue.add_at(key, at);
+        self.parts.queue.add_at(key, self.time_of(slot));
+    }
+
+    /// When the key of a slot is to come back.
+    fn time_of(&self, slot: DateTime<Utc>) -> DateTime<Utc> {
+        slot.checked_add_signed(self.parts.schedule_delta).unwrap_or(slot)
     }
 
     fn forget(&self, key: &ObjectName) {

@@ -160,7 +160,7 @@ impl<K: Key> WorkQueue<K> {
 
     fn add_after_with(&self, key: K, delay: Duration, priority: impl FnOnce(&Queue<K>, &K) -> Priority) {
         let now = now();
-        self.add_later(key, delay.is_zero(), now, priority, |delays, key, priority| {
+        self.add_later(key, delay.is_zero(), now, true, priority, |delays, key, priority| {
             delays.add_after(key, priority, delay, now)
         });
     }
@@ -168,8 +168,17 @@ impl<K: Key> WorkQueue<K> {
     /// Adds `key` when the wall clock shows `at`, or when it is set back meanwhile; at once if it shows `at` or later. A
     /// sooner such timer of the key stays in place of this one. The priority is high.
     pub fn add_at(&self, key: K, at: DateTime<Utc>) {
+        self.add_at_with(key, at, true);
+    }
+
+    /// As [`WorkQueue::add_at`], for a key that is to come back anyway: the two are one retry.
+    pub fn also_at(&self, key: K, at: DateTime<Utc>) {
+        self.add_at_with(key, at, false);
+    }
+
+    fn add_at_with(&self, key: K, at: DateTime<Utc>, counts: bool) {
         let due = at <= self.shared.clock.now();
-        self.add_later(key, due, now(), |_, _| Priority::High, |delays, key, _| delays.add_at(key, at));
+        self.add_later(key, due, now(), counts, |_, _| Priority::High, |delays, key, _| delays.add_at(key, at));
     }
 
     /// Counts a failure of `key` and adds it after the delay that the rate limiter names, with the priority with which
@@ -308,11 +317,13 @@ impl<K: Key> WorkQueue<K> {
     }
 
     /// Adds `key` now if it is `due`, else gives it a timer with `schedule`, which answers whether that is the soonest.
+    /// Whether it `counts` as a retry is for the metrics.
     fn add_later(
         &self,
         key: K,
         due: bool,
         now: std::time::Instant,
+        counts: bool,
         priority: impl FnOnce(&Queue<K>, &K) -> Priority,
         schedule: impl FnOnce(&mut Delays<K>, K, Priority) -> bool,
     ) {
@@ -320,7 +331,9 @@ impl<K: Key> WorkQueue<K> {
         if state.queue.shutting_down() {
             return;
         }
-        state.queue.count_retry();
+        if counts {
+            state.queue.count_retry();
+        }
         let priority = priority(&state.queue, &key);
         let (ready, soonest) = if due {
             (state.queue.add(key, priority, now), false)
