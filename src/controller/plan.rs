@@ -15,8 +15,15 @@ use crate::api::{ApiError, EventType, ObjectName, Uid};
 pub enum Plan {
     /// Ask the API server before anything is decided. The reads are independent of each other.
     Lookup(Vec<Lookup>),
-    /// Delete a running Job to make room; the create waits for the answer.
-    Replace(Victim),
+    /// Delete a running Job to make room for that of `slot`; the create waits for the answer.
+    Replace {
+        /// The Job to delete.
+        victim: Victim,
+        /// The slot it makes room for.
+        slot: DateTime<Utc>,
+        /// The CronJob version that says so.
+        cron_job: Arc<CronJob>,
+    },
     /// Create the Job of `slot`.
     Create {
         /// The Job's name.

@@ -242,13 +242,13 @@ impl Sync<'_> {
             return needs(Plan::Lookup(vec![Lookup::CronJob]));
         }
         if spec.concurrency_policy == ConcurrencyPolicy::Replace {
-            self.delete_replaced_jobs()?;
+            self.delete_replaced_jobs(slot)?;
         }
         self.create_job(&name, slot, schedule)
     }
 
-    /// Deletes what still runs, one Job after the other; the first failure leaves the rest running.
-    fn delete_replaced_jobs(&mut self) -> Decided<()> {
+    /// Deletes what still runs when `slot` is due, one Job after the other; the first failure leaves the rest running.
+    fn delete_replaced_jobs(&mut self, slot: DateTime<Utc>) -> Decided<()> {
         let active: Vec<_> = self.draft.status.active.iter().map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
         for (uid, name) in active {
             self.ask_for_jobs([&name])?;
@@ -264,7 +264,8 @@ impl Sync<'_> {
                 }
             };
             let Some(reply) = self.observation.deletion_of(&uid) else {
-                return needs(Plan::Replace(Victim { name, uid }));
+                let cron_job = Arc::clone(self.draft.base);
+                return needs(Plan::Replace { victim: Victim { name, uid }, slot, cron_job });
             };
             let job = Arc::clone(job);
             if !self.draft.deleted(&job, reply) {

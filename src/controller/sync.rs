@@ -38,7 +38,7 @@ pub trait Witness: Send + Sync {
     fn owes(&self, cron_job: &CronJob, edits: Edits);
     /// An Event is due.
     fn event(&self, cron_job: &CronJob, event: Event);
-    /// Whether the Job of `slot` may still be created, after answers were waited for: the watch has shown neither the
+    /// Whether the Job of `slot` may still be created, and others deleted for it, after answers were waited for: the watch has shown neither the
     /// CronJob's end nor its suspension nor any other change of its spec, and the starting deadline has not passed.
     fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
         let _ = (cron_job, slot);
@@ -64,15 +64,17 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
     loop {
         match reconcile(&observation, now) {
             Plan::Lookup(lookups) => look_up(control, witness, &mut observation, lookups).await,
-            Plan::Replace(victim) => {
+            Plan::Replace { cron_job, slot, .. } | Plan::Create { cron_job, slot, .. }
+                if !witness.is_current(&cron_job, slot) =>
+            {
+                return Outcome::Failed(Failure::Changed(cron_job.name.clone()));
+            }
+            Plan::Replace { victim, .. } => {
                 let reply = control.delete_job(&victim.name, &victim.uid).await;
                 if reply.is_ok() {
                     witness.deleted(&victim.name, &victim.uid);
                 }
                 observation.learn_deletion(victim.uid, reply);
-            }
-            Plan::Create { cron_job, slot, .. } if !witness.is_current(&cron_job, slot) => {
-                return Outcome::Failed(Failure::Changed(cron_job.name.clone()));
             }
             Plan::Create { name, slot, cron_job } => {
                 observation.create =

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use http::Method;
 use serde_json::Value;
 
 use crate::call::{Call, Kind};
@@ -49,6 +50,18 @@ fn is_seen_by(job: &Job, author: Author) -> bool {
     matches!(author, Author::Replica(number, incarnation) if job.seen_by.contains(&(number, incarnation)))
 }
 
+/// The UID and name of the CronJob for which a request starts a Job, or deletes one that runs to make room.
+fn started_for(model: &Model, call: &Call) -> Option<(String, String)> {
+    match (call.kind, &call.method) {
+        (Kind::Jobs, &Method::POST) => owner_of(&call.json()),
+        (Kind::Jobs, &Method::DELETE) => {
+            let uid = call.json()["preconditions"]["uid"].as_str()?.to_owned();
+            model.jobs.get(&uid).filter(|job| job.is_unfinished())?.owner.clone()
+        }
+        _ => None,
+    }
+}
+
 /// Judges.
 #[derive(Debug, Default)]
 pub struct Invariants {
@@ -71,11 +84,7 @@ impl Invariants {
         {
             self.violated("6", at, format!("{} sends {call} without resourceVersion", sent.author));
         }
-        if call.kind != Kind::Jobs || !call.name.is_empty() {
-            return;
-        }
-        let body = call.json();
-        let Some((uid, name)) = owner_of(&body) else { return };
+        let Some((uid, name)) = started_for(model, call) else { return };
         let key = (call.namespace.clone(), name);
         let shown = view.cron_jobs.get(&key).filter(|shown| shown.uid == uid);
         match shown {
@@ -96,7 +105,8 @@ impl Invariants {
         if let Some(cron) = model.crons.get(&uid) {
             let newest = cron.newest();
             if cron.deleted.is_some() || newest.is_suspended() {
-                self.coverage.count("late", "Job sent for a CronJob suspended or deleted, unseen yet");
+                let what = if call.name.is_empty() { "sent" } else { "replaced" };
+                self.coverage.count("late", &format!("Job {what} for a CronJob suspended or deleted, unseen yet"));
             }
         }
     }

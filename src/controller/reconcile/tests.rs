@@ -189,7 +189,7 @@ fn a_deletion_that_finds_nothing_is_what_was_wanted() {
     let running = job("report-a", "a", json!({}));
     let mut by_delete = observe(&cron_job(active.clone()), &[&running]);
     by_delete.learn_job(running.name.clone(), Ok(Arc::clone(&running)));
-    assert!(matches!(reconcile(&by_delete, now()), Plan::Replace(victim) if victim.uid == running.uid));
+    assert!(matches!(reconcile(&by_delete, now()), Plan::Replace { victim, .. } if victim.uid == running.uid));
     by_delete.learn_deletion(running.uid.clone(), Err(refusal(404, "NotFound")));
 
     let mut by_get = observe(&cron_job(active), &[&running]);

@@ -1,7 +1,10 @@
 //! What the simulation found, each in its smallest form.
 
+use prometheus::Registry;
+
 use super::*;
 use crate::controller::PRUNE_RETRY;
+use crate::metrics::encode;
 
 /// A world at 10:00:30 with the CronJob `c`, and a controller that works.
 async fn working(spec: Value) -> World {
@@ -44,6 +47,49 @@ async fn nothing_is_created_for_a_cron_job_suspended_while_an_answer_was_waited_
     world.pass_until("2026-03-02T10:02:30Z").await;
     assert!(world.wire.count(Verb::Get, "jobs") > 0, "the slot was about to be started");
     assert_eq!(world.seen().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_job_is_replaced_for_a_cron_job_suspended_while_an_answer_was_waited_for() {
+    let table = [
+        ("nothing is changed", json!({}), true),
+        ("it is suspended", json!({ "suspend": true }), false),
+        ("it may no longer be replaced", json!({ "concurrencyPolicy": "Forbid" }), false),
+    ];
+    for (sentence, change, is_replaced) in table {
+        let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        let running = world.seen_names();
+        let back = Duration::from_secs(1);
+        world.wire.judge(move |ask| Orders {
+            back: if ask.is(Verb::Get, "jobs") { back } else { Duration::ZERO },
+            ..Orders::default()
+        });
+        world.pass_until("2026-03-02T10:02:00.500Z").await;
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": change })).await;
+        world.pass_until("2026-03-02T10:02:30Z").await;
+        let left: Vec<_> = world.list(JOBS).await.iter().map(|job| job["metadata"]["name"].clone()).collect();
+        assert_eq!(left != running, is_replaced, "{sentence}: {left:?}");
+        assert_eq!(left.len(), 1, "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_counts_as_one_retry() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    world.create_cron_job("c", json!({})).await;
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    let registry = Registry::new();
+    world.controller.queue().register_metrics(&registry).unwrap();
+    world.wire.judge(|ask| if ask.is(Verb::Create, "jobs") { Fate::Refused(403, "Forbidden") } else { Fate::Pass });
+    for failures in 1..4 {
+        assert!(world.controller.process_next_work_item().await);
+        let text = encode(&registry);
+        let line = format!("workqueue_retries_total{{name=\"cronjob\"}} {failures}\n");
+        assert!(text.contains(&line), "after {failures}:\n{text}");
+    }
+    let timers = world.controller.queue().scheduled_for(&key("c")).unwrap();
+    assert_eq!(timers.at, Some(time("2026-03-02T10:01:00Z")), "the next slot is waited for, too");
 }
 
 #[tokio::test(start_paused = true)]
