@@ -119,13 +119,16 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let queue = &self.parts.queue;
         let waits = |key: &ObjectName| queue.is_dirty(key) || queue.is_processing(key);
         let cron_jobs = self.parts.cron_jobs.list();
-        let names = cron_jobs.iter().filter(|cron_job| {
+        let has_next_slot = |cron_job: &CronJob| {
             let is_on = !cron_job.deleting && !cron_job.spec.suspend;
             let zone = &cron_job.timing(self.parts.local_zone).time_zone;
             is_on && zone.is_ok() && self.next_slot(cron_job).is_some()
-        });
-        let names = names.map(|cron_job| cron_job.name.clone());
-        names.filter(|key| !waits(key) && queue.scheduled_for(key).is_none()).collect()
+        };
+        let is_unattended = |cron_job: &CronJob| {
+            let key = &cron_job.name;
+            !waits(key) && queue.scheduled_for(key).is_none() && has_next_slot(cron_job)
+        };
+        cron_jobs.iter().filter(|cron_job| is_unattended(cron_job)).map(|cron_job| cron_job.name.clone()).collect()
     }
 
     /// Says that the caches may be behind: after a relist with a gap, or when this process has just become the leader.

@@ -38,8 +38,6 @@ pub enum Act {
     Job(String, job_world::Step),
     /// Everything goes right from now on.
     Calm,
-    /// What must hold at every moment is looked at.
-    Look,
 }
 
 impl Sim {
@@ -58,6 +56,7 @@ impl Sim {
                 self.perform(act);
                 continue;
             }
+            self.look();
             if self.now() >= end {
                 return;
             }
@@ -84,7 +83,6 @@ impl Sim {
             state.plan(fault.until, Act::End(fault.number));
         }
         state.plan(scenario.active, Act::Calm);
-        state.plan(5 * SECOND, Act::Look);
     }
 
     fn perform(self: &Arc<Self>, act: Act) {
@@ -98,10 +96,6 @@ impl Sim {
             Act::JobBegins(uid) => job_world::begins(self, &uid, at),
             Act::Job(uid, step) => job_world::step(self, &uid, step, at),
             Act::Calm => self.calm(),
-            Act::Look => {
-                self.look();
-                self.plan(at + 5 * SECOND, Act::Look);
-            }
         }
     }
 
@@ -170,6 +164,12 @@ impl Sim {
                 state.replicas.iter_mut().for_each(|replica| replica.cut_watches());
             }
             F::Compaction => self.server.compact(),
+            // What it misses it has to list, and finds that only pages are served.
+            F::NoStreaming => {
+                self.server.compact();
+                replica.cut_watches();
+                struck = false;
+            }
             F::ClockStep => replica.clock.step(fault.clock_step()),
             _ => struck = false,
         }
@@ -202,7 +202,8 @@ impl Sim {
         state.replicas.iter().for_each(|replica| replica.clock.set(0));
     }
 
-    /// What must hold at every moment: every CronJob that has a next slot is waited for.
+    /// What must hold at every moment, asked whenever something was committed or done: every CronJob that has a next slot
+    /// is waited for.
     fn look(&self) {
         let at = self.now();
         let mut state = self.state.lock();
@@ -211,6 +212,9 @@ impl Sim {
             let Some(controller) = replica.controller.upgrade().filter(|_| replica.process.is_running()) else {
                 continue;
             };
+            if controller.queue().shutting_down() {
+                continue;
+            }
             for name in controller.unattended() {
                 // A live read may have shown what the watch has yet to show: that there is nothing to wait for.
                 let key = (name.namespace.to_string(), name.name.to_string());
