@@ -1,15 +1,33 @@
 //! What must hold once nothing has gone wrong for a while.
+//!
+//! Whatever went wrong, and whoever crashed where, the end is the one that a world without faults comes to. That end is
+//! written down as a function of what is on the server: for each CronJob the specs that people left and the Jobs that ever
+//! were leave one right value of all that a controller is answerable for.
+//! - `active` is the unfinished Jobs made for it, and no more finished ones are kept than the history limits say.
+//! - `lastScheduleTime` is the newest slot that has had a Job, and `lastSuccessfulTime` the newest completion.
+//! - The newest due slot has had a Job, or its owner was told why not.
+//! - The leader waits for its next slot, and for nothing later.
+//!
+//! What this leaves open, namely which slots were started while things went wrong, is held against the same scenario with
+//! its faults left out, where it cannot depend on them: but for Forbid and a starting deadline, and with a schedule that
+//! nobody changed, the newest slot that was started is the same in both worlds ([`Sim::started`]).
 
-use chrono::{DateTime, TimeDelta, Utc};
-use cronjob_controller::schedule::missed::{self, Observed};
+use std::collections::BTreeMap;
 
-use crate::model::{Condition, Cron, Model};
-use crate::scenario::{MINUTE, Millis, SECOND};
-use crate::sim::Sim;
+use chrono::{DateTime, Utc};
+use cronjob_controller::api::ObjectName;
+use cronjob_controller::schedule::{Timing, missed};
+
+use crate::model::{Author, Condition, Cron, Job, Model};
+use crate::scenario::{CronJob, MINUTE, Millis, SECOND};
+use crate::sim::{Replica, Sim, State};
 
 /// How long after the last fault everything is in order again: a silent watch is noticed after three minutes, a lease is
 /// taken over within half a minute, and no backoff is longer than the fault that caused it.
 pub const SETTLED_WITHIN: Millis = 5 * MINUTE;
+
+/// How long it is watched whether anything is written without a cause.
+pub const QUIET: Millis = 100 * SECOND;
 
 /// How late a slot may be handled in calm.
 const LATE: Millis = 5 * SECOND;
@@ -27,46 +45,64 @@ const REASONS: [&str; 8] = [
 ];
 
 impl Sim {
-    /// Everything that is not in order now.
-    pub fn disorder(&self) -> Vec<String> {
-        let state = self.state.lock();
+    /// Everything that is not in order now, by the invariant that it violates.
+    pub fn disorder(&self) -> Vec<(&'static str, String)> {
+        let mut state = self.state.lock();
         let mut found = Vec::new();
+        let mut forgiven = Vec::new();
         for (uid, cron) in state.model.live() {
-            let name = format!("{}/{}", cron.namespace, cron.name);
-            found.extend(disorder_of(&state.model, uid, cron).into_iter().map(|what| format!("{name}: {what}")));
-            if let Some(slot) = self.unhandled_slot(&state.model, uid, cron) {
-                found.push(format!("{name}: slot {slot} is neither started nor explained"));
+            // What nobody can read is nobody's.
+            let Some(timing) = cron.newest().timing() else { continue };
+            let mut wrong: Vec<(&str, String)> = Vec::new();
+            wrong.extend(wrong_jobs(&state.model, uid, cron).into_iter().map(|what| ("8", what)));
+            wrong.extend(self.unhandled_slot(&state.model, uid, cron, &timing).map(|what| ("8", what)));
+            match wrong_last_schedule_time(&state.model, uid, cron) {
+                Some(_) if state.is_unknowable(uid, cron) => forgiven.push(uid.clone()),
+                what => wrong.extend(what.map(|what| ("11", what))),
             }
+            wrong.extend(wrong_last_successful_time(&state.model, uid, cron).map(|what| ("11", what)));
+            wrong.extend(self.wrong_timer(&state, cron, &timing).map(|what| ("11", what)));
+            let name = format!("{}/{}", cron.namespace, cron.name);
+            found.extend(wrong.into_iter().map(|(invariant, what)| (invariant, format!("{name}: {what}"))));
         }
+        forgiven.into_iter().for_each(|uid| state.invariants.forgive(uid));
         found
     }
 
+    /// The newest slot that has had a Job, by the names of the CronJobs for which that does not depend on what went wrong.
+    /// What happened in the last moments is left out.
+    pub fn started(&self) -> BTreeMap<String, Option<DateTime<Utc>>> {
+        let state = self.state.lock();
+        let until = self.wall(self.now() - 2 * LATE);
+        let places = self.scenario.cron_jobs.iter().enumerate().filter(|(place, _)| self.scenario.is_steady(*place));
+        let newest = |(_, cron_job): (usize, &CronJob)| {
+            let uid = state.model.names.get(&(cron_job.namespace.to_owned(), cron_job.name.clone()))?;
+            let version = state.model.crons[uid].newest();
+            let is_plain = version.policy() != "Forbid" && version.deadline().is_none() && !version.is_suspended();
+            if !is_plain {
+                return None;
+            }
+            let slots: Vec<_> = state.model.all_jobs_of(uid).filter_map(|job| job.slot).collect();
+            // A clock that ran ahead has started some of the future, and none follows until that is the past.
+            let is_of_the_future = slots.iter().any(|slot| *slot > self.wall(self.now()));
+            let newest = slots.into_iter().filter(|slot| *slot <= until).max();
+            (!is_of_the_future).then_some((cron_job.name.clone(), newest))
+        };
+        places.filter_map(newest).collect()
+    }
+
     /// The newest due slot, if it has neither been started nor explained.
-    fn unhandled_slot(&self, model: &Model, uid: &str, cron: &Cron) -> Option<DateTime<Utc>> {
+    fn unhandled_slot(&self, model: &Model, uid: &str, cron: &Cron, timing: &Timing) -> Option<String> {
         let version = cron.newest();
-        let timing = version.timing()?;
         let (Ok(schedule), Ok(_)) = (&timing.schedule, &timing.time_zone) else { return None };
         if version.is_suspended() || version.object["spec"].is_null() {
             return None;
         }
-        let now = self.now();
-        let observed = Observed {
-            creation: version.object["metadata"]["creationTimestamp"].as_str()?.parse().ok()?,
-            last_schedule: version.last_schedule_time(),
-            starting_deadline_seconds: version.deadline(),
-        };
-        let asked_at = self.wall(now) - TimeDelta::milliseconds(i64::try_from(LATE).unwrap());
-        let slot = missed::next_schedule_time(&observed, asked_at, schedule).ok()?.0?;
+        let asked_at = self.wall(self.now() - LATE);
+        let slot = missed::next_schedule_time(&version.observed()?, asked_at, schedule).ok()?.0?;
         // Slots of one minute share a name, and the first has the Job.
         let name = format!("{}-{}", cron.name, slot.timestamp() / 60);
-        if model
-            .children
-            .get(uid)
-            .into_iter()
-            .flatten()
-            .filter_map(|uid| model.jobs.get(uid))
-            .any(|job| job.name == name)
-        {
+        if model.all_jobs_of(uid).any(|job| job.name == name) {
             return None;
         }
         let since = (slot - self.scenario.start).num_milliseconds();
@@ -79,17 +115,50 @@ impl Sim {
             .iter()
             .filter_map(|reason| cron.reasons.get(reason))
             .any(|at| i64::try_from(*at).unwrap() >= since - 150_000);
-        (!is_explained).then_some(slot)
+        (!is_explained).then(|| format!("slot {slot} is neither started nor explained"))
+    }
+
+    /// The leader's timer, if it comes after the next slot.
+    fn wrong_timer(&self, state: &State, cron: &Cron, timing: &Timing) -> Option<String> {
+        let version = cron.newest();
+        let (Ok(schedule), Ok(_)) = (&timing.schedule, &timing.time_zone) else { return None };
+        if version.is_suspended() {
+            return None;
+        }
+        let next = missed::next_requeue_time(&version.observed()?, self.wall(self.now()), schedule)?;
+        let controller = state.leader()?.1.controller.upgrade()?;
+        let (queue, key) = (controller.queue(), ObjectName::new(cron.namespace.as_str(), cron.name.as_str()));
+        let timer = queue.scheduled_for(&key).unwrap_or_default().at;
+        let is_right = timer.is_some_and(|at| at <= next) || queue.is_dirty(&key) || queue.is_processing(&key);
+        (!is_right).then(|| format!("its next slot is {next}, the leader waits for {timer:?}"))
     }
 }
 
-fn disorder_of(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
+impl State {
+    /// The replica that holds the lease.
+    fn leader(&self) -> Option<(usize, &Replica)> {
+        let identity = |(number, replica): &(usize, &Replica)| format!("r{number}.{}", replica.incarnation);
+        self.replicas.iter().enumerate().find(|replica| identity(replica) == self.model.holder)
+    }
+
+    /// Whether no request could tell the leader of the Jobs whose slots its status lacks: they are gone, and it neither made
+    /// them nor saw them.
+    fn is_unknowable(&self, uid: &str, cron: &Cron) -> bool {
+        let Some((number, leader)) = self.leader() else { return false };
+        let leader = (number, leader.incarnation);
+        let is_known = |job: &Job| {
+            let is_own = job.answered && job.author == Author::Replica(leader.0, leader.1);
+            job.deleted.is_none() || is_own || job.seen_by.contains(&leader)
+        };
+        let last = cron.newest().last_schedule_time();
+        let mut missing = self.model.all_jobs_of(uid).filter(|job| job.slot > last).peekable();
+        missing.peek().is_some() && !missing.any(is_known)
+    }
+}
+
+fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
     let mut found = Vec::new();
     let version = cron.newest();
-    if version.timing().is_none() {
-        // Nobody can read it.
-        return found;
-    }
     let mut active: Vec<&str> = version.active();
     active.sort_unstable();
     let mut running: Vec<&str> = model
@@ -110,4 +179,23 @@ fn disorder_of(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
         }
     }
     found
+}
+
+fn wrong_last_schedule_time(model: &Model, uid: &str, cron: &Cron) -> Option<String> {
+    let newest = model.all_jobs_of(uid).filter_map(|job| job.slot).max();
+    let last = cron.newest().last_schedule_time();
+    // Slots of one minute share a name, and the Job of the first is the Job of all.
+    let minute = |slot: Option<DateTime<Utc>>| slot.map(|slot| slot.timestamp() / 60);
+    (last < newest || minute(last) != minute(newest))
+        .then(|| format!("lastScheduleTime is {last:?}, the newest slot that had a Job is {newest:?}"))
+}
+
+/// A Job that is gone may have been seen to succeed, and one that is there must have been.
+fn wrong_last_successful_time(model: &Model, uid: &str, cron: &Cron) -> Option<String> {
+    let there = model.jobs_of(uid).filter_map(|job| job.succeeded).max();
+    let ever = model.all_jobs_of(uid).filter_map(|job| job.succeeded);
+    let last = cron.newest().last_successful_time();
+    let is_right = last >= there && (last.is_none() || ever.into_iter().any(|time| last == Some(time)));
+    (!is_right)
+        .then(|| format!("lastSuccessfulTime is {last:?}, the newest completion of a Job that is there is {there:?}"))
 }

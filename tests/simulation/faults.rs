@@ -58,7 +58,7 @@ fault_kinds! {
     WatchSilent "watches silent" 3,
     LagCronJobs "CronJob stream lags" 5,
     LagJobs "Job stream lags" 5,
-    Coalesce "watch events coalesced" 4,
+    Coalesce "watch events coalesced" 8,
     NoBookmarks "bookmarks dropped" 2,
     Compaction "history compacted" 4,
     NoStreaming "streaming lists refused" 3,
@@ -78,6 +78,7 @@ impl Fault {
         let long = match kind {
             K::Freeze => rng.range(3, 50),
             K::WatchPause | K::LagJobs | K::LagCronJobs => rng.range(5, 90),
+            K::Coalesce => rng.range(60, 180),
             K::WatchSilent => rng.range(5, 30),
             K::ServerRestart => rng.range(1, 40),
             K::Conflict | K::Forbidden | K::Invalid => rng.range(5, 30),

@@ -51,6 +51,7 @@ pub fn open(network: &Network, call: &Call, sent: &Sent, stale: Option<u64>) -> 
         silent: false,
         initial: call.is_list().then(Vec::new),
         over: false,
+        ended: false,
     };
     let frames = stream::unfold(feed, |mut feed| async move {
         if feed.over {
@@ -109,6 +110,8 @@ struct Feed {
     /// The initial events so far, until their end.
     initial: Option<Vec<Shown>>,
     over: bool,
+    /// The body has come to its end.
+    ended: bool,
 }
 
 impl Feed {
@@ -126,14 +129,13 @@ impl Feed {
 
     async fn frame(&mut self) -> Option<Result<Bytes, BoxError>> {
         loop {
-            let text = match self.first.take() {
+            let mut text = match self.first.take() {
                 Some(first) => first,
-                None => {
-                    let frame = self.body.frame().await?.unwrap_or_else(|never| match never {});
-                    String::from_utf8(frame.into_data().ok()?.into()).expect("watches are text")
-                }
+                None if self.ended => return None,
+                None => text_of(self.body.frame().await)?,
             };
             self.wait().await;
+            self.gather(&mut text).await;
             let text = self.edit(&text);
             if !text.is_empty() {
                 self.note(&text);
@@ -173,6 +175,26 @@ impl Feed {
             }
         };
         sleep(Duration::from_millis(lag)).await;
+    }
+
+    /// Waits for more to come, where changes are to be coalesced.
+    async fn gather(&mut self, text: &mut String) {
+        let waits = {
+            let mut state = self.network.sim.state.lock();
+            let suffers = self.initial.is_none() && state.suffers(F::Coalesce, self.network.replica).is_some();
+            suffers.then(|| state.rng.range(50, 15_000))
+        };
+        let Some(waits) = waits else { return };
+        sleep(Duration::from_millis(waits)).await;
+        while let Some(more) = self.body.frame().now_or_never() {
+            match text_of(more) {
+                Some(more) => text.push_str(&more),
+                None => {
+                    self.ended = true;
+                    return;
+                }
+            }
+        }
     }
 
     /// What is left of a piece of the stream.
@@ -245,6 +267,11 @@ impl Feed {
             }
         }
     }
+}
+
+fn text_of(frame: Option<Result<Frame<Bytes>, std::convert::Infallible>>) -> Option<String> {
+    let frame = frame?.unwrap_or_else(|never| match never {});
+    Some(String::from_utf8(frame.into_data().ok()?.into()).expect("watches are text"))
 }
 
 /// Without the changes that a later one in the same piece makes superfluous.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use cronjob_controller::apiserver::Object;
+use cronjob_controller::schedule::missed::Observed;
 use cronjob_controller::schedule::{Timing, local_zone};
 use serde_json::Value;
 
@@ -80,8 +81,27 @@ impl Version {
         schedule.next_after(slot - chrono::TimeDelta::seconds(1)) == Some(slot)
     }
 
+    /// The first slot that its status does not know.
+    pub fn first_slot(&self) -> Option<DateTime<Utc>> {
+        let (schedule, observed) = (self.timing()?.schedule.ok()?, self.observed()?);
+        schedule.next_after(observed.last_schedule.unwrap_or(observed.creation))
+    }
+
     pub fn last_schedule_time(&self) -> Option<DateTime<Utc>> {
         self.object["status"]["lastScheduleTime"].as_str()?.parse().ok()
+    }
+
+    pub fn last_successful_time(&self) -> Option<DateTime<Utc>> {
+        self.object["status"]["lastSuccessfulTime"].as_str()?.parse().ok()
+    }
+
+    /// What decisions about slots rest on.
+    pub fn observed(&self) -> Option<Observed> {
+        Some(Observed {
+            creation: self.object["metadata"]["creationTimestamp"].as_str()?.parse().ok()?,
+            last_schedule: self.last_schedule_time(),
+            starting_deadline_seconds: self.deadline(),
+        })
     }
 
     pub fn active(&self) -> Vec<&str> {
@@ -99,6 +119,9 @@ pub struct Cron {
     pub deleted: Option<Millis>,
     /// When each reason was last given for it.
     pub reasons: BTreeMap<&'static str, Millis>,
+    /// When something last happened to it that a controller may have to answer: somebody else changed it or a Job of its,
+    /// or a Job was started for it.
+    pub stirred: Millis,
 }
 
 impl Cron {
@@ -137,6 +160,8 @@ pub struct Job {
     pub author: Author,
     pub created: Millis,
     pub finished: Option<Condition>,
+    /// When it succeeded, as its status says.
+    pub succeeded: Option<DateTime<Utc>>,
     pub deleting: bool,
     pub deleted: Option<Millis>,
     /// Whether its author had the answer to its creation.
@@ -218,6 +243,7 @@ impl Model {
             versions: Vec::new(),
             deleted: None,
             reasons: BTreeMap::new(),
+            stirred: at,
         });
         cron.versions.push(Version { at, revision: revision(object), object: Arc::clone(object) });
     }
@@ -244,6 +270,7 @@ impl Model {
             author,
             created: at,
             finished: None,
+            succeeded: None,
             deleting: false,
             deleted: None,
             answered: false,
@@ -256,6 +283,8 @@ impl Model {
         let deleting = !object["metadata"]["deletionTimestamp"].is_null();
         if let Some(job) = self.jobs.get_mut(text(object, "uid")) {
             job.finished = condition(object);
+            let completed = object["status"]["completionTime"].as_str().and_then(|time| time.parse().ok());
+            job.succeeded = completed.filter(|_| job.finished == Some(Condition::Complete));
             job.deleting = deleting;
             job.owner = owner_of(object);
         }
@@ -269,14 +298,24 @@ impl Model {
 
     /// The Jobs of a CronJob that are still there.
     pub fn jobs_of(&self, uid: &str) -> impl Iterator<Item = &Job> {
-        let uids = self.children.get(uid).into_iter().flatten();
-        uids.filter_map(|uid| self.jobs.get(uid)).filter(|job| job.deleted.is_none())
+        self.all_jobs_of(uid).filter(|job| job.deleted.is_none())
+    }
+
+    /// All Jobs of a CronJob that ever were.
+    pub fn all_jobs_of(&self, uid: &str) -> impl Iterator<Item = &Job> {
+        self.children.get(uid).into_iter().flatten().filter_map(|uid| self.jobs.get(uid))
     }
 
     /// All Jobs that were ever made for a slot of a CronJob.
     pub fn fires_of(&self, uid: &str, slot: DateTime<Utc>) -> impl Iterator<Item = &Job> {
-        let uids = self.children.get(uid).into_iter().flatten();
-        uids.filter_map(|uid| self.jobs.get(uid)).filter(move |job| job.slot == Some(slot))
+        self.all_jobs_of(uid).filter(move |job| job.slot == Some(slot))
+    }
+
+    /// Something happened to a CronJob that a controller may have to answer.
+    pub fn stir(&mut self, uid: &str, at: Millis) {
+        if let Some(cron) = self.crons.get_mut(uid) {
+            cron.stirred = at;
+        }
     }
 
     pub fn live(&self) -> impl Iterator<Item = (&String, &Cron)> {

@@ -3,22 +3,32 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use crate::calm::SETTLED_WITHIN;
+use chrono::{DateTime, Utc};
+
+use crate::calm::{QUIET, SETTLED_WITHIN};
 use crate::coverage::Coverage;
 use crate::invariants::Violation;
-use crate::scenario::{SECOND, Scenario};
+use crate::scenario::{Millis, SECOND, Scenario};
 use crate::shrink;
 use crate::sim::Sim;
+
+/// So many runs must have seen everything, and densely.
+const MANY: u64 = 200;
+
+/// One seed in so many is run without its faults, too.
+const COMPARED: u64 = 5;
 
 /// What became of one world.
 #[derive(Debug)]
 pub struct Outcome {
     pub violations: Vec<Violation>,
     pub coverage: Coverage,
+    /// See [`Sim::started`].
+    pub started: BTreeMap<String, Option<DateTime<Utc>>>,
     pub hash: u64,
     pub lines: Vec<String>,
 }
@@ -31,21 +41,13 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
         sim.prepare();
         let mut end = scenario.active + SETTLED_WITHIN;
         sim.run_until(end).await;
-        // What is amiss for a moment only is on its way.
-        let mut amiss = sim.disorder();
-        for _ in 0..3 {
-            if amiss.is_empty() {
-                break;
-            }
-            end += 7 * SECOND;
-            sim.run_until(end).await;
-            let now = sim.disorder();
-            amiss.retain(|what| now.contains(what));
-        }
+        in_order(&sim, &mut end).await;
+        sim.state.lock().settled_since = Some(end);
+        end = scenario.active + SETTLED_WITHIN + QUIET;
+        sim.run_until(end).await;
+        let started = sim.started();
+        in_order(&sim, &mut end).await;
         let mut state = sim.state.lock();
-        for what in amiss {
-            state.invariants.violated("8", end, what);
-        }
         for replica in &mut state.replicas {
             replica.process.kill();
             if let Some(task) = replica.task.take() {
@@ -59,19 +61,65 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
         Outcome {
             violations: std::mem::take(&mut state.invariants.violations),
             coverage,
+            started,
             hash: journal.hash(),
             lines: journal.into_lines(),
         }
     })
 }
 
-/// The same, with a panic of the harness or the product as a violation.
+/// Judges what is amiss for longer than a moment: such is on its way.
+async fn in_order(sim: &Arc<Sim>, end: &mut Millis) {
+    let mut amiss = sim.disorder();
+    for _ in 0..3 {
+        if amiss.is_empty() {
+            return;
+        }
+        *end += 7 * SECOND;
+        sim.run_until(*end).await;
+        let now = sim.disorder();
+        amiss.retain(|what| now.contains(what));
+    }
+    let invariants = &mut sim.state.lock().invariants;
+    amiss.into_iter().for_each(|(invariant, what)| invariants.violated(invariant, *end, what));
+}
+
+/// Runs a world, and for one seed in [`COMPARED`] the same without its faults, which must come to the same end.
 pub fn judge(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
+    let mut outcome = caught(scenario, is_journal_kept);
+    if !scenario.seed.is_multiple_of(COMPARED) {
+        return outcome;
+    }
+    let calm = caught(&scenario.without_faults(), false);
+    let prefixed = |mut violation: Violation| {
+        violation.text = format!("without faults: {}", violation.text);
+        violation
+    };
+    outcome.violations.extend(calm.violations.into_iter().map(prefixed));
+    for (name, started) in &outcome.started {
+        let Some(wanted) = calm.started.get(name) else { continue };
+        outcome.coverage.count("judged", "newest slot as without faults");
+        if started != wanted {
+            let text = format!("{name}: {started:?} is the newest slot started, and {wanted:?} without faults");
+            outcome.violations.push(Violation { invariant: "11", at: scenario.active + SETTLED_WITHIN + QUIET, text });
+        }
+    }
+    outcome
+}
+
+/// Runs a world, with a panic of the harness or the product as a violation.
+fn caught(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| run(scenario, is_journal_kept))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
         let violation = Violation { invariant: "panic", at: 0, text };
-        Outcome { violations: vec![violation], coverage: Coverage::default(), hash: 0, lines: Vec::new() }
+        Outcome {
+            violations: vec![violation],
+            coverage: Coverage::default(),
+            started: BTreeMap::new(),
+            hash: 0,
+            lines: Vec::new(),
+        }
     })
 }
 
@@ -120,7 +168,7 @@ pub fn main() -> ExitCode {
         took.as_secs_f64() * 1000.0 * threads as f64 / runs as f64,
     );
     let mut is_good = failures.is_empty() && is_repeatable(first);
-    if runs >= 300 {
+    if runs >= MANY {
         is_good &= is_dense(&coverage, runs, fires, faults);
     }
     if let Some(seed) = failures.keys().next() {

@@ -157,6 +157,20 @@ impl Scenario {
         scenario.faults.sort_by_key(|fault| fault.at);
         scenario
     }
+
+    /// The same world, in which nothing goes wrong.
+    pub fn without_faults(&self) -> Self {
+        Self { faults: Vec::new(), skews: vec![0; self.replicas], ..self.clone() }
+    }
+
+    /// Whether a CronJob has the same slots whenever its Jobs are started, and their names to itself.
+    pub fn is_steady(&self, place: usize) -> bool {
+        let is_upset = |edit: &Edit| {
+            let upsets = matches!(edit.action, Action::Schedule(..) | Action::ReadsAs(_) | Action::ForeignJob(_));
+            edit.cron_job == place && upsets
+        };
+        !self.cron_jobs[place].spec.schedule.starts_with("@every") && !self.edits.iter().any(is_upset)
+    }
 }
 
 fn skew(rng: &mut Rng) -> i64 {

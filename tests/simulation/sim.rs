@@ -27,7 +27,7 @@ use crate::call::{Call, Kind};
 use crate::faults::{Fault, FaultKind};
 use crate::invariants::{Invariants, Sent};
 use crate::journal::Journal;
-use crate::model::{self, Author, Model, text};
+use crate::model::{self, Author, Model, owner_of, text};
 use crate::rng::Rng;
 use crate::scenario::{Millis, Scenario};
 use crate::view::View;
@@ -63,6 +63,8 @@ pub struct State {
     pub rng: Rng,
     pub server_is_down: bool,
     pub writes: u64,
+    /// Since when everything is settled, so that no write is without a cause.
+    pub settled_since: Option<Millis>,
 }
 
 /// A place for a replica.
@@ -141,6 +143,7 @@ impl Sim {
             rng: Rng::fork(scenario.seed, "network"),
             server_is_down: false,
             writes: 0,
+            settled_since: None,
         };
         Arc::new(Self { server, began: Instant::now(), state: Mutex::new(state), changed: Notify::new(), scenario })
     }
@@ -269,9 +272,17 @@ impl State {
                     }
                     _ => model.cron_job_written(object, at),
                 }
+                if by_replica.is_none() {
+                    model.stir(text(object, "uid"), at);
+                }
                 journal.note(at, format_args!("{author} -> {:?} {}", change.kind, Line::cron_job(object)));
             }
             "jobs.batch" => {
+                if by_replica.is_none() || change.kind == ChangeKind::Added {
+                    let owners =
+                        [Some(object), change.previous.as_ref()].into_iter().flatten().filter_map(|job| owner_of(job));
+                    owners.for_each(|(owner, _)| model.stir(&owner, at));
+                }
                 match (change.kind, by_replica, &change.previous) {
                     (ChangeKind::Added, sent, _) => {
                         model.job_created(object, author, at);
@@ -315,6 +326,9 @@ impl State {
             (409, Kind::Jobs) if call.name.is_empty() => coverage.count("plan", "create: name taken"),
             (409, Kind::CronJobs) => coverage.count("plan", "status: conflict"),
             _ => {}
+        }
+        if self.settled_since.is_some() {
+            self.invariants.has_cause(&mut self.model, call, sent, at);
         }
         if changes == 0 {
             self.journal.note(at, format_args!("{} -> {call}: {code}", sent.author));
