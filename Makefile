@@ -5,7 +5,7 @@ FIXTURE := tests/controlplane/bin/controlplane
 PAIRED := benches/paired/bin/paired
 IMAGE ?= cronjob-controller:latest
 
-.PHONY: all build fmt check test e2e bench bench-size bench-burst bench-paired demo fixture ci docker-build
+.PHONY: all build fmt check test e2e fault-matrix soak bench bench-size bench-burst bench-paired demo fixture ci docker-build
 
 all: check test
 
@@ -26,6 +26,15 @@ test:
 
 e2e: fixture
 	REQUIRE_FIXTURE=1 cargo test --locked --test e2e
+
+# What breaks in the middle of the work, and what comes of it; a table. `FAULTS=etcd` runs the cases so called.
+FAULTS ?=
+fault-matrix: fixture
+	cargo test --locked --test faults -- --matrix $(FAULTS)
+
+# Thousands of minutely CronJobs for an hour, with kills: SOAK_MINUTES=60 SOAK_CRONJOBS=5000.
+soak: fixture
+	cargo test --locked --test faults -- --soak
 
 bench: $(PAIRED)
 	cargo bench --locked

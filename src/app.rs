@@ -17,15 +17,15 @@ use rand::rngs::StdRng;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::{error, info};
 
 use crate::api::ObjectName;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::cache::{Informer, Store};
-use crate::client::{self, ConnectError};
+use crate::client::{self, ConnectError, WriteGate};
 use crate::clock::{SharedClock, SystemClock};
-use crate::controller::control::{RealControl, WriteGate};
+use crate::controller::control::RealControl;
 use crate::controller::{Controller, CronJobHandler, JobHandler, Parts};
 use crate::events;
 use crate::leader_election::{self, ConfigError, Leadership, default_identity};
@@ -46,7 +46,7 @@ mod warm;
 
 pub use self::replica::{Onlooker, Replica, run_replica};
 
-/// The longest a shutdown takes: the work in flight, then the lease, then the events.
+/// The longest a shutdown takes: the work in flight, then the events, then the lease.
 pub const GRACE: Duration = Duration::from_secs(20);
 
 /// How long one request of a sync may take where no lease says otherwise.
@@ -144,7 +144,9 @@ struct Assembly {
     /// Whether another process led while this one's caches filled.
     stood_by: Arc<AtomicBool>,
     informers: JoinSet<()>,
-    background: Vec<JoinHandle<()>>,
+    /// The one task that writes events, and what tells it that no more come.
+    events: TaskTracker,
+    events_end: CancellationToken,
 }
 
 impl Assembly {
@@ -178,7 +180,7 @@ impl Assembly {
             queue,
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
-            control: RealControl::new(client.clone(), may_write, request_timeout(config)),
+            control: RealControl::new(client.clone(), Arc::clone(&may_write), request_timeout(config)),
             recorder: Arc::clone(&recorder),
             clock: Arc::clone(clock),
             metrics,
@@ -187,14 +189,19 @@ impl Assembly {
         });
         cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
-        let sink_client = events::KubeSink::new(client.clone());
-        let sink_ends = ends.clone();
-        let background = vec![tokio::spawn(task::owned(async move {
-            let dropped = sink.yielding_to(move || busy.is_busy()).run(sink_client, sink_ends).await;
+        let (events, events_end) = (TaskTracker::new(), CancellationToken::new());
+        let (sink_client, opened, end) =
+            (events::KubeSink::new(client.clone(), may_write), Arc::clone(&gate), events_end.clone());
+        events.spawn(task::owned(async move {
+            // What a standby has to tell is told by the leader, and by itself once it leads.
+            if end.run_until_cancelled(opened.opened()).await.is_none() {
+                return;
+            }
+            let dropped = sink.yielding_to(move || busy.is_busy()).run(sink_client, end).await;
             if dropped > 0 {
                 error!(dropped, "events were not written before the end");
             }
-        }))];
+        }));
         let mut informers = JoinSet::new();
         informers.spawn(task::owned(cron_job_informer.run(ends.clone())));
         informers.spawn(task::owned(job_informer.run(ends.clone())));
@@ -208,7 +215,8 @@ impl Assembly {
             gate,
             stood_by: Arc::default(),
             informers,
-            background,
+            events,
+            events_end,
         })
     }
 
@@ -240,14 +248,17 @@ impl Assembly {
             result = lead(config, &self, election, stop) => result,
             _ = informers.join_next() => Err(AppError::InformerEnded),
         };
+        self.write_last_events().await;
         ends.cancel();
-        let _ = tokio::time::timeout(Duration::from_secs(3), async {
-            for task in self.background.into_iter().chain(served) {
-                let _ = task.await;
-            }
-        })
-        .await;
+        let _ = tokio::time::timeout(Duration::from_secs(3), futures::future::join_all(served)).await;
         result
+    }
+
+    /// Writes what events there are, as far as they can be written in time and this process leads; no more will come.
+    async fn write_last_events(&self) {
+        self.events_end.cancel();
+        self.events.close();
+        let _ = tokio::time::timeout(Duration::from_secs(3), self.events.wait()).await;
     }
 
     fn has_synced(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {
@@ -338,6 +349,7 @@ async fn lead(
             }
         }
     }
+    parts.write_last_events().await;
     // Nothing is in flight any more: only now may another process begin.
     resign.cancel();
     let _ = tokio::time::timeout(Duration::from_secs(5), election).await;
@@ -355,3 +367,6 @@ async fn finish_in_time(work: impl Future<Output = ()>, stop: &CancellationToken
         () = overdue => Err(AppError::SlowShutdown),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,9 @@ pub use self::observe::{RequestObserver, Unobserved};
 pub use self::retry_after::retry_after;
 use crate::options::{Config, PROGRAM, RateLimit};
 
+/// Says whether this process may write now. Whoever writes asks it before each request.
+pub type WriteGate = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// Requests that may queue between two layers; as many as kube's client lets queue in front of them.
 const BUFFER: usize = 1024;
 

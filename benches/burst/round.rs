@@ -191,7 +191,7 @@ impl Contestant {
             Contender::Process { controller, args } => {
                 let kubeconfig = if *controller == Controller::Ours { &stage.ours } else { &stage.in_tree };
                 let args: Vec<String> = args.iter().cloned().chain(["--leader-elect=false".to_owned()]).collect();
-                Ok(Self::Controller(controller.start(&stage.plane, &name, kubeconfig, &args).await?))
+                Ok(Self::Controller(controller.start(&stage.plane, &name, kubeconfig, &args, &[]).await?))
             }
             Contender::Polling { qps, burst } => {
                 let program: PathBuf = std::env::current_exe().map_err(|why| format!("find this program: {why}"))?;

@@ -3,13 +3,14 @@
 //! Guarantees: no write passes the gate before this process leads, nor after its deadline; the metrics and Events of
 //! the election have upstream's names and words.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use rand::rngs::StdRng;
+use tokio::sync::SetOnce;
 use tracing::info;
 
 use crate::api::EventType;
@@ -24,13 +25,18 @@ pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Lets writes through while this process leads.
 #[derive(Debug, Default)]
-pub struct Gate(OnceLock<Leadership>);
+pub struct Gate(SetOnce<Leadership>);
 
 impl Gate {
     /// This process leads; the handle runs out by itself.
     pub fn open(&self, leadership: Leadership) {
         // A process leads once: it ends when it loses the lease.
         let _ = self.0.set(leadership);
+    }
+
+    /// Waits until this process leads for the first time.
+    pub async fn opened(&self) {
+        self.0.wait().await;
     }
 
     /// Whether a write may begin now.

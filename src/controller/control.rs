@@ -21,6 +21,7 @@ use serde_json::json;
 use super::plan::StatusWrite;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ACCEPT_METADATA, ApiError, Interner, NO_FIELD_VALIDATION, Object, ObjectName, Uid};
+use crate::client::WriteGate;
 
 /// Reads, creates and deletes Jobs.
 pub trait JobControl: Send + Sync + 'static {
@@ -43,9 +44,6 @@ pub trait CronJobControl: Send + Sync + 'static {
         write: &StatusWrite,
     ) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send;
 }
-
-/// Says whether this process may write now.
-pub type WriteGate = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The ports on kube's client.
 #[derive(Clone)]

@@ -120,7 +120,7 @@ impl Cluster {
         let mut background = JoinSet::new();
         background.spawn(jobs.run(ends.clone()));
         background.spawn(pods.run(ends.clone()));
-        background.spawn(sink.run(events::KubeSink::new(client), ends.clone()).map(drop));
+        background.spawn(sink.run(events::KubeSink::new(client, Arc::new(|| true)), ends.clone()).map(drop));
         Self { jobs: job_store, pods: pod_store, stop, ends, controllers, background }
     }
 

@@ -1,7 +1,7 @@
 //! The port to the API server, and what its errors mean for an event.
 //!
 //! Guarantees: a sink makes one try and tells what came of it; whether there is another is the writer's decision, and
-//! it follows [`SinkError::disposition`] alone. The server's answer is not read when it is a yes.
+//! it follows [`SinkError::disposition`] alone. Nothing is sent while the write gate is closed. The server's answer is not read when it is a yes.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use super::Event;
 use crate::api::{ACCEPT_METADATA, NO_FIELD_VALIDATION};
+use crate::client::WriteGate;
 
 /// Stores events. Matches `EventSink` of client-go's `tools/record/event.go`.
 pub trait EventSink: Send + Sync + 'static {
@@ -65,6 +66,9 @@ pub enum SinkFault {
     /// The request could not be made at all, and could not the next time.
     #[error("cannot build the request: {0}")]
     Request(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Not sent: this process does not hold its lease.
+    #[error("not sent: this process does not hold its lease")]
+    Closed,
     /// There is no answer, or none that can be read.
     #[error(transparent)]
     Transport(Box<kube::Error>),
@@ -86,7 +90,9 @@ impl SinkError {
         match &self.fault {
             SinkFault::Status(status) => status_disposition(status),
             SinkFault::Request(_) => Disposition::Refused,
-            SinkFault::Transport(_) | SinkFault::Timeout(_) => Disposition::Retry { not_before: Duration::ZERO },
+            SinkFault::Closed | SinkFault::Transport(_) | SinkFault::Timeout(_) => {
+                Disposition::Retry { not_before: Duration::ZERO }
+            }
         }
     }
 
@@ -118,19 +124,23 @@ impl From<kube::Error> for SinkFault {
     }
 }
 
-/// The sink that writes core/v1 Events through a Kubernetes client.
+/// The sink that writes core/v1 Events through a Kubernetes client. Nothing is sent while its gate is closed.
 #[derive(Clone)]
 pub struct KubeSink {
     client: Client,
+    gate: WriteGate,
 }
 
 impl KubeSink {
     /// Writes through `client`, whose rate limits and identity apply.
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    pub fn new(client: Client, gate: WriteGate) -> Self {
+        Self { client, gate }
     }
 
     async fn send(&self, request: http::request::Builder, body: &impl Serialize) -> Result<(), SinkFault> {
+        if !(self.gate)() {
+            return Err(SinkFault::Closed);
+        }
         let body = serde_json::to_vec(body).map_err(|error| SinkFault::Request(error.into()))?;
         let request = request
             .header(http::header::ACCEPT, ACCEPT_METADATA)

@@ -174,18 +174,23 @@ impl Namespace {
 
     /// Gives the Job terminal conditions that are true, having started at `started`.
     pub async fn finish_job(&self, name: &str, conditions: &[&str], started: DateTime<Utc>) {
-        let now = rfc3339(Utc::now());
-        let conditions: Vec<Value> = conditions
-            .iter()
-            .map(|kind| json!({"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now}))
-            .collect();
-        let complete = conditions.iter().any(|condition| condition["type"] == "Complete");
-        let mut status = json!({"startTime": rfc3339(started), "conditions": conditions});
-        if complete {
-            status["completionTime"] = json!(now);
-        }
-        self.patch_status(JOBS, name, &status).await;
+        self.patch_status(JOBS, name, &finished(conditions, started)).await;
     }
+}
+
+/// The status of a Job that ends now with these conditions.
+pub fn finished(conditions: &[&str], started: DateTime<Utc>) -> Value {
+    let now = rfc3339(Utc::now());
+    let conditions: Vec<Value> = conditions
+        .iter()
+        .map(|kind| json!({"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now}))
+        .collect();
+    let complete = conditions.iter().any(|condition| condition["type"] == "Complete");
+    let mut status = json!({"startTime": rfc3339(started), "conditions": conditions});
+    if complete {
+        status["completionTime"] = json!(now);
+    }
+    status
 }
 
 pub fn names(objects: &[Value]) -> Vec<String> {

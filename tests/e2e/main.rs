@@ -16,6 +16,7 @@ mod fixture;
 mod runner;
 mod scenarios;
 mod sightings;
+mod verdict;
 mod world;
 
 use std::process::ExitCode;

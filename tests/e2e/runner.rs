@@ -3,18 +3,17 @@
 //! It stands in for the standard harness because the scenarios share one expensive world, all wait at once, and
 //! because a skipped run has to be visible without `--nocapture`.
 
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 
 use super::fixture;
 use super::fixture::controller::Controller;
+use super::verdict::{Verdict, judge};
 use super::world::World;
 
 /// Who else may be running while a scenario runs.
@@ -38,11 +37,6 @@ pub struct Scenario {
 
 /// No scenario takes longer, or it hangs.
 const LIMIT: Duration = Duration::from_secs(240);
-
-enum Verdict {
-    Passed(String),
-    Failed(String),
-}
 
 pub fn main(scenarios: &[Scenario]) -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -141,7 +135,7 @@ async fn run_together(world: &Arc<World>, scenarios: &[&Scenario]) -> usize {
 /// Runs one scenario and prints its line; 1 when it counts as a failure.
 async fn run_one(world: &Arc<World>, scenario: &Scenario) -> usize {
     let started = Instant::now();
-    let verdict = judge((scenario.run)(world.clone())).await;
+    let verdict = judge((scenario.run)(world.clone()), LIMIT).await;
     let known = scenario.differs_in_tree.filter(|_| world.controller == Controller::InTree);
     let (verdict, note, failed) = match (verdict, known) {
         (Verdict::Passed(note), None) => ("ok", note, 0),
@@ -154,18 +148,4 @@ async fn run_one(world: &Arc<World>, scenario: &Scenario) -> usize {
     let note = if note.is_empty() { note } else { format!(": {note}") };
     println!("test {} ... {verdict} ({:.1} s){note}", name_of(scenario), started.elapsed().as_secs_f64());
     failed
-}
-
-async fn judge(scenario: BoxFuture<'static, String>) -> Verdict {
-    match tokio::time::timeout(LIMIT, AssertUnwindSafe(scenario).catch_unwind()).await {
-        Ok(Ok(note)) => Verdict::Passed(note),
-        Ok(Err(panic)) => Verdict::Failed(
-            panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-                .unwrap_or_else(|| "panicked".to_owned()),
-        ),
-        Err(_) => Verdict::Failed(format!("still running after {LIMIT:?}")),
-    }
 }

@@ -3,7 +3,7 @@
 //! For each Job (by UID) it keeps the moment its creation was first seen. A (namespace, name) that was seen with two
 //! UIDs was created twice, which no scenario allows: a Job's name is its slot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,7 +26,14 @@ pub struct Sighting {
 /// What has been seen so far; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Sightings {
-    by_uid: Arc<Mutex<BTreeMap<String, Sighting>>>,
+    record: Arc<Mutex<Record>>,
+}
+
+#[derive(Default)]
+struct Record {
+    uids: HashSet<String>,
+    /// In the order in which they were first seen.
+    sightings: Vec<Sighting>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -100,18 +107,26 @@ impl Sightings {
 
     fn saw(&self, job: Seen) {
         let Metadata { uid, namespace, name, .. } = job.metadata;
-        let sighting = Sighting { namespace, name, at: Utc::now() };
-        self.by_uid.lock().unwrap().entry(uid).or_insert(sighting);
+        let mut record = self.record.lock().unwrap();
+        if record.uids.insert(uid) {
+            record.sightings.push(Sighting { namespace, name, at: Utc::now() });
+        }
     }
 
     /// Every Job seen so far, finished and deleted ones too.
     pub fn all(&self) -> Vec<Sighting> {
-        self.by_uid.lock().unwrap().values().cloned().collect()
+        self.after(0)
+    }
+
+    /// The Jobs seen after the first `count`.
+    pub fn after(&self, count: usize) -> Vec<Sighting> {
+        self.record.lock().unwrap().sightings[count..].to_vec()
     }
 
     /// How many Jobs were seen in a namespace.
     pub fn count_in(&self, namespace: &str) -> usize {
-        self.all().iter().filter(|sighting| sighting.namespace == namespace).count()
+        let record = self.record.lock().unwrap();
+        record.sightings.iter().filter(|sighting| sighting.namespace == namespace).count()
     }
 
     /// Waits for the creation of the Job of `cron_job` and `slot` and gives the moment it was seen.

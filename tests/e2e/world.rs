@@ -65,10 +65,21 @@ impl World {
 
     /// Starts a controller as its Deployment would, on its own, and waits until it is ready.
     pub async fn start_controller(&self, name: &str, args: &[&str]) -> Result<Running, String> {
+        self.start_controller_as(name, &self.kubeconfig, args, &[]).await
+    }
+
+    /// The same with another kubeconfig, and with more environment variables.
+    pub async fn start_controller_as(
+        &self,
+        name: &str,
+        kubeconfig: &Path,
+        args: &[&str],
+        environment: &[(&str, String)],
+    ) -> Result<Running, String> {
         let mut all = self.args.clone();
         all.push("--leader-elect=false".to_owned());
         all.extend(args.iter().map(|arg| (*arg).to_owned()));
-        self.controller.start(&self.plane, name, &self.kubeconfig, &all).await
+        self.controller.start(&self.plane, name, kubeconfig, &all, environment).await
     }
 
     /// Starts the controller that the scenarios of the first group share.

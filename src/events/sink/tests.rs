@@ -36,7 +36,7 @@ fn sink_answering(code: u16, answer: &Value) -> (KubeSink, Seen) {
             Ok::<_, kube::Error>(response)
         }
     });
-    (KubeSink::new(Client::new(service, "default")), seen)
+    (KubeSink::new(Client::new(service, "default"), Arc::new(|| true)), seen)
 }
 
 #[tokio::test]
@@ -59,6 +59,17 @@ async fn a_patch_is_a_strategic_merge_patch_on_the_event() {
     assert_eq!(*line, format!("PATCH /api/v1/namespaces/default/events/{}?fieldValidation=Ignore", event.name));
     assert_eq!(content_type, "application/strategic-merge-patch+json");
     assert_eq!(*body, json!({"count": 2, "lastTimestamp": "2026-11-20T17:51:00Z", "message": "m"}));
+}
+
+#[tokio::test]
+async fn nothing_is_sent_while_the_gate_is_closed() {
+    let (mut sink, seen) = sink_answering(201, &json!({}));
+    sink.gate = Arc::new(|| false);
+    let event = event("hello", EventType::Normal, "R", "m", at(0));
+    for result in [sink.create(&event).await, sink.patch(&event).await] {
+        assert_eq!(result.unwrap_err().disposition(), Disposition::Retry { not_before: Duration::ZERO });
+    }
+    assert!(seen.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -107,7 +118,7 @@ async fn a_connection_that_fails_may_work_later() {
     let service = service_fn(|_: Request<Body>| async {
         Err::<Response<Body>, _>(std::io::Error::from(std::io::ErrorKind::ConnectionRefused))
     });
-    let sink = KubeSink::new(Client::new(service, "default"));
+    let sink = KubeSink::new(Client::new(service, "default"), Arc::new(|| true));
     let error = sink.patch(&event("hello", EventType::Normal, "R", "m", at(0))).await.unwrap_err();
     assert_eq!(error.disposition(), Disposition::Retry { not_before: now() });
     assert!(error.to_string().starts_with("could not patch event default/hello."), "{error}");

@@ -1,0 +1,91 @@
+//! An API server that has next to no capacity for this controller.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::TimeDelta;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{account_requests, seconds};
+use crate::burst::Burst;
+use crate::driver::{eventually, request, sleep_until};
+use crate::fixture::account::{NAME, SYSTEM_NAMESPACE};
+use crate::luck::Luck;
+use crate::world::World;
+
+const BURST: usize = 1_000;
+
+/// One nominal share, none borrowed, no queue: what exceeds a few requests at a time is answered with 429.
+pub async fn squeezed(world: Arc<World>, _: Luck) -> String {
+    let controller = world.start_controller("squeezed", &[]).await.unwrap();
+    let seats = squeeze(&world.plane.admin()).await;
+    let burst = Burst::upcoming(&world, "squeezed", BURST, &json!({})).await;
+    sleep_until(burst.slot, TimeDelta::zero()).await;
+    let started = Instant::now();
+    burst.seen_at_least(BURST).await;
+    let jobs = started.elapsed();
+    burst.settled(Duration::from_secs(300)).await;
+    let settled = started.elapsed();
+    controller.kill();
+
+    let requests = account_requests(&world).await;
+    let is_write = |event: &Value, verb: &str, resource: &str| {
+        event["verb"] == verb
+            && event["objectRef"]["resource"] == resource
+            && event["objectRef"]["namespace"] == "squeezed"
+    };
+    let succeeded = |event: &Value| event["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300);
+    let refused = requests.iter().filter(|event| event["responseStatus"]["code"] == 429).count();
+    let last_create = requests.iter().rposition(|event| is_write(event, "create", "jobs") && succeeded(event)).unwrap();
+    let early =
+        requests[..last_create].iter().filter(|event| is_write(event, "patch", "cronjobs") && succeeded(event)).count();
+    assert!(refused > 0, "nothing was refused; the case is not what it says");
+    assert!(early < BURST / 10, "{early} statuses were written before the last Job");
+    format!(
+        "{seats} seats, {refused} requests answered with 429; {BURST} Jobs after {}, statuses after {}; {early} statuses \
+         before the last Job",
+        seconds(jobs),
+        seconds(settled)
+    )
+}
+
+/// Gives the account its own, narrow level and waits until the API server follows; returns its seats.
+async fn squeeze(admin: &kube::Client) -> u64 {
+    let group = "/apis/flowcontrol.apiserver.k8s.io/v1";
+    let level = json!({
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "PriorityLevelConfiguration",
+        "metadata": {"name": "squeezed"},
+        "spec": {"type": "Limited", "limited": {
+            "nominalConcurrencyShares": 1,
+            "lendablePercent": 0,
+            "borrowingLimitPercent": 0,
+            "limitResponse": {"type": "Reject"},
+        }},
+    });
+    request(admin, Method::POST, &format!("{group}/prioritylevelconfigurations"), Some(&level)).await.unwrap();
+    let schema = json!({
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": {"name": "squeezed"},
+        "spec": {
+            "priorityLevelConfiguration": {"name": "squeezed"},
+            "matchingPrecedence": 10,
+            "rules": [{
+                "subjects": [{"kind": "ServiceAccount", "serviceAccount": {"namespace": SYSTEM_NAMESPACE, "name": NAME}}],
+                "resourceRules": [{
+                    "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": true, "namespaces": ["*"],
+                }],
+            }],
+        },
+    });
+    request(admin, Method::POST, &format!("{group}/flowschemas"), Some(&schema)).await.unwrap();
+    eventually("the API server to know the level", Duration::from_secs(20), || async {
+        let message = http::Request::get("/metrics").body(Vec::new()).ok()?;
+        let metrics = admin.request_text(message).await.ok()?;
+        let line = "apiserver_flowcontrol_nominal_limit_seats{priority_level=\"squeezed\"} ";
+        metrics.lines().find_map(|found| found.strip_prefix(line)?.parse().ok())
+    })
+    .await
+}
