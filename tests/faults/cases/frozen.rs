@@ -27,7 +27,7 @@ const ELECTION: [&str; 4] = [
     "--leader-elect-retry-period=1s",
 ];
 /// The syncs at the same time, by default.
-const WORKERS: usize = 64;
+const WORKERS: usize = 32;
 /// How long what was on its way may take to arrive.
 const ON_ITS_WAY: TimeDelta = TimeDelta::seconds(1);
 /// Long enough for a lease to run out and for a candidate to notice, on a busy machine.
