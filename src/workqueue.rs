@@ -146,8 +146,13 @@ impl<K: Key> WorkQueue<K> {
     /// Makes `key` ready now, unless it is ready already or, while it is being processed, as soon as that is done.
     /// Does nothing once shutdown began. Timers of the key stay.
     pub fn add(&self, key: K) {
+        self.add_with(key, Priority::Low);
+    }
+
+    /// As [`WorkQueue::add`], but with this priority.
+    pub fn add_with(&self, key: K, priority: Priority) {
         let now = now();
-        if self.shared.state.lock().queue.add(key, Priority::Low, now) {
+        if self.shared.state.lock().queue.add(key, priority, now) {
             self.shared.ready.notify_one();
         }
     }

@@ -1,7 +1,8 @@
 //! What the informers tell the controller.
 //!
 //! Guarantees: a handler only looks into the stores and adds to the queue; a Job wakes the CronJob that controls it,
-//! and on a change of owner the old one too; a changed schedule is waited for, any other change is synced at once.
+//! and on a change of owner the old one too; a CronJob that is new here goes before what waits to be settled; a changed
+//! schedule is waited for, any other change is synced at once.
 //!
 //! Matches upstream `addJob`, `updateJob`, `deleteJob` and `updateCronJob`.
 
@@ -12,6 +13,7 @@ use super::{Controller, reference};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{EventType, Object, ObjectName};
 use crate::cache::{MalformedObject, ResourceEventHandler};
+use crate::workqueue::Priority;
 
 /// Job events for a controller.
 pub struct JobHandler<C>(pub Arc<Controller<C>>);
@@ -53,7 +55,8 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHandler<C> {
     fn on_add(&self, cron_job: &Arc<CronJob>, _is_in_initial_list: bool) {
-        self.0.enqueue(cron_job.name.clone());
+        // Nobody has looked at it yet: it may be overdue, and then it must not wait for what is only to be settled.
+        self.0.parts.queue.add_with(cron_job.name.clone(), Priority::High);
     }
 
     fn on_update(&self, old: &Arc<CronJob>, new: &Arc<CronJob>) {

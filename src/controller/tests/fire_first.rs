@@ -101,6 +101,31 @@ async fn while_the_server_is_overloaded_settling_waits_and_firing_goes_on() {
     assert_eq!(settled(&world), 40);
 }
 
+/// An API server that takes one request of ours in twenty-five milliseconds and refuses what else comes.
+fn squeezed(world: &World) {
+    let next = std::sync::Mutex::new(tokio::time::Instant::now());
+    world.wire.judge(move |_| {
+        let (mut next, now) = (next.lock().unwrap(), tokio::time::Instant::now());
+        let fate = if now < *next { Fate::Refused(429, "TooManyRequests") } else { Fate::Pass };
+        if matches!(fate, Fate::Pass) {
+            *next = now + Duration::from_millis(25);
+        }
+        Orders { there: LATENCY, back: LATENCY, fate }
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_found_overdue_is_not_held_back_while_the_server_is_overloaded() {
+    let world = burst(200, json!({})).await;
+    world.clock.step(TimeDelta::seconds(60));
+    squeezed(&world);
+    let stop = world.work(WORKERS);
+    world.pass(seconds(30)).await;
+    let (jobs, statuses) = (world.seen().len(), world.wire.count(Verb::Patch, "cronjobs/status"));
+    stop.cancel();
+    assert_eq!(jobs, 200, "{statuses} status writes were tried meanwhile");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_was_fired_is_settled_before_the_end() {
     let world = burst(13 * WORKERS, json!({})).await;
