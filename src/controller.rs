@@ -8,7 +8,7 @@
 //! sync of its key, which waits behind every key whose slot is due, but no longer than the queue's patience allows; Events
 //! wait behind both. So of a thousand CronJobs due at once each waits for the creates before it and for nothing else,
 //! and a status is written once for a Job that starts and another that ends. When the API server says that it is
-//! overloaded, settling pauses and firing goes on.
+//! overloaded, settling pauses and firing goes on, as many at a time as it takes.
 //!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`ControllerV2`).
 
@@ -38,6 +38,7 @@ pub mod control;
 mod handlers;
 pub mod observation;
 pub mod own_writes;
+mod pace;
 pub mod plan;
 pub mod reconcile;
 pub mod status;
@@ -48,6 +49,7 @@ use control::{CronJobControl, JobControl};
 pub use handlers::{CronJobHandler, JobHandler};
 use observation::Observation;
 use own_writes::OwnWrites;
+use pace::Pace;
 use plan::{Failure, Outcome};
 use status::Edits;
 use unsettled::Unsettled;
@@ -88,6 +90,7 @@ pub struct Parts<C> {
 /// The controller. Matches upstream `ControllerV2`.
 pub struct Controller<C> {
     parts: Parts<C>,
+    pace: Pace,
     own_writes: OwnWrites,
     unsettled: Unsettled,
     name_taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
@@ -101,6 +104,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub fn new(parts: Parts<C>) -> Arc<Self> {
         Arc::new(Self {
             parts,
+            pace: Pace::new(),
             own_writes: OwnWrites::default(),
             unsettled: Unsettled::default(),
             name_taken: DashMap::new(),
@@ -142,6 +146,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Matches upstream `Run`.
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
         info!(workers, "Starting cronjob controller");
+        self.pace.set_workers(workers);
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let controller = Arc::clone(self);
@@ -157,6 +162,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// only keys whose Jobs were started and whose statuses do not say so are synced. Matches upstream
     /// `processNextWorkItem`.
     pub async fn process_next_work_item(&self) -> bool {
+        let _turn = self.pace.turn().await;
         let Some(key) = self.parts.queue.get().await else { return false };
         if !self.parts.queue.shutting_down() || self.unsettled.contains(&key) {
             self.process(&key).await;
@@ -167,7 +173,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     async fn process(&self, key: &ObjectName) {
         let began = self.parts.clock.now();
-        match AssertUnwindSafe(self.sync(key)).catch_unwind().await {
+        let outcome = AssertUnwindSafe(self.sync(key)).catch_unwind().await;
+        if outcome.as_ref().is_ok_and(|outcome| !matches!(outcome, Outcome::Failed(_))) {
+            self.pace.went_well();
+        }
+        match outcome {
             Ok(Outcome::Done) => self.parts.queue.forget(key),
             Ok(Outcome::Requeue(requeue)) => {
                 self.parts.queue.forget(key);
@@ -203,6 +213,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             Failure::Api(error) if error.is_unavailable() => {
                 let asked = error.retry_after.unwrap_or_default();
                 if error.is_too_many_requests() {
+                    self.pace.refused();
                     self.parts.queue.hold_low(asked.max(OVERLOAD_PAUSE));
                 }
                 self.parts.queue.add_rate_limited_within(key.clone(), asked, UNAVAILABLE_BACKOFF.max(asked));
