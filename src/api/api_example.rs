@@ -28,7 +28,7 @@ pub struct ApiExample {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct ApiExampleSpec {
-    /// When to run, in Cron format, see https://en.wikipedia.org/wiki/Cron: five fields, or a descriptor such as @daily
+    /// When to run, in Cron format: five fields, or a descriptor such as @daily
     /// or @every 90s, after TZ= and a time zone if it is not the controller's.
     #[schemars(length(min = 1))]
     pub schedule: String,

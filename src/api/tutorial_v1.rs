@@ -26,7 +26,7 @@ pub struct CronJob {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct CronJobSpec {
-    /// When to run, in Cron format, see https://en.wikipedia.org/wiki/Cron: five fields, or a descriptor such as @daily
+    /// When to run, in Cron format: five fields, or a descriptor such as @daily
     /// or @every 90s, after TZ= and a time zone if it is not the controller's.
     pub schedule: String,
     /// How many seconds late a run may still start when its time was missed; a run later than that is left out. Without
