@@ -5,15 +5,34 @@ FIXTURE := tests/controlplane/bin/controlplane
 PAIRED := benches/paired/bin/paired
 IMAGE ?= cronjob-controller:latest
 
-.PHONY: all build fmt check test e2e fault-matrix soak bench bench-size bench-burst bench-paired demo fixture ci docker-build
+# Which of manifests/ `make deploy` applies: default (batch/v1), tutorial, or tutorial-certmanager.
+OVERLAY ?= default
+PLATFORMS ?= linux/amd64,linux/arm64
+
+.PHONY: all build run fmt vet generate manifests check test e2e fault-matrix soak bench bench-size
+.PHONY: bench-burst bench-paired demo fixture ci
+.PHONY: docker-build docker-push docker-buildx install uninstall deploy undeploy
 
 all: check test
 
 build:
 	cargo build --release --locked
 
+# Against the cluster of the current context. RUN_ARGS are the controller's own flags.
+RUN_ARGS ?= --kubeconfig=$(or $(KUBECONFIG),$(HOME)/.kube/config) --leader-elect=false --secure-port=0
+run:
+	cargo run --release --locked -- $(RUN_ARGS)
+
 fmt:
 	cargo fmt
+
+vet:
+	cargo clippy --locked --all-targets -- -D warnings
+
+# The CustomResourceDefinitions, from the Rust types; a test fails when they are stale. What kubebuilder generates of code,
+# the compiler derives.
+manifests generate:
+	cargo run --quiet --locked -- crd --output-dir manifests/crd/bases
 
 check:
 	cargo fmt --check
@@ -81,3 +100,23 @@ ci:
 
 docker-build:
 	docker build -t $(IMAGE) .
+
+docker-push:
+	docker push $(IMAGE)
+
+# For several architectures at once; the image has to go to a registry.
+docker-buildx:
+	docker buildx build --push --platform=$(PLATFORMS) -t $(IMAGE) .
+
+# The CustomResourceDefinitions alone.
+install:
+	kubectl apply -k manifests/crd
+
+uninstall:
+	kubectl delete --ignore-not-found -k manifests/crd
+
+deploy:
+	kubectl kustomize manifests/$(OVERLAY) | sed 's|image: cronjob-controller:latest|image: $(IMAGE)|' | kubectl apply -f -
+
+undeploy:
+	kubectl delete --ignore-not-found -k manifests/$(OVERLAY)

@@ -7,14 +7,18 @@
 use std::fmt;
 use std::sync::Arc;
 
+pub mod api_example;
 pub mod batch_v1;
 mod controller_ref;
+pub mod crd;
 mod error;
 mod interner;
 pub mod job_template;
 mod object_reference;
 mod recurrence;
 mod resource_version;
+pub mod template_schema;
+pub mod tutorial_v1;
 mod uid;
 
 pub use controller_ref::ControllerRef;

@@ -32,10 +32,11 @@ use crate::leader_election::{self, ConfigError, Leadership, default_identity};
 use crate::metrics::{
     ControllerMetrics, LeaderElectionMetrics, MetricsError, ProcessCollector, Registry, RestClientMetrics,
 };
-use crate::options::{Config, LeaderElectionConfig};
+use crate::options::{Config, Flavour, LeaderElectionConfig};
 use crate::schedule::local_zone;
-use crate::server::ServerError;
+use crate::server::{HealthCheck, ServerError};
 use crate::task;
+use crate::webhook::Webhooks;
 use crate::workqueue::{self, WorkQueue};
 
 mod election;
@@ -93,10 +94,25 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let registry = Registry::new();
     ProcessCollector::register(&registry)?;
     let listeners = serving::Listeners::bind(&config).await?;
+    let webhooks = match &config.webhook {
+        Some(webhook) => Some(Webhooks::bind(webhook).await?),
+        None => None,
+    };
+    let mut ready: Vec<HealthCheck> = webhooks.iter().map(Webhooks::health_check).collect();
 
     let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
     let ends = CancellationToken::new();
+    let mut served = match webhooks {
+        Some(webhooks) => webhooks.serve(client.clone(), Arc::clone(&clock), &ends),
+        None => Vec::new(),
+    };
+    if !config.controllers.contains(&Flavour::CronJob) {
+        served.extend(listeners.serve(&config, &registry, ready, None, &ends));
+        stop.cancelled().await;
+        end(&ends, served).await;
+        return Ok(());
+    }
     let parts = Assembly::new(&config, &client, &registry, &clock, rand::random(), &ends, None)?;
 
     let election = match &config.leader_election {
@@ -108,7 +124,8 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
         }
     };
     let health = election.as_ref().map(|elector| elector.healthz_adaptor(election::HEALTH_TIMEOUT));
-    let served = listeners.serve(&config, &registry, parts.has_synced(), health, &ends);
+    ready.push(HealthCheck::informer_sync(parts.has_synced()));
+    served.extend(listeners.serve(&config, &registry, ready, health, &ends));
 
     parts.run_to_end(&config, election, served, stop, &ends).await
 }
@@ -249,8 +266,7 @@ impl Assembly {
             _ = informers.join_next() => Err(AppError::InformerEnded),
         };
         self.write_last_events().await;
-        ends.cancel();
-        let _ = tokio::time::timeout(Duration::from_secs(3), futures::future::join_all(served)).await;
+        end(ends, served).await;
         result
     }
 
@@ -284,6 +300,12 @@ impl Assembly {
             self.controller.run(workers, stop).await;
         }
     }
+}
+
+/// Ends what is served.
+async fn end(ends: &CancellationToken, served: Vec<JoinHandle<()>>) {
+    ends.cancel();
+    let _ = tokio::time::timeout(Duration::from_secs(3), futures::future::join_all(served)).await;
 }
 
 /// Where events go, and the task that writes them.

@@ -15,4 +15,5 @@ pub mod options;
 pub mod schedule;
 pub mod server;
 pub mod task;
+pub mod webhook;
 pub mod workqueue;

@@ -2,8 +2,10 @@
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
+use cronjob_controller::api::crd;
 use cronjob_controller::dev::output::Output;
 use cronjob_controller::logging::{self, LoggingError};
 use cronjob_controller::options::{self, Command, Config, DevConfig, PROGRAM, ProcessEnvironment};
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
     match options::parse(std::env::args_os(), &ProcessEnvironment) {
         Ok(Command::Help(text)) => print(&text),
         Ok(Command::Version(line)) => print(&line),
+        Ok(Command::Crd(directory)) => write_crds(directory.as_deref()),
         Ok(Command::Run(config)) => run(*config),
         Ok(Command::Dev(config)) => run_dev(*config),
         Err(error) => {
@@ -103,6 +106,21 @@ fn complain(sentences: &[String]) {
     for sentence in sentences {
         eprintln!("{PROGRAM}: {sentence}");
     }
+}
+
+/// Prints the CustomResourceDefinitions, or writes them into files.
+fn write_crds(directory: Option<&Path>) -> ExitCode {
+    let written = crd::files().map_err(|error| error.to_string()).and_then(|files| match directory {
+        None => Ok(print(&files.into_iter().map(|(_, yaml)| yaml).collect::<String>())),
+        Some(directory) => files.into_iter().try_fold(ExitCode::SUCCESS, |code, (name, yaml)| {
+            let file = directory.join(name);
+            std::fs::write(&file, yaml).map(|()| code).map_err(|error| format!("write {}: {error}", file.display()))
+        }),
+    });
+    written.unwrap_or_else(|sentence| {
+        complain(&[sentence]);
+        ExitCode::FAILURE
+    })
 }
 
 /// Prints to stdout; a reader that went away (`--help | head -1`) is no fault of ours.

@@ -8,11 +8,14 @@
 //! `component-base/config/options`, `spf13/pflag`). Where a default differs, the constant here says why.
 
 mod configz;
+mod controllers;
+mod crd;
 pub(crate) mod flags;
 pub(crate) mod go_syntax;
 pub(crate) mod resolve;
 #[cfg(test)]
 mod tests;
+mod webhook;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -20,6 +23,8 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use self::controllers::Flavour;
+pub use self::webhook::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 use crate::dev;
 pub use crate::dev::options::DevConfig;
 
@@ -42,6 +47,8 @@ pub enum Command {
     Run(Box<Config>),
     /// Run a cluster in this process, for a person to try the controller on.
     Dev(Box<DevConfig>),
+    /// Print the CustomResourceDefinitions as YAML, or write each into a file of this directory.
+    Crd(Option<PathBuf>),
     /// Print this text, the help, to stdout and exit with 0.
     Help(String),
     /// Print this line, name and version, to stdout and exit with 0.
@@ -55,6 +62,8 @@ pub struct Config {
     pub kubeconfig: Option<PathBuf>,
     /// The API server's address, which overrides the kubeconfig's.
     pub master: Option<String>,
+    /// The controllers that run, at least one, in order.
+    pub controllers: Vec<Flavour>,
     /// The number of workers.
     pub concurrent_cronjob_syncs: NonZeroUsize,
     /// The client-side limit on requests; `None` is no limit.
@@ -67,6 +76,8 @@ pub struct Config {
     pub metrics_addr: Option<SocketAddr>,
     /// The plain listener for health checks; `None` is off.
     pub health_addr: Option<SocketAddr>,
+    /// The admission webhooks; `None` is off.
+    pub webhook: Option<WebhookConfig>,
     /// The namespaces to work in, sorted, each once; empty means all.
     pub namespaces: Vec<String>,
     /// klog's verbosity, 0 to 10.
@@ -82,12 +93,14 @@ impl Config {
         Self {
             kubeconfig: None,
             master: None,
+            controllers: vec![Flavour::CronJob],
             concurrent_cronjob_syncs,
             kube_api: None,
             leader_election: None,
             secure: None,
             metrics_addr: None,
             health_addr: None,
+            webhook: None,
             namespaces: Vec::new(),
             verbosity: 0,
             logging_format: LogFormat::Text,
@@ -171,6 +184,11 @@ impl UsageError {
 pub trait Environment {
     /// The namespace of the Pod in which the process runs; `None` outside a Pod.
     fn pod_namespace(&self) -> Option<String>;
+
+    /// The directory for temporary files.
+    fn temp_dir(&self) -> PathBuf {
+        std::env::temp_dir()
+    }
 }
 
 /// The real process: the variable `POD_NAMESPACE` (the downward API), else the service account's own namespace file.
@@ -205,6 +223,9 @@ where
     let program = args.next().unwrap_or_else(|| PROGRAM.into());
     if args.next_if(|word| word == "dev").is_some() {
         return dev::options::parse(std::iter::once(program).chain(args));
+    }
+    if args.next_if(|word| word == "crd").is_some() {
+        return crd::parse(std::iter::once(program).chain(args));
     }
     let raw = flags::read(std::iter::once(program).chain(args))?;
     if raw.help {

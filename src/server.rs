@@ -29,8 +29,9 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 pub use self::endpoints::{Endpoints, VersionInfo, Which, router};
+pub(crate) use self::endpoints::{not_found, plain_text};
 pub use self::health::HealthCheck;
-pub use self::tls::{RELOAD_PERIOD, Tls, TlsSource};
+pub use self::tls::{CertificateSlot, RELOAD_PERIOD, Tls, TlsSource};
 
 /// Why a server cannot start. Once it is bound and its certificate loaded, it has no way to fail.
 #[derive(Debug, thiserror::Error)]

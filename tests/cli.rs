@@ -18,7 +18,13 @@ fn run(args: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn a_wrong_command_line_exits_with_2_and_one_sentence_per_fault_on_stderr() {
-    let rows: [(&str, &[&str], &str); 5] = [
+    let rows: [(&str, &[&str], &str); 6] = [
+        (
+            "an unknown controller",
+            &["--controllers=*,-cronjobs"],
+            "cronjob-controller: --controllers: -cronjobs is not allowed; \
+             use cronjob, tutorial, apiexample, any of them after '-', or * for all\n",
+        ),
         (
             "a wrong value",
             &["--kube-api-qps=0"],
@@ -46,6 +52,28 @@ fn a_wrong_command_line_exits_with_2_and_one_sentence_per_fault_on_stderr() {
     for (sentence, args, want) in rows {
         assert_eq!(run(args), (2, String::new(), want.to_owned()), "{sentence}");
     }
+}
+
+#[test]
+fn crd_prints_every_definition() {
+    let (code, out, err) = run(&["crd"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let names: Vec<&str> = out.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
+    assert_eq!(names, ["cronjobs.batch.tutorial.kubebuilder.io", "apiexamples.myapp.my.domain"]);
+    let (code, out, err) = run(&["crd", "--output-dir=/nowhere"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(
+        err.starts_with("cronjob-controller: write /nowhere/batch.tutorial.kubebuilder.io_cronjobs.yaml: "),
+        "{err}"
+    );
+}
+
+#[test]
+fn webhooks_without_a_certificate_end_the_process_with_a_sentence_that_names_the_file() {
+    let flags = ["--controllers=tutorial", "--secure-port=0", "--master=http://127.0.0.1:1"];
+    let (code, out, err) = run(&[&flags[..], &["--webhook-cert-dir=/nowhere"]].concat());
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.starts_with("cronjob-controller: cannot read the TLS file /nowhere/tls.crt: "), "{err}");
 }
 
 #[test]

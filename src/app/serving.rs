@@ -47,16 +47,16 @@ impl Listeners {
         Ok(Self { secure, metrics, health })
     }
 
-    /// Answers until `cancel`.
+    /// Answers until `cancel`; `ready` is what `/readyz` looks at beyond what `/livez` does.
     pub fn serve(
         self,
         config: &Config,
         registry: &Registry,
-        has_synced: impl Fn() -> bool + Send + Sync + 'static,
+        ready: Vec<HealthCheck>,
         election: Option<HealthzAdaptor>,
         cancel: &CancellationToken,
     ) -> Vec<JoinHandle<()>> {
-        let endpoints = endpoints(config, registry, has_synced, election);
+        let endpoints = endpoints(config, registry, ready, election);
         let mut tasks = Vec::new();
         if let Some((bound, tls)) = self.secure {
             info!(address = %bound.local_addr(), "serving HTTPS");
@@ -76,15 +76,14 @@ impl Listeners {
 fn endpoints(
     config: &Config,
     registry: &Registry,
-    has_synced: impl Fn() -> bool + Send + Sync + 'static,
+    ready: Vec<HealthCheck>,
     election: Option<HealthzAdaptor>,
 ) -> Endpoints {
     let mut live = vec![HealthCheck::ping()];
     if let Some(election) = election {
         live.push(HealthCheck::new(HealthzAdaptor::NAME, move || election.check()));
     }
-    let mut ready = live.clone();
-    ready.push(HealthCheck::informer_sync(has_synced));
+    let ready = live.iter().cloned().chain(ready).collect();
     let registry = registry.clone();
     let mut configz = config.configz();
     // Not a flag, but it decides when schedules without a zone run.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::go_syntax::format_duration;
-use super::{Config, LogFormat};
+use super::{Config, LogFormat, WebhookCertificate};
 
 impl Config {
     /// The configuration as JSON: keys in camel case, durations as Go prints them, `null` for what is off. Holds no
@@ -13,6 +13,7 @@ impl Config {
         json!({
             "kubeconfig": self.kubeconfig,
             "master": self.master,
+            "controllers": self.controllers.iter().map(|flavour| flavour.name()).collect::<Vec<_>>(),
             "concurrentCronJobSyncs": self.concurrent_cronjob_syncs,
             "clientConnection": self.kube_api.map(|limit| json!({ "qps": limit.qps, "burst": limit.burst })),
             "leaderElection": self.leader_election.as_ref().map(|election| json!({
@@ -30,6 +31,13 @@ impl Config {
             })),
             "metricsBindAddress": self.metrics_addr,
             "healthProbeBindAddress": self.health_addr,
+            "webhook": self.webhook.as_ref().map(|webhook| json!({
+                "bindAddress": webhook.addr,
+                "certDir": match &webhook.certificate {
+                    WebhookCertificate::Directory(directory) => Some(directory),
+                    WebhookCertificate::SelfSigned(_) => None,
+                },
+            })),
             "namespaces": self.namespaces,
             "logging": {
                 "format": match self.logging_format {

@@ -17,6 +17,7 @@ const GENERIC: &str = "Generic flags";
 const CONTROLLER: &str = "Cronjob-controller flags";
 const SECURE: &str = "Secure serving flags";
 const PLAIN: &str = "Plain serving flags";
+const WEBHOOK: &str = "Webhook flags";
 const LOGS: &str = "Logs flags";
 const GLOBAL: &str = "Global flags";
 const MISC: &str = "Misc flags";
@@ -26,7 +27,7 @@ const MISC: &str = "Misc flags";
 #[command(
     name = PROGRAM,
     about = "Creates Jobs on the schedules of CronJobs, in place of the CronJob controller in kube-controller-manager.",
-    override_usage = "cronjob-controller [flags]\n       cronjob-controller dev [flags]   a cluster in this process, to try it out",
+    override_usage = "cronjob-controller [flags]\n       cronjob-controller dev [flags]   a cluster in this process, to try it out\n       cronjob-controller crd [flags]   the CustomResourceDefinitions, as YAML",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -76,11 +77,17 @@ pub(super) struct RawFlags {
           default_value = super::DEFAULT_CONCURRENT_CRONJOB_SYNCS, help_heading = CONTROLLER)]
     pub concurrent_cronjob_syncs: String,
 
+    /// The controllers to run: cronjob (batch/v1 CronJobs), tutorial (the CronJobs of the kubebuilder book, and their
+    /// webhooks), apiexample; "-name" turns one off and "*" all others on. May be repeated and takes commas
+    #[arg(long, value_name = "STRINGS", action = ArgAction::Append, default_value = "cronjob", help_heading = CONTROLLER,
+          verbatim_doc_comment)]
+    pub controllers: Vec<String>,
+
     /// The namespaces to work in; may be repeated and takes commas [default: all namespaces]
     #[arg(long, value_name = "STRINGS", action = ArgAction::Append, help_heading = CONTROLLER)]
     pub namespace: Vec<String>,
 
-    /// The IP address on which --secure-port listens.
+    /// The IP address on which --secure-port and --webhook-port listen.
     #[arg(long, value_name = "IP", default_value = "0.0.0.0", help_heading = SECURE)]
     pub bind_address: String,
 
@@ -103,6 +110,44 @@ pub(super) struct RawFlags {
     /// The address for health checks over plain HTTP, such as :8081 or 127.0.0.1:8081. "0" turns it off.
     #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = PLAIN)]
     pub health_probe_bind_address: String,
+
+    /// The port for the admission webhooks of the tutorial's CronJobs. 0 turns it off.
+    #[arg(long, value_name = "INT", default_value = "9443", help_heading = WEBHOOK)]
+    pub webhook_port: String,
+
+    /// The directory with the webhooks' serving certificate (tls.crt) and key (tls.key), read again when they change
+    /// [default: k8s-webhook-server/serving-certs in the temporary directory]
+    #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true, help_heading = WEBHOOK,
+          verbatim_doc_comment)]
+    pub webhook_cert_dir: String,
+
+    /// Make the certificate, share it with the other replicas in a Secret, tell the API server its CA, and renew it
+    /// in time
+    #[arg(long, value_name = "BOOL", default_value = "false", help_heading = WEBHOOK, verbatim_doc_comment,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub webhook_self_signed: String,
+
+    /// The namespace of --webhook-secret and --webhook-service [default: the Pod's own namespace, else kube-system]
+    #[arg(long, value_name = "STRING", help_heading = WEBHOOK)]
+    pub webhook_namespace: Option<String>,
+
+    /// The Secret in which --webhook-self-signed keeps the certificate.
+    #[arg(long, value_name = "STRING", default_value = "cronjob-controller-webhook-cert", help_heading = WEBHOOK)]
+    pub webhook_secret: String,
+
+    /// The Service by which the API server calls the webhooks, for the names in the certificate.
+    #[arg(long, value_name = "STRING", default_value = "cronjob-controller-webhook", help_heading = WEBHOOK)]
+    pub webhook_service: String,
+
+    /// The MutatingWebhookConfiguration that --webhook-self-signed tells the CA.
+    #[arg(long, value_name = "STRING", default_value = "cronjob-controller-mutating-webhook",
+          help_heading = WEBHOOK)]
+    pub webhook_mutating_configuration: String,
+
+    /// The ValidatingWebhookConfiguration that --webhook-self-signed tells the CA.
+    #[arg(long, value_name = "STRING", default_value = "cronjob-controller-validating-webhook",
+          help_heading = WEBHOOK)]
+    pub webhook_validating_configuration: String,
 
     /// The format of log lines: "text" or "json".
     #[arg(long, value_name = "STRING", default_value = "text", help_heading = LOGS)]

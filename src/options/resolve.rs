@@ -11,7 +11,8 @@ use std::time::Duration;
 use super::flags::RawFlags;
 use super::go_syntax::{format_duration, parse_bool, parse_duration, parse_float, parse_int};
 use super::{
-    Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, RateLimit, SecureServing, UsageError,
+    Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, RateLimit, SecureServing,
+    UsageError, controllers, webhook,
 };
 
 /// A renewal is retried at most `1.2 * retry period` after the last one, so the deadline must lie beyond that.
@@ -74,11 +75,17 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         "a whole number from 1 to 2147483647",
         positive_int32,
     );
+    let controllers = controllers::resolve(raw, &mut faults);
     let namespaces = namespaces(raw, &mut faults);
     let secure = secure(raw, &mut faults);
     let metrics_addr = plain_address("metrics-bind-address", &raw.metrics_bind_address, &mut faults);
     let health_addr = plain_address("health-probe-bind-address", &raw.health_probe_bind_address, &mut faults);
-    different_addresses(secure.as_ref(), metrics_addr, health_addr, &mut faults);
+    let webhook = webhook::resolve(raw, &controllers, env, &mut faults);
+    let encrypted = [
+        ("secure-port", secure.as_ref().map(|secure| secure.addr)),
+        ("webhook-port", webhook.as_ref().map(|webhook| webhook.addr)),
+    ];
+    different_addresses(encrypted, metrics_addr, health_addr, &mut faults);
     let logging_format = faults.read("logging-format", &raw.logging_format, "text or json", LogFormat::parse);
     let verbosity = faults.read("v", &raw.v, "a whole number from 0 to 10", |text| {
         parse_int(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 10)
@@ -89,12 +96,14 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
     Ok(Config {
         kubeconfig: path(&raw.kubeconfig),
         master,
+        controllers,
         concurrent_cronjob_syncs: syncs.unwrap_or(NonZeroUsize::MIN),
         kube_api,
         leader_election,
         secure,
         metrics_addr,
         health_addr,
+        webhook,
         namespaces,
         verbosity: verbosity.unwrap_or_default(),
         logging_format: logging_format.unwrap_or_default(),
@@ -151,10 +160,10 @@ fn leader_election(raw: &RawFlags, env: &dyn Environment, faults: &mut Faults) -
     }
     let name = raw.leader_elect_resource_name.clone();
     if !is_dns1123_subdomain(&name) {
-        faults.add("leader-elect-resource-name", &name, "lower case letters, digits, '-' and '.', at most 253");
+        faults.add("leader-elect-resource-name", &name, SUBDOMAIN);
     }
     let namespace = raw.leader_elect_resource_namespace.clone();
-    let namespace = namespace.or_else(|| env.pod_namespace()).unwrap_or_else(|| DEFAULT_LEASE_NAMESPACE.to_owned());
+    let namespace = namespace.unwrap_or_else(|| own_namespace(env));
     if !is_dns1123_label(&namespace) {
         faults.add("leader-elect-resource-namespace", &namespace, LABEL);
     }
@@ -198,12 +207,8 @@ fn namespaces(raw: &RawFlags, faults: &mut Faults) -> Vec<String> {
 }
 
 fn secure(raw: &RawFlags, faults: &mut Faults) -> Option<SecureServing> {
-    let ip = faults.read("bind-address", &raw.bind_address, "an IP address, such as 0.0.0.0 or ::1", |text| {
-        text.parse::<IpAddr>().ok()
-    });
-    let port = faults.read("secure-port", &raw.secure_port, "a port from 1 to 65535, or 0 to turn it off", |text| {
-        u16::try_from(parse_int(text)?).ok()
-    });
+    faults.read("bind-address", &raw.bind_address, "an IP address, such as 0.0.0.0 or ::1", ip);
+    let addr = listener(raw, "secure-port", &raw.secure_port, faults);
     let tls = match (path(&raw.tls_cert_file), path(&raw.tls_private_key_file)) {
         (Some(cert), Some(key)) => Some((cert, key)),
         (None, None) => None,
@@ -216,8 +221,18 @@ fn secure(raw: &RawFlags, faults: &mut Faults) -> Option<SecureServing> {
             None
         }
     };
-    let port = port.filter(|port| *port != 0)?;
-    Some(SecureServing { addr: SocketAddr::new(ip?, port), tls })
+    Some(SecureServing { addr: addr?, tls })
+}
+
+/// A port on the address of --bind-address, which is judged elsewhere; 0 is off.
+pub(super) fn listener(raw: &RawFlags, flag: &str, port: &str, faults: &mut Faults) -> Option<SocketAddr> {
+    let port = faults
+        .read(flag, port, "a port from 1 to 65535, or 0 to turn it off", |text| u16::try_from(parse_int(text)?).ok());
+    Some(SocketAddr::new(ip(&raw.bind_address)?, port.filter(|port| *port != 0)?))
+}
+
+fn ip(text: &str) -> Option<IpAddr> {
+    text.parse().ok()
 }
 
 /// `0` or nothing is off; `:8080`, `127.0.0.1:8080`, `[::1]:8080` and `localhost:8080` are addresses. Other host names
@@ -237,18 +252,19 @@ fn plain_address(flag: &str, text: &str, faults: &mut Faults) -> Option<SocketAd
     })
 }
 
-/// Metrics and health checks may share an address, as one listener; the secure one speaks another protocol.
+/// Metrics and health checks may share an address, as one listener; nobody else may share one.
 fn different_addresses(
-    secure: Option<&SecureServing>,
+    [secure, webhook]: [(&str, Option<SocketAddr>); 2],
     metrics: Option<SocketAddr>,
     health: Option<SocketAddr>,
     faults: &mut Faults,
 ) {
-    let secure = secure.map(|secure| secure.addr);
-    let pairs = [("metrics-bind-address", metrics), ("health-probe-bind-address", health)];
-    for (flag, mine) in pairs {
-        if let Some(addr) = mine.filter(|_| mine == secure) {
-            faults.add(flag, &addr.to_string(), "another address: this one is --secure-port's");
+    let metrics = ("metrics-bind-address", metrics);
+    let health = ("health-probe-bind-address", health);
+    let pairs = [(webhook, secure), (metrics, secure), (health, secure), (metrics, webhook), (health, webhook)];
+    for ((flag, mine), (owner, other)) in pairs {
+        if let Some(addr) = mine.filter(|_| mine == other) {
+            faults.add(flag, &addr.to_string(), &format!("another address: this one is --{owner}'s"));
         }
     }
 }
@@ -267,10 +283,17 @@ fn master(raw: &RawFlags, faults: &mut Faults) -> Option<String> {
     })
 }
 
-const LABEL: &str = "a namespace's name: lower case letters, digits and '-', at most 63";
+/// The namespace of what this process keeps on the server.
+pub(super) fn own_namespace(env: &dyn Environment) -> String {
+    env.pod_namespace().unwrap_or_else(|| DEFAULT_LEASE_NAMESPACE.to_owned())
+}
+
+pub(super) const LABEL: &str = "a namespace's name: lower case letters, digits and '-', at most 63";
+
+pub(super) const SUBDOMAIN: &str = "lower case letters, digits, '-' and '.', at most 253";
 
 /// Matches `IsDNS1123Label` in apimachinery's `pkg/util/validation`.
-fn is_dns1123_label(text: &str) -> bool {
+pub(super) fn is_dns1123_label(text: &str) -> bool {
     let alphanumeric = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     let bytes = text.as_bytes();
     bytes.len() <= 63
@@ -280,7 +303,7 @@ fn is_dns1123_label(text: &str) -> bool {
 }
 
 /// Matches `IsDNS1123Subdomain` in apimachinery's `pkg/util/validation`: there a part may be longer than a label.
-fn is_dns1123_subdomain(text: &str) -> bool {
+pub(super) fn is_dns1123_subdomain(text: &str) -> bool {
     let part = |part: &str| {
         let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         part.starts_with(alphanumeric)

@@ -11,6 +11,10 @@ impl Environment for Fake {
     fn pod_namespace(&self) -> Option<String> {
         self.0.map(str::to_owned)
     }
+
+    fn temp_dir(&self) -> PathBuf {
+        "/temporary".into()
+    }
 }
 
 fn parse_line(args: &[&str]) -> Result<Command, UsageError> {
@@ -29,12 +33,14 @@ fn defaults() -> Config {
     Config {
         kubeconfig: None,
         master: None,
+        controllers: vec![Flavour::CronJob],
         concurrent_cronjob_syncs: NonZeroUsize::new(32).unwrap(),
         kube_api: None,
         leader_election: Some(election()),
         secure: Some(SecureServing { addr: "0.0.0.0:10257".parse().unwrap(), tls: None }),
         metrics_addr: None,
         health_addr: None,
+        webhook: None,
         namespaces: vec![],
         verbosity: 0,
         logging_format: LogFormat::Text,
@@ -88,6 +94,25 @@ fn kubeconfig(path: &str) -> Config {
 
 fn master(url: &str) -> Config {
     Config { master: Some(url.to_owned()), ..defaults() }
+}
+
+fn tutorial(addr: &str, certificate: WebhookCertificate) -> Config {
+    let webhook = Some(WebhookConfig { addr: addr.parse().unwrap(), certificate });
+    Config { controllers: vec![Flavour::Tutorial], webhook, ..defaults() }
+}
+
+fn cert_dir(directory: &str) -> WebhookCertificate {
+    WebhookCertificate::Directory(directory.into())
+}
+
+fn self_signed() -> SelfSignedWebhook {
+    SelfSignedWebhook {
+        namespace: "kube-system".to_owned(),
+        secret: "cronjob-controller-webhook-cert".to_owned(),
+        service: "cronjob-controller-webhook".to_owned(),
+        mutating: "cronjob-controller-mutating-webhook".to_owned(),
+        validating: "cronjob-controller-validating-webhook".to_owned(),
+    }
 }
 
 fn verbosity(verbosity: u8) -> Config {
@@ -205,6 +230,81 @@ fn every_flag_has_upstreams_meaning() {
 }
 
 #[test]
+fn controllers_are_listed_as_kube_controller_manager_lists_its_own() {
+    use Flavour::{ApiExample, CronJob, Tutorial};
+    let rows: Vec<(&str, &[&str], Vec<Flavour>)> = vec![
+        ("the default", &[], vec![CronJob]),
+        ("one by name", &["--controllers=tutorial"], vec![Tutorial]),
+        ("upstream's canonical name", &["--controllers=cronjob-controller"], vec![CronJob]),
+        ("all", &["--controllers=*"], vec![CronJob, Tutorial, ApiExample]),
+        ("all but one", &["--controllers=*,-cronjob"], vec![Tutorial, ApiExample]),
+        ("all but one, by upstream's name", &["--controllers=-cronjob-controller,*"], vec![Tutorial, ApiExample]),
+        ("the first mention decides", &["--controllers=tutorial,-tutorial"], vec![Tutorial]),
+        ("so it does off", &["--controllers=-tutorial,tutorial,apiexample"], vec![ApiExample]),
+        ("lists pile up", &["--controllers=apiexample", "--controllers", "cronjob"], vec![CronJob, ApiExample]),
+        ("a name twice", &["--controllers=cronjob,cronjob-controller"], vec![CronJob]),
+    ];
+    for (sentence, args, want) in rows {
+        assert_eq!(config(args).controllers, want, "{sentence}: {args:?}");
+    }
+}
+
+#[test]
+fn webhooks_run_where_the_tutorials_controller_does() {
+    const ON: &str = "--controllers=tutorial";
+    let own = |change: fn(&mut SelfSignedWebhook)| {
+        let mut own = self_signed();
+        change(&mut own);
+        WebhookCertificate::SelfSigned(own)
+    };
+    let default = || cert_dir("/temporary/k8s-webhook-server/serving-certs");
+    let rows: Vec<(&str, &[&str], Config)> = vec![
+        ("off without it, whatever the flags say", &["--webhook-port=1", "--webhook-self-signed"], defaults()),
+        ("controller-runtime's port and directory", &[ON], tutorial("0.0.0.0:9443", default())),
+        ("another port", &[ON, "--webhook-port=8443"], tutorial("0.0.0.0:8443", default())),
+        ("another directory", &[ON, "--webhook-cert-dir=/certs"], tutorial("0.0.0.0:9443", cert_dir("/certs"))),
+        ("a certificate of our own", &[ON, "--webhook-self-signed"], tutorial("0.0.0.0:9443", own(|_| ()))),
+        (
+            "under other names",
+            &[ON, "--webhook-self-signed", "--webhook-secret=s", "--webhook-service=w", "--webhook-namespace=n"],
+            tutorial(
+                "0.0.0.0:9443",
+                own(|own| {
+                    (own.secret, own.service, own.namespace) = ("s".to_owned(), "w".to_owned(), "n".to_owned());
+                }),
+            ),
+        ),
+        (
+            "other configurations",
+            &[
+                ON,
+                "--webhook-self-signed",
+                "--webhook-mutating-configuration=m",
+                "--webhook-validating-configuration=v",
+            ],
+            tutorial("0.0.0.0:9443", own(|own| (own.mutating, own.validating) = ("m".to_owned(), "v".to_owned()))),
+        ),
+        ("port 0 is off", &[ON, "--webhook-port=0"], Config { webhook: None, ..tutorial("0.0.0.0:1", default()) }),
+    ];
+    for (sentence, args, want) in rows {
+        assert_eq!(config(args), want, "{sentence}: {args:?}");
+    }
+    let on_loopback = config(&[ON, "--bind-address=127.0.0.1"]).webhook.unwrap();
+    assert_eq!(on_loopback.addr, "127.0.0.1:9443".parse().unwrap(), "--bind-address counts here too");
+}
+
+#[test]
+fn the_crd_command_prints_or_writes_files() {
+    let rows: [(&[&str], Option<&str>); 2] = [(&["crd"], None), (&["crd", "--output_dir", "d"], Some("d"))];
+    for (args, want) in rows {
+        assert_eq!(parse_line(args), Ok(Command::Crd(want.map(PathBuf::from))), "{args:?}");
+    }
+    assert!(matches!(parse_line(&["crd", "--help"]), Ok(Command::Help(text)) if text.contains("--output-dir")));
+    let error = parse_line(&["crd", "--controllers=*"]).unwrap_err().to_string();
+    assert_eq!(error, "--controllers is not a flag; --help lists all flags");
+}
+
+#[test]
 #[allow(clippy::too_many_lines)] // A table.
 fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
     let rows: Vec<(&[&str], &str)> = vec![
@@ -286,6 +386,32 @@ fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
             &["--metrics-bind-address=:10257"],
             "--metrics-bind-address: 0.0.0.0:10257 is not allowed; use another address: this one is --secure-port's",
         ),
+        (
+            &["--controllers=cronjob,daemonset"],
+            "--controllers: daemonset is not allowed; \
+             use cronjob, tutorial, apiexample, any of them after '-', or * for all",
+        ),
+        (
+            &["--controllers=-tutorial"],
+            "--controllers: -tutorial is not allowed; use a list that leaves a controller on",
+        ),
+        (
+            &["--controllers=tutorial", "--webhook-self-signed", "--webhook-cert-dir=d"],
+            "--webhook-cert-dir: d is not allowed; use it without --webhook-self-signed",
+        ),
+        (
+            &["--controllers=tutorial", "--webhook-self-signed", "--webhook-secret=A"],
+            "--webhook-secret: A is not allowed; use lower case letters, digits, '-' and '.', at most 253",
+        ),
+        (&["--webhook-port=x"], "--webhook-port: x is not allowed; use a port from 1 to 65535, or 0 to turn it off"),
+        (
+            &["--controllers=tutorial", "--webhook-port=10257"],
+            "--webhook-port: 0.0.0.0:10257 is not allowed; use another address: this one is --secure-port's",
+        ),
+        (
+            &["--controllers=tutorial", "--metrics-bind-address=:9443"],
+            "--metrics-bind-address: 0.0.0.0:9443 is not allowed; use another address: this one is --webhook-port's",
+        ),
         (&["-v=11"], "--v: 11 is not allowed; use a whole number from 0 to 10"),
         (&["-v=-1"], "--v: -1 is not allowed; use a whole number from 0 to 10"),
         (&["--logging-format=xml"], "--logging-format: xml is not allowed; use text or json"),
@@ -324,6 +450,7 @@ fn a_namespace_is_a_dns_label() {
     let rows: Vec<(&[&str], &str)> = vec![
         (&["--leader-elect-resource-namespace="], "--leader-elect-resource-namespace: \"\""),
         (&["--namespace=Team_A"], "--namespace: Team_A"),
+        (&["--controllers=tutorial", "--webhook-self-signed", "--webhook-namespace=A"], "--webhook-namespace: A"),
         (&["--namespace=a,,b"], "--namespace: \"\""),
         (&["--namespace=-a"], "--namespace: -a"),
     ];
@@ -338,7 +465,7 @@ fn a_namespace_is_a_dns_label() {
 fn an_argument_that_is_no_flag_is_refused() {
     let rows: Vec<(&str, &[&str], &str)> = vec![
         ("a slip of the pen", &["--kube-api-qsp=3"], "--kube-api-qsp is not a flag; did you mean --kube-api-qps?"),
-        ("nothing like it", &["--controllers=*"], "--controllers is not a flag; --help lists all flags"),
+        ("nothing like it", &["--profiling"], "--profiling is not a flag; --help lists all flags"),
         ("a prefix is no flag", &["--kubeconf=x"], "--kubeconf is not a flag; did you mean --kubeconfig?"),
         ("one dash before a long name", &["-kubeconfig=x"], "-kubeconfig is not a flag; did you mean --kubeconfig?"),
         (
@@ -426,7 +553,8 @@ proptest! {
     fn a_known_flag_with_any_value_gives_a_configuration_or_sentences(
         flag in prop::sample::select(vec![
             "kube-api-qps", "kube-api-burst", "leader-elect", "leader-elect-lease-duration", "namespace", "secure-port",
-            "bind-address", "metrics-bind-address", "v", "master", "concurrent-cronjob-syncs",
+            "bind-address", "metrics-bind-address", "v", "master", "concurrent-cronjob-syncs", "controllers",
+            "webhook-port", "webhook-self-signed",
         ]),
         value in "\\PC{0,12}|[-0-9.:smh]{0,8}",
     ) {

@@ -125,7 +125,7 @@ fn with_type(content_type: &'static str, body: String) -> Response {
 }
 
 /// Text that no browser may take for anything else, as Go's `http.Error` sends it.
-pub(super) fn plain_text(status: StatusCode, body: String) -> Response {
+pub(crate) fn plain_text(status: StatusCode, body: String) -> Response {
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -133,6 +133,6 @@ pub(super) fn plain_text(status: StatusCode, body: String) -> Response {
     (status, headers, body).into_response()
 }
 
-pub(super) fn not_found() -> Response {
+pub(crate) fn not_found() -> Response {
     plain_text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())
 }

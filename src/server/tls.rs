@@ -39,6 +39,8 @@ pub enum TlsSource {
         /// Names and addresses to put into the certificate.
         hosts: Vec<String>,
     },
+    /// By [`CertificateSlot::install`]; until then no handshake succeeds.
+    Handed,
 }
 
 /// A certificate that was found good, ready to serve and to be watched.
@@ -59,11 +61,41 @@ struct Watched {
 }
 
 /// Hands out the certificate of the moment.
-struct Current(RwLock<Arc<CertifiedKey>>);
+struct Current(RwLock<Option<Arc<CertifiedKey>>>);
 
 impl ResolvesServerCert for Current {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.read().clone())
+        self.0.read().clone()
+    }
+}
+
+impl Current {
+    fn set(&self, certified: CertifiedKey) {
+        *self.0.write() = Some(Arc::new(certified));
+    }
+}
+
+/// The place of a server's certificate. What is put there serves every connection from then on; those that are open stay.
+#[derive(Debug, Clone)]
+pub struct CertificateSlot {
+    current: Arc<Current>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl CertificateSlot {
+    /// Serves with this certificate, with its chain behind it, and key, both PEM.
+    ///
+    /// # Errors
+    /// When they are not PEM or do not belong together; what was served goes on being served.
+    pub fn install(&self, cert: &[u8], key: &[u8]) -> Result<(), ServerError> {
+        let pems = (cert.to_vec(), key.to_vec());
+        self.current.set(parse(Path::new("tls.crt"), Path::new("tls.key"), &pems, &self.provider)?);
+        Ok(())
+    }
+
+    /// Whether there is a certificate to serve with.
+    pub fn is_filled(&self) -> bool {
+        self.current.0.read().is_some()
     }
 }
 
@@ -81,15 +113,16 @@ impl Tls {
     pub fn load(source: TlsSource) -> Result<Self, ServerError> {
         let provider = Arc::new(ring::default_provider());
         let (certified, watched) = match source {
-            TlsSource::SelfSigned { hosts } => (self_signed(hosts, &provider)?, None),
+            TlsSource::Handed => (None, None),
+            TlsSource::SelfSigned { hosts } => (Some(self_signed(hosts, &provider)?), None),
             TlsSource::Files { cert, key } => {
                 let read = |path: &Path| std::fs::read(path).map_err(|e| unreadable(path, e));
                 let pems = (read(&cert)?, read(&key)?);
                 let certified = parse(&cert, &key, &pems, &provider)?;
-                (certified, Some(Watched { cert, key, loaded: Mutex::new(pems) }))
+                (Some(certified), Some(Watched { cert, key, loaded: Mutex::new(pems) }))
             }
         };
-        let current = Arc::new(Current(RwLock::new(Arc::new(certified))));
+        let current = Arc::new(Current(RwLock::new(certified.map(Arc::new))));
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|e| ServerError::Tls(format!("no usable protocol version: {e}")))?
@@ -97,6 +130,11 @@ impl Tls {
             .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config), current, watched })
+    }
+
+    /// Where the certificate is put.
+    pub fn slot(&self) -> CertificateSlot {
+        CertificateSlot { current: Arc::clone(&self.current), provider: Arc::clone(self.config.crypto_provider()) }
     }
 
     /// Looks after the files for ever. Never returns, also when there is nothing to look after.
@@ -123,7 +161,7 @@ impl Tls {
             return Ok(false);
         }
         let certified = parse(&watched.cert, &watched.key, &pems, self.config.crypto_provider())?;
-        *self.current.0.write() = Arc::new(certified);
+        self.current.set(certified);
         *watched.loaded.lock() = pems;
         Ok(true)
     }
@@ -135,7 +173,7 @@ impl Tls {
 
     #[cfg(test)]
     pub(super) fn certificate(&self) -> CertificateDer<'static> {
-        self.current.0.read().cert[0].clone()
+        self.current.0.read().as_ref().expect("a certificate").cert[0].clone()
     }
 }
 

@@ -39,7 +39,7 @@ impl World {
         let system = Namespace::existing(client.clone(), SYSTEM_NAMESPACE);
         let deployment = system.get(DEPLOYMENTS, NAME).await.ok_or("the manifests have no Deployment")?;
         let args = match controller {
-            Controller::Ours => deployment_args(&deployment),
+            Controller::Ours => deployment_args(&deployment, SYSTEM_NAMESPACE),
             Controller::InTree => vec!["-v=1".to_owned()],
         };
         Ok(Self {
@@ -128,12 +128,13 @@ fn is_terminating(event: &Value) -> bool {
     event["responseStatus"]["message"].as_str().is_some_and(|message| message.contains("being terminated"))
 }
 
-fn deployment_args(deployment: &Value) -> Vec<String> {
+/// The arguments of a Deployment's container, as the kubelet would pass them in this namespace.
+pub fn deployment_args(deployment: &Value, namespace: &str) -> Vec<String> {
     let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
     args.as_array()
         .into_iter()
         .flatten()
         .filter_map(|arg| arg.as_str())
-        .map(|arg| arg.replace("$(POD_NAMESPACE)", SYSTEM_NAMESPACE))
+        .map(|arg| arg.replace("$(POD_NAMESPACE)", namespace))
         .collect()
 }

@@ -4,6 +4,7 @@ mod failures;
 mod minute;
 mod operations;
 mod policy;
+mod tutorial;
 
 use super::runner::{Group, Scenario};
 
@@ -43,6 +44,11 @@ pub fn all() -> Vec<Scenario> {
         scenario!(Together, operations::observes, "the controller can be probed and scraped"),
         scenario!(Together, operations::rights, "the account in the manifests holds no more rights than it needs"),
         scenario!(Together, operations::manifests, "the manifests are admitted, their Pods as restricted ones"),
+        scenario!(
+            Together,
+            tutorial::admission,
+            "the tutorial's CronJobs get their defaults, and what cannot be run is refused with its field"
+        ),
         scenario!(
             Alone,
             failures::controller_restart,

@@ -1,0 +1,63 @@
+//! ApiExample, `myapp.my.domain/v1alpha1`: Pods on a schedule, without Jobs between, as its schema describes it.
+//!
+//! Guarantees: the names of the fields are those of the controller that this kind is known from (its history limits are
+//! `successfulJobHistoryLimit` and `failedJobHistoryLimit`, and `jobTemplate` is the template of a Pod); the group is that
+//! of a kubebuilder project that was not given a domain. The types exist for the schema ([`super::crd`]).
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+
+use super::ResourceKind;
+use super::template_schema::PodTemplate;
+use super::tutorial_v1::{ConcurrencyPolicy, Reference};
+
+/// Where ApiExamples live.
+pub const RESOURCE: ResourceKind =
+    ResourceKind { group: "myapp.my.domain", version: "v1alpha1", plural: "apiexamples", kind: "ApiExample" };
+
+/// A Pod on a schedule.
+#[derive(JsonSchema)]
+pub struct ApiExample {
+    /// What is wanted.
+    pub spec: ApiExampleSpec,
+    /// What was last seen of it; written by the controller.
+    pub status: Option<ApiExampleStatus>,
+}
+
+/// What is wanted.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct ApiExampleSpec {
+    /// When to run, in Cron format: five fields, or a descriptor such as @daily
+    /// or @every 90s, after TZ= and a time zone if it is not the controller's.
+    #[schemars(length(min = 1))]
+    pub schedule: String,
+    /// How many seconds late a run may still start when its time was missed; a run later than that is left out. Without
+    /// it there is no limit.
+    #[schemars(range(min = 0))]
+    pub starting_deadline_seconds: Option<i64>,
+    /// What to do when a run is due while the last one is still going: Allow (the default) runs both, Forbid leaves the
+    /// new one out, Replace ends the old one.
+    pub concurrency_policy: Option<ConcurrencyPolicy>,
+    /// Whether new runs are held back; what has started goes on. False by default.
+    pub suspend: Option<bool>,
+    /// The Pod that each run creates.
+    pub job_template: PodTemplate,
+    /// How many Pods that succeeded are kept; 0 keeps none, and without it all are kept.
+    #[schemars(range(min = 0))]
+    pub successful_job_history_limit: Option<i32>,
+    /// How many Pods that failed are kept; 0 keeps none, and without it all are kept.
+    #[schemars(range(min = 0))]
+    pub failed_job_history_limit: Option<i32>,
+}
+
+/// What was last seen; written by the controller.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct ApiExampleStatus {
+    /// The Pods that run now.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub active: Option<Vec<Reference>>,
+    /// The time for which the last Pod was created.
+    pub last_schedule_time: Option<DateTime<Utc>>,
+}

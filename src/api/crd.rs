@@ -1,0 +1,142 @@
+//! The CustomResourceDefinitions of this binary, from the Rust types.
+//!
+//! Guarantees: every schema is structural (one plain type at each place, no references, no alternatives, nothing nullable)
+//! and says the same on every run; each kind has its status as a subresource and the columns of a batch/v1 CronJob. What
+//! a schema can judge is judged by the API server itself, webhook or not: types, policies, limits below zero, and names
+//! that would leave no room for the suffix of a Job's.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::ResourceKind;
+use super::api_example::{self, ApiExample};
+use super::tutorial_v1::{self, CronJob};
+
+/// The longest name of an object whose Jobs (or Pods) are named after it: 63 characters for a label, of which `-` and a
+/// slot's ten digits take eleven. Matches upstream `ValidateCronJobCreate` in `pkg/apis/batch/validation`.
+pub const MAX_NAME_LENGTH: usize = 52;
+
+/// What differs between the kinds.
+struct Kind {
+    resource: ResourceKind,
+    short_name: &'static str,
+    schema: fn() -> Value,
+}
+
+const KINDS: [Kind; 2] = [
+    Kind { resource: tutorial_v1::RESOURCE, short_name: "tcj", schema: schema_of::<CronJob> },
+    Kind { resource: api_example::RESOURCE, short_name: "apiex", schema: schema_of::<ApiExample> },
+];
+
+/// All definitions, ready to be applied.
+pub fn all() -> Vec<Value> {
+    KINDS.iter().map(definition).collect()
+}
+
+/// All definitions as YAML, each with the name that kubebuilder gives its file.
+///
+/// # Errors
+/// None that a test would not meet: the documents are constants.
+pub fn files() -> Result<Vec<(String, String)>, serde_yaml_ng::Error> {
+    let file = |(kind, definition): (&Kind, Value)| {
+        let yaml = serde_yaml_ng::to_string(&definition)?;
+        Ok((format!("{}_{}.yaml", kind.resource.group, kind.resource.plural), format!("---\n{yaml}")))
+    };
+    KINDS.iter().zip(all()).map(file).collect()
+}
+
+fn definition(kind: &Kind) -> Value {
+    let ResourceKind { group, version, plural, kind: name } = kind.resource;
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": {
+            "group": group,
+            "names": {
+                "kind": name,
+                "listKind": format!("{name}List"),
+                "plural": plural,
+                "singular": name.to_lowercase(),
+                "shortNames": [kind.short_name],
+            },
+            "scope": "Namespaced",
+            "versions": [{
+                "name": version,
+                "served": true,
+                "storage": true,
+                "subresources": { "status": {} },
+                "additionalPrinterColumns": columns(),
+                "schema": { "openAPIV3Schema": (kind.schema)() },
+            }],
+        },
+    })
+}
+
+/// The columns of a batch/v1 CronJob, as far as a path can tell: `Active` shows the first Job's name, since no path counts.
+fn columns() -> Value {
+    json!([
+        { "name": "Schedule", "type": "string", "jsonPath": ".spec.schedule" },
+        { "name": "Suspend", "type": "boolean", "jsonPath": ".spec.suspend" },
+        { "name": "Active", "type": "string", "jsonPath": ".status.active[*].name" },
+        { "name": "Last Schedule", "type": "date", "jsonPath": ".status.lastScheduleTime" },
+        { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
+    ])
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::default().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    make_structural(&mut schema);
+    if let Some(root) = schema.as_object_mut() {
+        root.remove("title");
+        if let Some(Value::Object(properties)) = root.get_mut("properties") {
+            properties.insert("apiVersion".to_owned(), json!({ "type": "string" }));
+            properties.insert("kind".to_owned(), json!({ "type": "string" }));
+            let name = json!({ "type": "string", "maxLength": MAX_NAME_LENGTH });
+            properties.insert("metadata".to_owned(), json!({ "type": "object", "properties": { "name": name } }));
+        }
+    }
+    schema
+}
+
+/// Turns an optional value's schema, which is "this or null", into "this": a field that may be left out need not be null,
+/// and the API server drops a null where none is allowed. Descriptions lose the line breaks of the source.
+fn make_structural(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::Array(alternatives)) = map.remove("anyOf") {
+                let present = alternatives.into_iter().find(|alternative| alternative["type"] != "null");
+                if let Some(Value::Object(present)) = present {
+                    let own = std::mem::replace(map, present);
+                    map.extend(own);
+                }
+            }
+            drop_null(map);
+            if let Some(Value::String(text)) = map.get_mut("description") {
+                *text = text.replace('\n', " ");
+            }
+            map.values_mut().for_each(make_structural);
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_structural),
+        _ => {}
+    }
+}
+
+fn drop_null(map: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = map.get("type")
+        && let Some(only) = types.iter().find(|one| *one != "null").cloned()
+    {
+        map.insert("type".to_owned(), only);
+    }
+    if let Some(Value::Array(values)) = map.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+}
+
+#[cfg(test)]
+mod tests;

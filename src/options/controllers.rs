@@ -1,0 +1,73 @@
+//! `--controllers`: which of the controllers in this binary run.
+//!
+//! Guarantee: the list is read as kube-controller-manager reads its own; the first entry that names a controller decides
+//! about it, and `*` about those that no entry names.
+
+use super::flags::RawFlags;
+use super::resolve::Faults;
+
+/// One of the controllers in this binary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flavour {
+    /// batch/v1 CronJobs, in place of the controller in kube-controller-manager.
+    CronJob,
+    /// The CronJobs of the kubebuilder tutorial, with their webhooks.
+    Tutorial,
+    /// ApiExamples, which run Pods on a schedule.
+    ApiExample,
+}
+
+impl Flavour {
+    const ALL: [Self; 3] = [Self::CronJob, Self::Tutorial, Self::ApiExample];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CronJob => "cronjob",
+            Self::Tutorial => "tutorial",
+            Self::ApiExample => "apiexample",
+        }
+    }
+
+    /// The controller of that name. Upstream has two names for its own: the canonical one, and an older alias.
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "cronjob-controller" => Some(Self::CronJob),
+            _ => Self::ALL.into_iter().find(|flavour| flavour.name() == name),
+        }
+    }
+}
+
+const USE_INSTEAD: &str = "cronjob, tutorial, apiexample, any of them after '-', or * for all";
+
+/// What one entry of the list says.
+#[derive(Clone, Copy, PartialEq)]
+enum Entry {
+    Others,
+    On(Flavour),
+    Off(Flavour),
+}
+
+/// The controllers that are on, in order. Matches `IsControllerEnabled` in k8s.io/controller-manager `app/helper.go` and
+/// the judgement of unknown names in `options/generic.go`; a list that leaves nothing on is refused, too.
+pub(super) fn resolve(raw: &RawFlags, faults: &mut Faults) -> Vec<Flavour> {
+    let names = raw.controllers.iter().flat_map(|list| list.split(','));
+    let entries: Vec<Option<Entry>> = names
+        .map(|name| {
+            faults.read("controllers", name, USE_INSTEAD, |name| match name.strip_prefix('-') {
+                Some(name) => Flavour::from_name(name).map(Entry::Off),
+                None if name == "*" => Some(Entry::Others),
+                None => Flavour::from_name(name).map(Entry::On),
+            })
+        })
+        .collect();
+    let is_on = |flavour: &Flavour| {
+        let first = entries.iter().flatten().find(|entry| [Entry::On(*flavour), Entry::Off(*flavour)].contains(entry));
+        first.map_or(entries.contains(&Some(Entry::Others)), |entry| *entry == Entry::On(*flavour))
+    };
+    let on: Vec<Flavour> = Flavour::ALL.into_iter().filter(is_on).collect();
+    if on.is_empty() && entries.iter().all(Option::is_some) {
+        faults.add("controllers", &raw.controllers.join(","), "a list that leaves a controller on");
+    }
+    on
+}
