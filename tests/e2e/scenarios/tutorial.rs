@@ -142,7 +142,7 @@ async fn start(world: &World, port: u16) -> Running {
     args.extend(["--metrics-bind-address=0", "--health-probe-bind-address=0"].map(str::to_owned));
     args.push(format!("--webhook-namespace={SYSTEM}"));
     args.push(format!("--webhook-port={port}"));
-    Controller::Ours.start(&world.plane, &name, &kubeconfig, &args).await.unwrap()
+    Controller::Ours.start(&world.plane, &name, &kubeconfig, &args, &[]).await.unwrap()
 }
 
 fn tutorial(name: &str, spec: &Value) -> Value {
