@@ -14,5 +14,6 @@ pub mod metrics;
 pub mod options;
 pub mod schedule;
 pub mod server;
+pub mod sharding;
 pub mod task;
 pub mod workqueue;

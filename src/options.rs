@@ -57,6 +57,8 @@ pub struct Config {
     pub master: Option<String>,
     /// The number of workers.
     pub concurrent_cronjob_syncs: NonZeroUsize,
+    /// How many shards the replicas share out; more than one only with leader election.
+    pub shards: NonZeroU32,
     /// The client-side limit on requests; `None` is no limit.
     pub kube_api: Option<RateLimit>,
     /// Leader election; `None` is off.
@@ -83,6 +85,7 @@ impl Config {
             kubeconfig: None,
             master: None,
             concurrent_cronjob_syncs,
+            shards: NonZeroU32::MIN,
             kube_api: None,
             leader_election: None,
             secure: None,
@@ -109,7 +112,7 @@ pub struct RateLimit {
 pub struct LeaderElectionConfig {
     /// The namespace of the Lease.
     pub namespace: String,
-    /// The name of the Lease.
+    /// The name of the Lease; that of several begins with it.
     pub name: String,
     /// How long others wait after the last renewal they saw.
     pub lease_duration: Duration,

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use super::{ElectionHealth, HasSynced};
 use crate::leader_election::HealthzAdaptor;
 use crate::metrics::{Registry, encode};
 use crate::options::Config;
@@ -52,8 +53,8 @@ impl Listeners {
         self,
         config: &Config,
         registry: &Registry,
-        has_synced: impl Fn() -> bool + Send + Sync + 'static,
-        election: Option<HealthzAdaptor>,
+        has_synced: HasSynced,
+        election: Option<ElectionHealth>,
         cancel: &CancellationToken,
     ) -> Vec<JoinHandle<()>> {
         let endpoints = endpoints(config, registry, has_synced, election);
@@ -76,15 +77,15 @@ impl Listeners {
 fn endpoints(
     config: &Config,
     registry: &Registry,
-    has_synced: impl Fn() -> bool + Send + Sync + 'static,
-    election: Option<HealthzAdaptor>,
+    has_synced: HasSynced,
+    election: Option<ElectionHealth>,
 ) -> Endpoints {
     let mut live = vec![HealthCheck::ping()];
     if let Some(election) = election {
-        live.push(HealthCheck::new(HealthzAdaptor::NAME, move || election.check()));
+        live.push(HealthCheck::new(HealthzAdaptor::NAME, move || election()));
     }
     let mut ready = live.clone();
-    ready.push(HealthCheck::informer_sync(has_synced));
+    ready.push(HealthCheck::informer_sync(move || has_synced()));
     let registry = registry.clone();
     let mut configz = config.configz();
     // Not a flag, but it decides when schedules without a zone run.

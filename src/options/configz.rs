@@ -14,6 +14,7 @@ impl Config {
             "kubeconfig": self.kubeconfig,
             "master": self.master,
             "concurrentCronJobSyncs": self.concurrent_cronjob_syncs,
+            "shards": self.shards,
             "clientConnection": self.kube_api.map(|limit| json!({ "qps": limit.qps, "burst": limit.burst })),
             "leaderElection": self.leader_election.as_ref().map(|election| json!({
                 "resourceLock": "leases",
