@@ -153,7 +153,7 @@ struct House {
 /// What this process works on.
 enum Work {
     /// Everything, in an election if there is one.
-    Whole(Box<Assembly>, Option<Elector>),
+    Whole(Box<Assembly>, Option<Box<Elector>>),
     /// Its share of the shards.
     Share(Box<shards::Holder>),
 }
@@ -208,7 +208,7 @@ impl House {
         stop: CancellationToken,
     ) -> Result<(), AppError> {
         let result = match work {
-            Work::Whole(mut parts, elector) => parts.run(elector, &stop).await,
+            Work::Whole(mut parts, elector) => parts.run(elector.map(|elector| *elector), &stop).await,
             Work::Share(holder) => holder.run(&stop).await,
         };
         self.ends.cancel();
@@ -231,7 +231,7 @@ impl Work {
                     None => None,
                     Some(mut candidate) => {
                         let name = candidate.settings.name.clone();
-                        Some(candidate.elector(&name, recorder, &parts.stood_by)?)
+                        Some(Box::new(candidate.elector(&name, recorder, &parts.stood_by)?))
                     }
                 };
                 Ok(Self::Whole(Box::new(parts), elector))

@@ -135,7 +135,7 @@ impl World {
             *shares.entry(holder).or_default() += 1;
         }
         let mut shares: Vec<_> = shares.into_iter().collect();
-        shares.sort_by(|a, b| b.1.cmp(&a.1));
+        shares.sort_by_key(|share| std::cmp::Reverse(share.1));
         shares
     }
 
@@ -158,9 +158,8 @@ impl World {
         let first = self.start + TimeDelta::seconds(30);
         let minutes = (self.clock.now() - first).num_minutes();
         let slots = (0..=minutes).map(|minute| first + TimeDelta::minutes(minute));
-        let expected: BTreeSet<String> = slots
-            .flat_map(|slot| NAMESPACES.map(|ns| format!("{ns}/minutely-{}", slot.timestamp() / 60)))
-            .collect();
+        let expected: BTreeSet<String> =
+            slots.flat_map(|slot| NAMESPACES.map(|ns| format!("{ns}/minutely-{}", slot.timestamp() / 60))).collect();
         let name = |job: &Value| {
             let text = |field: &str| job["metadata"][field].as_str().unwrap().to_owned();
             format!("{}/{}", text("namespace"), text("name"))

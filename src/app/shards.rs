@@ -4,7 +4,7 @@
 //! lease is won and is gone when it is lost or given up, so that nothing known of one shard gets into another; its caches
 //! are listed after the lease was won. Losing one shard harms no other. What is given up is first brought to an end: the
 //! work in flight, then what was fired and is not settled, then the lease. When the process is told to end, the others
-//! hear of it first, so that they take over what is given up as it is given up.
+//! hear of it at once, so that they take over what is given up as it is given up.
 //!
 //! Which shards those are is decided by [`shares`](crate::leader_election::shares), once in a retry period and at the
 //! moment at which somebody's lease runs out.
@@ -79,7 +79,9 @@ impl Holder {
         let (settings, client) = (&candidate.settings, &candidate.client);
         let names = Names::new(&settings.name, house.config.shards);
         let shards: Vec<Shard> = Shard::all(house.config.shards).collect();
-        shards.iter().for_each(|shard| candidate.metrics.off(&names.shard(shard.index())));
+        for shard in &shards {
+            candidate.metrics.off(&names.shard(shard.index()));
+        }
         Self {
             leases: Leases::new(client.clone(), &settings.namespace, settings.renew_deadline / 2),
             own: KubeLeaseLock::new(client.clone(), &settings.namespace, &names.replica(&candidate.identity)),
@@ -180,15 +182,12 @@ impl Holder {
         let spec = Some(presence(old.as_ref(), me, self.house.clock.now()).to_lease_spec());
         let limit = lease_duration / 2;
         let name = self.names.replica(&self.candidate.identity);
-        let written = match &self.presence {
-            Some(lease) => {
-                let lease = Lease { metadata: lease.metadata.clone(), spec };
-                timeout(limit, self.own.update(&lease)).await
-            }
-            None => {
-                let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
-                timeout(limit, self.own.create(&Lease { metadata, spec })).await
-            }
+        let written = if let Some(lease) = &self.presence {
+            let lease = Lease { metadata: lease.metadata.clone(), spec };
+            timeout(limit, self.own.update(&lease)).await
+        } else {
+            let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+            timeout(limit, self.own.create(&Lease { metadata, spec })).await
         };
         let seconds = limit.as_secs_f64();
         let unanswered = || LockError::Timeout { operation: "renew", lease: name, seconds };
@@ -253,6 +252,7 @@ impl Holder {
 
     /// Ends the work on all shards.
     async fn leave(mut self) -> Result<(), AppError> {
+        self.held.values().for_each(|held| held.stop.cancel());
         if let Some(mut lease) = self.presence.take() {
             // In whatever version: the answer to the last renewal may have been waited for just now.
             lease.metadata.resource_version = None;
@@ -260,7 +260,6 @@ impl Holder {
                 warn!(%error, "failed to remove the lease of this replica");
             }
         }
-        self.held.values().for_each(|held| held.stop.cancel());
         let mut result = Ok(());
         while let Some(ended) = self.tasks.join_next().await {
             result = result.and(self.ended(ended));

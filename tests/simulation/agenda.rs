@@ -1,7 +1,7 @@
 //! What happens when: faults begin and end, people edit, Jobs run their course, replicas start.
 
-use std::sync::{Arc, Weak};
 use std::num::NonZeroU32;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cronjob_controller::app::{self, Replica};

@@ -21,7 +21,17 @@ const SHARDS: u32 = 4;
 const FLAGS: [&str; 2] = ["--leader-elect=true", "--shards=4"];
 /// Some in each shard.
 const NAMESPACES: [&str; 12] = [
-    "reports", "orders", "search", "web", "staging", "team-blue", "sales", "media", "prod", "payments", "research",
+    "reports",
+    "orders",
+    "search",
+    "web",
+    "staging",
+    "team-blue",
+    "sales",
+    "media",
+    "prod",
+    "payments",
+    "research",
     "team-red",
 ];
 /// What a shard may be without an owner after a kill.
@@ -165,6 +175,13 @@ pub async fn handovers(world: Arc<World>) -> String {
     assert!(back < BACK, "ownership came back after {back:?}");
 
     let (count, longest) = feeder.finish(&world).await;
+    let metrics = third.running.get("/metrics").await.unwrap();
+    for shard in 0..SHARDS {
+        let line = format!("leader_election_master_status{{name=\"{NAME}-shard-{shard}-of-{SHARDS}\"}} 1");
+        assert!(metrics.lines().any(|found| found == line), "no {line}");
+    }
+    assert_eq!(metrics.lines().filter(|line| line.starts_with("workqueue_adds_total{")).count(), 1);
+    assert_eq!(third.running.get("/readyz").await.unwrap(), "ok");
     let listed = server_selects(&world).await;
     assert!(listed >= count, "{listed} of {count} CronJobs are in the four shards");
     third.running.kill();
