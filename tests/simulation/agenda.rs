@@ -211,7 +211,8 @@ impl Sim {
         let state = &mut *state;
         for (number, replica) in state.replicas.iter().enumerate() {
             let controllers = replica.controllers.values().filter(|_| replica.process.is_running());
-            let working = controllers.filter_map(Weak::upgrade).filter(|controller| !controller.queue().shutting_down());
+            let working =
+                controllers.filter_map(Weak::upgrade).filter(|controller| !controller.queue().shutting_down());
             for name in working.flat_map(|controller| controller.unattended()) {
                 // A live read may have shown what the watch has yet to show: that there is nothing to wait for.
                 let key = (name.namespace.to_string(), name.name.to_string());

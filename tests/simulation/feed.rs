@@ -258,7 +258,8 @@ impl Feed {
             );
             if self.kind == Kind::Jobs {
                 if let Some(job) = state.model.jobs.get_mut(&metadata.uid) {
-                    job.seen_by.push((replica, incarnation));
+                    let term = state.replicas[replica].terms.get(&self.shard).copied().unwrap_or(0);
+                    job.seen_by.push((replica, incarnation, term));
                     job.seen_by.dedup();
                 }
                 continue;

@@ -52,8 +52,8 @@ pub struct Sent {
     pub view: Option<Delivered>,
 }
 
-fn is_seen_by(job: &Job, author: Author) -> bool {
-    matches!(author, Author::Replica(number, incarnation) if job.seen_by.contains(&(number, incarnation)))
+fn is_seen_by(job: &Job, author: Author, term: u32) -> bool {
+    matches!(author, Author::Replica(number, incarnation) if job.seen_by.contains(&(number, incarnation, term)))
 }
 
 /// The UID and name of the CronJob for which a request starts a Job, or deletes one that runs to make room.
@@ -209,7 +209,7 @@ impl Invariants {
             self.coverage.count("excused", "fired again: author gone before the status, Job gone before it was seen");
             return;
         }
-        if !recorded && is_of_this_term && !first.answered && !is_seen_by(first, sent.author) {
+        if !recorded && is_of_this_term && !first.answered && !is_seen_by(first, sent.author, sent.term) {
             // Whether the request arrived cannot be told any more: the answer was lost, and the Job was gone before the
             // author's watch could show it.
             self.coverage.count("excused", "fired again: answer lost, Job gone before the watch showed it");

@@ -168,8 +168,8 @@ pub struct Job {
     pub deleted: Option<Millis>,
     /// Whether its author had the answer to its creation.
     pub answered: bool,
-    /// Who had seen it in a watch or a list, as `(replica, incarnation)`.
-    pub seen_by: Vec<(usize, u32)>,
+    /// Who had seen it in a watch or a list, as `(replica, incarnation, term in the shard)`.
+    pub seen_by: Vec<(usize, u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
