@@ -2,10 +2,12 @@
 //!
 //! Guarantees: everything that can be wrong with the configuration is found before the first request; a standby keeps
 //! its caches warm and writes nothing; on SIGTERM or SIGINT what is in flight is finished, the lease is given up after
-//! the last write and not before, and the process ends within [`GRACE`]; a leader that lost its lease stops at once.
+//! the last write and not before, and the process ends within [`GRACE`]; a leader that lost its lease stops at once. Where
+//! the cluster is cut into shards, the same holds for each by itself: see `shards`.
 //!
 //! Matches upstream `cmd/kube-controller-manager/app/controllermanager.go` (`Run`) for one controller.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,7 +19,7 @@ use rand::rngs::StdRng;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use crate::api::ObjectName;
@@ -35,16 +37,19 @@ use crate::metrics::{
 use crate::options::{Config, Flavour, LeaderElectionConfig};
 use crate::schedule::local_zone;
 use crate::server::{HealthCheck, ServerError};
+use crate::sharding::Shard;
 use crate::task;
 use crate::webhook::Webhooks;
-use crate::workqueue::{self, WorkQueue};
+use crate::workqueue::{self, Membership, QueueGroup, WorkQueue};
 
 mod election;
 mod replica;
 mod requests;
 mod serving;
+mod shards;
 mod warm;
 
+use self::election::Candidate;
 pub use self::replica::{Onlooker, Replica, run_replica};
 
 /// The longest a shutdown takes: the work in flight, then the events, then the lease.
@@ -52,6 +57,9 @@ pub const GRACE: Duration = Duration::from_secs(20);
 
 /// How long one request of a sync may take where no lease says otherwise.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The name of the queue in the metrics, upstream's.
+const QUEUE: &str = "cronjob";
 
 /// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
@@ -102,32 +110,30 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
 
     let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
-    let ends = CancellationToken::new();
+    let house = House::new(&config, &client, &registry, &clock, rand::random(), None)?;
     let mut served = match webhooks {
-        Some(webhooks) => webhooks.serve(client.clone(), Arc::clone(&clock), &ends),
+        Some(webhooks) => webhooks.serve(client.clone(), Arc::clone(&clock), &house.ends),
         None => Vec::new(),
     };
     if !config.controllers.contains(&Flavour::CronJob) {
-        served.extend(listeners.serve(&config, &registry, ready, None, &ends));
+        served.extend(listeners.serve(&config, &registry, ready, None, &house.ends));
         stop.cancelled().await;
-        end(&ends, served).await;
+        end(&house.ends, served).await;
         return Ok(());
     }
-    let parts = Assembly::new(&config, &client, &registry, &clock, rand::random(), &ends, None)?;
-
-    let election = match &config.leader_election {
-        None => None,
+    let work = match &config.leader_election {
+        None => Work::new(&house, None)?,
         Some(settings) => {
             let client = client::connect_for_leader_election(&config, Some(Arc::new(observer))).await?;
             let rng = StdRng::from_rng(&mut rand::rng());
-            Some(parts.elector(settings, client, &registry, (default_identity(), rng))?)
+            Work::new(&house, Some(house.candidate(settings, client, &registry, (default_identity(), rng))?))?
         }
     };
-    let health = election.as_ref().map(|elector| elector.healthz_adaptor(election::HEALTH_TIMEOUT));
-    ready.push(HealthCheck::informer_sync(parts.has_synced()));
-    served.extend(listeners.serve(&config, &registry, ready, health, &ends));
+    let has_synced = work.has_synced();
+    ready.push(HealthCheck::informer_sync(move || has_synced()));
+    served.extend(listeners.serve(&config, &registry, ready, work.health(), &house.ends));
 
-    parts.run_to_end(&config, election, served, stop, &ends).await
+    house.run_to_end(work, served, stop).await
 }
 
 /// Runs the controller alone until `stop`, on a client and a clock that somebody else made: no listeners, no election.
@@ -142,148 +148,267 @@ pub async fn run_embedded(
     seed: u64,
     stop: CancellationToken,
 ) -> Result<(), AppError> {
-    let ends = CancellationToken::new();
-    let parts = Assembly::new(config, client, &Registry::new(), clock, seed, &ends, None)?;
-    parts.run_to_end(config, None, Vec::new(), stop, &ends).await
+    let house = House::new(config, client, &Registry::new(), clock, seed, None)?;
+    let work = Work::new(&house, None)?;
+    house.run_to_end(work, Vec::new(), stop).await
 }
 
 type Elector = leader_election::LeaderElector<leader_election::KubeLeaseLock>;
 
-/// The controller and what feeds it, running or ready to run.
-struct Assembly {
+/// What the controllers of one process have in common.
+struct House {
+    config: Config,
     client: Client,
     clock: SharedClock,
-    controller: Arc<Controller<RealControl>>,
-    cron_jobs: Arc<Store<CronJob>>,
-    jobs: Arc<Store<Job>>,
-    recorder: Arc<dyn events::EventRecorder>,
-    gate: Arc<election::Gate>,
-    /// Whether another process led while this one's caches filled.
-    stood_by: Arc<AtomicBool>,
-    informers: JoinSet<()>,
-    /// The one task that writes events, and what tells it that no more come.
-    events: TaskTracker,
-    events_end: CancellationToken,
+    metrics: ControllerMetrics,
+    queues: QueueGroup,
+    onlooker: Option<Arc<dyn Onlooker>>,
+    seed: u64,
+    /// Ends what is in the background.
+    ends: CancellationToken,
 }
 
-impl Assembly {
+/// What this process works on.
+enum Work {
+    /// Everything, in an election if there is one.
+    Whole(Box<Assembly>, Option<Box<Elector>>),
+    /// Its share of the shards.
+    Share(Box<shards::Holder>),
+}
+
+impl House {
     fn new(
         config: &Config,
         client: &Client,
         registry: &Registry,
         clock: &SharedClock,
         seed: u64,
-        ends: &CancellationToken,
-        onlooker: Option<&Arc<dyn Onlooker>>,
-    ) -> Result<Self, AppError> {
+        onlooker: Option<Arc<dyn Onlooker>>,
+    ) -> Result<Arc<Self>, AppError> {
         let metrics = ControllerMetrics::register(registry)?;
-        let queue: WorkQueue<ObjectName> = WorkQueue::new(workqueue::Config::new("cronjob", Arc::clone(clock)));
-        queue.register_metrics(registry)?;
+        let queues = QueueGroup::register(registry, QUEUE)?;
         let (zone, source) = local_zone();
         info!(%zone, source, "schedules that name no time zone run in this one");
 
-        let busy = queue.clone();
-        let (recorder, sink) = recorder(clock, &metrics, seed, onlooker);
+        let (config, client, clock) = (config.clone(), client.clone(), Arc::clone(clock));
+        let ends = CancellationToken::new();
+        Ok(Arc::new(Self { config, client, clock, metrics, queues, onlooker, seed, ends }))
+    }
 
+    /// Where the events of one controller go, and what writes them.
+    fn recorder(&self, seed: u64) -> Voice {
+        recorder(&self.clock, &self.metrics, seed, self.onlooker.as_ref())
+    }
+
+    /// A candidate for leases, under this identity and with this chance.
+    fn candidate(
+        &self,
+        settings: &LeaderElectionConfig,
+        client: Client,
+        registry: &Registry,
+        (identity, rng): (String, StdRng),
+    ) -> Result<Candidate, AppError> {
+        Ok(Candidate {
+            settings: settings.clone(),
+            client,
+            clock: Arc::clone(&self.clock),
+            metrics: LeaderElectionMetrics::register(registry)?,
+            identity,
+            rng,
+        })
+    }
+
+    /// Works until `stop`, then ends what is in the background.
+    async fn run_to_end(
+        &self,
+        work: Work,
+        served: Vec<JoinHandle<()>>,
+        stop: CancellationToken,
+    ) -> Result<(), AppError> {
+        let result = match work {
+            Work::Whole(mut parts, elector) => parts.run(elector.map(|elector| *elector), &stop).await,
+            Work::Share(holder) => holder.run(&stop).await,
+        };
+        end(&self.ends, served).await;
+        result
+    }
+}
+
+impl Work {
+    fn new(house: &Arc<House>, candidate: Option<Candidate>) -> Result<Self, AppError> {
+        match candidate {
+            Some(candidate) if house.config.shards > NonZeroU32::MIN => {
+                Ok(Self::Share(Box::new(shards::Holder::new(house, candidate))))
+            }
+            candidate => {
+                let voice = house.recorder(house.seed);
+                let recorder = Arc::clone(&voice.0);
+                let parts = Assembly::new(house, Shard::WHOLE, house.seed, voice);
+                let elector = match candidate {
+                    None => None,
+                    Some(mut candidate) => {
+                        let name = candidate.settings.name.clone();
+                        Some(Box::new(candidate.elector(&name, recorder, &parts.stood_by)?))
+                    }
+                };
+                Ok(Self::Whole(Box::new(parts), elector))
+            }
+        }
+    }
+
+    /// Whether the caches of all that is worked on are synced.
+    fn has_synced(&self) -> HasSynced {
+        match self {
+            Self::Whole(parts, _) => parts.has_synced(),
+            Self::Share(holder) => holder.has_synced(),
+        }
+    }
+
+    /// The health of the election, if there is one.
+    fn health(&self) -> Option<ElectionHealth> {
+        match self {
+            Self::Whole(_, elector) => {
+                let adaptor = elector.as_ref()?.healthz_adaptor(election::HEALTH_TIMEOUT);
+                Some(Arc::new(move || adaptor.check()))
+            }
+            Self::Share(holder) => Some(holder.health()),
+        }
+    }
+}
+
+/// Tells whether caches are synced.
+type HasSynced = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// The health check of the election.
+type ElectionHealth = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// The controller of one shard and what feeds it. Nothing in it is known to the controller of another shard. Dropped, it
+/// ends, whatever it is about.
+struct Assembly {
+    client: Client,
+    clock: SharedClock,
+    controller: Arc<Controller<RealControl>>,
+    cron_jobs: Arc<Store<CronJob>>,
+    jobs: Arc<Store<Job>>,
+    gate: Arc<election::Gate>,
+    workers: usize,
+    /// Whether another process may have worked on this while the caches filled.
+    stood_by: Arc<AtomicBool>,
+    informers: JoinSet<()>,
+    /// The one task that writes events, and what tells it that no more come.
+    events: JoinSet<()>,
+    events_end: CancellationToken,
+    _counted: Membership,
+}
+
+impl Assembly {
+    fn new(house: &House, shard: Shard, seed: u64, (recorder, sink): Voice) -> Self {
+        let House { config, client, clock, .. } = house;
+        let queue: WorkQueue<ObjectName> = WorkQueue::new(workqueue::Config::new(QUEUE, Arc::clone(clock)));
+        let counted = house.queues.join(&queue);
         let gate = Arc::new(election::Gate::default());
         let may_write: WriteGate = {
             let gate = Arc::clone(&gate);
             Arc::new(move || gate.may_write())
         };
-        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &config.namespaces, seed);
-        let mut job_informer = Informer::<Job>::new(client.clone(), &config.namespaces, !seed);
+        let mut cron_job_informer = Informer::<CronJob>::of_shard(client.clone(), &config.namespaces, shard, seed);
+        let mut job_informer = Informer::<Job>::of_shard(client.clone(), &config.namespaces, shard, !seed);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
         let controller = Controller::new(Parts {
             queue,
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             control: RealControl::new(client.clone(), Arc::clone(&may_write), request_timeout(config)),
-            recorder: Arc::clone(&recorder),
+            recorder,
             clock: Arc::clone(clock),
-            metrics,
-            local_zone: zone,
+            metrics: house.metrics.clone(),
+            local_zone: local_zone().0,
             schedule_delta: TimeDelta::zero(),
         });
         cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
-        let (events, events_end) = (TaskTracker::new(), CancellationToken::new());
-        let (sink_client, opened, end) =
-            (events::KubeSink::new(client.clone(), may_write), Arc::clone(&gate), events_end.clone());
-        events.spawn(task::owned(async move {
-            // What a standby has to tell is told by the leader, and by itself once it leads.
-            if end.run_until_cancelled(opened.opened()).await.is_none() {
-                return;
-            }
-            let dropped = sink.yielding_to(move || busy.is_busy()).run(sink_client, end).await;
-            if dropped > 0 {
-                error!(dropped, "events were not written before the end");
+        let (mut events, events_end) = (JoinSet::new(), CancellationToken::new());
+        events.spawn(task::owned({
+            let (opened, busy, end) = (Arc::clone(&gate), house.queues.clone(), events_end.clone());
+            let client = events::KubeSink::new(client.clone(), may_write);
+            async move {
+                // What a standby has to tell is told by the leader, and by itself once it leads.
+                if end.run_until_cancelled(opened.opened()).await.is_none() {
+                    return;
+                }
+                let dropped = sink.yielding_to(move || busy.is_busy()).run(client, end).await;
+                if dropped > 0 {
+                    error!(dropped, "events were not written before the end");
+                }
             }
         }));
         let mut informers = JoinSet::new();
-        informers.spawn(task::owned(cron_job_informer.run(ends.clone())));
-        informers.spawn(task::owned(job_informer.run(ends.clone())));
-        Ok(Self {
+        informers.spawn(task::owned(cron_job_informer.run(house.ends.clone())));
+        informers.spawn(task::owned(job_informer.run(house.ends.clone())));
+        if let Some(onlooker) = &house.onlooker {
+            onlooker.built(shard, Arc::downgrade(&controller));
+        }
+        let syncs = config.concurrent_cronjob_syncs.get();
+        Self {
             client: client.clone(),
             clock: Arc::clone(clock),
             controller,
             cron_jobs,
             jobs,
-            recorder,
             gate,
-            stood_by: Arc::default(),
+            workers: syncs.div_ceil(usize::try_from(config.shards.get()).unwrap_or(usize::MAX)),
+            // A shard has had another holder, or its first CronJobs have yet to come.
+            stood_by: Arc::new(AtomicBool::new(shard != Shard::WHOLE)),
             informers,
             events,
             events_end,
-        })
+            _counted: counted,
+        }
     }
 
-    /// The candidate for the lease, under this identity and with this chance.
-    fn elector(
-        &self,
-        settings: &LeaderElectionConfig,
-        client: Client,
-        registry: &Registry,
-        candidate: (String, StdRng),
-    ) -> Result<Elector, AppError> {
-        let metrics = LeaderElectionMetrics::register(registry)?;
-        let hooks = election::hooks(&settings.name, metrics, Arc::clone(&self.recorder), &self.stood_by);
-        Ok(election::elector(settings, client, Arc::clone(&self.clock), candidate, hooks)?)
-    }
-
-    /// Works until `stop`, then ends what is in the background, `served` included.
-    async fn run_to_end(
-        mut self,
-        config: &Config,
-        election: Option<Elector>,
-        served: Vec<JoinHandle<()>>,
-        stop: CancellationToken,
-        ends: &CancellationToken,
-    ) -> Result<(), AppError> {
+    /// Works until `stop`, as the leader where there is an election; fails when the lease is lost or an informer ends.
+    async fn run(&mut self, elector: Option<Elector>, stop: &CancellationToken) -> Result<(), AppError> {
         let mut informers = std::mem::take(&mut self.informers);
-        let result = tokio::select! {
-            biased;
-            result = lead(config, &self, election, stop) => result,
-            _ = informers.join_next() => Err(AppError::InformerEnded),
+        let mut events = std::mem::take(&mut self.events);
+        let mut work = async |leadership| {
+            let result = finish_in_time(self.work(leadership, stop), stop).await;
+            self.write_last_events(&mut events).await;
+            result
         };
-        self.write_last_events().await;
-        end(ends, served).await;
-        result
+        let led = async {
+            match elector {
+                None => work(Leadership::unconditional()).await,
+                Some(elector) => under_lease(elector, stop, work).await,
+            }
+        };
+        unless_one_ends(&mut informers, led).await
+    }
+
+    /// The same under a leadership that was won before.
+    async fn run_led(&mut self, leadership: Leadership, stop: &CancellationToken) -> Result<(), AppError> {
+        let mut informers = std::mem::take(&mut self.informers);
+        let mut events = std::mem::take(&mut self.events);
+        unless_one_ends(&mut informers, async {
+            let result = finish_in_time(self.work(leadership, stop), stop).await;
+            self.write_last_events(&mut events).await;
+            result
+        })
+        .await
     }
 
     /// Writes what events there are, as far as they can be written in time and this process leads; no more will come.
-    async fn write_last_events(&self) {
+    async fn write_last_events(&self, events: &mut JoinSet<()>) {
         self.events_end.cancel();
-        self.events.close();
-        let _ = tokio::time::timeout(Duration::from_secs(3), self.events.wait()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(3), events.join_next()).await;
     }
 
-    fn has_synced(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {
+    fn has_synced(&self) -> HasSynced {
         let (cron_jobs, jobs) = (Arc::clone(&self.cron_jobs), Arc::clone(&self.jobs));
-        move || cron_jobs.has_synced() && jobs.has_synced()
+        Arc::new(move || cron_jobs.has_synced() && jobs.has_synced())
     }
 
     /// Opens the gate for writes and works until `stop`.
-    async fn work(&self, leadership: Leadership, workers: usize, stop: CancellationToken) {
+    async fn work(&self, leadership: Leadership, stop: &CancellationToken) {
         self.gate.open(leadership);
         if self.stood_by.load(Ordering::Relaxed) {
             self.controller.suspect_views();
@@ -295,9 +420,9 @@ impl Assembly {
         if stop.run_until_cancelled(synced).await.is_some() {
             info!(cronjobs = self.cron_jobs.len(), jobs = self.jobs.len(), "caches are synced");
             let queue = self.controller.queue().clone();
-            let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), workers);
+            let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), self.workers);
             let _warm = AbortOnDropHandle::new(tokio::spawn(task::owned(warm)));
-            self.controller.run(workers, stop).await;
+            self.controller.run(self.workers, stop.clone()).await;
         }
     }
 }
@@ -309,12 +434,14 @@ async fn end(ends: &CancellationToken, served: Vec<JoinHandle<()>>) {
 }
 
 /// Where events go, and the task that writes them.
+type Voice = (Arc<dyn events::EventRecorder>, events::EventSinkTask);
+
 fn recorder(
     clock: &SharedClock,
     metrics: &ControllerMetrics,
     seed: u64,
     onlooker: Option<&Arc<dyn Onlooker>>,
-) -> (Arc<dyn events::EventRecorder>, events::EventSinkTask) {
+) -> Voice {
     let discarded = metrics.events_discarded_total.clone();
     let config = events::Config {
         max_queued: MAX_PENDING_EVENTS,
@@ -339,45 +466,56 @@ fn request_timeout(config: &Config) -> Duration {
     margin.mul_f64(0.8).clamp(Duration::from_millis(100), REQUEST_TIMEOUT)
 }
 
-/// Works, as the leader where there is an election, until `stop` or until the lease is lost.
-async fn lead(
-    config: &Config,
-    parts: &Assembly,
-    election: Option<Elector>,
-    stop: CancellationToken,
-) -> Result<(), AppError> {
-    let workers = config.concurrent_cronjob_syncs.get();
-    let Some(elector) = election else {
-        let work = parts.work(Leadership::unconditional(), workers, stop.clone());
-        return finish_in_time(work, &stop).await;
-    };
+/// Works under the lease that `elector` is a candidate for, until `stop` or until it is lost. It is given up when the work
+/// has ended well, and not before; when it has not, it is left to run out.
+async fn under_lease<W>(
+    elector: Elector,
+    stop: &CancellationToken,
+    work: impl FnOnce(Leadership) -> W,
+) -> Result<(), AppError>
+where
+    W: Future<Output = Result<(), AppError>>,
+{
     let resign = CancellationToken::new();
-    let (elected, mut leadership) = oneshot::channel();
-    let mut election = tokio::spawn(task::owned(elector.run(resign.clone(), move |leadership| {
-        let _ = elected.send(leadership);
-    })));
+    let (elected, leadership) = oneshot::channel();
+    let mut election =
+        AbortOnDropHandle::new(tokio::spawn(task::owned(elector.run(resign.clone(), move |leadership| {
+            let _ = elected.send(leadership);
+        }))));
     let leadership = tokio::select! {
         biased;
         () = stop.cancelled() => None,
-        leadership = &mut leadership => leadership.ok(),
+        leadership = leadership => leadership.ok(),
     };
     if let Some(leadership) = leadership {
         tokio::select! {
             biased;
-            done = finish_in_time(parts.work(leadership, workers, stop.clone()), &stop) => done?,
+            done = work(leadership) => done?,
             outcome = &mut election => {
                 error!(?outcome, "leader election lost");
                 return Err(AppError::LostLease);
             }
         }
     }
-    parts.write_last_events().await;
     // Nothing is in flight any more: only now may another process begin.
     resign.cancel();
     let _ = tokio::time::timeout(Duration::from_secs(5), election).await;
     Ok(())
 }
 
+/// Works, and fails when one of the informers ends.
+async fn unless_one_ends(
+    informers: &mut JoinSet<()>,
+    work: impl Future<Output = Result<(), AppError>>,
+) -> Result<(), AppError> {
+    tokio::select! {
+        biased;
+        result = work => result,
+        _ = informers.join_next() => Err(AppError::InformerEnded),
+    }
+}
+
+/// Waits for `work`, which `stop` ends, no longer than [`GRACE`] after that.
 async fn finish_in_time(work: impl Future<Output = ()>, stop: &CancellationToken) -> Result<(), AppError> {
     let overdue = async {
         stop.cancelled().await;

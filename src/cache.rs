@@ -42,11 +42,13 @@ pub use store::{Delta, Store};
 use transport::Endpoint;
 
 use crate::api::{Interner, Object};
+use crate::sharding::Shard;
 use crate::task;
 
 /// Keeps a [`Store`] equal to the objects of one kind, in some namespaces or in all, and tells handlers of every change.
 pub struct Informer<T> {
     client: Client,
+    shard: Shard,
     store: Arc<Store<T>>,
     handlers: Vec<Arc<dyn ResourceEventHandler<T>>>,
     observer: Arc<dyn Observer>,
@@ -57,12 +59,25 @@ impl<T: Object> Informer<T> {
     /// An informer that does nothing until [`Self::run`]. No namespace means all of them; a namespace that is named
     /// twice is watched once. `seed` decides the jitter of waits and timeouts.
     pub fn new(client: Client, namespaces: &[String], seed: u64) -> Self {
-        let mut unique: Vec<Arc<str>> = namespaces.iter().map(|namespace| namespace.as_str().into()).collect();
-        unique.sort_unstable();
-        unique.dedup();
+        Self::of_shard(client, namespaces, Shard::WHOLE, seed)
+    }
+
+    /// The same for those namespaces that are in `shard`. The server is asked for no others; whether it knows how to
+    /// leave them out or not, what it shows of them is passed over.
+    pub fn of_shard(client: Client, namespaces: &[String], shard: Shard, seed: u64) -> Self {
+        let scopes = if namespaces.is_empty() {
+            vec![None]
+        } else {
+            let owned = namespaces.iter().filter(|namespace| shard.owns(namespace));
+            let mut unique: Vec<Option<Arc<str>>> = owned.map(|namespace| Some(namespace.as_str().into())).collect();
+            unique.sort_unstable();
+            unique.dedup();
+            unique
+        };
         Self {
             client,
-            store: Arc::new(Store::new(&unique)),
+            shard,
+            store: Arc::new(Store::new(scopes)),
             handlers: Vec::new(),
             observer: Arc::new(NoObserver),
             seed,
@@ -93,8 +108,11 @@ impl<T: Object> Informer<T> {
         let interner = Arc::new(Interner::default());
         let mut reflectors = JoinSet::new();
         for (scope, namespace) in self.store.scopes().enumerate() {
-            let endpoint = Endpoint::new(self.client.clone(), T::RESOURCE.path(namespace.as_deref()));
+            // Of a namespace that is named, all is wanted.
+            let selector = if namespace.is_none() { self.shard.selector() } else { None };
+            let endpoint = Endpoint::new(self.client.clone(), T::RESOURCE.path(namespace.as_deref()), selector);
             let mirror = Mirror {
+                shard: self.shard,
                 store: Arc::clone(&self.store),
                 dispatcher: Arc::clone(&dispatcher),
                 interner: Arc::clone(&interner),

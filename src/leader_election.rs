@@ -7,12 +7,15 @@
 //! no sooner than one lease duration after it. Giving the lease up never takes it away from somebody else.
 //!
 //! [`decide`] is the pure heart; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
+//! [`shares`] decides for which leases a candidate runs where there are several.
 
 mod config;
 pub mod decision;
 mod leadership;
 mod lease_lock;
+mod leases;
 mod record;
+pub mod shares;
 
 use std::time::Duration;
 
@@ -30,6 +33,7 @@ use crate::clock::SharedClock;
 pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity};
 pub use self::leadership::{HealthzAdaptor, Leadership};
 pub use self::lease_lock::{KubeLeaseLock, LeaseLock, LockError};
+pub use self::leases::Leases;
 pub use self::record::LeaderElectionRecord;
 
 /// How often giving up the lease is tried: an answer may be lost, or a renewal still on its way may win the race.
@@ -120,6 +124,16 @@ impl<L: LeaseLock> LeaderElector<L> {
         };
         elector.master_status(false);
         Ok(elector)
+    }
+
+    /// The same, which has seen the lease before: how long its record stayed the same counts from then.
+    #[must_use]
+    pub fn having_observed(mut self, observed: Observed) -> Self {
+        // A renewal is of a version that this elector has read or written itself.
+        if observed.record.holder_identity != self.config.identity {
+            self.observed = Some(observed);
+        }
+        self
     }
 
     /// The health check of this elector; `timeout` is what is tolerated beyond the end of the lease (upstream: 20 s).

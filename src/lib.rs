@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod options;
 pub mod schedule;
 pub mod server;
+pub mod sharding;
 pub mod task;
 pub mod webhook;
 pub mod workqueue;

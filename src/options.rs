@@ -66,6 +66,8 @@ pub struct Config {
     pub controllers: Vec<Flavour>,
     /// The number of workers.
     pub concurrent_cronjob_syncs: NonZeroUsize,
+    /// How many shards the replicas share out; more than one only with leader election.
+    pub shards: NonZeroU32,
     /// The client-side limit on requests; `None` is no limit.
     pub kube_api: Option<RateLimit>,
     /// Leader election; `None` is off.
@@ -95,6 +97,7 @@ impl Config {
             master: None,
             controllers: vec![Flavour::CronJob],
             concurrent_cronjob_syncs,
+            shards: NonZeroU32::MIN,
             kube_api: None,
             leader_election: None,
             secure: None,
@@ -122,7 +125,7 @@ pub struct RateLimit {
 pub struct LeaderElectionConfig {
     /// The namespace of the Lease.
     pub namespace: String,
-    /// The name of the Lease.
+    /// The name of the Lease; that of several begins with it.
     pub name: String,
     /// How long others wait after the last renewal they saw.
     pub lease_duration: Duration,

@@ -31,7 +31,7 @@ pub mod rate_limiters;
 use std::fmt;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -42,12 +42,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::delaying::{Delays, LONGEST_DELAY};
 pub use self::delaying::{SET_BACK, Scheduled, WALL_SLICE};
-use self::metrics::{QueueCollector, Snapshot, Source, Stats};
+pub use self::metrics::{Membership, QueueGroup};
+use self::metrics::{Snapshot, Source, Stats};
 use self::queue::Queue;
 pub use self::queue::{PATIENCE, Priority};
 use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
 use crate::clock::SharedClock;
-use crate::metrics::{MetricsError, Registry};
 use crate::task;
 
 /// What can be a key. Keys are cloned now and then; let that be cheap (`Arc<str>`).
@@ -62,7 +62,7 @@ const BATCH: usize = 256;
 /// What a queue needs to begin.
 #[derive(Debug)]
 pub struct Config<K> {
-    /// The value of the metrics' label `name`.
+    /// What it is called, for people.
     pub name: String,
     /// The wall clock of [`WorkQueue::add_at`].
     pub clock: SharedClock,
@@ -132,15 +132,10 @@ impl<K: Key> WorkQueue<K> {
         Self { shared, timer_task: Arc::new(AbortOnDropHandle::new(timer_task)) }
     }
 
-    /// Registers the queue's metrics, labelled with its name, with `registry`; what happens from now on is counted.
-    ///
-    /// # Errors
-    /// When `registry` has the metrics of a queue of that name already.
-    pub fn register_metrics(&self, registry: &Registry) -> Result<(), MetricsError> {
-        let weak: Weak<Shared<K>> = Arc::downgrade(&self.shared);
-        QueueCollector::register(registry, &self.shared.name, weak)?;
+    /// What its group tells; what happens from now on is counted.
+    fn counted(&self) -> Arc<dyn Source> {
         self.shared.state.lock().queue.keep_stats();
-        Ok(())
+        Arc::<Shared<K>>::clone(&self.shared)
     }
 
     /// Makes `key` ready now, unless it is ready already or, while it is being processed, as soon as that is done.
@@ -209,8 +204,7 @@ impl<K: Key> WorkQueue<K> {
 
     /// Whether anything waits for a worker, or is held: whoever competes with the workers for something had better wait.
     pub fn is_busy(&self) -> bool {
-        let queue = &self.shared.state.lock().queue;
-        queue.len() > 0 || queue.holds_low(now())
+        self.shared.is_busy()
     }
 
     /// Makes the rate limiter forget the failures of `key`. It must still be [`WorkQueue::done`].
@@ -438,6 +432,11 @@ impl<K: Key> Source for Shared<K> {
         let running = queue.processing_since().map(|since| now.saturating_duration_since(since)).collect();
         let stats = queue.stats().cloned().unwrap_or_else(Stats::new);
         Snapshot { stats, depth: queue.depth(), running }
+    }
+
+    fn is_busy(&self) -> bool {
+        let queue = &self.state.lock().queue;
+        queue.len() > 0 || queue.holds_low(now())
     }
 }
 

@@ -14,7 +14,7 @@ use cronjob_controller::clock::SystemClock;
 use cronjob_controller::metrics::{
     ControllerMetrics, LeaderElectionMetrics, ProcessCollector, Registry, RestClientMetrics, encode,
 };
-use cronjob_controller::workqueue::{Config, WorkQueue};
+use cronjob_controller::workqueue::{Config, Membership, QueueGroup, WorkQueue};
 
 const REFERENCE: &str = include_str!("reference/in-tree-metrics.txt");
 
@@ -44,10 +44,10 @@ fn shape(text: &str, prefixes: &[&str], except: &[&str]) -> Vec<String> {
         .collect()
 }
 
-fn queue(registry: &Registry) -> WorkQueue<u32> {
+fn queue(registry: &Registry) -> (WorkQueue<u32>, Membership) {
     let queue = WorkQueue::new(Config::new("cronjob", Arc::new(SystemClock)));
-    queue.register_metrics(registry).unwrap();
-    queue
+    let member = QueueGroup::register(registry, "cronjob").unwrap().join(&queue);
+    (queue, member)
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ fn check_histograms(text: &str) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_infinite_bucket_is_the_count_also_while_observations_race_with_the_scrape() {
     let registry = Registry::new();
-    let queue = queue(&registry);
+    let (queue, _member) = queue(&registry);
     let controller = ControllerMetrics::register(&registry).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let observers: Vec<_> = (0..3u32)

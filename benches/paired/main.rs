@@ -20,7 +20,7 @@ use chrono::{DateTime, Utc};
 use cronjob_controller::clock::SystemClock;
 use cronjob_controller::metrics::Registry;
 use cronjob_controller::schedule::{Schedule, Zone};
-use cronjob_controller::workqueue::{Config, WorkQueue};
+use cronjob_controller::workqueue::{Config, QueueGroup, WorkQueue};
 use serde::{Deserialize, Serialize};
 
 use classes::Class;
@@ -153,9 +153,8 @@ fn time_queue(times: usize, metrics: bool) -> f64 {
     for _ in 0..times {
         took += runtime.block_on(async {
             let queue = WorkQueue::new(Config::new("bench", Arc::new(SystemClock)));
-            if metrics {
-                queue.register_metrics(&Registry::new()).expect("the registry is empty");
-            }
+            let group = || QueueGroup::register(&Registry::new(), "bench").expect("the registry is empty");
+            let _counted = metrics.then(|| group().join(&queue));
             let start = Instant::now();
             for key in &keys {
                 queue.add(Arc::clone(key));

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::SetOnce;
 use tracing::info;
@@ -45,35 +46,44 @@ impl Gate {
     }
 }
 
-/// The candidate for the lease that the flags name: its identity, and what spreads its attempts.
-pub fn elector(
-    settings: &LeaderElectionConfig,
-    client: Client,
-    clock: SharedClock,
-    (identity, rng): (String, StdRng),
-    hooks: impl FnOnce(&str) -> Hooks,
-) -> Result<LeaderElector<KubeLeaseLock>, ConfigError> {
-    let config = Config {
-        lease_duration: settings.lease_duration,
-        renew_deadline: settings.renew_deadline,
-        retry_period: settings.retry_period,
-        ..Config::new(&settings.namespace, &settings.name, &identity)
-    };
-    let lock = KubeLeaseLock::new(client, &settings.namespace, &settings.name);
-    LeaderElector::new(config, lock, clock, hooks(&identity), rng)
+/// Who contends for leases in this process's name.
+pub struct Candidate {
+    pub settings: LeaderElectionConfig,
+    /// A client whose requests nothing else can hold up.
+    pub client: Client,
+    pub clock: SharedClock,
+    pub metrics: LeaderElectionMetrics,
+    /// What is written as the holder.
+    pub identity: String,
+    /// What spreads attempts.
+    pub rng: StdRng,
 }
 
-/// Metrics, Events and log lines of the election. `stood_by` becomes true when another process is seen to lead.
-pub fn hooks(
-    name: &str,
-    metrics: LeaderElectionMetrics,
-    recorder: Arc<dyn EventRecorder>,
-    stood_by: &Arc<AtomicBool>,
-) -> impl FnOnce(&str) -> Hooks {
-    let (status, slowpath) = ((metrics.clone(), name.to_owned()), (metrics, name.to_owned()));
-    let stood_by = Arc::clone(stood_by);
-    move |identity| {
-        let own = identity.to_owned();
+impl Candidate {
+    /// The elector for the lease `name`. `stood_by` becomes true when another process is seen to lead.
+    pub fn elector(
+        &mut self,
+        name: &str,
+        recorder: Arc<dyn EventRecorder>,
+        stood_by: &Arc<AtomicBool>,
+    ) -> Result<LeaderElector<KubeLeaseLock>, ConfigError> {
+        let settings = &self.settings;
+        let config = Config {
+            lease_duration: settings.lease_duration,
+            renew_deadline: settings.renew_deadline,
+            retry_period: settings.retry_period,
+            ..Config::new(&settings.namespace, name, &self.identity)
+        };
+        let lock = KubeLeaseLock::new(self.client.clone(), &settings.namespace, name);
+        let rng = StdRng::from_rng(&mut self.rng);
+        LeaderElector::new(config, lock, Arc::clone(&self.clock), self.hooks(name, recorder, stood_by), rng)
+    }
+
+    /// Metrics, Events and log lines of the election.
+    fn hooks(&self, name: &str, recorder: Arc<dyn EventRecorder>, stood_by: &Arc<AtomicBool>) -> Hooks {
+        let (status, slowpath) = ((self.metrics.clone(), name.to_owned()), (self.metrics.clone(), name.to_owned()));
+        let stood_by = Arc::clone(stood_by);
+        let own = self.identity.clone();
         Hooks {
             on_master_status: Some(Box::new(
                 move |leads| {

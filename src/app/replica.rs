@@ -10,7 +10,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio_util::sync::CancellationToken;
 
-use super::{AppError, Assembly};
+use super::{AppError, House, Work};
 use crate::api::EventType;
 use crate::clock::SharedClock;
 use crate::controller::Controller;
@@ -18,6 +18,7 @@ use crate::controller::control::RealControl;
 use crate::events::{EventRecorder, ObjectReference, Recorder};
 use crate::metrics::Registry;
 use crate::options::Config;
+use crate::sharding::Shard;
 
 /// What a replica has to itself.
 pub struct Replica {
@@ -35,8 +36,8 @@ pub struct Replica {
 
 /// Looks on, and must not block.
 pub trait Onlooker: Send + Sync + 'static {
-    /// The controller was built; its caches are still empty.
-    fn built(&self, controller: Weak<Controller<RealControl>>);
+    /// The controller of a shard was built; its caches are still empty.
+    fn built(&self, shard: Shard, controller: Weak<Controller<RealControl>>);
     /// An Event is handed to the recorder, which may count it together with others or drop it.
     fn event(&self, regarding: &ObjectReference, type_: EventType, reason: &'static str, message: &str);
 }
@@ -48,19 +49,17 @@ pub trait Onlooker: Send + Sync + 'static {
 /// end.
 pub async fn run_replica(config: &Config, replica: Replica, stop: CancellationToken) -> Result<(), AppError> {
     let Replica { client, clock, identity, seed, onlooker } = replica;
-    let (registry, ends) = (Registry::new(), CancellationToken::new());
-    let parts = Assembly::new(config, &client, &registry, &clock, seed, &ends, onlooker.as_ref())?;
-    if let Some(onlooker) = onlooker {
-        onlooker.built(Arc::downgrade(&parts.controller));
-    }
-    let elector = match &config.leader_election {
+    let registry = Registry::new();
+    let house = House::new(config, &client, &registry, &clock, seed, onlooker)?;
+    let candidate = match &config.leader_election {
         None => None,
         Some(settings) => {
             let rng = StdRng::seed_from_u64(seed.wrapping_add(1));
-            Some(parts.elector(settings, client, &registry, (identity, rng))?)
+            Some(house.candidate(settings, client, &registry, (identity, rng))?)
         }
     };
-    parts.run_to_end(config, elector, Vec::new(), stop, &ends).await
+    let work = Work::new(&house, candidate)?;
+    house.run_to_end(work, Vec::new(), stop).await
 }
 
 /// A recorder with an onlooker.

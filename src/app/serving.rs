@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use super::ElectionHealth;
 use crate::leader_election::HealthzAdaptor;
 use crate::metrics::{Registry, encode};
 use crate::options::Config;
@@ -53,7 +54,7 @@ impl Listeners {
         config: &Config,
         registry: &Registry,
         ready: Vec<HealthCheck>,
-        election: Option<HealthzAdaptor>,
+        election: Option<ElectionHealth>,
         cancel: &CancellationToken,
     ) -> Vec<JoinHandle<()>> {
         let endpoints = endpoints(config, registry, ready, election);
@@ -77,11 +78,11 @@ fn endpoints(
     config: &Config,
     registry: &Registry,
     ready: Vec<HealthCheck>,
-    election: Option<HealthzAdaptor>,
+    election: Option<ElectionHealth>,
 ) -> Endpoints {
     let mut live = vec![HealthCheck::ping()];
     if let Some(election) = election {
-        live.push(HealthCheck::new(HealthzAdaptor::NAME, move || election.check()));
+        live.push(HealthCheck::new(HealthzAdaptor::NAME, move || election()));
     }
     let ready = live.iter().cloned().chain(ready).collect();
     let registry = registry.clone();

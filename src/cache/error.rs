@@ -133,7 +133,7 @@ impl ServerStatus {
     }
 
     /// The request itself is refused: its parameters, not the moment.
-    fn is_invalid(&self) -> bool {
+    pub(super) fn is_invalid(&self) -> bool {
         matches!(self.code, 400 | 405 | 406 | 422 | 501)
     }
 }

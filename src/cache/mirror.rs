@@ -1,7 +1,7 @@
 //! Applies what the server says to the store and tells the handlers.
 //!
 //! Guarantees: the store is changed before a handler hears of it; the first list of a scope is announced as synced only
-//! after its last handler call; a malformed object is never in the store.
+//! after its last handler call; a malformed object is never in the store, nor is one of another shard.
 //!
 //! A malformed object takes its older, readable version with it, as a deletion whose final state is unknown. To keep the
 //! old version would be to act on what is known to be outdated: a CronJob would go on firing by a schedule its owner has
@@ -19,6 +19,7 @@ use super::decode::{Change, decode_object, decode_quickly};
 use super::handlers::{Dispatcher, MalformedObject};
 use super::store::{ByName, Delta, Named, Store};
 use crate::api::{Interner, Object, ObjectName};
+use crate::sharding::Shard;
 
 /// One scope of a store, with all that hangs on it.
 pub(super) struct Mirror<T> {
@@ -28,6 +29,8 @@ pub(super) struct Mirror<T> {
     /// The scope's number in the store.
     pub(super) scope: usize,
     pub(super) namespace: Option<Arc<str>>,
+    /// What is in no namespace of it is passed over, also where the server was asked to leave it out.
+    pub(super) shard: Shard,
     /// The objects that exist and cannot be read, with the resource version that was reported.
     pub(super) malformed: HashMap<ObjectName, String>,
     /// Whether a list was completed.
@@ -67,7 +70,7 @@ impl<T: Object> Mirror<T> {
     /// Applies a line of the initial events to a list in the making; false if it must be read in two stages.
     pub(super) fn list_quickly(&self, listing: &mut Listing<T>, line: &[u8]) -> bool {
         match decode_quickly(line, self.namespace.as_deref(), &self.interner) {
-            Some((Change::Upserted, object)) => listing.add(object),
+            Some((Change::Upserted, object)) => self.take(listing, object),
             Some((Change::Deleted, object)) => listing.forget(T::object_name(&object)),
             None => return false,
         }
@@ -77,12 +80,19 @@ impl<T: Object> Mirror<T> {
     /// Adds an object to a list in the making.
     pub(super) fn list(&self, listing: &mut Listing<T>, raw: &RawValue) {
         match self.decode(raw) {
-            Ok(object) => listing.add(object),
+            Ok(object) => self.take(listing, object),
+            Err(malformed) if !self.shard.owns(&malformed.namespace) => {}
             Err(malformed) => {
                 let name = self.key(&malformed);
                 listing.readable.remove(&name);
                 listing.malformed.insert(name, malformed);
             }
+        }
+    }
+
+    fn take(&self, listing: &mut Listing<T>, object: T) {
+        if self.shard.owns(&object.object_name().namespace) {
+            listing.add(object);
         }
     }
 
@@ -128,6 +138,10 @@ impl<T: Object> Mirror<T> {
 
     fn put(&mut self, object: T) -> String {
         let resource_version = object.resource_version().to_owned();
+        if !self.shard.owns(&object.object_name().namespace) {
+            self.observe(&resource_version);
+            return resource_version;
+        }
         self.malformed.remove(object.object_name());
         let deltas = self.store.upsert(object);
         self.store.observe(self.scope, &resource_version);
@@ -139,6 +153,10 @@ impl<T: Object> Mirror<T> {
     pub(super) fn upsert(&mut self, raw: &RawValue) -> String {
         match self.decode(raw) {
             Ok(object) => self.put(object),
+            Err(malformed) if !self.shard.owns(&malformed.namespace) => {
+                self.observe(&malformed.resource_version);
+                malformed.resource_version
+            }
             Err(malformed) => {
                 let name = self.key(&malformed);
                 let deltas = self.store.delete(&name, None);

@@ -3,7 +3,7 @@
 //! Guarantees: the mirror sees every change of its collection, or learns the difference by a list; lists are consistent
 //! (no resource version is asked for, so the server must show its latest state); a watch that ends, breaks, falls
 //! silent or is refused is followed by another request, and no two requests follow each other without either progress
-//! or a wait.
+//! or a wait. A server that refuses to list a shard is asked for all of them; the mirror passes the others over.
 //!
 //! Matches client-go `tools/cache/reflector.go`.
 
@@ -145,6 +145,12 @@ impl<T: Object> Reflector<T> {
             Recovery::ResumeLater => State::Watch,
             Recovery::Relist => {
                 self.fruitless.heard();
+                let is_invalid = matches!(&error.cause, Cause::Status(status) if status.is_invalid());
+                if operation == Operation::List && is_invalid && self.endpoint.forget_shard_selector() {
+                    // What was refused may be that; and streaming lists may have been refused for it.
+                    info!(resource = self.endpoint.path(), "asking for all shards from now on");
+                    self.pages_only = false;
+                }
                 self.list_state()
             }
         };

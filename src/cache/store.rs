@@ -90,15 +90,11 @@ struct Scope {
 }
 
 impl<T: Object> Store<T> {
-    /// An empty store for these namespaces; for all of them if none is named.
-    pub fn new(namespaces: &[Arc<str>]) -> Self {
-        let scope =
-            |namespace: Option<&Arc<str>>| Scope { namespace: namespace.cloned(), resource_version: Mutex::default() };
-        let scopes: Box<[Scope]> = if namespaces.is_empty() {
-            Box::new([scope(None)])
-        } else {
-            namespaces.iter().map(|namespace| scope(Some(namespace))).collect()
-        };
+    /// An empty store with these scopes: a namespace each, or `None` alone for all of them. Without any scope it is
+    /// synced from the start and stays empty.
+    pub fn new(scopes: impl IntoIterator<Item = Option<Arc<str>>>) -> Self {
+        let scope = |namespace| Scope { namespace, resource_version: Mutex::default() };
+        let scopes: Box<[Scope]> = scopes.into_iter().map(scope).collect();
         Self {
             contents: RwLock::new(Contents { objects: HashSet::new(), by_controller: HashMap::new() }),
             unsynced: watch::Sender::new(scopes.len()),

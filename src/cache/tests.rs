@@ -2,6 +2,7 @@
 
 mod history;
 mod script;
+mod shards;
 mod store;
 
 use std::sync::Arc;
@@ -42,8 +43,12 @@ impl Run {
 }
 
 async fn run_for(seconds: u64, namespaces: &[&str], script: Arc<Script>) -> Run {
+    run_shard(seconds, namespaces, Shard::WHOLE, script).await
+}
+
+async fn run_shard(seconds: u64, namespaces: &[&str], shard: Shard, script: Arc<Script>) -> Run {
     let namespaces: Vec<String> = namespaces.iter().map(ToString::to_string).collect();
-    let mut informer = Informer::<Job>::new(script.client(), &namespaces, 17);
+    let mut informer = Informer::<Job>::of_shard(script.client(), &namespaces, shard, 17);
     let recorder = Arc::new(Recorder::default());
     informer.add_event_handler(Arc::clone(&recorder) as Arc<dyn ResourceEventHandler<Job>>);
     informer.set_observer(Arc::clone(&recorder) as Arc<dyn Observer>);

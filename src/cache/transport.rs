@@ -26,15 +26,21 @@ const MAX_ERROR_BODY: usize = 64 << 10;
 /// How long a watch may stay open beyond the time it was asked to end.
 const OVERDUE_MARGIN: Duration = Duration::from_secs(30);
 
-/// One collection on the API server.
+/// One collection on the API server, or a shard of it.
 pub(super) struct Endpoint {
     client: Client,
     path: String,
+    shard_selector: Option<String>,
 }
 
 impl Endpoint {
-    pub(super) fn new(client: Client, path: String) -> Self {
-        Self { client, path }
+    pub(super) fn new(client: Client, path: String, shard_selector: Option<String>) -> Self {
+        Self { client, path, shard_selector }
+    }
+
+    /// From now on the whole collection is asked for; false if that was so before.
+    pub(super) fn forget_shard_selector(&mut self) -> bool {
+        self.shard_selector.take().is_some()
     }
 
     /// The URL's path.
@@ -102,7 +108,12 @@ impl Endpoint {
     }
 
     async fn get(&self, query: &str, is_watch: bool) -> Result<Body, Cause> {
-        let mut request = Request::get(format!("{}?{query}", self.path)).header(header::ACCEPT, "application/json");
+        let mut uri = format!("{}?{query}", self.path);
+        if let Some(selector) = &self.shard_selector {
+            uri.push_str("&shardSelector=");
+            percent_encode(&mut uri, selector);
+        }
+        let mut request = Request::get(uri).header(header::ACCEPT, "application/json");
         if is_watch {
             // Newer servers compress each event by itself, which decompressing layers do not expect.
             request = request.header(header::ACCEPT_ENCODING, "identity");

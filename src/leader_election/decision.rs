@@ -90,6 +90,16 @@ pub fn decide(knowledge: Knowledge<'_>, candidate: Candidate<'_>, now: Instant, 
     }
 }
 
+/// The record by which a replica says that it is there, in a lease of its own; `old` is what it said before.
+pub fn presence(
+    old: Option<&LeaderElectionRecord>,
+    candidate: Candidate<'_>,
+    wall: DateTime<Utc>,
+) -> LeaderElectionRecord {
+    let wall = wall.trunc_subsecs(6);
+    old.map_or_else(|| fresh_record(candidate, wall), |old| renewal(old, candidate, wall))
+}
+
 /// The record that gives the lease up: no holder, and one second to run. Matches `release` in client-go's
 /// tools/leaderelection/leaderelection.go.
 pub fn released(old: &LeaderElectionRecord, wall: DateTime<Utc>) -> LeaderElectionRecord {

@@ -15,9 +15,9 @@ pub enum LockError {
     /// The call was answered with an error, or could not be made.
     #[error("{operation} lease {lease}: {source}")]
     Call {
-        /// `get`, `create` or `update`.
+        /// `get`, `list`, `create`, `update` or `delete`.
         operation: &'static str,
-        /// `namespace/name`.
+        /// `namespace/name`; of a list, the namespace.
         lease: String,
         /// What the client said.
         source: Box<dyn Error + Send + Sync>,
@@ -25,9 +25,9 @@ pub enum LockError {
     /// No answer came in time; whether a write took effect is unknown.
     #[error("{operation} lease {lease}: no answer within {seconds:.1} s")]
     Timeout {
-        /// `get`, `create` or `update`.
+        /// `get`, `list`, `create`, `update` or `delete`.
         operation: &'static str,
-        /// `namespace/name`.
+        /// `namespace/name`; of a list, the namespace.
         lease: String,
         /// How long was waited.
         seconds: f64,

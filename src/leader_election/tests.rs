@@ -386,6 +386,30 @@ async fn transitions_and_times_are_written_as_client_go_writes_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_was_seen_before_is_taken_when_it_has_run_out_since_then() {
+    // Who was seen, when it is held, and after how many seconds it is ours.
+    let rows = [
+        ("what was seen to run out is taken at once", "other", 0, 0),
+        ("what was renewed meanwhile is waited for", "other", 1, 15),
+        ("what this elector held itself says nothing", "me", 0, 0),
+    ];
+    for (sentence, holder, renewed, after) in rows {
+        let server = FakeServer::default();
+        let seen = Observed { record: record(holder, 0), at: Instant::now().into_std() };
+        sleep(Duration::from_secs(15)).await;
+        server.force(Some(&record(holder, renewed)));
+        let elector = elector("me", FakeLock::new(&server, network(vec![])), Hooks::default()).having_observed(seen);
+        let (began, cancel) = (Instant::now(), CancellationToken::new());
+        let (elected, led) = tokio::sync::oneshot::channel();
+        let task = tokio::spawn(elector.run(cancel.clone(), move |_| elected.send(Instant::now()).unwrap()));
+        let took = led.await.unwrap() - began;
+        assert!((after..after + 5).contains(&took.as_secs()), "{sentence}: {took:?}");
+        cancel.cancel();
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn hooks_hear_of_everything_in_order() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let tell = |what: &'static str| {

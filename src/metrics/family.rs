@@ -70,6 +70,12 @@ impl PlainHistogram {
         self.sum += value;
     }
 
+    /// Counts what another one with the same bounds has counted.
+    pub fn add(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.sum += other.sum;
+    }
+
     /// How many values were observed.
     pub fn sample_count(&self) -> u64 {
         self.counts.iter().sum()

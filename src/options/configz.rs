@@ -15,6 +15,7 @@ impl Config {
             "master": self.master,
             "controllers": self.controllers.iter().map(|flavour| flavour.name()).collect::<Vec<_>>(),
             "concurrentCronJobSyncs": self.concurrent_cronjob_syncs,
+            "shards": self.shards,
             "clientConnection": self.kube_api.map(|limit| json!({ "qps": limit.qps, "burst": limit.burst })),
             "leaderElection": self.leader_election.as_ref().map(|election| json!({
                 "resourceLock": "leases",

@@ -76,6 +76,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         positive_int32,
     );
     let controllers = controllers::resolve(raw, &mut faults);
+    let shards = shards(raw, &mut faults);
     let namespaces = namespaces(raw, &mut faults);
     let secure = secure(raw, &mut faults);
     let metrics_addr = plain_address("metrics-bind-address", &raw.metrics_bind_address, &mut faults);
@@ -98,6 +99,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         master,
         controllers,
         concurrent_cronjob_syncs: syncs.unwrap_or(NonZeroUsize::MIN),
+        shards: shards.unwrap_or(NonZeroU32::MIN),
         kube_api,
         leader_election,
         secure,
@@ -108,6 +110,21 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         verbosity: verbosity.unwrap_or_default(),
         logging_format: logging_format.unwrap_or_default(),
     })
+}
+
+/// Every shard has a lease to renew, so there is an end to what makes sense.
+const MAX_SHARDS: u32 = 256;
+
+fn shards(raw: &RawFlags, faults: &mut Faults) -> Option<NonZeroU32> {
+    let allowed = "a whole number from 1 to 256";
+    let shards = faults.read("shards", &raw.shards, allowed, |text| {
+        let shards = parse_int(text).and_then(|n| u32::try_from(n).ok()).and_then(NonZeroU32::new)?;
+        (shards.get() <= MAX_SHARDS).then_some(shards)
+    })?;
+    if shards > NonZeroU32::MIN && parse_bool(&raw.leader_elect) == Some(false) {
+        faults.add("shards", &raw.shards, "1 with --leader-elect=false: shards are shared out by leases");
+    }
+    Some(shards)
 }
 
 fn path(text: &str) -> Option<PathBuf> {

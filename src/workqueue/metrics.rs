@@ -1,22 +1,27 @@
-//! The queue's metrics, with client-go's names.
+//! The metrics of queues, with client-go's names.
 //!
 //! Guarantees: names, help texts, labels and buckets are those of upstream's
 //! `component-base/metrics/prometheus/workqueue/metrics.go`; what is counted when is what
-//! `util/workqueue/metrics.go` counts. All seven families of a scrape come from one snapshot taken under the queue's lock.
+//! `util/workqueue/metrics.go` counts. All seven families of a scrape come from one snapshot of each queue, taken under its
+//! lock. Several queues can count as one ([`QueueGroup`]): then the numbers are sums, and what a queue has counted stays
+//! counted when it leaves.
 //!
 //! Upstream sets `unfinished_work_seconds` and `longest_running_processor_seconds` from a ticker, every 500 ms; here
 //! they are computed when they are asked for, so they are never stale and an idle queue never wakes.
 
 use std::collections::HashMap;
-use std::sync::Weak;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 
 use crate::metrics::family::{PlainHistogram, count, counter, gauge, histogram};
 use crate::metrics::{MetricsError, exponential_buckets};
+
+use super::{Key, WorkQueue};
 
 /// What is counted as it happens. Lives inside the queue, under its lock.
 #[derive(Debug, Clone)]
@@ -37,6 +42,14 @@ impl Stats {
             queue_duration: PlainHistogram::new(buckets.clone()),
             work_duration: PlainHistogram::new(buckets),
         }
+    }
+
+    /// Counts what another queue has counted.
+    fn sum(&mut self, other: &Self) {
+        self.adds += other.adds;
+        self.retries += other.retries;
+        self.queue_duration.add(&other.queue_duration);
+        self.work_duration.add(&other.work_duration);
     }
 
     /// A key became dirty.
@@ -72,11 +85,71 @@ pub(super) struct Snapshot {
 /// Where the collector gets its snapshots: a queue, whatever its keys.
 pub(super) trait Source: Send + Sync {
     fn snapshot(&self) -> Snapshot;
+    fn is_busy(&self) -> bool;
 }
 
-/// Collects the families of one queue, for as long as that queue lives.
-pub(super) struct QueueCollector {
-    source: Weak<dyn Source>,
+/// Queues that count as one. Clones are the same group.
+#[derive(Clone)]
+pub struct QueueGroup(Arc<Mutex<Members>>);
+
+struct Members {
+    queues: Vec<Arc<dyn Source>>,
+    /// What those have counted that left.
+    left: Stats,
+}
+
+impl QueueGroup {
+    /// A group without queues whose metrics, labelled with `name`, are registered with `registry`.
+    ///
+    /// # Errors
+    /// When `registry` has the metrics of queues of that name already.
+    pub fn register(registry: &Registry, name: &str) -> Result<Self, MetricsError> {
+        let group = Self(Arc::new(Mutex::new(Members { queues: Vec::new(), left: Stats::new() })));
+        QueueCollector::register(registry, name, group.clone())?;
+        Ok(group)
+    }
+
+    /// Counts `queue` with the others until the membership is dropped.
+    pub fn join<K: Key>(&self, queue: &WorkQueue<K>) -> Membership {
+        let source: Arc<dyn Source> = queue.counted();
+        self.0.lock().queues.push(Arc::clone(&source));
+        Membership { group: self.clone(), source }
+    }
+
+    /// Whether any of them [is busy](WorkQueue::is_busy).
+    pub fn is_busy(&self) -> bool {
+        self.0.lock().queues.iter().any(|queue| queue.is_busy())
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let members = self.0.lock();
+        let mut sum = Snapshot { stats: members.left.clone(), depth: 0, running: Vec::new() };
+        for Snapshot { stats, depth, running } in members.queues.iter().map(|queue| queue.snapshot()) {
+            sum.stats.sum(&stats);
+            sum.depth += depth;
+            sum.running.extend(running);
+        }
+        sum
+    }
+}
+
+/// A queue's place in its group.
+pub struct Membership {
+    group: QueueGroup,
+    source: Arc<dyn Source>,
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let mut members = self.group.0.lock();
+        members.queues.retain(|queue| !Arc::ptr_eq(queue, &self.source));
+        members.left.sum(&self.source.snapshot().stats);
+    }
+}
+
+/// Collects the families of a group.
+struct QueueCollector {
+    group: QueueGroup,
     depth: Desc,
     adds: Desc,
     queue_duration: Desc,
@@ -87,15 +160,14 @@ pub(super) struct QueueCollector {
 }
 
 impl QueueCollector {
-    /// Registers the families of `source` under the label `name`.
-    pub(super) fn register(registry: &Registry, name: &str, source: Weak<dyn Source>) -> Result<(), MetricsError> {
+    fn register(registry: &Registry, name: &str, group: QueueGroup) -> Result<(), MetricsError> {
         let desc = |metric: &str, help: &str| {
             let labels = HashMap::from([("name".to_owned(), name.to_owned())]);
             Desc::new(format!("workqueue_{metric}"), format!("[BETA] {help}"), Vec::new(), labels)
                 .map_err(|source| MetricsError::new(&format!("workqueue_{metric}"), source))
         };
         let collector = Self {
-            source,
+            group,
             depth: desc("depth", "Current depth of workqueue")?,
             adds: desc("adds_total", "Total number of adds handled by workqueue")?,
             queue_duration: desc(
@@ -136,9 +208,7 @@ impl Collector for QueueCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let Some(Snapshot { stats, depth, running }) = self.source.upgrade().map(|source| source.snapshot()) else {
-            return Vec::new();
-        };
+        let Snapshot { stats, depth, running } = self.group.snapshot();
         let unfinished = running.iter().sum::<Duration>();
         let longest = running.into_iter().max().unwrap_or_default();
         vec![

@@ -11,7 +11,7 @@ use futures::future::join_all;
 
 use super::*;
 use crate::clock::{Clock, SystemClock, TestClock};
-use crate::metrics::encode;
+use crate::metrics::{Registry, encode};
 
 type TestQueue = WorkQueue<&'static str>;
 
@@ -507,7 +507,8 @@ async fn dropping_the_last_handle_ends_the_timer_task() {
 async fn metrics_count_what_client_go_counts() {
     let (queue, _clock) = queue_with_clock();
     let registry = Registry::new();
-    queue.register_metrics(&registry).unwrap();
+    let group = QueueGroup::register(&registry, "cronjob").unwrap();
+    let member = group.join(&queue);
     let assert_metrics = |step: &str, expected: &[(&str, &str)]| {
         let text = encode(&registry);
         for (name, value) in expected {
@@ -566,21 +567,46 @@ async fn metrics_count_what_client_go_counts() {
     queue.shut_down();
     queue.add_after("foo", Duration::from_secs(1));
     assert_metrics("shut down", &[("retries_total", "5")]);
-    drop(queue);
-    tokio::task::yield_now().await;
-    assert_eq!(encode(&registry), "", "the queue is gone");
+    drop((member, queue));
+    assert_metrics("left", &[("depth", "0"), ("retries_total", "5"), ("adds_total", "3")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_queue_of_the_same_name_is_refused_and_of_another_name_welcome() {
+async fn queues_of_one_group_count_as_one_and_what_was_counted_stays_when_one_leaves() {
     let registry = Registry::new();
-    let clock: SharedClock = Arc::new(SystemClock);
-    let [first, second, third] =
-        ["a", "a", "b"].map(|name| WorkQueue::<u32>::new(Config::new(name, Arc::clone(&clock))));
-    first.register_metrics(&registry).unwrap();
-    let refused = second.register_metrics(&registry).unwrap_err().to_string();
+    let group = QueueGroup::register(&registry, "cronjob").unwrap();
+    let ((first, _), (second, _)) = (queue_with_clock(), queue_with_clock());
+    let member = group.join(&first);
+    let _other = group.join(&second);
+    first.add("foo");
+    second.add("foo");
+    second.add("bar");
+    sleep_millis(10).await;
+    assert_eq!(get_now(&first), Some(Some("foo")));
+    assert_eq!(get_now(&second), Some(Some("foo")));
+    let counts = |depth: u32| {
+        format!(
+            "workqueue_adds_total{{name=\"cronjob\"}} 3\n# HELP workqueue_depth [BETA] Current depth of workqueue\n# TYPE workqueue_depth gauge\nworkqueue_depth{{name=\"cronjob\"}} {depth}\n"
+        )
+    };
+    assert!(encode(&registry).contains(&counts(1)), "{}", encode(&registry));
+    assert!(encode(&registry).contains("workqueue_queue_duration_seconds_count{name=\"cronjob\"} 2\n"));
+    assert!(group.is_busy());
+    first.done(&"foo");
+    drop((member, first));
+    assert!(encode(&registry).contains(&counts(1)), "{}", encode(&registry));
+    assert!(encode(&registry).contains("workqueue_work_duration_seconds_count{name=\"cronjob\"} 1\n"));
+    assert_eq!(get_now(&second), Some(Some("bar")));
+    assert!(!group.is_busy());
+}
+
+#[test]
+fn a_second_group_of_the_same_name_is_refused_and_of_another_name_welcome() {
+    let registry = Registry::new();
+    QueueGroup::register(&registry, "a").unwrap();
+    let refused = QueueGroup::register(&registry, "a").map(drop).unwrap_err().to_string();
     assert!(refused.starts_with("register metric workqueue_*: "), "{refused}");
-    third.register_metrics(&registry).unwrap();
+    QueueGroup::register(&registry, "b").unwrap();
     let text = encode(&registry);
     assert!(text.contains("workqueue_depth{name=\"a\"} 0\nworkqueue_depth{name=\"b\"} 0\n"), "{text}");
 }

@@ -1,6 +1,7 @@
 //! What happens when: faults begin and end, people edit, Jobs run their course, replicas start.
 
-use std::sync::Arc;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cronjob_controller::app::{self, Replica};
@@ -15,9 +16,8 @@ use crate::job_world;
 use crate::network::Network;
 use crate::people;
 use crate::rng::hash;
-use crate::scenario::{Millis, SECOND};
+use crate::scenario::{LEASE_NAME, Millis, SECOND};
 use crate::sim::{Ear, LEASE, Sim};
-use crate::view::View;
 
 /// One thing that is to happen.
 #[derive(Clone, Debug)]
@@ -111,7 +111,8 @@ impl Sim {
         let identity = format!("r{number}.{incarnation}");
         state.journal.note(at, format_args!("{identity} starts"));
         replica.process = Process::default();
-        replica.view = View::default();
+        replica.views.clear();
+        replica.terms.clear();
         replica.stop = CancellationToken::new();
         let network = Network { sim: Arc::clone(self), replica: number, incarnation, identity: identity.clone() };
         let clock: SharedClock = replica.clock.clone();
@@ -124,8 +125,8 @@ impl Sim {
             onlooker: Some(Arc::new(ear)),
         };
         let (stop, sim) = (replica.stop.clone(), Arc::downgrade(self));
-        let process = replica.process.clone();
-        let run = process.bind(async move { app::run_replica(&config(), parts, stop).await });
+        let (process, config) = (replica.process.clone(), config(self.scenario.shards));
+        let run = process.bind(async move { app::run_replica(&config, parts, stop).await });
         let task = tokio::spawn(async move {
             let result = run.await;
             if let Some(sim) = sim.upgrade() {
@@ -209,13 +210,10 @@ impl Sim {
         let mut state = self.state.lock();
         let state = &mut *state;
         for (number, replica) in state.replicas.iter().enumerate() {
-            let Some(controller) = replica.controller.upgrade().filter(|_| replica.process.is_running()) else {
-                continue;
-            };
-            if controller.queue().shutting_down() {
-                continue;
-            }
-            for name in controller.unattended() {
+            let controllers = replica.controllers.values().filter(|_| replica.process.is_running());
+            let working =
+                controllers.filter_map(Weak::upgrade).filter(|controller| !controller.queue().shutting_down());
+            for name in working.flat_map(|controller| controller.unattended()) {
                 // A live read may have shown what the watch has yet to show: that there is nothing to wait for.
                 let key = (name.namespace.to_string(), name.name.to_string());
                 let cron = state.model.names.get(&key).and_then(|uid| state.model.crons.get(uid));
@@ -230,16 +228,17 @@ impl Sim {
     }
 }
 
-fn config() -> Config {
+fn config(shards: NonZeroU32) -> Config {
     let seconds = Duration::from_secs;
     Config {
         leader_election: Some(LeaderElectionConfig {
             namespace: "kube-system".into(),
-            name: "cronjob-controller".into(),
+            name: LEASE_NAME.into(),
             lease_duration: seconds(LEASE.0),
             renew_deadline: seconds(LEASE.1),
             retry_period: seconds(LEASE.2),
         }),
+        shards,
         ..Config::embedded(5.try_into().unwrap())
     }
 }

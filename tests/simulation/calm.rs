@@ -57,7 +57,9 @@ impl Sim {
             wrong.extend(wrong_jobs(&state.model, uid, cron).into_iter().map(|what| ("8", what)));
             wrong.extend(self.unhandled_slot(&state.model, uid, cron, &timing).map(|what| ("8", what)));
             match wrong_last_schedule_time(&state.model, uid, cron) {
-                Some(_) if state.is_unknowable(uid, cron) => forgiven.push(uid.clone()),
+                Some(_) if state.is_unknowable(uid, cron, self.scenario.shard_of(&cron.namespace)) => {
+                    forgiven.push(uid.clone())
+                }
                 what => wrong.extend(what.map(|what| ("11", what))),
             }
             wrong.extend(wrong_last_successful_time(&state.model, uid, cron).map(|what| ("11", what)));
@@ -126,7 +128,8 @@ impl Sim {
             return None;
         }
         let next = missed::next_requeue_time(&version.observed()?, self.wall(self.now()), schedule)?;
-        let controller = state.leader()?.1.controller.upgrade()?;
+        let shard = self.scenario.shard_of(&cron.namespace);
+        let controller = state.leader(shard)?.1.controllers.get(&shard)?.upgrade()?;
         let (queue, key) = (controller.queue(), ObjectName::new(cron.namespace.as_str(), cron.name.as_str()));
         let timer = queue.scheduled_for(&key).unwrap_or_default().at;
         let is_right = timer.is_some_and(|at| at <= next) || queue.is_dirty(&key) || queue.is_processing(&key);
@@ -135,19 +138,20 @@ impl Sim {
 }
 
 impl State {
-    /// The replica that holds the lease.
-    fn leader(&self) -> Option<(usize, &Replica)> {
+    /// The replica that holds the lease of a shard.
+    fn leader(&self, shard: u32) -> Option<(usize, &Replica)> {
+        let holder = self.model.holders.get(&shard)?;
         let identity = |(number, replica): &(usize, &Replica)| format!("r{number}.{}", replica.incarnation);
-        self.replicas.iter().enumerate().find(|replica| identity(replica) == self.model.holder)
+        self.replicas.iter().enumerate().find(|replica| identity(replica) == *holder)
     }
 
     /// Whether no request could tell the leader of the Jobs whose slots its status lacks: they are gone, and it neither made
     /// them nor saw them.
-    fn is_unknowable(&self, uid: &str, cron: &Cron) -> bool {
-        let Some((number, leader)) = self.leader() else { return false };
-        let leader = (number, leader.incarnation);
+    fn is_unknowable(&self, uid: &str, cron: &Cron, shard: u32) -> bool {
+        let Some((number, leader)) = self.leader(shard) else { return false };
+        let leader = (number, leader.incarnation, leader.terms.get(&shard).copied().unwrap_or(0));
         let is_known = |job: &Job| {
-            let is_own = job.answered && job.author == Author::Replica(leader.0, leader.1);
+            let is_own = job.answered && (job.author, job.term) == (Author::Replica(leader.0, leader.1), leader.2);
             job.deleted.is_none() || is_own || job.seen_by.contains(&leader)
         };
         let last = cron.newest().last_schedule_time();

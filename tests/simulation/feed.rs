@@ -46,6 +46,7 @@ pub fn open(network: &Network, call: &Call, sent: &Sent, stale: Option<u64>) -> 
         cut: network.sim.state.lock().replicas[network.replica].cut.clone(),
         network: network.clone(),
         kind: call.kind,
+        shard: network.sim.scenario.shard_of_query(call.query()),
         body,
         first,
         silent: false,
@@ -101,6 +102,7 @@ fn begin_stale(
 struct Feed {
     network: Network,
     kind: Kind,
+    shard: u32,
     body: apiserver::Body,
     /// What comes before the body.
     first: Option<String>,
@@ -243,6 +245,10 @@ impl Feed {
             }
             let Ok(Event { kind, object }) = serde_json::from_str::<Event>(line) else { continue };
             let metadata = &object.metadata;
+            // What the server shows of another shard is not taken in.
+            if !metadata.namespace.is_empty() && self.network.sim.scenario.shard_of(&metadata.namespace) != self.shard {
+                continue;
+            }
             state.journal.detail(
                 at,
                 format_args!(
@@ -252,12 +258,13 @@ impl Feed {
             );
             if self.kind == Kind::Jobs {
                 if let Some(job) = state.model.jobs.get_mut(&metadata.uid) {
-                    job.seen_by.push((replica, incarnation));
+                    let term = state.replicas[replica].terms.get(&self.shard).copied().unwrap_or(0);
+                    job.seen_by.push((replica, incarnation, term));
                     job.seen_by.dedup();
                 }
                 continue;
             }
-            let view = &mut state.replicas[replica].view;
+            let view = state.replicas[replica].views.entry(self.shard).or_default();
             match (kind.as_str(), &mut self.initial) {
                 ("BOOKMARK", initial) => view.listed(initial.take().unwrap_or_default(), at),
                 ("DELETED", None) => view.removed(&object, at),

@@ -43,6 +43,8 @@ const ANSWERED_WITHIN: Millis = 7 * SECOND;
 pub struct Sent {
     pub author: Author,
     pub identity: String,
+    /// How often the author has begun to work on the shard.
+    pub term: u32,
     pub at: Millis,
     /// What the author's clock showed.
     pub clock: DateTime<Utc>,
@@ -50,8 +52,8 @@ pub struct Sent {
     pub view: Option<Delivered>,
 }
 
-fn is_seen_by(job: &Job, author: Author) -> bool {
-    matches!(author, Author::Replica(number, incarnation) if job.seen_by.contains(&(number, incarnation)))
+fn is_seen_by(job: &Job, author: Author, term: u32) -> bool {
+    matches!(author, Author::Replica(number, incarnation) if job.seen_by.contains(&(number, incarnation, term)))
 }
 
 /// The UID and name of the CronJob for which a request starts a Job, or deletes one that runs to make room.
@@ -201,12 +203,13 @@ impl Invariants {
         let own = text(job, "uid");
         let Some(first) = model.fires_of(uid, slot).find(|other| other.uid != own) else { return };
         let recorded = model.crons.get(uid).is_some_and(|cron| cron.newest().last_schedule_time() >= Some(slot));
-        if !recorded && first.author != sent.author && first.deleted.is_some_and(|deleted| deleted <= sent.at) {
+        let is_of_this_term = (first.author, first.term) == (sent.author, sent.term);
+        if !recorded && !is_of_this_term && first.deleted.is_some_and(|deleted| deleted <= sent.at) {
             // Its author never came to write the status, and whoever came after could not see the Job any more.
             self.coverage.count("excused", "fired again: author gone before the status, Job gone before it was seen");
             return;
         }
-        if !recorded && first.author == sent.author && !first.answered && !is_seen_by(first, sent.author) {
+        if !recorded && is_of_this_term && !first.answered && !is_seen_by(first, sent.author, sent.term) {
             // Whether the request arrived cannot be told any more: the answer was lost, and the Job was gone before the
             // author's watch could show it.
             self.coverage.count("excused", "fired again: answer lost, Job gone before the watch showed it");

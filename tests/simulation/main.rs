@@ -1,8 +1,8 @@
 //! The whole controller under faults, in virtual time, from one seed.
 //!
 //! Two or three replicas (informers, workqueue, workers, leader election, recorder) run against the in-memory API server
-//! in one thread on paused time. A seed decides the world: its CronJobs, what people do to them, what becomes of Jobs, and
-//! what goes wrong. The same seed gives the same history.
+//! in one thread on paused time, in every second world with the cluster cut into shards. A seed decides the world: its
+//! CronJobs, what people do to them, what becomes of Jobs, and what goes wrong. The same seed gives the same history.
 //!
 //! What is judged, by its number in a failure:
 //! 1. At most one Job for a slot, over all history.
@@ -11,11 +11,11 @@
 //! 4. No Job is started or replaced for a CronJob after its suspension or end was shown to the author.
 //! 5. Only own Jobs are deleted, and running ones only for Replace.
 //! 6. Statuses are written with a version; lastScheduleTime never goes back, and specs are never touched.
-//! 7. No write without the lease, nor after its deadline.
+//! 7. No write without the lease of the namespace's shard, nor after its deadline.
 //! 8. Five minutes after the last fault all is settled: active, history, and every due slot started or explained.
 //! 9. Nothing due, nothing written: no write that changes nothing, ever; once all is settled, none without a cause. While
 //!    things go wrong a write can be a late or repeated answer to anything, so that no more can be asked of it then.
-//! 10. At every step, each CronJob with a next slot has a timer or a place in the queue of every replica.
+//! 10. At every step, each CronJob with a next slot has a timer or a place in the queue of every controller of its shard.
 //! 11. The end does not depend on what went wrong; see [`calm`] for what that means.
 //!
 //! `SIM_SEED` is the first seed, `SIM_RUNS` how many follow, `SIM_THREADS` how many run at a time. A failure prints the

@@ -158,6 +158,8 @@ pub struct Job {
     /// The slot in its annotation.
     pub slot: Option<DateTime<Utc>>,
     pub author: Author,
+    /// Which of the author's terms in its shard it was.
+    pub term: u32,
     pub created: Millis,
     pub finished: Option<Condition>,
     /// When it succeeded, as its status says.
@@ -166,8 +168,8 @@ pub struct Job {
     pub deleted: Option<Millis>,
     /// Whether its author had the answer to its creation.
     pub answered: bool,
-    /// Who had seen it in a watch or a list, as `(replica, incarnation)`.
-    pub seen_by: Vec<(usize, u32)>,
+    /// Who had seen it in a watch or a list, as `(replica, incarnation, term in the shard)`.
+    pub seen_by: Vec<(usize, u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,8 +200,8 @@ pub struct Model {
     pub children: BTreeMap<String, Vec<String>>,
     /// The UID of the CronJob of that namespace and name.
     pub names: BTreeMap<(String, String), String>,
-    /// The holder in the lease.
-    pub holder: String,
+    /// The holder in the lease of each shard.
+    pub holders: BTreeMap<u32, String>,
 }
 
 pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
@@ -255,7 +257,7 @@ impl Model {
         }
     }
 
-    pub fn job_created(&mut self, object: &Value, author: Author, at: Millis) {
+    pub fn job_created(&mut self, object: &Value, author: Author, term: u32, at: Millis) {
         let uid = text(object, "uid").to_owned();
         let owner = owner_of(object);
         if let Some((owner, _)) = &owner {
@@ -268,6 +270,7 @@ impl Model {
             owner,
             slot: slot_of(object),
             author,
+            term,
             created: at,
             finished: None,
             succeeded: None,

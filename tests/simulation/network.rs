@@ -26,7 +26,7 @@ use crate::invariants::Sent;
 use crate::model::Author;
 use crate::scenario::Millis;
 use crate::sim::{COMMIT_WITHIN, LEASE, Sim, State};
-use crate::view::Shown;
+use crate::view::{Shown, View};
 
 /// One replica's way to the server.
 #[derive(Clone)]
@@ -82,11 +82,15 @@ impl Network {
         let fate = state.fate(self.replica, call, at, &self.sim);
         let replica = &state.replicas[self.replica];
         let clock = cronjob_controller::clock::Clock::now(&*replica.clock);
-        let view = state.cron_job_of(self.replica, call);
-        let sent = Sent { author, identity: self.identity.clone(), at, clock, view };
+        let shard = self.sim.scenario.shard_of(&call.namespace);
+        let view = state.cron_job_of(self.replica, shard, call);
+        let term = replica.terms.get(&shard).copied().unwrap_or(0);
+        let sent = Sent { author, identity: self.identity.clone(), term, at, clock, view };
         if call.is_fenced() {
             state.journal.note(at, format_args!("{author} sends {call}"));
-            state.invariants.sent(&state.model, call, &sent, replica.deadline, &replica.view);
+            let (deadline, nothing) = (replica.deadlines.get(&shard).copied(), View::default());
+            let view = replica.views.get(&shard).unwrap_or(&nothing);
+            state.invariants.sent(&state.model, call, &sent, deadline, view);
         } else if !call.is_write() && !call.name.is_empty() {
             let what = match call.kind {
                 Kind::CronJobs => "look up CronJob",
@@ -161,8 +165,14 @@ impl Network {
             return;
         }
         if call.kind == Kind::Leases && call.is_write() {
-            let names_us = call.json()["spec"]["holderIdentity"] == self.identity.as_str();
-            replica.deadline = names_us.then_some(sent.at + LEASE.1 * 1000);
+            let lease = call.json();
+            let name = lease["metadata"]["name"].as_str().unwrap_or_default();
+            let Some(shard) = self.sim.scenario.shard_of_lease(name) else { return };
+            if lease["spec"]["holderIdentity"] == self.identity.as_str() {
+                replica.deadlines.insert(shard, sent.at + LEASE.1 * 1000);
+            } else {
+                replica.deadlines.remove(&shard);
+            }
         }
     }
 }
@@ -257,7 +267,7 @@ impl State {
     }
 
     /// What the replica has been shown of the CronJob that a request is about.
-    fn cron_job_of(&self, replica: usize, call: &Call) -> Option<crate::view::Delivered> {
+    fn cron_job_of(&self, replica: usize, shard: u32, call: &Call) -> Option<crate::view::Delivered> {
         if !call.is_fenced() {
             return None;
         }
@@ -270,7 +280,7 @@ impl State {
                 jobs.filter(|job| job.deleted.is_none()).find_map(|job| job.owner.clone())?.1
             }
         };
-        self.replicas[replica].view.cron_jobs.get(&(call.namespace.clone(), name)).cloned()
+        self.replicas[replica].views.get(&shard)?.cron_jobs.get(&(call.namespace.clone(), name)).cloned()
     }
 }
 
@@ -325,7 +335,10 @@ impl Network {
         let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
         if let Ok(list) = serde_json::from_slice::<List>(&bytes) {
             let at = self.sim.now();
-            self.sim.state.lock().replicas[self.replica].view.listed(list.items, at);
+            let scenario = &self.sim.scenario;
+            let shard = scenario.shard_of_query(call.query());
+            let owned = list.items.into_iter().filter(|item| scenario.shard_of(&item.metadata.namespace) == shard);
+            self.sim.state.lock().replicas[self.replica].views.entry(shard).or_default().listed(owned.collect(), at);
         }
         Response::from_parts(parts, full(bytes))
     }

@@ -57,6 +57,7 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
         let mut coverage = std::mem::take(&mut state.invariants.coverage);
         coverage.add("total", "virtual seconds", end / 1000);
         coverage.count("total", "seeds");
+        coverage.count("total", if scenario.shards.get() == 1 { "seeds in one" } else { "seeds in shards" });
         let journal = std::mem::take(&mut state.journal);
         Outcome {
             violations: std::mem::take(&mut state.invariants.violations),

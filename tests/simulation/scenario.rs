@@ -2,7 +2,11 @@
 //!
 //! A scenario is data, so that a failing one can be shrunk by leaving things out.
 
+use std::num::NonZeroU32;
+
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
+use cronjob_controller::leader_election::shares::Names;
+use cronjob_controller::sharding::Shard;
 
 use crate::faults::Fault;
 use crate::rng::Rng;
@@ -19,6 +23,7 @@ pub struct Scenario {
     pub seed: u64,
     pub start: DateTime<Utc>,
     pub replicas: usize,
+    pub shards: NonZeroU32,
     /// How long things go wrong.
     pub active: Millis,
     /// How far each replica's clock is off until then, in milliseconds.
@@ -111,7 +116,8 @@ const ZONES: [&str; 8] = [
     "Etc/UTC",
 ];
 
-const NAMESPACES: [&str; 3] = ["default", "team-a", "team-b"];
+/// Cut into four, no two of them are in one shard.
+const NAMESPACES: [&str; 3] = ["default", "team-blue", "team-two"];
 
 impl Scenario {
     /// The world of a seed.
@@ -127,6 +133,8 @@ impl Scenario {
             seed,
             start,
             replicas,
+            // Of a sequence of its own: the rest of the world is the same.
+            shards: NonZeroU32::new(*Rng::fork(seed, "shards").pick(&[1, 4])).unwrap(),
             active,
             skews: (0..replicas).map(|_| skew(&mut rng)).collect(),
             cron_jobs: Vec::new(),
@@ -170,6 +178,33 @@ impl Scenario {
             edit.cron_job == place && upsets
         };
         !self.cron_jobs[place].spec.schedule.starts_with("@every") && !self.edits.iter().any(is_upset)
+    }
+}
+
+/// The name of the lease, or what the names of several begin with.
+pub const LEASE_NAME: &str = "cronjob-controller";
+
+/// Who is responsible for what.
+impl Scenario {
+    /// The number of the shard that a namespace is in.
+    pub fn shard_of(&self, namespace: &str) -> u32 {
+        Shard::all(self.shards).find(|shard| shard.owns(namespace)).unwrap().index()
+    }
+
+    /// The number of the shard that a lease is about.
+    pub fn shard_of_lease(&self, lease: &str) -> Option<u32> {
+        let names = Names::new(LEASE_NAME, self.shards);
+        let name = |index: u32| if self.shards.get() == 1 { LEASE_NAME.to_owned() } else { names.shard(index) };
+        (0..self.shards.get()).find(|index| name(*index) == lease)
+    }
+
+    /// The number of the shard that is asked for.
+    pub fn shard_of_query(&self, query: &str) -> u32 {
+        let is_asked_for = |shard: &Shard| {
+            let selector = shard.selector().unwrap_or_default();
+            selector.split('\'').skip(1).step_by(2).all(|bound| query.contains(bound))
+        };
+        Shard::all(self.shards).find(is_asked_for).unwrap().index()
     }
 }
 

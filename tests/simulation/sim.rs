@@ -12,6 +12,7 @@ use cronjob_controller::clock::{Clock, SharedClock, TestClock};
 use cronjob_controller::controller::Controller;
 use cronjob_controller::controller::control::RealControl;
 use cronjob_controller::events::ObjectReference;
+use cronjob_controller::sharding::Shard;
 use cronjob_controller::task::Process;
 use futures::FutureExt as _;
 use http::Response;
@@ -74,10 +75,14 @@ pub struct Replica {
     pub clock: Arc<SkewedClock>,
     pub task: Option<AbortHandle>,
     pub stop: CancellationToken,
-    pub controller: Weak<Controller<RealControl>>,
-    /// Until when it may write by the lease it knows it holds.
-    pub deadline: Option<Millis>,
-    pub view: View,
+    /// By shard.
+    pub controllers: BTreeMap<u32, Weak<Controller<RealControl>>>,
+    /// How many controllers it has had for each shard.
+    pub terms: BTreeMap<u32, u32>,
+    /// Until when it may write by the leases it knows it holds, by shard.
+    pub deadlines: BTreeMap<u32, Millis>,
+    /// By shard.
+    pub views: BTreeMap<u32, View>,
     /// Cuts all its watches.
     pub cut: CancellationToken,
     /// Where it is to crash: at which of its writes from now on, and whether after the commit.
@@ -124,9 +129,10 @@ impl Sim {
             }),
             task: None,
             stop: CancellationToken::new(),
-            controller: Weak::new(),
-            deadline: None,
-            view: View::default(),
+            controllers: BTreeMap::new(),
+            terms: BTreeMap::new(),
+            deadlines: BTreeMap::new(),
+            views: BTreeMap::new(),
             cut: CancellationToken::new(),
             crash: None,
         };
@@ -175,7 +181,7 @@ impl Sim {
         let answer = self.server.handle(call.request()).now_or_never().expect("the server never waits");
         let changes = self.take_in(&mut state, Some(sent), at);
         if call.is_write() && call.kind != Kind::Events {
-            state.committed(call, sent, answer.status().as_u16(), changes, at);
+            state.committed(call, sent, answer.status().as_u16(), changes, at, &self.scenario);
         }
         self.changed.notify_one();
         answer
@@ -184,7 +190,8 @@ impl Sim {
     /// A request of the world's own; the status code.
     pub fn act(&self, call: &Call) -> u16 {
         let at = self.now();
-        let sent = Sent { author: Author::World, identity: String::new(), at, clock: self.wall(at), view: None };
+        let (author, identity) = (Author::World, String::new());
+        let sent = Sent { author, identity, term: 0, at, clock: self.wall(at), view: None };
         self.commit(&sent, call).status().as_u16()
     }
 
@@ -203,7 +210,7 @@ impl Sim {
         // What follows from a write is the collector's.
         for (number, change) in changes.iter().enumerate() {
             let author = sent.filter(|_| number == 0);
-            state.changed(change, author, at);
+            state.changed(change, author, at, &self.scenario);
         }
         changes.len()
     }
@@ -223,8 +230,8 @@ impl Sim {
             task.abort();
         }
         replica.incarnation += 1;
-        replica.controller = Weak::new();
-        replica.deadline = None;
+        replica.controllers.clear();
+        replica.deadlines.clear();
         replica.crash = None;
         let back = at + rng.range(200, 12_000);
         state.plan(back, Act::Start(number));
@@ -257,7 +264,7 @@ impl State {
         self.faults.values().map(|(fault, _)| fault).find(|fault| fault.kind == kind && fault.replica == replica)
     }
 
-    fn changed(&mut self, change: &apiserver::Committed, sent: Option<&Sent>, at: Millis) {
+    fn changed(&mut self, change: &apiserver::Committed, sent: Option<&Sent>, at: Millis, scenario: &Scenario) {
         let author = sent.map_or(Author::Collector, |sent| sent.author);
         let Self { model, invariants, journal, .. } = self;
         let object = &change.object;
@@ -285,7 +292,7 @@ impl State {
                 }
                 match (change.kind, by_replica, &change.previous) {
                     (ChangeKind::Added, sent, _) => {
-                        model.job_created(object, author, at);
+                        model.job_created(object, author, sent.map_or(0, |sent| sent.term), at);
                         if let Some(sent) = sent {
                             invariants.coverage.count("plan", "create");
                             invariants.created(model, object, sent, at);
@@ -305,9 +312,10 @@ impl State {
             }
             "leases.coordination.k8s.io" => {
                 let holder = object["spec"]["holderIdentity"].as_str().unwrap_or_default();
-                if *holder != *model.holder {
-                    journal.note(at, format_args!("{author} -> the lease is held by {holder:?}"));
-                    holder.clone_into(&mut model.holder);
+                let Some(shard) = scenario.shard_of_lease(text(object, "name")) else { return };
+                if *holder != **model.holders.entry(shard).or_default() {
+                    journal.note(at, format_args!("{author} -> the lease of shard {shard} is held by {holder:?}"));
+                    model.holders.insert(shard, holder.to_owned());
                 }
             }
             _ => {}
@@ -315,7 +323,7 @@ impl State {
     }
 
     /// A write was answered with `code`, having made so many changes.
-    fn committed(&mut self, call: &Call, sent: &Sent, code: u16, changes: usize, at: Millis) {
+    fn committed(&mut self, call: &Call, sent: &Sent, code: u16, changes: usize, at: Millis, scenario: &Scenario) {
         let Author::Replica(..) = sent.author else { return };
         if call.kind == Kind::Leases {
             return;
@@ -337,8 +345,9 @@ impl State {
             }
             return;
         }
-        if !self.model.holder.is_empty() && self.model.holder != sent.identity {
-            let text = format!("{} committed {call} while {} holds the lease", sent.author, self.model.holder);
+        let holder = self.model.holders.get(&scenario.shard_of(&call.namespace));
+        if let Some(holder) = holder.filter(|holder| !holder.is_empty() && **holder != sent.identity) {
+            let text = format!("{} committed {call} while {holder} holds the lease", sent.author);
             self.invariants.violated("7", at, text);
         }
     }
@@ -392,10 +401,15 @@ pub struct Ear {
 }
 
 impl Onlooker for Ear {
-    fn built(&self, controller: Weak<Controller<RealControl>>) {
-        if let Some(sim) = self.sim.upgrade() {
-            sim.state.lock().replicas[self.replica].controller = controller;
-        }
+    fn built(&self, shard: Shard, controller: Weak<Controller<RealControl>>) {
+        let Some(sim) = self.sim.upgrade() else { return };
+        let at = sim.now();
+        let mut state = sim.state.lock();
+        let State { replicas, journal, .. } = &mut *state;
+        let (replica, shard) = (&mut replicas[self.replica], shard.index());
+        journal.note(at, format_args!("r{}.{} begins with shard {shard}", self.replica, self.incarnation));
+        replica.controllers.insert(shard, controller);
+        *replica.terms.entry(shard).or_default() += 1;
     }
 
     fn event(&self, regarding: &ObjectReference, _: EventType, reason: &'static str, message: &str) {

@@ -21,7 +21,7 @@ fn children(store: &Store<Job>, owner: &str) -> Vec<String> {
 
 #[test]
 fn the_owner_index_follows_every_change() {
-    let store = Store::<Job>::new(&[]);
+    let store = Store::<Job>::new([None]);
     let none: [&str; 0] = [];
     store.upsert(decode("x", "x", 1, Some("p")));
     store.upsert(decode("y", "y", 2, Some("p")));
@@ -44,7 +44,7 @@ fn the_owner_index_follows_every_change() {
 
 #[test]
 fn a_deletion_that_names_another_uid_is_not_the_stored_objects_final_state() {
-    let store = Store::<Job>::new(&[]);
+    let store = Store::<Job>::new([None]);
     store.upsert(decode("x", "first", 1, None));
     let delta = store.delete(&ObjectName::new("a", "x"), Some(decode("x", "second", 2, None)));
     assert!(matches!(delta, Some(Delta::Deleted { last, final_state_unknown: true }) if last.uid == Uid::new("first")));
@@ -52,7 +52,7 @@ fn a_deletion_that_names_another_uid_is_not_the_stored_objects_final_state() {
 
 #[test]
 fn a_list_changes_only_what_differs_and_only_in_its_namespace() {
-    let store = Store::<Job>::new(&["a".into(), "b".into()]);
+    let store = Store::<Job>::new([Some("a".into()), Some("b".into())]);
     let other = Job::decode(&job_of("b", "o", "o", 1, None).to_string(), &Interner::default()).unwrap();
     store.upsert(other);
     for name in ["gone", "new", "same"] {
@@ -84,7 +84,7 @@ fn a_new_version_may_share_what_did_not_change() {
         job["spec"] = serde_json::json!({"schedule": "* * * * *", "jobTemplate": {}});
         job.to_string()
     };
-    let store = Store::<CronJob>::new(&[]);
+    let store = Store::<CronJob>::new([None]);
     for version in [1, 2] {
         store.upsert(CronJob::decode(&text(version), &Interner::default()).unwrap());
     }

@@ -5,6 +5,7 @@ use prometheus::Registry;
 use super::*;
 use crate::controller::PRUNE_RETRY;
 use crate::metrics::encode;
+use crate::workqueue::QueueGroup;
 
 /// A world at 10:00:30 with the CronJob `c`, and a controller that works.
 async fn working(spec: Value) -> World {
@@ -80,7 +81,8 @@ async fn a_failure_counts_as_one_retry() {
     world.create_cron_job("c", json!({})).await;
     world.pass_until("2026-03-02T10:00:30Z").await;
     let registry = Registry::new();
-    world.controller.queue().register_metrics(&registry).unwrap();
+    let group = QueueGroup::register(&registry, "cronjob").unwrap();
+    let _member = group.join(world.controller.queue());
     world.wire.judge(|ask| if ask.is(Verb::Create, "jobs") { Fate::Refused(403, "Forbidden") } else { Fate::Pass });
     for failures in 1..4 {
         assert!(world.controller.process_next_work_item().await);

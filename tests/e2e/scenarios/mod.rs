@@ -4,6 +4,7 @@ mod failures;
 mod minute;
 mod operations;
 mod policy;
+mod shards;
 mod tutorial;
 
 use super::runner::{Group, Scenario};
@@ -66,6 +67,12 @@ pub fn all() -> Vec<Scenario> {
             failures::failover,
             "of two replicas one leads, and the other takes over when it is killed or told to stop",
             Some("it dies of SIGTERM and keeps its lease")
+        ),
+        scenario!(
+            Alone,
+            shards::handovers,
+            "replicas share four shards out, through a join, a leave and a kill, and every slot fires once",
+            Some("it has no shards")
         ),
     ]
 }

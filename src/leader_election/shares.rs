@@ -1,0 +1,250 @@
+//! How the replicas of one program share its shards out: one lease for each shard, one for each replica, and this
+//! decision, which every replica makes for itself from what it sees of them. Pure.
+//!
+//! Guarantees: who holds a shard is the business of that shard's elector, and nothing here can give it two holders. Among
+//! replicas that see the same leases, no two reach for the same shard, each gives up at most one at a time, and once
+//! every shard is held and no two shares differ by more than one, nobody moves. A replica whose own lease has run out has
+//! no share; one that gives its lease back on leaving has none at once. What is free a newcomer gets at once; what others
+//! hold is given up for it only when it has lived for a while, so that one that crashes again and again disturbs nobody.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
+
+use super::decision::Observed;
+use super::record::LeaderElectionRecord;
+use crate::sharding;
+
+/// After so many of its durations without a renewal the lease of a replica is removed: its replica is not coming back.
+const REMEMBERED: u32 = 6;
+
+/// The names of the leases of replicas that share so many shards out.
+#[derive(Clone, Debug)]
+pub struct Names {
+    base: String,
+    count: NonZeroU32,
+}
+
+/// What a lease is to those who go by these names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Shard(u32),
+    Replica,
+    /// A replica that shares out another number of shards.
+    Stranger,
+    /// The lease of one who leads alone, or of a shard among another number of them.
+    Foreign,
+    Unrelated,
+}
+
+impl Names {
+    /// The leases of `count` shards under the name `base`.
+    pub fn new(base: &str, count: NonZeroU32) -> Self {
+        Self { base: base.to_owned(), count }
+    }
+
+    /// How many shards there are.
+    pub fn count(&self) -> NonZeroU32 {
+        self.count
+    }
+
+    /// The lease of the shard of that number.
+    pub fn shard(&self, index: u32) -> String {
+        format!("{}-shard-{index}-of-{}", self.base, self.count)
+    }
+
+    /// The lease of a replica. Not every identity can be part of a name.
+    pub fn replica(&self, identity: &str) -> String {
+        format!("{}-replica-{:016x}-of-{}", self.base, sharding::hash(identity), self.count)
+    }
+
+    fn role(&self, lease: &str) -> Role {
+        let Some(rest) = lease.strip_prefix(&self.base) else { return Role::Unrelated };
+        if rest.is_empty() {
+            return Role::Foreign;
+        }
+        if let Some((_, count)) = rest.strip_prefix("-replica-").and_then(|rest| rest.split_once("-of-")) {
+            return if count.parse() == Ok(self.count) { Role::Replica } else { Role::Stranger };
+        }
+        let numbers = rest.strip_prefix("-shard-").and_then(|numbers| numbers.split_once("-of-"));
+        match numbers.map(|(index, count)| (index.parse::<u32>(), count.parse::<NonZeroU32>())) {
+            Some((Ok(index), Ok(count))) if count == self.count && index < count.get() => Role::Shard(index),
+            Some((Ok(_), Ok(_))) => Role::Foreign,
+            _ => Role::Unrelated,
+        }
+    }
+}
+
+/// What a replica has seen of the leases, and since when each shows what it shows.
+#[derive(Clone, Debug, Default)]
+pub struct Sightings(BTreeMap<String, Sighting>);
+
+#[derive(Clone, Debug)]
+struct Sighting {
+    role: Role,
+    last: Observed,
+    /// When the lease was first seen, in whatever state.
+    first: Instant,
+}
+
+impl Sighting {
+    /// When the lease runs out unless it is renewed.
+    fn end(&self) -> Instant {
+        self.last.at + self.duration()
+    }
+
+    fn duration(&self) -> Duration {
+        Duration::from_secs(u64::try_from(self.last.record.lease_duration_seconds).unwrap_or(0))
+    }
+
+    /// Who holds the lease at `now`.
+    fn holder(&self, now: Instant) -> Option<&str> {
+        let holder = &*self.last.record.holder_identity;
+        (!holder.is_empty() && now < self.end()).then_some(holder)
+    }
+}
+
+impl Sightings {
+    /// Takes in a list of all leases, by name, whose answer came at `at`.
+    pub fn see(
+        &mut self,
+        names: &Names,
+        leases: impl IntoIterator<Item = (String, LeaderElectionRecord)>,
+        at: Instant,
+    ) {
+        let mut before = std::mem::take(&mut self.0);
+        for (name, record) in leases {
+            let role = names.role(&name);
+            let seen = match before.remove(&name) {
+                _ if role == Role::Unrelated => continue,
+                Some(old) if old.last.record == record => old,
+                Some(old) => Sighting { last: Observed { record, at }, ..old },
+                None => Sighting { role, last: Observed { record, at }, first: at },
+            };
+            self.0.insert(name, seen);
+        }
+    }
+
+    /// What was last seen of the lease of a shard.
+    pub fn shard(&self, index: u32) -> Option<&Observed> {
+        self.of(Role::Shard(index)).next().map(|seen| &seen.last)
+    }
+
+    /// The next moment after `now` at which a lease runs out unless it is renewed: worth another look.
+    pub fn next_end(&self, now: Instant) -> Option<Instant> {
+        self.0.values().filter(|seen| seen.holder(now).is_some()).map(Sighting::end).min()
+    }
+
+    fn of(&self, role: Role) -> impl Iterator<Item = &Sighting> {
+        self.0.values().filter(move |seen| seen.role == role)
+    }
+
+    /// Who holds the leases of that role at `now`.
+    fn holders(&self, role: Role, now: Instant) -> impl Iterator<Item = &str> {
+        self.of(role).filter_map(move |seen| seen.holder(now))
+    }
+
+    /// The replicas that have been there for longer than they would be if they had died at once.
+    fn settled(&self, now: Instant) -> impl Iterator<Item = &str> {
+        let old = self.of(Role::Replica).filter(move |seen| now >= seen.first + seen.duration());
+        old.filter_map(move |seen| seen.holder(now))
+    }
+
+    /// The leases of replicas other than `me` that have not been renewed for long.
+    fn gone(&self, me: &str, now: Instant) -> impl Iterator<Item = &String> {
+        let replicas = self.0.iter().filter(|(_, seen)| matches!(seen.role, Role::Replica | Role::Stranger));
+        let others = replicas.filter(move |(_, seen)| seen.last.record.holder_identity != me);
+        let gone = others.filter(move |(_, seen)| now >= seen.last.at + seen.duration() * REMEMBERED);
+        gone.map(|(name, _)| name)
+    }
+}
+
+/// What this replica does with a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tenure {
+    /// It tries to get the lease.
+    Contending,
+    /// It has the lease.
+    Holding,
+    /// It is about to give the lease up.
+    Leaving,
+}
+
+/// What a replica does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// Contend for the lease of a shard that is free.
+    Take(u32),
+    /// End the work on a shard and give its lease up; or contend for it no longer.
+    GiveUp(u32),
+    /// Remove the lease, so called, of a replica that is long gone.
+    Remove(String),
+}
+
+/// Chooses the moves of the replica `me`, which does with its shards what `mine` says.
+pub fn decide(me: &str, names: &Names, mine: &BTreeMap<u32, Tenure>, seen: &Sightings, now: Instant) -> Vec<Move> {
+    let mut holders: BTreeMap<u32, &str> = BTreeMap::new();
+    let mut moves = Vec::new();
+    for index in 0..names.count.get() {
+        match (mine.get(&index), seen.holders(Role::Shard(index), now).next()) {
+            (Some(Tenure::Contending), Some(other)) if other != me => {
+                moves.push(Move::GiveUp(index));
+                holders.insert(index, other);
+            }
+            (Some(_), _) => drop(holders.insert(index, me)),
+            (None, Some(holder)) => drop(holders.insert(index, holder)),
+            (None, None) => {}
+        }
+    }
+    // Those who share the cluster out otherwise, or not at all, were here first: what is theirs has to come free.
+    if seen.holders(Role::Foreign, now).next().is_none() {
+        let live = seen.holders(Role::Replica, now).chain([me]).collect();
+        moves.extend(taken(&shares(live, names.count, &holders), me, names.count, &holders));
+        let settled = seen.settled(now).chain([me]).collect();
+        moves.extend(given_up(&shares(settled, names.count, &holders), me, mine));
+    }
+    moves.extend(seen.gone(me, now).map(|name| Move::Remove(name.clone())));
+    moves
+}
+
+/// What one replica has and what it should have.
+struct Share<'a> {
+    replica: &'a str,
+    held: u32,
+    fair: u32,
+}
+
+/// The shares of those alive: as equal as can be, and the greater ones to those who have most, so that they keep them.
+fn shares<'a>(live: BTreeSet<&'a str>, count: NonZeroU32, holders: &BTreeMap<u32, &str>) -> Vec<Share<'a>> {
+    let held = |replica: &str| u32::try_from(holders.values().filter(|holder| **holder == replica).count());
+    let mut shares: Vec<Share<'a>> =
+        live.into_iter().map(|replica| Share { replica, held: held(replica).unwrap_or(u32::MAX), fair: 0 }).collect();
+    shares.sort_by(|a, b| b.held.cmp(&a.held).then_with(|| a.replica.cmp(b.replica)));
+    let replicas = u32::try_from(shares.len()).unwrap_or(u32::MAX).max(1);
+    let (each, over) = (count.get() / replicas, count.get() % replicas);
+    for (place, share) in (0..).zip(&mut shares) {
+        share.fair = each + u32::from(place < over);
+    }
+    shares
+}
+
+/// The free shards that `me` takes to come to its share.
+fn taken(shares: &[Share<'_>], me: &str, count: NonZeroU32, holders: &BTreeMap<u32, &str>) -> Vec<Move> {
+    // Handed out in the order in which all see the shares, so that no two reach for the same.
+    let takers = shares.iter().flat_map(|share| {
+        let wanted = share.fair.saturating_sub(share.held);
+        std::iter::repeat_n(share.replica, usize::try_from(wanted).unwrap_or(usize::MAX))
+    });
+    let free = (0..count.get()).filter(|index| !holders.contains_key(index));
+    free.zip(takers).filter(|(_, taker)| *taker == me).map(|(index, _)| Move::Take(index)).collect()
+}
+
+/// The shard that `me` gives up to come to its share: one after the other, so that few stand still at a time.
+fn given_up(shares: &[Share<'_>], me: &str, mine: &BTreeMap<u32, Tenure>) -> Option<Move> {
+    let has_too_many = shares.iter().any(|share| share.replica == me && share.held > share.fair);
+    let is_leaving = mine.values().any(|tenure| *tenure == Tenure::Leaving);
+    mine.keys().next_back().filter(|_| has_too_many && !is_leaving).map(|index| Move::GiveUp(*index))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+//! The decision alone, as a table, and many replicas that go by it, in a world of seconds.
+#![allow(clippy::unwrap_used)]
+
+use chrono::DateTime;
+use proptest::prelude::*;
+
+use super::*;
+
+const DURATION: i32 = 15;
+/// How long a replica's own lease lives.
+const LIVES: i32 = 10;
+/// How often a replica looks.
+const PERIOD: u64 = 2;
+
+fn names(count: u32) -> Names {
+    Names::new("cron", NonZeroU32::new(count).unwrap())
+}
+
+fn record(holder: &str, seconds: i32, renewed: i64) -> LeaderElectionRecord {
+    LeaderElectionRecord {
+        holder_identity: holder.to_owned(),
+        lease_duration_seconds: seconds,
+        renew_time: DateTime::from_timestamp(1_800_000_000 + renewed, 0),
+        ..LeaderElectionRecord::default()
+    }
+}
+
+#[test]
+fn a_lease_has_one_role() {
+    let names = names(4);
+    let rows = [
+        ("cron-shard-0-of-4", Role::Shard(0)),
+        ("cron-shard-3-of-4", Role::Shard(3)),
+        ("cron-shard-4-of-4", Role::Foreign),
+        ("cron-shard-x-of-4", Role::Unrelated),
+        ("cron-shard-0-of-2", Role::Foreign),
+        ("cron-shard-0-of-0", Role::Unrelated),
+        ("cron", Role::Foreign),
+        ("cron-replica-00ff-of-4", Role::Replica),
+        ("cron-replica-00ff-of-5", Role::Stranger),
+        ("cron-other", Role::Unrelated),
+        ("other", Role::Unrelated),
+    ];
+    for (lease, role) in rows {
+        assert_eq!(names.role(lease), role, "{lease}");
+    }
+    assert_eq!(names.role(&names.shard(2)), Role::Shard(2));
+    assert_eq!(names.role(&names.replica("host_1")), Role::Replica);
+}
+
+/// What the replica `a` sees.
+struct Seen {
+    shards: &'static [(&'static str, &'static [u32])],
+    live: &'static [&'static str],
+    mine: &'static [(u32, Tenure)],
+    foreign: bool,
+    /// For how long the replicas had been there.
+    for_seconds: u64,
+    /// For how long nothing has been renewed.
+    silent: u64,
+}
+
+const NOTHING: Seen = Seen { shards: &[], live: &["a", "b"], mine: &[], foreign: false, for_seconds: 100, silent: 0 };
+
+#[test]
+#[allow(clippy::too_many_lines)] // A table.
+fn a_replica_moves_towards_its_share() {
+    use Move::{GiveUp, Remove, Take};
+    use Tenure::{Contending, Holding, Leaving};
+    let rows: Vec<(&str, Seen, Vec<Move>)> = vec![
+        ("alone it takes all", Seen { live: &[], ..NOTHING }, vec![Take(0), Take(1), Take(2), Take(3)]),
+        ("of two the first takes the first half", NOTHING, vec![Take(0), Take(1)]),
+        ("what it contends for is its own already", Seen { mine: &[(0, Contending)], ..NOTHING }, vec![Take(1)]),
+        (
+            "what another got first is no longer contended for",
+            Seen { mine: &[(0, Contending)], shards: &[("b", &[0])], ..NOTHING },
+            vec![GiveUp(0), Take(2), Take(3)],
+        ),
+        (
+            "a newcomer is given one shard at a time",
+            Seen { mine: &[(0, Holding), (1, Holding), (2, Holding), (3, Holding)], ..NOTHING },
+            vec![GiveUp(3)],
+        ),
+        (
+            "but not before it has lived for a while",
+            Seen { mine: &[(0, Holding), (1, Holding), (2, Holding), (3, Holding)], for_seconds: 9, ..NOTHING },
+            vec![],
+        ),
+        ("what is free it gets at once", Seen { for_seconds: 0, ..NOTHING }, vec![Take(0), Take(1)]),
+        (
+            "while one is being given up no other is",
+            Seen { mine: &[(0, Holding), (1, Holding), (2, Holding), (3, Leaving)], ..NOTHING },
+            vec![],
+        ),
+        (
+            "at rest nobody moves",
+            Seen { mine: &[(0, Holding), (1, Holding)], shards: &[("a", &[0, 1]), ("b", &[2, 3])], ..NOTHING },
+            vec![],
+        ),
+        (
+            "whoever has the odd one keeps it",
+            Seen {
+                mine: &[(0, Holding), (1, Holding)],
+                shards: &[("a", &[0, 1]), ("b", &[2]), ("c", &[3])],
+                live: &["a", "b", "c"],
+                ..NOTHING
+            },
+            vec![],
+        ),
+        (
+            "a free one is for whoever has fewest",
+            Seen { mine: &[(0, Holding)], shards: &[("a", &[0]), ("b", &[1, 2])], ..NOTHING },
+            vec![Take(3)],
+        ),
+        (
+            "and not for one that has its share",
+            Seen { mine: &[(0, Holding), (1, Holding)], shards: &[("a", &[0, 1]), ("b", &[2])], ..NOTHING },
+            vec![],
+        ),
+        (
+            "what a replica held that is gone is free when its leases have run out",
+            Seen { mine: &[(0, Holding)], shards: &[("b", &[1, 2, 3])], silent: 15, ..NOTHING },
+            vec![Take(1), Take(2), Take(3)],
+        ),
+        ("and not before", Seen { mine: &[(0, Holding)], shards: &[("b", &[1, 2, 3])], silent: 14, ..NOTHING }, vec![]),
+        (
+            "its own lease is removed when it has been silent for long",
+            Seen { mine: &[(0, Holding), (1, Holding), (2, Holding), (3, Holding)], silent: 60, ..NOTHING },
+            vec![Remove(names(4).replica("b"))],
+        ),
+        ("beside another number of shards nothing is taken", Seen { foreign: true, ..NOTHING }, vec![]),
+        (
+            "and nothing given up",
+            Seen { foreign: true, mine: &[(0, Holding), (1, Holding), (2, Holding)], ..NOTHING },
+            vec![],
+        ),
+        (
+            "what was its own and is no longer has to run out",
+            Seen { shards: &[("a", &[0, 1]), ("b", &[2, 3])], ..NOTHING },
+            vec![],
+        ),
+    ];
+    let start = Instant::now();
+    for (sentence, seen, expected) in rows {
+        let names = names(4);
+        let shard = |(holder, shards): &(&str, &[u32])| -> Vec<(String, LeaderElectionRecord)> {
+            shards.iter().map(|index| (names.shard(*index), record(holder, DURATION, 0))).collect()
+        };
+        let mut leases: Vec<_> = seen.shards.iter().flat_map(shard).collect();
+        leases.extend(seen.live.iter().map(|who| (names.replica(who), record(who, LIVES, 0))));
+        leases.extend(seen.foreign.then(|| ("cron".to_owned(), record("z", DURATION, 0))));
+        let mut sightings = Sightings::default();
+        let before = |(name, _): &(String, LeaderElectionRecord)| (name.clone(), record("before", 1, 0));
+        sightings.see(&names, leases.iter().map(before), start);
+        let start = start + Duration::from_secs(seen.for_seconds);
+        sightings.see(&names, leases, start);
+        let mine = seen.mine.iter().copied().collect();
+        let moves = decide("a", &names, &mine, &sightings, start + Duration::from_secs(seen.silent));
+        assert_eq!(moves, expected, "{sentence}");
+    }
+}
+
+#[test]
+fn the_next_look_is_when_a_lease_runs_out() {
+    let (names, start) = (names(2), Instant::now());
+    let mut seen = Sightings::default();
+    let leases = |renewed| [(names.shard(0), record("b", DURATION, renewed)), (names.shard(1), record("", 1, 0))];
+    seen.see(&names, leases(0), start);
+    let after = |seconds| start + Duration::from_secs(seconds);
+    seen.see(&names, leases(0), after(2));
+    assert_eq!(seen.next_end(after(2)), Some(after(15)), "seen again, it counts from the first time");
+    seen.see(&names, leases(1), after(4));
+    assert_eq!(seen.next_end(after(4)), Some(after(19)), "renewed");
+    assert_eq!(seen.next_end(after(19)), None);
+}
+
+/// One replica of the model.
+struct Peer {
+    name: String,
+    seen: Sightings,
+    mine: BTreeMap<u32, Tenure>,
+    /// When it was killed, or told to stop.
+    is_dead: bool,
+    phase: u64,
+}
+
+/// The true leases, and the replicas.
+struct World {
+    names: Names,
+    start: Instant,
+    now: u64,
+    leases: BTreeMap<String, LeaderElectionRecord>,
+    /// When each lease was last written.
+    written: BTreeMap<String, u64>,
+    peers: Vec<Peer>,
+    moves: usize,
+}
+
+impl World {
+    fn write(&mut self, lease: String, holder: &str, seconds: i32) {
+        let record = record(holder, seconds, i64::try_from(self.now).unwrap());
+        self.written.insert(lease.clone(), self.now);
+        self.leases.insert(lease, record);
+    }
+
+    fn join(&mut self) {
+        let name = format!("r{}", self.peers.len());
+        let phase = self.now % PERIOD;
+        self.peers.push(Peer { name, seen: Sightings::default(), mine: BTreeMap::new(), is_dead: false, phase });
+    }
+
+    fn end(&mut self, number: usize, is_orderly: bool) {
+        let peer = &mut self.peers[number];
+        peer.is_dead = true;
+        let held = std::mem::take(&mut peer.mine).into_iter().filter(|(_, tenure)| *tenure != Tenure::Contending);
+        let (name, held): (_, Vec<_>) = (peer.name.clone(), held.map(|(index, _)| index).collect());
+        if is_orderly {
+            self.leases.remove(&self.names.replica(&name));
+            for index in held {
+                self.write(self.names.shard(index), "", 1);
+            }
+        }
+    }
+
+    /// A second passes.
+    fn tick(&mut self) {
+        self.now += 1;
+        for number in 0..self.peers.len() {
+            if !self.peers[number].is_dead && self.now % PERIOD == self.peers[number].phase {
+                self.look(number);
+            }
+        }
+    }
+
+    /// What a replica does each period.
+    fn look(&mut self, number: usize) {
+        let (me, now) = (self.peers[number].name.clone(), self.start + Duration::from_secs(self.now));
+        self.write(self.names.replica(&me), &me, LIVES);
+        // Its electors.
+        for (index, tenure) in self.peers[number].mine.clone() {
+            let lease = self.names.shard(index);
+            let true_holder = self.leases.get(&lease).map(|lease| lease.holder_identity.clone()).unwrap_or_default();
+            let has_run_out = self.written.get(&lease).is_none_or(|at| self.now - at >= DURATION.unsigned_abs().into());
+            let mine = &mut self.peers[number].mine;
+            match tenure {
+                Tenure::Contending if true_holder.is_empty() || has_run_out => {
+                    mine.insert(index, Tenure::Holding);
+                    self.write(lease, &me, DURATION);
+                }
+                Tenure::Contending => {}
+                Tenure::Holding => {
+                    assert_eq!(true_holder, me, "{me} holds shard {index}");
+                    self.write(lease, &me, DURATION);
+                }
+                Tenure::Leaving => {
+                    mine.remove(&index);
+                    self.write(lease, "", 1);
+                }
+            }
+        }
+        let peer = &mut self.peers[number];
+        peer.seen.see(&self.names, self.leases.clone(), now);
+        for what in decide(&me, &self.names, &peer.mine, &peer.seen, now) {
+            self.moves += 1;
+            match what {
+                Move::Take(index) => assert_eq!(peer.mine.insert(index, Tenure::Contending), None),
+                Move::GiveUp(index) if peer.mine[&index] == Tenure::Contending => drop(peer.mine.remove(&index)),
+                Move::GiveUp(index) => drop(peer.mine.insert(index, Tenure::Leaving)),
+                Move::Remove(lease) => drop(self.leases.remove(&lease)),
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn replicas_come_to_equal_shares_and_then_stay(
+        count in 1_u32..24,
+        first in 1_usize..6,
+        deeds in prop::collection::vec((0_u64..12, 0_usize..3, any::<prop::sample::Index>()), 0..12),
+    ) {
+        let mut world = World {
+            names: names(count),
+            start: Instant::now(),
+            now: 0,
+            leases: BTreeMap::new(),
+            written: BTreeMap::new(),
+            peers: Vec::new(),
+            moves: 0,
+        };
+        (0..first).for_each(|_| world.join());
+        for (pause, deed, who) in deeds {
+            (0..pause).for_each(|_| world.tick());
+            let living: Vec<usize> = (0..world.peers.len()).filter(|number| !world.peers[*number].is_dead).collect();
+            match deed {
+                0 => world.join(),
+                kind if living.len() > 1 => world.end(living[who.index(living.len())], kind == 1),
+                _ => {}
+            }
+        }
+        // The leases of the dead run out, one shard after the other changes hands, and dead replicas are forgotten.
+        (0..120).for_each(|_| world.tick());
+        let shares: Vec<usize> = world.peers.iter().filter(|peer| !peer.is_dead).map(|peer| peer.mine.len()).collect();
+        prop_assert_eq!(shares.iter().sum::<usize>(), usize::try_from(count).unwrap(), "every shard has its holder");
+        prop_assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1, "{:?}", shares);
+        let replicas = world.leases.keys().filter(|lease| lease.contains("replica")).count();
+        prop_assert_eq!(replicas, shares.len(), "the dead are forgotten");
+        world.moves = 0;
+        (0..60).for_each(|_| world.tick());
+        prop_assert_eq!(world.moves, 0, "at rest nobody moves");
+    }
+}
