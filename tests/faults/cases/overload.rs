@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::TimeDelta;
 use http::Method;
 use serde_json::{Value, json};
 
 use super::{account_requests, seconds};
 use crate::burst::Burst;
-use crate::driver::{eventually, request, sleep_until};
+use crate::driver::{eventually, request};
 use crate::fixture::account::{NAME, SYSTEM_NAMESPACE};
 use crate::luck::Luck;
 use crate::world::World;
@@ -18,10 +17,9 @@ const BURST: usize = 1_000;
 
 /// One nominal share, none borrowed, no queue: what exceeds a few requests at a time is answered with 429.
 pub async fn squeezed(world: Arc<World>, _: Luck) -> String {
-    let controller = world.start_controller("squeezed", &[]).await.unwrap();
     let seats = squeeze(&world.plane.admin()).await;
-    let burst = Burst::upcoming(&world, "squeezed", BURST, &json!({})).await;
-    sleep_until(burst.slot, TimeDelta::zero()).await;
+    let burst = Burst::overdue(&world, "squeezed", BURST).await;
+    let controller = world.start_controller("squeezed", &[]).await.unwrap();
     let started = Instant::now();
     burst.seen_at_least(BURST).await;
     let jobs = started.elapsed();
@@ -37,14 +35,17 @@ pub async fn squeezed(world: Arc<World>, _: Luck) -> String {
     };
     let succeeded = |event: &Value| event["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300);
     let refused = requests.iter().filter(|event| event["responseStatus"]["code"] == 429).count();
-    let last_create = requests.iter().rposition(|event| is_write(event, "create", "jobs") && succeeded(event)).unwrap();
+    // A key that was refused comes back when the API server said it may, which can be long after all others.
+    let creates =
+        requests.iter().enumerate().filter(|(_, event)| is_write(event, "create", "jobs") && succeeded(event));
+    let most = creates.map(|(at, _)| at).nth(BURST * 9 / 10).unwrap();
     let early =
-        requests[..last_create].iter().filter(|event| is_write(event, "patch", "cronjobs") && succeeded(event)).count();
+        requests[..most].iter().filter(|event| is_write(event, "patch", "cronjobs") && succeeded(event)).count();
     assert!(refused > 0, "nothing was refused; the case is not what it says");
-    assert!(early < BURST / 10, "{early} statuses were written before the last Job");
+    assert!(early < BURST / 20, "{early} statuses were written before nine in ten Jobs");
     format!(
         "{seats} seats, {refused} requests answered with 429; {BURST} Jobs after {}, statuses after {}; {early} statuses \
-         before the last Job",
+         before nine in ten Jobs",
         seconds(jobs),
         seconds(settled)
     )
