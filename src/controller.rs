@@ -340,7 +340,9 @@ struct SyncWitness<'a, C> {
 }
 
 impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
-    fn view_confirmed(&self, cron_job: &CronJob) {
+    fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
+        // A watch that hangs may not show this version for a long time yet.
+        self.controller.own_writes.cron_job_known(cron_job);
         if self.epoch > 0 {
             self.controller.confirmed.insert(cron_job.name.clone(), self.epoch);
         }
@@ -368,7 +370,7 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
     }
 
     fn status_written(&self, cron_job: &Arc<CronJob>) {
-        self.controller.own_writes.cron_job_written(cron_job);
+        self.controller.own_writes.cron_job_known(cron_job);
     }
 
     fn owes(&self, cron_job: &CronJob, edits: Edits) {

@@ -88,7 +88,7 @@ struct Diary {
 }
 
 impl Witness for Diary {
-    fn view_confirmed(&self, _: &CronJob) {}
+    fn view_confirmed(&self, _: &Arc<CronJob>) {}
     fn created(&self, _: &CronJob, _: &Arc<Job>, _: DateTime<Utc>) {}
     fn deleted(&self, _: &ObjectName, _: &Uid) {}
     fn status_written(&self, _: &Arc<CronJob>) {}

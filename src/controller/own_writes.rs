@@ -1,4 +1,4 @@
-//! What this process wrote and the caches have not shown yet.
+//! What this process wrote, or read live, and the caches have not shown yet.
 //!
 //! Guarantees: a sync sees its own writes, so that it neither asks for what it knows nor decides on a view older than
 //! its own deeds, however long the watch is silent; a slot whose Job came and went before the status could say so stays
@@ -48,12 +48,12 @@ impl<T> Entry<T> {
 }
 
 impl OwnWrites {
-    /// Remembers the version that a status write produced.
-    pub fn cron_job_written(&self, cron_job: &Arc<CronJob>) {
+    /// Remembers a version that the API server answered with: what a status write produced, or a live read found.
+    pub fn cron_job_known(&self, cron_job: &Arc<CronJob>) {
         self.cron_jobs.insert(cron_job.name.clone(), Entry::new(Arc::clone(cron_job)));
     }
 
-    /// The newer of the cache's version and the one written here last, and whether the cache has been behind for so long
+    /// The newer of the cache's version and the one known here last, and whether the cache has been behind for so long
     /// that it is suspect.
     pub fn newest(&self, cached: Arc<CronJob>) -> (Arc<CronJob>, bool) {
         let Some(own) = self.cron_jobs.get(&cached.name).map(|entry| (Arc::clone(&entry.value), entry.is_fresh()))

@@ -27,7 +27,7 @@ const REQUESTS_PER_KEY: usize = 8;
 /// Who wants to know what a sync did, the moment the API server has confirmed it.
 pub trait Witness: Send + Sync {
     /// The CronJob was read live: its sync goes on with what is true now.
-    fn view_confirmed(&self, cron_job: &CronJob);
+    fn view_confirmed(&self, cron_job: &Arc<CronJob>);
     /// A Job was created for `slot`.
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>);
     /// A Job was deleted.

@@ -360,7 +360,7 @@ impl CronJobControl for World {
 }
 
 impl Witness for World {
-    fn view_confirmed(&self, _: &CronJob) {}
+    fn view_confirmed(&self, _: &Arc<CronJob>) {}
     fn created(&self, _: &CronJob, job: &Arc<Job>, _: DateTime<Utc>) {
         self.0.lock().unwrap().created.push(Arc::clone(job));
     }

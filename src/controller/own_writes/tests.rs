@@ -30,7 +30,7 @@ async fn the_newer_of_the_cached_and_the_written_version_is_seen() {
     ];
     for (sentence, cached, later, expected) in table {
         let own = OwnWrites::default();
-        own.cron_job_written(&cron_job("a", "10"));
+        own.cron_job_known(&cron_job("a", "10"));
         tokio::time::advance(later).await;
         let (newest, is_overdue) = own.newest(cached);
         assert_eq!((&*newest.resource_version, is_overdue), expected, "{sentence}");

@@ -24,6 +24,30 @@ async fn an_own_job_is_known_however_long_the_watch_is_silent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_new_leader_read_live_is_not_forgotten_while_its_watches_are_silent() {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
+    let uid = world.create_cron_job("c", json!({ "concurrencyPolicy": "Forbid" })).await["metadata"]["uid"].clone();
+    world.catch_up().await;
+    world.wire.hold_watches(true);
+    // The leader before starts the Job of 10:01, says so, and dies.
+    let mut theirs = job("c-29540761", &json!([objects::controlled_by("c", uid.as_str().unwrap())]));
+    theirs["metadata"]["annotations"] =
+        json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-02T10:01:00Z" });
+    world.clock.step(TimeDelta::seconds(40));
+    let theirs = world.write("POST", JOBS, &theirs).await;
+    let active = json!([{
+        "apiVersion": "batch/v1", "kind": "Job", "name": "c-29540761", "namespace": "default",
+        "uid": theirs["metadata"]["uid"],
+    }]);
+    let status = json!({ "status": { "active": active, "lastScheduleTime": "2026-03-02T10:01:00Z" } });
+    world.write("PATCH", &format!("{CRON_JOBS}/c/status"), &status).await;
+    world.controller.suspect_views();
+    world.work(2);
+    world.pass_until("2026-03-02T10:04:30Z").await;
+    assert_eq!(world.list(JOBS).await.len(), 1, "the first still runs");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slot_is_not_started_again_though_no_answer_came_and_its_job_is_gone() {
     let world = working(json!({})).await;
     world.wire.judge(|ask| if ask.is(Verb::Create, "jobs") { Fate::AnswerLost } else { Fate::Pass });
