@@ -55,6 +55,11 @@ fault-matrix: fixture
 soak: fixture
 	cargo test --locked --test faults -- --soak
 
+# Would the tests notice? Deliberate defects, each applied to a copy of the sources and tested; a table.
+PATCHES ?=
+mutants:
+	tests/mutants/run $(PATCHES)
+
 bench: $(PAIRED)
 	cargo bench --locked
 

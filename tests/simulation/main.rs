@@ -19,7 +19,7 @@
 //! 11. The end does not depend on what went wrong; see [`calm`] for what that means.
 //!
 //! `SIM_SEED` is the first seed, `SIM_RUNS` how many follow, `SIM_THREADS` how many run at a time. A failure prints the
-//! seed, shrinks the scenario, and prints its history.
+//! seed, shrinks the scenario, and prints its history; with `SIM_STOP=1` it ends the run, and nothing is explained.
 #![allow(clippy::unwrap_used, clippy::pedantic, clippy::explicit_auto_deref)]
 
 mod agenda;

@@ -133,6 +133,7 @@ pub fn main() -> ExitCode {
     let first = number("SIM_SEED", 1);
     let runs = number("SIM_RUNS", if cfg!(debug_assertions) { 3 } else { 200 });
     let threads = number("SIM_THREADS", std::thread::available_parallelism().map_or(1, |n| n.get() as u64));
+    let stops = number("SIM_STOP", 0) == 1;
     let began = Instant::now();
     let next = AtomicU64::new(first);
     let found: Mutex<(Coverage, BTreeMap<u64, Vec<Violation>>)> = Mutex::default();
@@ -152,12 +153,18 @@ pub fn main() -> ExitCode {
                             println!("seed {seed}: {violation}");
                         }
                         found.1.insert(seed, outcome.violations);
+                        if stops {
+                            next.fetch_max(first + runs, Ordering::Relaxed);
+                        }
                     }
                 }
             });
         }
     });
     let (coverage, failures) = found.into_inner().unwrap();
+    if stops && !failures.is_empty() {
+        return ExitCode::FAILURE;
+    }
     coverage.print();
     let took = began.elapsed();
     let years = coverage.get("total", "virtual seconds") as f64 / (365.25 * 86_400.0);

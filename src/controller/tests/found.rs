@@ -100,6 +100,25 @@ async fn no_job_is_replaced_for_a_cron_job_suspended_while_an_answer_was_waited_
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_job_is_replaced_after_its_starting_deadline_passed_while_an_answer_was_waited_for() {
+    for (sentence, deadline, is_replaced) in [("it has not passed", 10, true), ("it has passed", 1, false)] {
+        let world = working(json!({ "concurrencyPolicy": "Replace", "startingDeadlineSeconds": deadline })).await;
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        let running = world.seen_names();
+        let back = Duration::from_secs(3);
+        world.wire.judge(move |ask| Orders {
+            back: if ask.is(Verb::Get, "jobs") { back } else { Duration::ZERO },
+            ..Orders::default()
+        });
+        world.pass_until("2026-03-02T10:02:30Z").await;
+        assert!(world.wire.count(Verb::Get, "jobs") > 0, "{sentence}: the slot was about to be started");
+        let left: Vec<_> = world.list(JOBS).await.iter().map(|job| job["metadata"]["name"].clone()).collect();
+        assert_eq!(left != running, is_replaced, "{sentence}: {left:?}");
+        assert_eq!(left.len(), 1, "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failure_counts_as_one_retry() {
     let world = World::new("2026-03-02T09:59:30Z").await;
     world.create_cron_job("c", json!({})).await;

@@ -1,0 +1,51 @@
+//! Whatever comes in: text that people, servers and clients send is read without a panic, without a hang, and in memory
+//! that its length bounds.
+//!
+//! Each target takes one input. First come the files of its `corpus` as they are, then so many inputs that bolero's chance
+//! cooks from them (see [`recipe`]). `BOLERO_RANDOM_ITERATIONS=1000000 cargo test --release --test fuzz` cooks more, and
+//! a failure prints the input and the `BOLERO_RANDOM_SEED` that makes it again. An input that was once too much belongs
+//! into the corpus.
+#![allow(clippy::unwrap_used)]
+
+mod recipe;
+mod targets;
+
+use std::time::{Duration, Instant};
+
+use recipe::{Corpus, Input};
+
+/// No input of [`recipe::LONGEST`] bytes takes milliseconds; what takes so long on a busy machine would never end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Judges one input, and says how long it took if that was too long.
+fn judged(input: &Input, judge: fn(&[u8])) {
+    let began = Instant::now();
+    judge(&input.0);
+    let took = began.elapsed();
+    assert!(took < PATIENCE, "{took:?} for {input:?}");
+}
+
+macro_rules! fuzz {
+    ($name:ident, $corpus:literal, $judge:path) => {
+        #[test]
+        fn $name() {
+            let corpus = Corpus::read($corpus);
+            for input in corpus.inputs() {
+                println!("{input:?}");
+                judged(input, $judge);
+            }
+            bolero::check!()
+                .with_iterations(200)
+                .with_type::<recipe::Recipe>()
+                .map(move |recipe| corpus.cook(&recipe))
+                .for_each(|input| judged(input, $judge));
+        }
+    };
+}
+
+fuzz!(schedules_are_read_and_searched_to_an_end, "schedules", targets::schedule);
+fuzz!(objects_are_decoded_in_memory_that_their_text_bounds, "objects", targets::object);
+fuzz!(lists_and_watches_are_followed_in_memory_that_their_text_bounds, "watches", targets::watch);
+fuzz!(patches_leave_the_server_and_the_object_whole, "patches", targets::patch);
+fuzz!(command_lines_are_judged, "flags", targets::flags);
+fuzz!(manifests_are_read_in_memory_that_their_text_bounds, "manifests", targets::manifest);
