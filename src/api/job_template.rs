@@ -10,14 +10,16 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::ObjectName;
 use super::batch_v1::CronJob;
+use super::{Flavour, ObjectName};
 use crate::schedule::Zone;
 
 /// The template has something that cannot become a Job.
 #[derive(Debug, thiserror::Error)]
-#[error("make Job from the template of CronJob {cron_job}: {source}")]
+#[error("make {} from the template of {} {cron_job}: {source}", flavour.child.kind, flavour.parent.kind)]
 pub struct TemplateError {
+    /// What was to become of it.
+    pub flavour: Flavour,
     /// Whose template.
     pub cron_job: ObjectName,
     /// What is wrong with it.
@@ -33,7 +35,7 @@ pub struct TemplateError {
 /// When the template is not an object with a `spec`, or its labels or annotations are not maps of strings.
 pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -> Result<Vec<u8>, TemplateError> {
     let flavour = cron_job.flavour;
-    let fail = |source| TemplateError { cron_job: cron_job.name.clone(), source };
+    let fail = |source| TemplateError { flavour, cron_job: cron_job.name.clone(), source };
     let template: Template<'_> = serde_json::from_str(cron_job.spec.job_template.get()).map_err(fail)?;
     let zone = cron_job.timing(local).annotation_zone();
     let mut annotations = template.metadata.annotations;

@@ -64,16 +64,16 @@ impl RealControl {
     }
 
     async fn request<T: Object>(&self, request: ApiRequest<'_>) -> Result<Arc<T>, ApiError> {
-        let (operation, object) = (request.operation, request.name);
+        let (verb, resource, name) = (request.verb, request.resource, request.name);
         let text = self.send(request).await?;
         T::decode(&text, &self.interner)
             .map(Arc::new)
-            .map_err(|error| ApiError::transport(operation, object.clone(), error.to_string()))
+            .map_err(|error| ApiError::transport(operation(verb, resource), name.clone(), error.to_string()))
     }
 
     async fn send(&self, request: ApiRequest<'_>) -> Result<String, ApiError> {
-        let (operation, object) = (request.operation, request.name);
-        let failed = |message: String| ApiError::transport(operation, object.clone(), message);
+        let (verb, resource, object) = (request.verb, request.resource, request.name);
+        let failed = |message: String| ApiError::transport(operation(verb, resource), object.clone(), message);
         if request.method != Method::GET && !(self.gate)() {
             return Err(failed("not sent: this process does not hold its lease".to_owned()));
         }
@@ -85,7 +85,7 @@ impl RealControl {
             if head.status.is_success() {
                 String::from_utf8(bytes.into()).map_err(|error| failed(error.to_string()))
             } else {
-                Err(refusal(operation, object, &head, &bytes))
+                Err(refusal(operation(verb, resource), object, &head, &bytes))
             }
         };
         match tokio::time::timeout(self.timeout, exchange).await {
@@ -97,7 +97,7 @@ impl RealControl {
 
 /// One request, before it has a URL.
 struct ApiRequest<'a> {
-    operation: &'static str,
+    verb: &'static str,
     resource: ResourceKind,
     name: &'a ObjectName,
     method: Method,
@@ -108,13 +108,20 @@ struct ApiRequest<'a> {
     body: Vec<u8>,
 }
 
+const UPDATE_STATUS: &str = "update status of";
+
+/// What was tried, as an error names it.
+fn operation(verb: &str, resource: ResourceKind) -> Box<str> {
+    format!("{verb} {}", resource.kind).into()
+}
+
 /// The whole object.
 const WHOLE: &str = "application/json";
 
 impl<'a> ApiRequest<'a> {
-    fn new(operation: &'static str, method: Method, resource: ResourceKind, name: &'a ObjectName) -> Self {
+    fn new(verb: &'static str, method: Method, resource: ResourceKind, name: &'a ObjectName) -> Self {
         Self {
-            operation,
+            verb,
             resource,
             name,
             accept: if method == Method::GET { WHOLE } else { ACCEPT_METADATA },
@@ -145,11 +152,11 @@ impl<'a> ApiRequest<'a> {
 
 impl JobControl for RealControl {
     async fn get_job(&self, name: &ObjectName) -> Result<Arc<Job>, ApiError> {
-        self.request(ApiRequest::new("get Job", Method::GET, self.flavour.child, name)).await
+        self.request(ApiRequest::new("get", Method::GET, self.flavour.child, name)).await
     }
 
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>) -> Result<Arc<Job>, ApiError> {
-        self.request(ApiRequest { body, ..ApiRequest::new("create Job", Method::POST, self.flavour.child, name) }).await
+        self.request(ApiRequest { body, ..ApiRequest::new("create", Method::POST, self.flavour.child, name) }).await
     }
 
     async fn delete_job(&self, name: &ObjectName, uid: &Uid) -> Result<(), ApiError> {
@@ -160,27 +167,27 @@ impl JobControl for RealControl {
             "preconditions": { "uid": uid },
         });
         let body = options.to_string().into_bytes();
-        let request = ApiRequest::new("delete Job", Method::DELETE, self.flavour.child, name);
+        let request = ApiRequest::new("delete", Method::DELETE, self.flavour.child, name);
         self.send(ApiRequest { body, ..request }).await.map(drop)
     }
 }
 
 impl CronJobControl for RealControl {
     async fn get_cron_job(&self, name: &ObjectName) -> Result<Arc<CronJob>, ApiError> {
-        self.request(ApiRequest::new("get CronJob", Method::GET, self.flavour.parent, name)).await
+        self.request(ApiRequest::new("get", Method::GET, self.flavour.parent, name)).await
     }
 
     async fn update_status(&self, name: &ObjectName, write: &StatusWrite) -> Result<Arc<CronJob>, ApiError> {
-        let operation = "update status of CronJob";
         let request = ApiRequest {
             subresource: "/status",
             content_type: "application/merge-patch+json",
             body: status_patch(write),
-            ..ApiRequest::new(operation, Method::PATCH, self.flavour.parent, name)
+            ..ApiRequest::new(UPDATE_STATUS, Method::PATCH, self.flavour.parent, name)
         };
         let text = self.send(request).await?;
-        let written: Written = serde_json::from_str(&text)
-            .map_err(|error| ApiError::transport(operation, name.clone(), error.to_string()))?;
+        let written: Written = serde_json::from_str(&text).map_err(|error| {
+            ApiError::transport(operation(UPDATE_STATUS, self.flavour.parent), name.clone(), error.to_string())
+        })?;
         // Of this very version the server let the status be changed, and nothing else.
         Ok(Arc::new(CronJob {
             resource_version: written.metadata.resource_version.into(),
@@ -229,7 +236,7 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Reads the Status of a refusal; a body that is none (a proxy's, an overloaded server's) becomes the message.
-fn refusal(operation: &'static str, object: &ObjectName, head: &http::response::Parts, body: &[u8]) -> ApiError {
+fn refusal(operation: Box<str>, object: &ObjectName, head: &http::response::Parts, body: &[u8]) -> ApiError {
     let status: kube::core::Status = serde_json::from_slice(body).unwrap_or_default();
     let details = status.details.as_ref();
     let header = head.headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
