@@ -9,11 +9,14 @@ use std::sync::Arc;
 
 pub mod api_example;
 pub mod batch_v1;
+mod condition;
 mod controller_ref;
 pub mod crd;
 mod error;
+mod flavour;
 mod interner;
 pub mod job_template;
+mod namesake;
 mod object_reference;
 mod recurrence;
 mod resource_version;
@@ -21,9 +24,12 @@ pub mod template_schema;
 pub mod tutorial_v1;
 mod uid;
 
+pub use condition::Condition;
 pub use controller_ref::ControllerRef;
 pub use error::ApiError;
+pub use flavour::{Differences, Flavour};
 pub use interner::Interner;
+pub use namesake::Namesake;
 pub use object_reference::ObjectReference;
 pub use recurrence::Recurrence;
 pub use resource_version::ResourceVersion;
@@ -90,6 +96,11 @@ impl ResourceKind {
         }
     }
 
+    /// `plural.group`, or the plural alone in the core group, as messages name a resource.
+    pub fn qualified_name(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
     /// The `apiVersion` of objects of this kind.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
@@ -127,7 +138,7 @@ pub struct DecodeError {
 
 /// What a store and a reflector need to know of an object.
 pub trait Object: fmt::Debug + Send + Sync + 'static {
-    /// Where objects of this type live.
+    /// Where objects of this type live, unless an informer is told otherwise.
     const RESOURCE: ResourceKind;
 
     /// Namespace and name.

@@ -5,7 +5,8 @@
 //! the last write and not before, and the process ends within [`GRACE`]; a leader that lost its lease stops at once. Where
 //! the cluster is cut into shards, the same holds for each by itself: see `shards`.
 //!
-//! Matches upstream `cmd/kube-controller-manager/app/controllermanager.go` (`Run`) for one controller.
+//! Matches upstream `cmd/kube-controller-manager/app/controllermanager.go` (`Run`) for the controllers that are on: one lease,
+//! one gate and one writer of Events for all, informers and a queue for each.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use futures::future::join_all;
 use kube::Client;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -22,13 +24,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
-use crate::api::ObjectName;
 use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{Namesake, ObjectName};
 use crate::cache::{Informer, Store};
 use crate::client::{self, ConnectError, WriteGate};
 use crate::clock::{SharedClock, SystemClock};
 use crate::controller::control::RealControl;
-use crate::controller::{Controller, CronJobHandler, JobHandler, Parts};
+use crate::controller::{Controller, CronJobHandler, JobHandler, NamesakeHandler, Parts};
 use crate::events;
 use crate::leader_election::{self, ConfigError, Leadership, default_identity};
 use crate::metrics::{
@@ -57,9 +59,6 @@ pub const GRACE: Duration = Duration::from_secs(20);
 
 /// How long one request of a sync may take where no lease says otherwise.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The name of the queue in the metrics, upstream's.
-const QUEUE: &str = "cronjob";
 
 /// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
@@ -115,12 +114,6 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
         Some(webhooks) => webhooks.serve(client.clone(), Arc::clone(&clock), &house.ends),
         None => Vec::new(),
     };
-    if !config.controllers.contains(&Flavour::CronJob) {
-        served.extend(listeners.serve(&config, &registry, ready, None, &house.ends));
-        stop.cancelled().await;
-        end(&house.ends, served).await;
-        return Ok(());
-    }
     let work = match &config.leader_election {
         None => Work::new(&house, None)?,
         Some(settings) => {
@@ -161,7 +154,8 @@ struct House {
     client: Client,
     clock: SharedClock,
     metrics: ControllerMetrics,
-    queues: QueueGroup,
+    /// The controllers that are on, each with its queues.
+    queues: Vec<(Flavour, QueueGroup)>,
     onlooker: Option<Arc<dyn Onlooker>>,
     seed: u64,
     /// Ends what is in the background.
@@ -186,7 +180,8 @@ impl House {
         onlooker: Option<Arc<dyn Onlooker>>,
     ) -> Result<Arc<Self>, AppError> {
         let metrics = ControllerMetrics::register(registry)?;
-        let queues = QueueGroup::register(registry, QUEUE)?;
+        let group = |flavour: &Flavour| Ok((*flavour, QueueGroup::register(registry, flavour.name)?));
+        let queues = config.controllers.iter().map(group).collect::<Result<_, MetricsError>>()?;
         let (zone, source) = local_zone();
         info!(%zone, source, "schedules that name no time zone run in this one");
 
@@ -282,14 +277,12 @@ type HasSynced = Arc<dyn Fn() -> bool + Send + Sync>;
 /// The health check of the election.
 type ElectionHealth = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// The controller of one shard and what feeds it. Nothing in it is known to the controller of another shard. Dropped, it
-/// ends, whatever it is about.
+/// The controllers of one shard and what feeds them. Nothing in it is known to those of another shard. Dropped, it ends,
+/// whatever it is about.
 struct Assembly {
     client: Client,
     clock: SharedClock,
-    controller: Arc<Controller<RealControl>>,
-    cron_jobs: Arc<Store<CronJob>>,
-    jobs: Arc<Store<Job>>,
+    branches: Vec<Branch>,
     gate: Arc<election::Gate>,
     workers: usize,
     /// Whether another process may have worked on this while the caches filled.
@@ -298,63 +291,104 @@ struct Assembly {
     /// The one task that writes events, and what tells it that no more come.
     events: JoinSet<()>,
     events_end: CancellationToken,
-    _counted: Membership,
 }
 
-impl Assembly {
-    fn new(house: &House, shard: Shard, seed: u64, (recorder, sink): Voice) -> Self {
-        let House { config, client, clock, .. } = house;
-        let queue: WorkQueue<ObjectName> = WorkQueue::new(workqueue::Config::new(QUEUE, Arc::clone(clock)));
-        let counted = house.queues.join(&queue);
-        let gate = Arc::new(election::Gate::default());
-        let may_write: WriteGate = {
-            let gate = Arc::clone(&gate);
-            Arc::new(move || gate.may_write())
-        };
-        let mut cron_job_informer = Informer::<CronJob>::of_shard(client.clone(), &config.namespaces, shard, seed);
-        let mut job_informer = Informer::<Job>::of_shard(client.clone(), &config.namespaces, shard, !seed);
+/// The controller of one flavour. It shares nothing that knows a CronJob with those of others.
+#[derive(Clone)]
+struct Branch {
+    controller: Arc<Controller<RealControl>>,
+    cron_jobs: Arc<Store<CronJob>>,
+    jobs: Arc<Store<Job>>,
+    _counted: Arc<Membership>,
+}
+
+/// What the branches of one assembly are built from.
+struct Ground<'a> {
+    house: &'a House,
+    shard: Shard,
+    seed: u64,
+    recorder: Arc<dyn events::EventRecorder>,
+    may_write: WriteGate,
+}
+
+impl Ground<'_> {
+    /// Builds the controller of `flavour`, and starts its informers.
+    fn build(&self, flavour: Flavour, queues: &QueueGroup, informers: &mut JoinSet<()>) -> Branch {
+        let House { config, client, clock, metrics, onlooker, ends, .. } = self.house;
+        let queue: WorkQueue<ObjectName> = WorkQueue::new(workqueue::Config::new(flavour.name, Arc::clone(clock)));
+        let counted = Arc::new(queues.join(&queue));
+        let seed = self.seed ^ (flavour as u64);
+        let (namespaces, shard) = (&config.namespaces, self.shard);
+        let mut cron_job_informer =
+            Informer::<CronJob>::of_shard(client.clone(), namespaces, shard, seed).of_resource(flavour.parent);
+        let mut job_informer =
+            Informer::<Job>::of_shard(client.clone(), namespaces, shard, !seed).of_resource(flavour.child);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
+        let may_write = Arc::clone(&self.may_write);
+        let namesake_informer = flavour
+            .fears_namesakes
+            .then(|| Informer::<Namesake>::of_shard(client.clone(), namespaces, shard, seed.rotate_left(32)));
         let controller = Controller::new(Parts {
+            flavour,
             queue,
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
-            control: RealControl::new(client.clone(), Arc::clone(&may_write), request_timeout(config)),
-            recorder,
+            namesakes: namesake_informer.as_ref().map(Informer::store),
+            control: RealControl::new(flavour, client.clone(), may_write, request_timeout(config)),
+            recorder: Arc::clone(&self.recorder),
             clock: Arc::clone(clock),
-            metrics: house.metrics.clone(),
+            metrics: metrics.clone(),
             local_zone: local_zone().0,
             schedule_delta: TimeDelta::zero(),
         });
         cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
+        informers.spawn(task::owned(cron_job_informer.run(ends.clone())));
+        informers.spawn(task::owned(job_informer.run(ends.clone())));
+        if let Some(mut informer) = namesake_informer {
+            informer.add_event_handler(Arc::new(NamesakeHandler(Arc::clone(&controller))));
+            informers.spawn(task::owned(informer.run(ends.clone())));
+        }
+        if let Some(onlooker) = onlooker {
+            onlooker.built(shard, Arc::downgrade(&controller));
+        }
+        Branch { controller, cron_jobs, jobs, _counted: counted }
+    }
+}
+
+impl Assembly {
+    fn new(house: &House, shard: Shard, seed: u64, (recorder, sink): Voice) -> Self {
+        let House { config, client, clock, .. } = house;
+        let gate = Arc::new(election::Gate::default());
+        let may_write: WriteGate = {
+            let gate = Arc::clone(&gate);
+            Arc::new(move || gate.may_write())
+        };
+        let mut informers = JoinSet::new();
+        let ground = Ground { house, shard, seed, recorder, may_write: Arc::clone(&may_write) };
+        let branch = |(flavour, queues): &(Flavour, QueueGroup)| ground.build(*flavour, queues, &mut informers);
+        let branches = house.queues.iter().map(branch).collect();
         let (mut events, events_end) = (JoinSet::new(), CancellationToken::new());
         events.spawn(task::owned({
-            let (opened, busy, end) = (Arc::clone(&gate), house.queues.clone(), events_end.clone());
+            let (opened, queues, end) = (Arc::clone(&gate), house.queues.clone(), events_end.clone());
             let client = events::KubeSink::new(client.clone(), may_write);
             async move {
                 // What a standby has to tell is told by the leader, and by itself once it leads.
                 if end.run_until_cancelled(opened.opened()).await.is_none() {
                     return;
                 }
-                let dropped = sink.yielding_to(move || busy.is_busy()).run(client, end).await;
+                let is_busy = move || queues.iter().any(|(_, group)| group.is_busy());
+                let dropped = sink.yielding_to(is_busy).run(client, end).await;
                 if dropped > 0 {
                     error!(dropped, "events were not written before the end");
                 }
             }
         }));
-        let mut informers = JoinSet::new();
-        informers.spawn(task::owned(cron_job_informer.run(house.ends.clone())));
-        informers.spawn(task::owned(job_informer.run(house.ends.clone())));
-        if let Some(onlooker) = &house.onlooker {
-            onlooker.built(shard, Arc::downgrade(&controller));
-        }
         let syncs = config.concurrent_cronjob_syncs.get();
         Self {
             client: client.clone(),
             clock: Arc::clone(clock),
-            controller,
-            cron_jobs,
-            jobs,
+            branches,
             gate,
             workers: syncs.div_ceil(usize::try_from(config.shards.get()).unwrap_or(usize::MAX)),
             // A shard has had another holder, or its first CronJobs have yet to come.
@@ -362,7 +396,6 @@ impl Assembly {
             informers,
             events,
             events_end,
-            _counted: counted,
         }
     }
 
@@ -403,26 +436,32 @@ impl Assembly {
     }
 
     fn has_synced(&self) -> HasSynced {
-        let (cron_jobs, jobs) = (Arc::clone(&self.cron_jobs), Arc::clone(&self.jobs));
-        Arc::new(move || cron_jobs.has_synced() && jobs.has_synced())
+        let branches = self.branches.clone();
+        Arc::new(move || branches.iter().all(|branch| branch.cron_jobs.has_synced() && branch.jobs.has_synced()))
     }
 
     /// Opens the gate for writes and works until `stop`.
     async fn work(&self, leadership: Leadership, stop: &CancellationToken) {
         self.gate.open(leadership);
+        join_all(self.branches.iter().map(|branch| self.work_on(branch, stop))).await;
+    }
+
+    /// Runs one of the controllers once its caches are synced.
+    async fn work_on(&self, branch: &Branch, stop: &CancellationToken) {
+        let Branch { controller, cron_jobs, jobs, .. } = branch;
         if self.stood_by.load(Ordering::Relaxed) {
-            self.controller.suspect_views();
+            controller.suspect_views();
         }
         let synced = async {
-            self.cron_jobs.wait_for_cache_sync().await;
-            self.jobs.wait_for_cache_sync().await;
+            cron_jobs.wait_for_cache_sync().await;
+            jobs.wait_for_cache_sync().await;
         };
         if stop.run_until_cancelled(synced).await.is_some() {
-            info!(cronjobs = self.cron_jobs.len(), jobs = self.jobs.len(), "caches are synced");
-            let queue = self.controller.queue().clone();
+            info!(cronjobs = cron_jobs.len(), jobs = jobs.len(), "caches are synced");
+            let queue = controller.queue().clone();
             let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), self.workers);
             let _warm = AbortOnDropHandle::new(tokio::spawn(task::owned(warm)));
-            self.controller.run(self.workers, stop.clone()).await;
+            controller.run(self.workers, stop.clone()).await;
         }
     }
 }
@@ -430,7 +469,7 @@ impl Assembly {
 /// Ends what is served.
 async fn end(ends: &CancellationToken, served: Vec<JoinHandle<()>>) {
     ends.cancel();
-    let _ = tokio::time::timeout(Duration::from_secs(3), futures::future::join_all(served)).await;
+    let _ = tokio::time::timeout(Duration::from_secs(3), join_all(served)).await;
 }
 
 /// Where events go, and the task that writes them.

@@ -41,13 +41,14 @@ use reflector::Reflector;
 pub use store::{Delta, Store};
 use transport::Endpoint;
 
-use crate::api::{Interner, Object};
+use crate::api::{Interner, Object, ResourceKind};
 use crate::sharding::Shard;
 use crate::task;
 
 /// Keeps a [`Store`] equal to the objects of one kind, in some namespaces or in all, and tells handlers of every change.
 pub struct Informer<T> {
     client: Client,
+    resource: ResourceKind,
     shard: Shard,
     store: Arc<Store<T>>,
     handlers: Vec<Arc<dyn ResourceEventHandler<T>>>,
@@ -76,12 +77,19 @@ impl<T: Object> Informer<T> {
         };
         Self {
             client,
+            resource: T::RESOURCE,
             shard,
             store: Arc::new(Store::new(scopes)),
             handlers: Vec::new(),
             observer: Arc::new(NoObserver),
             seed,
         }
+    }
+
+    /// The same for objects that are read as `T` and live elsewhere.
+    #[must_use]
+    pub fn of_resource(self, resource: ResourceKind) -> Self {
+        Self { resource, ..self }
     }
 
     /// The store that this informer fills.
@@ -104,13 +112,14 @@ impl<T: Object> Informer<T> {
     /// # Panics
     /// If a reflector panics. Handlers' panics do not get here.
     pub async fn run(self, cancel: CancellationToken) {
-        let dispatcher = Arc::new(Dispatcher { handlers: self.handlers, observer: self.observer });
+        let dispatcher =
+            Arc::new(Dispatcher { resource: self.resource, handlers: self.handlers, observer: self.observer });
         let interner = Arc::new(Interner::default());
         let mut reflectors = JoinSet::new();
         for (scope, namespace) in self.store.scopes().enumerate() {
             // Of a namespace that is named, all is wanted.
             let selector = if namespace.is_none() { self.shard.selector() } else { None };
-            let endpoint = Endpoint::new(self.client.clone(), T::RESOURCE.path(namespace.as_deref()), selector);
+            let endpoint = Endpoint::new(self.client.clone(), self.resource.path(namespace.as_deref()), selector);
             let mirror = Mirror {
                 shard: self.shard,
                 store: Arc::clone(&self.store),

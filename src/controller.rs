@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Object, ObjectName, Uid, compare_resource_versions};
+use crate::api::{EventType, Flavour, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions};
 use crate::cache::Store;
 use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
@@ -34,6 +34,7 @@ use crate::schedule::{Zone, missed};
 use crate::task;
 use crate::workqueue::WorkQueue;
 
+mod conditions;
 pub mod control;
 mod handlers;
 pub mod observation;
@@ -46,7 +47,7 @@ pub mod sync;
 mod unsettled;
 
 use control::{CronJobControl, JobControl};
-pub use handlers::{CronJobHandler, JobHandler};
+pub use handlers::{CronJobHandler, JobHandler, NamesakeHandler};
 use observation::Observation;
 use own_writes::OwnWrites;
 use pace::Pace;
@@ -64,14 +65,21 @@ pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 /// How soon a deletion from the history that failed is tried again: nothing waits for it, and the next slot may be far.
 pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
 
+const AMBIGUOUS_NAME: &str = "A batch/v1 CronJob has the same name, and kube-controller-manager takes the Jobs of both for \
+                              that one's: give one of them another name";
+
 /// What a controller is made of. The stores are filled by informers that have the controller's handlers.
 pub struct Parts<C> {
+    /// What the controller works on.
+    pub flavour: Flavour,
     /// The queue of CronJob keys.
     pub queue: WorkQueue<ObjectName>,
     /// CronJobs, as the watch shows them.
     pub cron_jobs: Arc<Store<CronJob>>,
     /// Jobs, as the watch shows them, indexed by the UID of their controller.
     pub jobs: Arc<Store<Job>>,
+    /// batch/v1 CronJobs, where another controller could mistake their children and this one's for each other.
+    pub namesakes: Option<Arc<Store<Namesake>>>,
     /// The API server.
     pub control: C,
     /// Where events go.
@@ -94,6 +102,8 @@ pub struct Controller<C> {
     own_writes: OwnWrites,
     unsettled: Unsettled,
     name_taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
+    /// Whose owners were told of a namesake.
+    namesakes_told: DashMap<ObjectName, Uid>,
     /// Raised whenever the caches may be behind; a key then reads its CronJob once before it creates a Job.
     epoch: AtomicU64,
     confirmed: DashMap<ObjectName, u64>,
@@ -108,6 +118,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             own_writes: OwnWrites::default(),
             unsettled: Unsettled::default(),
             name_taken: DashMap::new(),
+            namesakes_told: DashMap::new(),
             epoch: AtomicU64::new(0),
             confirmed: DashMap::new(),
         })
@@ -145,7 +156,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     ///
     /// Matches upstream `Run`.
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
-        info!(workers, "Starting cronjob controller");
+        info!(workers, controller = self.parts.flavour.name, "Starting cronjob controller");
         self.pace.set_workers(workers);
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
@@ -153,7 +164,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             tasks.spawn(task::owned(async move { while controller.process_next_work_item().await {} }));
         }
         cancel.cancelled().await;
-        info!("Shutting down cronjob controller");
+        info!(controller = self.parts.flavour.name, "Shutting down cronjob controller");
         self.parts.queue.shut_down();
         while tasks.join_next().await.is_some() {}
     }
@@ -233,6 +244,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             self.forget(key);
             return Outcome::Done;
         };
+        self.tell_of_namesake(&cached);
         let (cron_job, is_overdue) = self.own_writes.newest(cached);
         let jobs = self.get_jobs_to_be_reconciled(&cron_job);
         let epoch = self.epoch.load(Ordering::Relaxed);
@@ -291,6 +303,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.own_writes.cron_job_gone(key);
         self.unsettled.forget(key);
         self.name_taken.remove(key);
+        self.namesakes_told.remove(key);
         self.confirmed.remove(key);
     }
 
@@ -309,8 +322,22 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
+    /// The controller in kube-controller-manager finds the Jobs of a CronJob by its name, whatever group it is of: it would
+    /// prune this one's. Its owner is told once.
+    fn tell_of_namesake(&self, cron_job: &CronJob) {
+        let is_there = |namesakes: &Arc<Store<Namesake>>| namesakes.get(&cron_job.name).is_some();
+        if !self.parts.namesakes.as_ref().is_some_and(is_there) {
+            return;
+        }
+        if self.namesakes_told.insert(cron_job.name.clone(), cron_job.uid.clone()).as_ref() != Some(&cron_job.uid) {
+            warn!(cronjob = %cron_job.name, "a batch/v1 CronJob has the same name");
+            self.record(cron_job, EventType::Warning, "AmbiguousName", AMBIGUOUS_NAME.to_owned());
+        }
+    }
+
     fn record(&self, cron_job: &CronJob, type_: EventType, reason: &'static str, message: String) {
-        let regarding = reference::<CronJob>(&cron_job.name, &cron_job.uid.to_string(), &cron_job.resource_version);
+        let regarding =
+            reference(cron_job.flavour.parent, &cron_job.name, &cron_job.uid.to_string(), &cron_job.resource_version);
         self.parts.recorder.event(&regarding, type_, reason, message);
     }
 
@@ -321,10 +348,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 }
 
-fn reference<T: Object>(name: &ObjectName, uid: &str, resource_version: &str) -> ObjectReference {
+fn reference(kind: ResourceKind, name: &ObjectName, uid: &str, resource_version: &str) -> ObjectReference {
     ObjectReference {
-        api_version: T::RESOURCE.api_version().into(),
-        kind: T::RESOURCE.kind.into(),
+        api_version: kind.api_version().into(),
+        kind: kind.kind.into(),
         namespace: Arc::clone(&name.namespace),
         name: Arc::clone(&name.name),
         uid: uid.into(),

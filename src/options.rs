@@ -23,8 +23,8 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use self::controllers::Flavour;
 pub use self::webhook::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
+pub use crate::api::Flavour;
 use crate::dev;
 pub use crate::dev::options::DevConfig;
 

@@ -1,4 +1,8 @@
-//! batch/v1 CronJob and Job, reduced to what the controller decides on.
+//! CronJobs and Jobs, reduced to what the controller decides on.
+//!
+//! The kinds of the other flavours are read into the same two records: a tutorial's CronJob and an ApiExample have the
+//! fields of a batch/v1 CronJob, some of them under another name, and an ApiExample's Pod has all that a decision asks of
+//! a Job. What a record belongs to is its [`Flavour`].
 //!
 //! Guarantees: fields that no decision depends on are not kept; the Job template is kept as the text the API server
 //! sent, so that fields this crate has never heard of reach the Job; what objects have in common (namespaces, schedules,
@@ -11,16 +15,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    ControllerRef, DecodeError, Interner, Object, ObjectName, ObjectReference, Recurrence, ResourceKind,
-    ResourceVersion, Uid,
+    Condition, ControllerRef, DecodeError, Flavour, Interner, Object, ObjectName, ObjectReference, Recurrence,
+    ResourceKind, ResourceVersion, Uid,
 };
 use crate::schedule::missed::Observed;
 use crate::schedule::{Timing, Zone};
 
 mod wire;
-
-/// The annotation in which a Job carries the slot it was created for, RFC 3339 in the CronJob's time zone.
-pub const SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /// What to do when a slot is due while a Job of an earlier slot runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -40,6 +41,8 @@ pub enum ConcurrencyPolicy {
 /// A CronJob.
 #[derive(Debug, Clone)]
 pub struct CronJob {
+    /// Of which kind it is.
+    pub flavour: Flavour,
     /// Namespace and name.
     pub name: ObjectName,
     /// UID: a recreated CronJob of the same name has another.
@@ -101,6 +104,9 @@ pub struct CronJobStatus {
     /// When a Job last completed successfully.
     #[serde(default, with = "super::job_template::time", skip_serializing_if = "Option::is_none")]
     pub last_successful_time: Option<DateTime<Utc>>,
+    /// How the CronJob is, where its status says so.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "<[_]>::is_empty")]
+    pub conditions: Box<[Condition]>,
 }
 
 impl CronJobStatus {
@@ -138,7 +144,7 @@ impl CronJob {
 }
 
 impl Object for CronJob {
-    const RESOURCE: ResourceKind = ResourceKind { group: "batch", version: "v1", plural: "cronjobs", kind: "CronJob" };
+    const RESOURCE: ResourceKind = Flavour::CRON_JOB.parent;
 
     fn object_name(&self) -> &ObjectName {
         &self.name
@@ -161,6 +167,7 @@ impl Object for CronJob {
         // It grew by doubling, and mostly holds one.
         wire.status.active.shrink_to_fit();
         Ok(Self {
+            flavour: wire.flavour,
             name: wire.metadata.object_name(interner),
             uid: wire.metadata.uid,
             resource_version: (&*wire.metadata.resource_version).into(),
@@ -211,7 +218,7 @@ impl FinishedCondition {
     }
 }
 
-/// A Job.
+/// What a slot starts: a Job, or an ApiExample's Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// Namespace and name.
@@ -226,27 +233,29 @@ pub struct Job {
     pub deleting: bool,
     /// The controlling owner.
     pub controller: Option<Arc<ControllerRef>>,
-    /// The slot in the scheduled-timestamp annotation, where it is there and well formed.
+    /// The slot in the annotation that its owner's flavour has for it, where it is there and well formed.
     pub scheduled_timestamp: Option<DateTime<Utc>>,
     /// When the Job's controller first acted on it.
     pub start_time: Option<DateTime<Utc>>,
     /// When it completed successfully.
     pub completion_time: Option<DateTime<Utc>>,
-    /// How it ended: the first true condition among Complete and Failed. Matches upstream `jobutil.FinishedCondition`.
+    /// How it ended: the first true condition among Complete and Failed, or a Pod's phase. Matches upstream
+    /// `jobutil.FinishedCondition`.
     pub finished: Option<FinishedCondition>,
     /// Whether any Complete condition is true. Matches upstream `jobutil.IsJobSucceeded`.
     pub succeeded: bool,
 }
 
 impl Job {
-    /// A reference to this Job as `status.active` holds it. Matches client-go `reference.GetReference`.
-    pub fn reference(&self) -> ObjectReference {
+    /// A reference to this child of a CronJob of `flavour`, as `status.active` holds it. Matches client-go
+    /// `reference.GetReference`.
+    pub fn reference(&self, flavour: Flavour) -> ObjectReference {
         ObjectReference {
-            kind: Self::RESOURCE.kind.to_owned(),
+            kind: flavour.child.kind.to_owned(),
             namespace: self.name.namespace.to_string(),
             name: self.name.name.to_string(),
             uid: self.uid.clone(),
-            api_version: Self::RESOURCE.api_version(),
+            api_version: flavour.child.api_version(),
             resource_version: self.resource_version.to_string(),
             field_path: String::new(),
         }
@@ -258,8 +267,8 @@ impl Job {
     /// CronJob's deleted namesake.
     pub fn is_child_of(&self, cron_job: &CronJob) -> bool {
         self.controller.as_ref().is_some_and(|owner| {
-            *owner.kind == *CronJob::RESOURCE.kind
-                && *owner.group == *CronJob::RESOURCE.group
+            *owner.kind == *cron_job.flavour.parent.kind
+                && *owner.group == *cron_job.flavour.parent.group
                 && owner.name == cron_job.name.name
                 && owner.uid == cron_job.uid
         })
@@ -269,14 +278,15 @@ impl Job {
     /// instant. A manual `create job --from` copies the template's annotations, but not such a name.
     pub fn slot_of(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let digits = self.name.name.strip_prefix(&*cron_job.name.name)?.strip_prefix('-')?;
-        let is_named_for =
-            |slot: &DateTime<Utc>| !digits.starts_with(['0', '+']) && digits.parse() == Ok(slot.timestamp() / 60);
+        let is_named_for = |slot: &DateTime<Utc>| {
+            !digits.starts_with(['0', '+']) && digits.parse() == Ok(cron_job.flavour.number_of(*slot))
+        };
         self.scheduled_timestamp.filter(is_named_for)
     }
 }
 
 impl Object for Job {
-    const RESOURCE: ResourceKind = ResourceKind { group: "batch", version: "v1", plural: "jobs", kind: "Job" };
+    const RESOURCE: ResourceKind = Flavour::CRON_JOB.child;
 
     fn object_name(&self) -> &ObjectName {
         &self.name
@@ -301,7 +311,9 @@ impl Object for Job {
             let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
             interner.controller(group, &owner.kind, &owner.name, &owner.uid)
         });
-        let scheduled = metadata.annotations.scheduled_timestamp.as_deref();
+        let flavour = |owner: &Arc<ControllerRef>| Flavour::of_parent(&owner.group, &owner.kind);
+        let flavour = controller.as_ref().and_then(flavour).unwrap_or_default();
+        let scheduled = metadata.annotations.scheduled_timestamp(flavour);
         Ok(Self {
             name: metadata.object_name(interner),
             controller,
@@ -314,8 +326,8 @@ impl Object for Job {
             deleting: metadata.deletion_timestamp.is_some(),
             start_time: status.start_time,
             completion_time: status.completion_time,
-            finished: status.conditions.finished,
-            succeeded: status.conditions.succeeded,
+            finished: status.conditions.finished.or(status.phase.finished()),
+            succeeded: status.conditions.succeeded || status.phase == wire::Phase::Succeeded,
         })
     }
 

@@ -13,7 +13,7 @@ use super::ObjectName;
 #[error("{operation} {object}: {message}")]
 pub struct ApiError {
     /// What was tried, for example `create Job`.
-    pub operation: &'static str,
+    pub operation: Box<str>,
     /// On which object.
     pub object: ObjectName,
     /// The HTTP status code; 0 where no answer came.
@@ -30,9 +30,9 @@ pub struct ApiError {
 
 impl ApiError {
     /// A failure without an answer from the server.
-    pub fn transport(operation: &'static str, object: ObjectName, message: impl Into<String>) -> Self {
+    pub fn transport(operation: impl Into<Box<str>>, object: ObjectName, message: impl Into<String>) -> Self {
         Self {
-            operation,
+            operation: operation.into(),
             object,
             code: 0,
             reason: String::new(),

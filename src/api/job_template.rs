@@ -1,4 +1,4 @@
-//! A Job's body from a CronJob's template.
+//! The body of a Job, or of an ApiExample's Pod, from the template.
 //!
 //! Guarantees: of the template's metadata labels and annotations are taken over, as upstream does, and its whole `spec`
 //! is passed on as the text it came in; a slot always gives the same name; times are written as metav1.Time writes them.
@@ -10,20 +10,16 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::batch_v1::{CronJob, Job, SCHEDULED_TIMESTAMP_ANNOTATION};
-use super::{Object, ObjectName};
+use super::batch_v1::CronJob;
+use super::{Flavour, ObjectName};
 use crate::schedule::Zone;
-
-/// The name of the Job of one slot: `<name>-<unix minutes>`. Matches upstream `getJobName`.
-pub fn job_name(cron_job_name: &str, slot: DateTime<Utc>) -> String {
-    // Go divides toward zero; slots before 1970 exist only in tests, and there both must agree.
-    format!("{cron_job_name}-{}", slot.timestamp() / 60)
-}
 
 /// The template has something that cannot become a Job.
 #[derive(Debug, thiserror::Error)]
-#[error("make Job from the template of CronJob {cron_job}: {source}")]
+#[error("make {} from the template of {} {cron_job}: {source}", flavour.child.kind, flavour.parent.kind)]
 pub struct TemplateError {
+    /// What was to become of it.
+    pub flavour: Flavour,
     /// Whose template.
     pub cron_job: ObjectName,
     /// What is wrong with it.
@@ -38,22 +34,23 @@ pub struct TemplateError {
 /// # Errors
 /// When the template is not an object with a `spec`, or its labels or annotations are not maps of strings.
 pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -> Result<Vec<u8>, TemplateError> {
-    let fail = |source| TemplateError { cron_job: cron_job.name.clone(), source };
+    let flavour = cron_job.flavour;
+    let fail = |source| TemplateError { flavour, cron_job: cron_job.name.clone(), source };
     let template: Template<'_> = serde_json::from_str(cron_job.spec.job_template.get()).map_err(fail)?;
     let zone = cron_job.timing(local).annotation_zone();
     let mut annotations = template.metadata.annotations;
-    annotations.insert(SCHEDULED_TIMESTAMP_ANNOTATION.into(), zone.rfc3339(slot).into());
+    annotations.insert(flavour.scheduled_annotation.into(), zone.rfc3339(slot).into());
     let body = JobBody {
-        api_version: "batch/v1",
-        kind: Job::RESOURCE.kind,
+        api_version: flavour.child.api_version(),
+        kind: flavour.child.kind,
         metadata: JobMetadata {
-            name: job_name(&cron_job.name.name, slot),
+            name: flavour.child_name(&cron_job.name.name, slot),
             namespace: &cron_job.name.namespace,
             labels: template.metadata.labels,
             annotations,
             owner_references: [OwnerReference {
-                api_version: "batch/v1",
-                kind: CronJob::RESOURCE.kind,
+                api_version: flavour.parent.api_version(),
+                kind: flavour.parent.kind,
                 name: &cron_job.name.name,
                 uid: &cron_job.uid,
                 controller: true,
@@ -86,7 +83,7 @@ struct TemplateMetadata<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JobBody<'a> {
-    api_version: &'a str,
+    api_version: String,
     kind: &'a str,
     metadata: JobMetadata<'a>,
     spec: &'a RawValue,
@@ -106,7 +103,7 @@ struct JobMetadata<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OwnerReference<'a> {
-    api_version: &'a str,
+    api_version: String,
     kind: &'a str,
     name: &'a str,
     uid: &'a super::Uid,

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::Flavour;
 use super::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
-use super::job_template::{job_from_template, job_name};
+use super::job_template::job_from_template;
 use super::{Interner, Object, ObjectName, Uid};
 use crate::schedule::Zone;
 
@@ -150,7 +151,7 @@ fn a_child_has_our_kind_group_name_and_uid() {
 
 #[test]
 fn names_and_paths_are_the_apis_own() {
-    assert_eq!(job_name("hello", "2026-11-20T17:50:59Z".parse().unwrap()), "hello-29919950");
+    assert_eq!(Flavour::CronJob.child_name("hello", "2026-11-20T17:50:59Z".parse().unwrap()), "hello-29919950");
     assert_eq!(Job::RESOURCE.path(Some("ns")), "/apis/batch/v1/namespaces/ns/jobs");
     assert_eq!(CronJob::RESOURCE.path(None), "/apis/batch/v1/cronjobs");
     assert_eq!(ObjectName::new("ns", "x").to_string(), "ns/x");

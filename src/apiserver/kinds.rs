@@ -1,4 +1,4 @@
-//! The kinds that the embedded API server serves from the start.
+//! The kinds that the embedded API server serves from the start, and those that can be added ([`custom`]).
 //!
 //! Guarantees: namespaces, pods, events, leases, jobs and cronjobs are decoded, defaulted, judged, changed and printed as
 //! kube-apiserver v1.36.3 does; reviews are answered with yes. `recorded.jsonl` holds what the real server answered to some
@@ -10,6 +10,7 @@
 mod columns;
 mod containers;
 mod cron_jobs;
+mod custom;
 mod defaults;
 mod events;
 mod fields;
@@ -29,6 +30,7 @@ mod reviews;
 mod time;
 mod types;
 
+pub use custom::custom;
 pub use protobuf::{decode as decode_protobuf, is_protobuf};
 
 use std::sync::Arc;

@@ -85,6 +85,7 @@ impl Observer for NoObserver {}
 
 /// The handlers of one informer and its observer, shared by its reflectors.
 pub(super) struct Dispatcher<T> {
+    pub(super) resource: ResourceKind,
     pub(super) handlers: Vec<Arc<dyn ResourceEventHandler<T>>>,
     pub(super) observer: Arc<dyn Observer>,
 }
@@ -99,7 +100,7 @@ impl<T: Object> Dispatcher<T> {
     }
 
     pub(super) fn malformed(&self, object: &MalformedObject) {
-        self.observer.malformed(T::RESOURCE, object);
+        self.observer.malformed(self.resource, object);
         self.each(|handler| handler.on_malformed(object));
     }
 
@@ -110,8 +111,8 @@ impl<T: Object> Dispatcher<T> {
     fn each(&self, call: impl Fn(&dyn ResourceEventHandler<T>)) {
         for handler in &self.handlers {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| call(handler.as_ref()))) {
-                error!(kind = T::RESOURCE.kind, panic = panic_text(panic.as_ref()), "an event handler panicked");
-                self.observer.handler_panicked(T::RESOURCE);
+                error!(kind = self.resource.kind, panic = panic_text(panic.as_ref()), "an event handler panicked");
+                self.observer.handler_panicked(self.resource);
             }
         }
     }

@@ -115,7 +115,7 @@ impl<T: Object> Mirror<T> {
         for (name, malformed) in listing.malformed {
             self.report(name, &malformed);
         }
-        self.dispatcher.observer.listed(T::RESOURCE);
+        self.dispatcher.observer.listed(self.dispatcher.resource);
         if is_initial {
             self.store.scope_synced();
         } else {
@@ -218,7 +218,7 @@ impl<T: Object> Mirror<T> {
         }
         // Without the object itself: it may hold secrets.
         warn!(
-            kind = T::RESOURCE.kind,
+            kind = self.dispatcher.resource.kind,
             object = %name,
             resource_version = malformed.resource_version,
             error = malformed.error,

@@ -124,7 +124,7 @@ impl<T: Object> Reflector<T> {
         self.slow_headers |= operation == Operation::Watch && matches!(cause, Cause::Timeout(_));
         let recovery = recovery(operation, &cause, self.fruitless);
         let error = ReflectorError { operation, resource: self.endpoint.path().to_owned(), cause };
-        self.mirror.dispatcher.observer.failed(T::RESOURCE, &error);
+        self.mirror.dispatcher.observer.failed(self.mirror.dispatcher.resource, &error);
         let retry_after = match &error.cause {
             Cause::Status(status) => status.retry_after,
             _ => None,

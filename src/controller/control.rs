@@ -20,7 +20,9 @@ use serde_json::json;
 
 use super::plan::StatusWrite;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{ACCEPT_METADATA, ApiError, Interner, NO_FIELD_VALIDATION, Object, ObjectName, Uid};
+use crate::api::{
+    ACCEPT_METADATA, ApiError, Flavour, Interner, NO_FIELD_VALIDATION, Object, ObjectName, ResourceKind, Uid,
+};
 use crate::client::WriteGate;
 
 /// Reads, creates and deletes Jobs.
@@ -48,6 +50,7 @@ pub trait CronJobControl: Send + Sync + 'static {
 /// The ports on kube's client.
 #[derive(Clone)]
 pub struct RealControl {
+    flavour: Flavour,
     client: Client,
     interner: Arc<Interner>,
     gate: WriteGate,
@@ -55,26 +58,26 @@ pub struct RealControl {
 }
 
 impl RealControl {
-    /// Ports on `client`. Each request is given up after `timeout`.
-    pub fn new(client: Client, gate: WriteGate, timeout: Duration) -> Self {
-        Self { client, interner: Arc::default(), gate, timeout }
+    /// Ports of a controller of `flavour` on `client`. Each request is given up after `timeout`.
+    pub fn new(flavour: Flavour, client: Client, gate: WriteGate, timeout: Duration) -> Self {
+        Self { flavour, client, interner: Arc::default(), gate, timeout }
     }
 
     async fn request<T: Object>(&self, request: ApiRequest<'_>) -> Result<Arc<T>, ApiError> {
-        let (operation, object) = (request.operation, request.name);
-        let text = self.send::<T>(request).await?;
+        let (verb, resource, name) = (request.verb, request.resource, request.name);
+        let text = self.send(request).await?;
         T::decode(&text, &self.interner)
             .map(Arc::new)
-            .map_err(|error| ApiError::transport(operation, object.clone(), error.to_string()))
+            .map_err(|error| ApiError::transport(operation(verb, resource), name.clone(), error.to_string()))
     }
 
-    async fn send<T: Object>(&self, request: ApiRequest<'_>) -> Result<String, ApiError> {
-        let (operation, object) = (request.operation, request.name);
-        let failed = |message: String| ApiError::transport(operation, object.clone(), message);
+    async fn send(&self, request: ApiRequest<'_>) -> Result<String, ApiError> {
+        let (verb, resource, object) = (request.verb, request.resource, request.name);
+        let failed = |message: String| ApiError::transport(operation(verb, resource), object.clone(), message);
         if request.method != Method::GET && !(self.gate)() {
             return Err(failed("not sent: this process does not hold its lease".to_owned()));
         }
-        let http_request = request.build::<T>().map_err(|error| failed(error.to_string()))?;
+        let http_request = request.build().map_err(|error| failed(error.to_string()))?;
         let exchange = async {
             let response = self.client.send(http_request).await.map_err(|error| failed(with_causes(&error)))?;
             let (head, body) = response.into_parts();
@@ -82,7 +85,7 @@ impl RealControl {
             if head.status.is_success() {
                 String::from_utf8(bytes.into()).map_err(|error| failed(error.to_string()))
             } else {
-                Err(refusal(operation, object, &head, &bytes))
+                Err(refusal(operation(verb, resource), object, &head, &bytes))
             }
         };
         match tokio::time::timeout(self.timeout, exchange).await {
@@ -94,7 +97,8 @@ impl RealControl {
 
 /// One request, before it has a URL.
 struct ApiRequest<'a> {
-    operation: &'static str,
+    verb: &'static str,
+    resource: ResourceKind,
     name: &'a ObjectName,
     method: Method,
     /// Behind the object's URL.
@@ -104,17 +108,32 @@ struct ApiRequest<'a> {
     body: Vec<u8>,
 }
 
+const UPDATE_STATUS: &str = "update status of";
+
+/// What was tried, as an error names it.
+fn operation(verb: &str, resource: ResourceKind) -> Box<str> {
+    format!("{verb} {}", resource.kind).into()
+}
+
 /// The whole object.
 const WHOLE: &str = "application/json";
 
 impl<'a> ApiRequest<'a> {
-    fn new(operation: &'static str, method: Method, name: &'a ObjectName) -> Self {
-        let accept = if method == Method::GET { WHOLE } else { ACCEPT_METADATA };
-        Self { operation, name, method, subresource: "", content_type: "application/json", accept, body: Vec::new() }
+    fn new(verb: &'static str, method: Method, resource: ResourceKind, name: &'a ObjectName) -> Self {
+        Self {
+            verb,
+            resource,
+            name,
+            accept: if method == Method::GET { WHOLE } else { ACCEPT_METADATA },
+            method,
+            subresource: "",
+            content_type: "application/json",
+            body: Vec::new(),
+        }
     }
 
-    fn build<T: Object>(self) -> Result<Request<Body>, http::Error> {
-        let mut path = T::RESOURCE.path(Some(&self.name.namespace));
+    fn build(self) -> Result<Request<Body>, http::Error> {
+        let mut path = self.resource.path(Some(&self.name.namespace));
         // A create is sent to the collection; names and namespaces need no escaping, the server lets only such in.
         if self.method != Method::POST {
             path = format!("{path}/{}{}", self.name.name, self.subresource);
@@ -133,11 +152,11 @@ impl<'a> ApiRequest<'a> {
 
 impl JobControl for RealControl {
     async fn get_job(&self, name: &ObjectName) -> Result<Arc<Job>, ApiError> {
-        self.request(ApiRequest::new("get Job", Method::GET, name)).await
+        self.request(ApiRequest::new("get", Method::GET, self.flavour.child, name)).await
     }
 
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>) -> Result<Arc<Job>, ApiError> {
-        self.request(ApiRequest { body, ..ApiRequest::new("create Job", Method::POST, name) }).await
+        self.request(ApiRequest { body, ..ApiRequest::new("create", Method::POST, self.flavour.child, name) }).await
     }
 
     async fn delete_job(&self, name: &ObjectName, uid: &Uid) -> Result<(), ApiError> {
@@ -148,26 +167,27 @@ impl JobControl for RealControl {
             "preconditions": { "uid": uid },
         });
         let body = options.to_string().into_bytes();
-        self.send::<Job>(ApiRequest { body, ..ApiRequest::new("delete Job", Method::DELETE, name) }).await.map(drop)
+        let request = ApiRequest::new("delete", Method::DELETE, self.flavour.child, name);
+        self.send(ApiRequest { body, ..request }).await.map(drop)
     }
 }
 
 impl CronJobControl for RealControl {
     async fn get_cron_job(&self, name: &ObjectName) -> Result<Arc<CronJob>, ApiError> {
-        self.request(ApiRequest::new("get CronJob", Method::GET, name)).await
+        self.request(ApiRequest::new("get", Method::GET, self.flavour.parent, name)).await
     }
 
     async fn update_status(&self, name: &ObjectName, write: &StatusWrite) -> Result<Arc<CronJob>, ApiError> {
-        let operation = "update status of CronJob";
         let request = ApiRequest {
             subresource: "/status",
             content_type: "application/merge-patch+json",
             body: status_patch(write),
-            ..ApiRequest::new(operation, Method::PATCH, name)
+            ..ApiRequest::new(UPDATE_STATUS, Method::PATCH, self.flavour.parent, name)
         };
-        let text = self.send::<CronJob>(request).await?;
-        let written: Written = serde_json::from_str(&text)
-            .map_err(|error| ApiError::transport(operation, name.clone(), error.to_string()))?;
+        let text = self.send(request).await?;
+        let written: Written = serde_json::from_str(&text).map_err(|error| {
+            ApiError::transport(operation(UPDATE_STATUS, self.flavour.parent), name.clone(), error.to_string())
+        })?;
         // Of this very version the server let the status be changed, and nothing else.
         Ok(Arc::new(CronJob {
             resource_version: written.metadata.resource_version.into(),
@@ -216,7 +236,7 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Reads the Status of a refusal; a body that is none (a proxy's, an overloaded server's) becomes the message.
-fn refusal(operation: &'static str, object: &ObjectName, head: &http::response::Parts, body: &[u8]) -> ApiError {
+fn refusal(operation: Box<str>, object: &ObjectName, head: &http::response::Parts, body: &[u8]) -> ApiError {
     let status: kube::core::Status = serde_json::from_slice(body).unwrap_or_default();
     let details = status.details.as_ref();
     let header = head.headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::control::{CronJobControl, JobControl};
 use super::{Controller, reference};
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Object, ObjectName};
+use crate::api::{EventType, Namesake, Object, ObjectName, ResourceKind};
 use crate::cache::{MalformedObject, ResourceEventHandler};
 use crate::workqueue::Priority;
 
@@ -20,6 +20,22 @@ pub struct JobHandler<C>(pub Arc<Controller<C>>);
 
 /// CronJob events for a controller.
 pub struct CronJobHandler<C>(pub Arc<Controller<C>>);
+
+/// Events of batch/v1 CronJobs for a controller that has to know of namesakes.
+pub struct NamesakeHandler<C>(pub Arc<Controller<C>>);
+
+impl<C: JobControl + CronJobControl> ResourceEventHandler<Namesake> for NamesakeHandler<C> {
+    fn on_add(&self, namesake: &Arc<Namesake>, _is_in_initial_list: bool) {
+        let name = namesake.object_name();
+        if self.0.parts.cron_jobs.get(name).is_some() {
+            self.0.enqueue(name.clone());
+        }
+    }
+
+    fn on_update(&self, _old: &Arc<Namesake>, _new: &Arc<Namesake>) {}
+
+    fn on_delete(&self, _last: &Arc<Namesake>, _final_state_unknown: bool) {}
+}
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C> {
     fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
@@ -45,7 +61,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
     }
 
     fn on_malformed(&self, object: &MalformedObject) {
-        self.0.report_malformed::<Job>(object);
+        self.0.report_malformed(self.0.parts.flavour.child, object);
     }
 
     fn on_relisted(&self) {
@@ -68,7 +84,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHa
     }
 
     fn on_malformed(&self, object: &MalformedObject) {
-        self.0.report_malformed::<CronJob>(object);
+        self.0.report_malformed(self.0.parts.flavour.parent, object);
     }
 
     fn on_relisted(&self) {
@@ -106,10 +122,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    fn report_malformed<T: Object>(&self, object: &MalformedObject) {
-        self.parts.metrics.malformed_objects_total.with_label_values(&[T::RESOURCE.kind]).inc();
+    fn report_malformed(&self, kind: ResourceKind, object: &MalformedObject) {
+        self.parts.metrics.malformed_objects_total.with_label_values(&[kind.kind]).inc();
         let name = ObjectName::new(object.namespace.as_str(), object.name.as_str());
-        let regarding = reference::<T>(&name, &object.uid, &object.resource_version);
+        let regarding = reference(kind, &name, &object.uid, &object.resource_version);
         let text = format!("The cronjob-controller cannot read this object and ignores it: {}", object.error);
         self.parts.recorder.event(&regarding, EventType::Warning, "MalformedObject", text);
     }

@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::conditions;
 use super::observation::{CreateReply, Observation};
 use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Victim};
 use super::status::Draft;
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
-use crate::api::job_template::job_name;
 use crate::schedule::Schedule;
 use crate::schedule::missed::{self, Missed, Observed};
 
@@ -94,7 +94,11 @@ impl Sync<'_> {
         if !unanswered.is_empty() {
             return Plan::Prune(unanswered);
         }
-        Plan::Settle(self.draft.settle(outcome))
+        let mut draft = self.draft;
+        if draft.base.flavour.has_conditions && !draft.base.deleting {
+            draft.set_conditions(conditions::of(self.observation, &draft, &outcome, self.now));
+        }
+        Plan::Settle(draft.settle(outcome))
     }
 
     /// A child whose name and scheduled-timestamp belong to one instant was made by a CronJob controller, perhaps one
@@ -121,9 +125,11 @@ impl Sync<'_> {
 
     /// Compares the children with `active`. A failed read ends the walk, with what was decided so far kept.
     fn walk_children(&mut self) -> Decided<()> {
+        let noun = self.noun();
         for job in self.observation.children() {
             let found = self.draft.status.in_active_list(&job.uid);
             match job.finished {
+                None if !found && self.draft.base.flavour.every_child_is_active => self.draft.join(job),
                 None if !found => match &self.observation.live_cron_job {
                     None => return needs(Plan::Lookup(vec![Lookup::CronJob])),
                     Some(Err(error)) => return failed(error.clone()),
@@ -142,7 +148,7 @@ impl Sync<'_> {
                         self.draft.remove_active(&job.uid);
                         self.draft.normal(
                             "SawCompletedJob",
-                            format!("Saw completed job: {}, condition: {}", job.name.name, condition.as_str()),
+                            format!("Saw completed {noun}: {}, condition: {}", job.name.name, condition.as_str()),
                         );
                     }
                     if job.succeeded {
@@ -171,7 +177,7 @@ impl Sync<'_> {
                 Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
                 // Gone, or its name now belongs to another Job, which comes to the same.
                 _ => {
-                    self.draft.normal("MissingJob", format!("Active job went missing: {}", name.name));
+                    self.draft.normal("MissingJob", format!("Active {} went missing: {}", self.noun(), name.name));
                     self.draft.remove_active(&uid);
                 }
             }
@@ -194,7 +200,7 @@ impl Sync<'_> {
         if cron_job.spec.suspend {
             return Ok(Outcome::Done);
         }
-        if timing.zone_in_schedule {
+        if timing.zone_in_schedule && cron_job.flavour.has_time_zone {
             self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
         }
         let schedule = match &timing.schedule {
@@ -229,13 +235,13 @@ impl Sync<'_> {
             self.draft.warning("MissSchedule", format!("Missed scheduled time to start a job: {slot}"));
             return Ok(self.wait_for_next_slot(schedule));
         }
-        let name = self.name_of(&job_name(&cron_job.name.name, slot));
+        let name = self.name_of(&cron_job.flavour.child_name(&cron_job.name.name, slot));
         let running = self.draft.status.active.iter().any(|reference| reference.name == *name.name);
         if running || self.draft.status.last_schedule_time == Some(slot) {
             return Ok(self.wait_for_next_slot(schedule));
         }
         if spec.concurrency_policy == ConcurrencyPolicy::Forbid && !self.draft.status.active.is_empty() {
-            self.draft.normal("JobAlreadyActive", JOB_ALREADY_ACTIVE.to_owned());
+            self.draft.normal("JobAlreadyActive", already_active(self.noun()));
             return Ok(self.wait_for_next_slot(schedule));
         }
         if self.observation.view_is_suspect && self.observation.live_cron_job.is_none() {
@@ -255,7 +261,7 @@ impl Sync<'_> {
             let job = match self.observation.live_job(&name) {
                 Some(Ok(job)) if job.uid == uid => job,
                 Some(Err(error)) if !error.is_not_found() => {
-                    self.draft.warning("FailedGet", format!("Get job: {}", error.message));
+                    self.draft.warning("FailedGet", format!("Get {}: {}", self.noun(), error.message));
                     return failed(error.clone());
                 }
                 _ => {
@@ -279,7 +285,7 @@ impl Sync<'_> {
         match &self.observation.create {
             None => needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(self.draft.base) }),
             Some(CreateReply::Created(job)) => {
-                self.draft.normal("SuccessfulCreate", format!("Created job {}", job.name.name));
+                self.draft.normal("SuccessfulCreate", format!("Created {} {}", self.noun(), job.name.name));
                 self.started(job, slot);
                 Ok(self.wait_for_next_slot(schedule))
             }
@@ -291,7 +297,7 @@ impl Sync<'_> {
             // Nothing can be created there any more, and nobody has to be told.
             Some(CreateReply::Refused(error)) if error.namespace_terminating => failed(error.clone()),
             Some(CreateReply::Refused(error)) => {
-                self.draft.warning("FailedCreate", format!("Error creating job: {}", error.message));
+                self.draft.warning("FailedCreate", format!("Error creating {}: {}", self.noun(), error.message));
                 failed(error.clone())
             }
         }
@@ -308,7 +314,8 @@ impl Sync<'_> {
         let ours = job.controller.as_ref().is_some_and(|owner| owner.uid == self.draft.base.uid);
         if !ours {
             if self.observation.name_taken_reported != Some(slot) {
-                let text = format!("Error creating job: jobs.batch {} already exists", quote(&name.name));
+                let kind = self.draft.base.flavour.child.qualified_name();
+                let text = format!("Error creating {}: {kind} {} already exists", self.noun(), quote(&name.name));
                 self.draft.warning("FailedCreate", text);
             }
             self.draft.name_taken = Some(slot);
@@ -334,6 +341,10 @@ impl Sync<'_> {
         self.draft.base.observed(self.draft.status.last_schedule_time)
     }
 
+    fn noun(&self) -> &'static str {
+        self.draft.base.flavour.noun
+    }
+
     /// Jobs live in their CronJob's namespace, whatever a reference says.
     fn name_of(&self, job: &str) -> ObjectName {
         ObjectName::new(Arc::clone(&self.draft.base.name.namespace), job)
@@ -351,7 +362,10 @@ impl Sync<'_> {
 
 const TOO_MANY_MISSED: &str =
     "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-const JOB_ALREADY_ACTIVE: &str = "Not starting job because prior execution is running and concurrency policy is Forbid";
+
+fn already_active(noun: &str) -> String {
+    format!("Not starting {noun} because prior execution is running and concurrency policy is Forbid")
+}
 
 fn unsupported_schedule(schedule: &str) -> String {
     format!(

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use super::observation::DeleteReply;
 use super::plan::{Event, Outcome, Requeue, Settlement, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{EventType, ObjectReference, Uid};
+use crate::api::{Condition, EventType, ObjectReference, Uid};
 
 /// Changes to a status, apart from any version of it. To apply them twice is to apply them once.
 #[derive(Clone, Debug, Default)]
@@ -134,34 +134,59 @@ impl<'a> Draft<'a> {
             self.edit(Edit::Scheduled(slot));
         }
         if job.finished.is_none() && !self.status.in_active_list(&job.uid) {
-            self.edit(Edit::Join(job.reference()));
+            self.join(job);
         }
+    }
+
+    /// Puts a Job into `active`.
+    pub fn join(&mut self, job: &Job) {
+        self.edit(Edit::Join(job.reference(self.base.flavour)));
     }
 
     /// Records that the Job of `slot` runs.
     pub fn started(&mut self, job: &Job, slot: DateTime<Utc>) {
-        self.edit(Edit::Join(job.reference()));
+        self.join(job);
         self.edit(Edit::Scheduled(slot));
     }
 
     /// Records a successful completion.
     pub fn succeeded_at(&mut self, completed: Option<DateTime<Utc>>) {
         if let Some(completed) = completed
+            && self.base.flavour.has_last_successful_time
             && self.status.last_successful_time < Some(completed)
         {
             self.edit(Edit::Succeeded(completed));
         }
     }
 
+    /// Says how the CronJob is. A condition that is there keeps its time while its status stays; the conditions of others
+    /// stay as they are.
+    pub fn set_conditions(&mut self, conditions: impl IntoIterator<Item = Condition>) {
+        for new in conditions {
+            let known = self.status.conditions.iter().position(|known| known.type_ == new.type_);
+            let Some(known) = known else {
+                let status = self.status.to_mut();
+                status.conditions = status.conditions.iter().cloned().chain([new]).collect();
+                continue;
+            };
+            let old = &self.status.conditions[known];
+            let time = if old.status == new.status { old.last_transition_time } else { new.last_transition_time };
+            let new = Condition { last_transition_time: time, ..new };
+            if *old != new {
+                self.status.to_mut().conditions[known] = new;
+            }
+        }
+    }
+
     /// Records the answer to a deletion; says whether the Job is gone. Gone already is what was wanted: no Event.
     pub fn deleted(&mut self, job: &Job, reply: &DeleteReply) -> bool {
         match reply {
-            Ok(()) => self.normal("SuccessfulDelete", format!("Deleted job {}", job.name.name)),
+            Ok(()) => self.normal("SuccessfulDelete", format!("Deleted {} {}", self.base.flavour.noun, job.name.name)),
             Err(error) if error.is_not_found() => {}
             // A namesake has taken its place, or somebody else's write was in the way: the next look will tell.
             Err(error) if error.is_conflict() => return false,
             Err(error) => {
-                self.warning("FailedDelete", format!("Deleted job: {}", error.message));
+                self.warning("FailedDelete", format!("Deleted {}: {}", self.base.flavour.noun, error.message));
                 return false;
             }
         }

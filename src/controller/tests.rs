@@ -3,6 +3,7 @@
 
 mod day;
 mod fire_first;
+mod flavours;
 mod found;
 pub(crate) mod objects;
 mod support;

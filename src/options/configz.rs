@@ -13,7 +13,7 @@ impl Config {
         json!({
             "kubeconfig": self.kubeconfig,
             "master": self.master,
-            "controllers": self.controllers.iter().map(|flavour| flavour.name()).collect::<Vec<_>>(),
+            "controllers": self.controllers.iter().map(|flavour| flavour.name).collect::<Vec<_>>(),
             "concurrentCronJobSyncs": self.concurrent_cronjob_syncs,
             "shards": self.shards,
             "clientConnection": self.kube_api.map(|limit| json!({ "qps": limit.qps, "burst": limit.burst })),

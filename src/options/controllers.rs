@@ -5,36 +5,13 @@
 
 use super::flags::RawFlags;
 use super::resolve::Faults;
+use crate::api::Flavour;
 
-/// One of the controllers in this binary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Flavour {
-    /// batch/v1 CronJobs, in place of the controller in kube-controller-manager.
-    CronJob,
-    /// The CronJobs of the kubebuilder tutorial, with their webhooks.
-    Tutorial,
-    /// ApiExamples, which run Pods on a schedule.
-    ApiExample,
-}
-
-impl Flavour {
-    const ALL: [Self; 3] = [Self::CronJob, Self::Tutorial, Self::ApiExample];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::CronJob => "cronjob",
-            Self::Tutorial => "tutorial",
-            Self::ApiExample => "apiexample",
-        }
-    }
-
-    /// The controller of that name. Upstream has two names for its own: the canonical one, and an older alias.
-    fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "cronjob-controller" => Some(Self::CronJob),
-            _ => Self::ALL.into_iter().find(|flavour| flavour.name() == name),
-        }
+/// The controller of that name. Upstream has two names for its own: the canonical one, and an older alias.
+fn from_name(name: &str) -> Option<Flavour> {
+    match name {
+        "cronjob-controller" => Some(Flavour::CronJob),
+        _ => Flavour::ALL.into_iter().find(|flavour| flavour.name == name),
     }
 }
 
@@ -55,9 +32,9 @@ pub(super) fn resolve(raw: &RawFlags, faults: &mut Faults) -> Vec<Flavour> {
     let entries: Vec<Option<Entry>> = names
         .map(|name| {
             faults.read("controllers", name, USE_INSTEAD, |name| match name.strip_prefix('-') {
-                Some(name) => Flavour::from_name(name).map(Entry::Off),
+                Some(name) => from_name(name).map(Entry::Off),
                 None if name == "*" => Some(Entry::Others),
-                None => Flavour::from_name(name).map(Entry::On),
+                None => from_name(name).map(Entry::On),
             })
         })
         .collect();

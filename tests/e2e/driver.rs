@@ -12,7 +12,7 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 
 /// A namespaced collection, as group and version path and plural.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resource(pub &'static str, pub &'static str);
 
 pub const CRON_JOBS: Resource = Resource("apis/batch/v1", "cronjobs");

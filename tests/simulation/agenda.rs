@@ -1,6 +1,5 @@
 //! What happens when: faults begin and end, people edit, Jobs run their course, replicas start.
 
-use std::num::NonZeroU32;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::job_world;
 use crate::network::Network;
 use crate::people;
 use crate::rng::hash;
-use crate::scenario::{LEASE_NAME, Millis, SECOND};
+use crate::scenario::{LEASE_NAME, Millis, SECOND, Scenario};
 use crate::sim::{Ear, LEASE, Sim};
 
 /// One thing that is to happen.
@@ -125,7 +124,7 @@ impl Sim {
             onlooker: Some(Arc::new(ear)),
         };
         let (stop, sim) = (replica.stop.clone(), Arc::downgrade(self));
-        let (process, config) = (replica.process.clone(), config(self.scenario.shards));
+        let (process, config) = (replica.process.clone(), config(&self.scenario));
         let run = process.bind(async move { app::run_replica(&config, parts, stop).await });
         let task = tokio::spawn(async move {
             let result = run.await;
@@ -228,7 +227,7 @@ impl Sim {
     }
 }
 
-fn config(shards: NonZeroU32) -> Config {
+fn config(scenario: &Scenario) -> Config {
     let seconds = Duration::from_secs;
     Config {
         leader_election: Some(LeaderElectionConfig {
@@ -238,7 +237,8 @@ fn config(shards: NonZeroU32) -> Config {
             renew_deadline: seconds(LEASE.1),
             retry_period: seconds(LEASE.2),
         }),
-        shards,
+        shards: scenario.shards,
+        controllers: vec![scenario.flavour],
         ..Config::embedded(5.try_into().unwrap())
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use axum::body::Bytes;
+use cronjob_controller::api::Flavour;
 use http::request::Parts;
 use http::{Method, Request};
 use serde_json::Value;
@@ -67,6 +68,17 @@ impl Call {
         let (name, status) = (part(1).to_owned(), part(2) == "status");
         let watch = query.contains("watch=1") || query.contains("watch=true");
         Self { kind, namespace, name, status, watch, method, uri, content_type, body }
+    }
+
+    /// Group and version.
+    pub fn api_version(&self) -> String {
+        self.uri.split('/').skip(2).take(2).collect::<Vec<_>>().join("/")
+    }
+
+    /// The same in a world of that flavour, where other CronJobs are nobody's business.
+    pub fn in_world_of(self, flavour: Flavour) -> Self {
+        let is_foreign = self.kind == Kind::CronJobs && self.api_version() != flavour.parent.api_version();
+        Self { kind: if is_foreign { Kind::Other } else { self.kind }, ..self }
     }
 
     /// The same with another query.

@@ -103,7 +103,7 @@ impl Sim {
         let asked_at = self.wall(self.now() - LATE);
         let slot = missed::next_schedule_time(&version.observed()?, asked_at, schedule).ok()?.0?;
         // Slots of one minute share a name, and the first has the Job.
-        let name = format!("{}-{}", cron.name, slot.timestamp() / 60);
+        let name = version.flavour().child_name(&cron.name, slot);
         if model.all_jobs_of(uid).any(|job| job.name == name) {
             return None;
         }
@@ -167,7 +167,8 @@ fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
     active.sort_unstable();
     let mut running: Vec<&str> = model
         .jobs_of(uid)
-        .filter(|job| job.is_made_by_controller() && job.is_unfinished() && !job.deleting)
+        .filter(|job| job.is_made_by_controller() || version.flavour().every_child_is_active)
+        .filter(|job| job.is_unfinished() && !job.deleting)
         .map(|job| job.uid.as_str())
         .collect();
     running.sort_unstable();
@@ -189,8 +190,8 @@ fn wrong_last_schedule_time(model: &Model, uid: &str, cron: &Cron) -> Option<Str
     let newest = model.all_jobs_of(uid).filter_map(|job| job.slot).max();
     let last = cron.newest().last_schedule_time();
     // Slots of one minute share a name, and the Job of the first is the Job of all.
-    let minute = |slot: Option<DateTime<Utc>>| slot.map(|slot| slot.timestamp() / 60);
-    (last < newest || minute(last) != minute(newest))
+    let number = |slot: Option<DateTime<Utc>>| slot.map(|slot| cron.newest().flavour().number_of(slot));
+    (last < newest || number(last) != number(newest))
         .then(|| format!("lastScheduleTime is {last:?}, the newest slot that had a Job is {newest:?}"))
 }
 
@@ -199,6 +200,9 @@ fn wrong_last_successful_time(model: &Model, uid: &str, cron: &Cron) -> Option<S
     let there = model.jobs_of(uid).filter_map(|job| job.succeeded).max();
     let ever = model.all_jobs_of(uid).filter_map(|job| job.succeeded);
     let last = cron.newest().last_successful_time();
+    if !cron.newest().flavour().has_last_successful_time {
+        return last.map(|time| format!("lastSuccessfulTime is {time}, and there is no such field"));
+    }
     let is_right = last >= there && (last.is_none() || ever.into_iter().any(|time| last == Some(time)));
     (!is_right)
         .then(|| format!("lastSuccessfulTime is {last:?}, the newest completion of a Job that is there is {there:?}"))

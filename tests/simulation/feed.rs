@@ -81,13 +81,14 @@ fn begin_stale(
     let bytes = body.collect().now_or_never()?.unwrap_or_else(|never| match never {}).to_bytes();
     let document: Value = serde_json::from_slice(&bytes).ok()?;
     let (kind, plural) = if call.kind == Kind::Jobs { ("Job", "jobs") } else { ("CronJob", "cronjobs") };
+    let api_version = call.api_version();
     let mut lines = String::new();
     for item in document["items"].as_array()? {
         let mut item = item.clone();
-        (item["kind"], item["apiVersion"]) = (json!(kind), json!("batch/v1"));
+        (item["kind"], item["apiVersion"]) = (json!(kind), json!(api_version));
         lines.push_str(&format!("{{\"type\":\"ADDED\",\"object\":{item}}}\n"));
     }
-    let mut end = json!({"kind": kind, "apiVersion": "batch/v1", "metadata": {
+    let mut end = json!({"kind": kind, "apiVersion": api_version, "metadata": {
         "resourceVersion": revision.to_string(), "annotations": {"k8s.io/initial-events-end": "true"},
     }});
     if plural == "cronjobs" {

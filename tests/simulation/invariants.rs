@@ -142,7 +142,8 @@ impl Invariants {
             self.coverage.max("greatest", "age of a view in which a deleted CronJob lived, ms", at - deleted);
         }
         let versions = cron.since(sent.view.as_ref().map_or(0, |view| view.revision));
-        if cron.name != owner || name != format!("{}/{}-{}", cron.namespace, cron.name, slot.timestamp() / 60) {
+        let due = cron.newest().flavour().child_name(&cron.name, slot);
+        if cron.name != owner || name != format!("{}/{due}", cron.namespace) {
             self.violated("3", at, format!("{author} created {name}: name, owner and slot {slot} disagree"));
         }
         if !versions.iter().any(|version| version.has_slot(slot)) {

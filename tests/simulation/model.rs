@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use cronjob_controller::api::Flavour;
 use cronjob_controller::apiserver::Object;
 use cronjob_controller::schedule::missed::Observed;
 use cronjob_controller::schedule::{Timing, local_zone};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::disguise::disguised;
@@ -93,6 +95,10 @@ impl Version {
 
     pub fn last_successful_time(&self) -> Option<DateTime<Utc>> {
         self.object["status"]["lastSuccessfulTime"].as_str()?.parse().ok()
+    }
+
+    pub fn flavour(&self) -> Flavour {
+        Flavour::deserialize(&self.object["apiVersion"]).expect("every object says what it is")
     }
 
     /// What decisions about slots rest on.
@@ -223,7 +229,8 @@ pub fn condition(job: &Value) -> Option<Condition> {
 }
 
 pub fn slot_of(job: &Value) -> Option<DateTime<Utc>> {
-    let text = job["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"].as_str()?;
+    let annotations = &job["metadata"]["annotations"];
+    let text = Flavour::ALL.into_iter().find_map(|flavour| annotations[flavour.scheduled_annotation].as_str())?;
     DateTime::parse_from_rfc3339(text).ok().map(|slot| slot.to_utc())
 }
 

@@ -1,6 +1,7 @@
 //! What people do to CronJobs.
 
 use chrono::TimeDelta;
+use cronjob_controller::api::Flavour;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -11,12 +12,12 @@ use crate::model::text;
 use crate::scenario::{Action, CronJob, Millis, Spec};
 use crate::sim::Sim;
 
-fn collection(namespace: &str, plural: &str) -> String {
-    format!("/apis/batch/v1/namespaces/{namespace}/{plural}")
+fn jobs(cron_job: &CronJob) -> String {
+    Flavour::CronJob.child.path(Some(cron_job.namespace))
 }
 
-fn path(cron_job: &CronJob) -> String {
-    format!("{}/{}", collection(cron_job.namespace, "cronjobs"), cron_job.name)
+fn path(sim: &Sim, cron_job: &CronJob) -> String {
+    format!("{}/{}", sim.scenario.flavour.parent.path(Some(cron_job.namespace)), cron_job.name)
 }
 
 /// A spec as the API has it.
@@ -46,10 +47,10 @@ pub fn create(sim: &Sim, place: usize, _at: Millis) {
         sim.act(&Call::world(Method::POST, "/api/v1/namespaces", &namespace));
     }
     let object = json!({
-        "apiVersion": "batch/v1", "kind": "CronJob",
+        "apiVersion": sim.scenario.flavour.parent.api_version(), "kind": "CronJob",
         "metadata": {"name": cron_job.name}, "spec": spec(&cron_job.spec),
     });
-    sim.act(&Call::world(Method::POST, collection(cron_job.namespace, "cronjobs"), &object));
+    sim.act(&Call::world(Method::POST, sim.scenario.flavour.parent.path(Some(cron_job.namespace)), &object));
 }
 
 /// Carries an edit of the scenario out.
@@ -59,9 +60,10 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
     let count = |what: &str| sim.state.lock().invariants.coverage.count("world", what);
     let patch = |what: &str, patch: Value| {
         count(what);
-        sim.act(&Call::world(Method::PATCH, path(cron_job), &patch));
+        sim.act(&Call::world(Method::PATCH, path(sim, cron_job), &patch));
     };
-    let delete = || sim.act(&Call::world(Method::DELETE, path(cron_job), &json!({"propagationPolicy": "Background"})));
+    let delete =
+        || sim.act(&Call::world(Method::DELETE, path(sim, cron_job), &json!({"propagationPolicy": "Background"})));
     match &edit.action {
         Action::Schedule(schedule, zone) => patch(
             "schedule changed",
@@ -96,13 +98,14 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
         }
         Action::ForeignJob(minutes) => {
             count("foreign Job");
-            let minute = (sim.wall(at) + TimeDelta::minutes(*minutes)).timestamp() / 60;
+            let at = sim.wall(at) + TimeDelta::minutes(*minutes);
+            let slot = at - TimeDelta::seconds(at.timestamp() % 60);
             let job = json!({
                 "apiVersion": "batch/v1", "kind": "Job",
-                "metadata": {"name": format!("{}-{minute}", cron_job.name), "labels": {"fate": "mixed"}},
+                "metadata": {"name": sim.scenario.flavour.child_name(&cron_job.name, slot), "labels": {"fate": "mixed"}},
                 "spec": spec(&cron_job.spec)["jobTemplate"]["spec"],
             });
-            sim.act(&Call::world(Method::POST, collection(cron_job.namespace, "jobs"), &job));
+            sim.act(&Call::world(Method::POST, jobs(cron_job), &job));
         }
         Action::DeleteJob => delete_newest_job(sim, cron_job),
     }
@@ -122,11 +125,11 @@ fn manual_job(sim: &Sim, cron_job: &CronJob, place: usize) {
     metadata["name"] = json!(format!("{}-manual-{place}", cron_job.name));
     metadata["annotations"]["cronjob.kubernetes.io/instantiate"] = json!("manual");
     metadata["ownerReferences"] = json!([{
-        "apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job.name,
+        "apiVersion": sim.scenario.flavour.parent.api_version(), "kind": "CronJob", "name": cron_job.name,
         "uid": text(&object, "uid"), "controller": true,
     }]);
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]});
-    sim.act(&Call::world(Method::POST, collection(cron_job.namespace, "jobs"), &job));
+    sim.act(&Call::world(Method::POST, jobs(cron_job), &job));
 }
 
 fn delete_newest_job(sim: &Sim, cron_job: &CronJob) {
@@ -139,7 +142,7 @@ fn delete_newest_job(sim: &Sim, cron_job: &CronJob) {
         jobs.max_by_key(|job| job.created).map(|job| job.name.clone())
     };
     if let Some(name) = newest {
-        let path = format!("{}/{name}", collection(cron_job.namespace, "jobs"));
+        let path = format!("{}/{name}", jobs(cron_job));
         sim.act(&Call::world(Method::DELETE, path, &json!({"propagationPolicy": "Background"})));
     }
 }

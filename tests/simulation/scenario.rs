@@ -5,6 +5,7 @@
 use std::num::NonZeroU32;
 
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
+use cronjob_controller::api::Flavour;
 use cronjob_controller::leader_election::shares::Names;
 use cronjob_controller::sharding::Shard;
 
@@ -24,6 +25,8 @@ pub struct Scenario {
     pub start: DateTime<Utc>,
     pub replicas: usize,
     pub shards: NonZeroU32,
+    /// Whose CronJobs these are: upstream's or the tutorial's.
+    pub flavour: Flavour,
     /// How long things go wrong.
     pub active: Millis,
     /// How far each replica's clock is off until then, in milliseconds.
@@ -135,6 +138,7 @@ impl Scenario {
             replicas,
             // Of a sequence of its own: the rest of the world is the same.
             shards: NonZeroU32::new(*Rng::fork(seed, "shards").pick(&[1, 4])).unwrap(),
+            flavour: *Rng::fork(seed, "flavour").pick(&[Flavour::CronJob, Flavour::Tutorial]),
             active,
             skews: (0..replicas).map(|_| skew(&mut rng)).collect(),
             cron_jobs: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use cronjob_controller::api::EventType;
+use cronjob_controller::api::{EventType, Flavour, ResourceKind};
 use cronjob_controller::apiserver::{self, ApiServer, Body, ChangeKind, kinds};
 use cronjob_controller::app::Onlooker;
 use cronjob_controller::clock::{Clock, SharedClock, TestClock};
@@ -117,7 +117,10 @@ impl Sim {
     pub fn new(scenario: Scenario, is_journal_kept: bool) -> Arc<Self> {
         let clock = TestClock::new(scenario.start);
         let shared: SharedClock = clock.clone();
-        let mut config = apiserver::Config::new(shared, kinds::builtin());
+        let ResourceKind { group, version, plural, kind } = Flavour::Tutorial.parent;
+        let mut resources = kinds::builtin();
+        resources.push(kinds::custom(group, version, kind, plural));
+        let mut config = apiserver::Config::new(shared, resources);
         config.seed = scenario.seed;
         let server = ApiServer::new(config);
         let place = |number: usize| Replica {
@@ -270,7 +273,7 @@ impl State {
         let object = &change.object;
         let by_replica = sent.filter(|sent| matches!(sent.author, Author::Replica(..)));
         match change.collection.as_str() {
-            "cronjobs.batch" => {
+            "cronjobs.batch" | "cronjobs.batch.tutorial.kubebuilder.io" => {
                 match (change.kind, by_replica, &change.previous) {
                     (ChangeKind::Deleted, ..) => model.cron_job_deleted(object, at),
                     (_, Some(sent), Some(before)) => {

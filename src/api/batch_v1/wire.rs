@@ -13,7 +13,7 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::super::job_template::time;
-use super::super::{Interner, ObjectName, Uid};
+use super::super::{Flavour, Interner, ObjectName, Uid};
 use super::{ConcurrencyPolicy, CronJobStatus, FinishedCondition, null_as_default};
 
 #[derive(serde::Deserialize)]
@@ -42,10 +42,23 @@ impl Metadata<'_> {
     }
 }
 
+/// The annotations in which children carry their slots.
 #[derive(Default, serde::Deserialize)]
 pub struct Annotations<'a> {
     #[serde(borrow, default, rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
-    pub scheduled_timestamp: Option<Text<'a>>,
+    upstream: Option<Text<'a>>,
+    #[serde(borrow, default, rename = "batch.tutorial.kubebuilder.io/scheduled-at")]
+    tutorial: Option<Text<'a>>,
+}
+
+impl Annotations<'_> {
+    /// The one that counts for a child of that flavour.
+    pub fn scheduled_timestamp(&self, flavour: Flavour) -> Option<&str> {
+        match flavour {
+            Flavour::CronJob => self.upstream.as_deref(),
+            Flavour::Tutorial | Flavour::ApiExample => self.tutorial.as_deref(),
+        }
+    }
 }
 
 /// Serde borrows a `Cow` only where it stands alone, not inside an `Option`.
@@ -95,6 +108,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Controller<'a> {
 
 #[derive(serde::Deserialize)]
 pub struct CronJob<'a> {
+    #[serde(default, rename = "apiVersion")]
+    pub flavour: Flavour,
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
     #[serde(borrow)]
@@ -116,9 +131,9 @@ pub struct CronJobSpec<'a> {
     pub concurrency_policy: ConcurrencyPolicy,
     #[serde(default)]
     pub suspend: Option<bool>,
-    #[serde(default)]
+    #[serde(default, alias = "successfulJobHistoryLimit")]
     pub successful_jobs_history_limit: Option<i32>,
-    #[serde(default)]
+    #[serde(default, alias = "failedJobHistoryLimit")]
     pub failed_jobs_history_limit: Option<i32>,
     #[serde(borrow)]
     pub job_template: &'a RawValue,
@@ -141,6 +156,28 @@ pub struct JobStatus {
     pub completion_time: Option<DateTime<Utc>>,
     #[serde(default)]
     pub conditions: Conditions,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub phase: Phase,
+}
+
+/// How far a Pod has come. Jobs have no such field.
+#[derive(Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+pub enum Phase {
+    Succeeded,
+    Failed,
+    #[default]
+    #[serde(other)]
+    Unfinished,
+}
+
+impl Phase {
+    pub fn finished(self) -> Option<FinishedCondition> {
+        match self {
+            Self::Succeeded => Some(FinishedCondition::Complete),
+            Self::Failed => Some(FinishedCondition::Failed),
+            Self::Unfinished => None,
+        }
+    }
 }
 
 /// What the conditions say.

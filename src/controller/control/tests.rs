@@ -12,7 +12,7 @@ use tower::service_fn;
 
 use super::{CronJobControl, JobControl, RealControl, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus};
-use crate::api::{ApiError, Interner, Object, ObjectName, Uid};
+use crate::api::{ApiError, Flavour, Interner, Object, ObjectName, Uid};
 
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -52,7 +52,10 @@ fn control(
             Ok::<_, std::convert::Infallible>(response.body(Body::from(body.into_bytes())).unwrap())
         }
     });
-    (RealControl::new(Client::new(service, "default"), Arc::new(|| true), Duration::from_secs(4)), log)
+    (
+        RealControl::new(Flavour::CronJob, Client::new(service, "default"), Arc::new(|| true), Duration::from_secs(4)),
+        log,
+    )
 }
 
 fn name() -> ObjectName {

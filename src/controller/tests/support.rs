@@ -19,12 +19,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::objects::{merged, time};
 use super::wire::Wire;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{Object, ObjectName};
+use crate::api::{Flavour, Namesake, ObjectName, ResourceKind};
 use crate::apiserver::{self, ApiServer, kinds};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::clock::{Clock, SharedClock, TestClock};
 use crate::controller::control::RealControl;
-use crate::controller::{Controller, CronJobHandler, JobHandler, Parts};
+use crate::controller::{Controller, CronJobHandler, JobHandler, NamesakeHandler, Parts};
 use crate::events;
 use crate::metrics::ControllerMetrics;
 use crate::schedule::Zone;
@@ -48,6 +48,7 @@ pub enum Ending {
 
 /// A controller that does not work yet, its informers, which do, and the server.
 pub struct World {
+    flavour: Flavour,
     pub server: ApiServer,
     pub wire: Wire,
     pub clock: Arc<TestClock>,
@@ -66,21 +67,41 @@ impl World {
 
     /// An empty world at `now`.
     pub async fn with_jobs_that_end(now: &str, ends: Ends) -> Self {
+        Self::of(Flavour::CronJob, now, ends).await
+    }
+
+    /// The same for a controller of `flavour`; the kinds of all flavours are served.
+    pub async fn of(flavour: Flavour, now: &str, ends: Ends) -> Self {
         let clock = TestClock::new(time(now));
         let shared: SharedClock = clock.clone();
-        let server = ApiServer::new(apiserver::Config::new(Arc::clone(&shared), kinds::builtin()));
+        let mut resources = kinds::builtin();
+        resources.extend([Flavour::Tutorial, Flavour::ApiExample].map(|flavour| custom(flavour.parent)));
+        let server = ApiServer::new(apiserver::Config::new(shared, resources));
+        Self::on(server, clock, flavour, ends).await
+    }
+
+    /// Whoever comes after this controller, which is gone without a word.
+    pub async fn successor(self) -> Self {
+        Self::on(self.server.clone(), Arc::clone(&self.clock), self.flavour, |_| None).await
+    }
+
+    async fn on(server: ApiServer, clock: Arc<TestClock>, flavour: Flavour, ends: Ends) -> Self {
+        let shared: SharedClock = clock.clone();
         let (wire, stop) = (Wire::new(), CancellationToken::new());
         let client = Client::new(wire.around(server.into_service()), NAMESPACE);
-        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &[], 1);
-        let mut job_informer = Informer::<Job>::new(client.clone(), &[], 2);
+        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &[], 1).of_resource(flavour.parent);
+        let mut job_informer = Informer::<Job>::new(client.clone(), &[], 2).of_resource(flavour.child);
+        let mut namesake_informer = Informer::<Namesake>::new(client.clone(), &[], 4);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
         let config = events::Config { seed: Some(3), max_queued: 10_000, max_pending: 10_000, ..Default::default() };
         let (recorder, sink) = events::Recorder::new(config, Arc::clone(&shared), |_| {});
         let controller = Controller::new(Parts {
-            queue: WorkQueue::new(workqueue::Config::new("cronjob", Arc::clone(&shared))),
+            flavour,
+            queue: WorkQueue::new(workqueue::Config::new(flavour.name, Arc::clone(&shared))),
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
-            control: RealControl::new(client.clone(), Arc::new(|| true), Duration::from_secs(10)),
+            namesakes: Some(namesake_informer.store()),
+            control: RealControl::new(flavour, client.clone(), Arc::new(|| true), Duration::from_secs(10)),
             recorder: Arc::new(recorder),
             clock: shared,
             metrics: ControllerMetrics::register(&Registry::new()).unwrap(),
@@ -88,10 +109,15 @@ impl World {
             schedule_delta: TimeDelta::zero(),
         });
         let seen = Arc::default();
-        let finisher = Finisher { server: server.clone(), clock: clock.clone(), ends, seen: Arc::clone(&seen) };
+        let finisher =
+            Finisher { flavour, server: server.clone(), clock: clock.clone(), ends, seen: Arc::clone(&seen) };
         cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
         job_informer.add_event_handler(Arc::new(finisher));
+        namesake_informer.add_event_handler(Arc::new(NamesakeHandler(Arc::clone(&controller))));
+        if flavour.fears_namesakes {
+            tokio::spawn(namesake_informer.run(stop.clone()));
+        }
         tokio::spawn(cron_job_informer.run(stop.clone()));
         tokio::spawn(job_informer.run(stop.clone()));
         let queue = controller.queue().clone();
@@ -99,7 +125,7 @@ impl World {
         tokio::spawn(sink.run(events::KubeSink::new(client, Arc::new(|| true)), stop.clone()));
         cron_jobs.wait_for_cache_sync().await;
         jobs.wait_for_cache_sync().await;
-        Self { server, wire, clock, controller, cron_jobs, jobs, seen, _ends: stop.drop_guard() }
+        Self { flavour, server, wire, clock, controller, cron_jobs, jobs, seen, _ends: stop.drop_guard() }
     }
 
     /// Lets the controller work until the answer is cancelled.
@@ -149,7 +175,25 @@ impl World {
 
     /// Creates a CronJob, minutely unless `spec` says otherwise, and waits for the informers.
     pub async fn create_cron_job(&self, name: &str, spec: Value) -> Value {
-        self.write("POST", CRON_JOBS, &cron_job(name, spec)).await
+        let mut object = cron_job(name, spec);
+        object["apiVersion"] = self.flavour.parent.api_version().into();
+        object["kind"] = self.flavour.parent.kind.into();
+        if self.flavour == Flavour::ApiExample {
+            object["spec"]["jobTemplate"] = object["spec"]["jobTemplate"]["spec"]["template"].take();
+        }
+        self.write("POST", &self.flavour.parent.path(Some(NAMESPACE)), &object).await
+    }
+
+    /// A CronJob as it is on the server.
+    pub async fn get(&self, name: &str) -> Value {
+        let path = format!("{}/{name}", self.flavour.parent.path(Some(NAMESPACE)));
+        self.request("GET", &path, &Value::Null).await.unwrap()
+    }
+
+    /// The names of the children that are on the server.
+    pub async fn children(&self) -> Vec<String> {
+        let children = self.list(&self.flavour.child.path(Some(NAMESPACE))).await;
+        children.iter().map(|child| child["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
     pub async fn list(&self, path: &str) -> Vec<Value> {
@@ -248,6 +292,7 @@ async fn request(server: &ApiServer, method: &str, path: &str, body: &Value) -> 
 
 /// Notes every Job that appears, and ends it in time.
 struct Finisher {
+    flavour: Flavour,
     server: ApiServer,
     clock: Arc<TestClock>,
     ends: Ends,
@@ -259,12 +304,15 @@ impl ResourceEventHandler<Job> for Finisher {
         self.seen.lock().push(Arc::clone(job));
         let Some((after, ending)) = (self.ends)(job).filter(|_| job.finished.is_none()) else { return };
         let (server, clock, job) = (self.server.clone(), Arc::clone(&self.clock), Arc::clone(job));
+        let flavour = self.flavour;
         tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            let path = format!("{}/{}/status", Job::RESOURCE.path(Some(&job.name.namespace)), job.name.name);
-            let body = json!({
-                "metadata": { "uid": job.uid }, "status": final_status(ending, job.creation_timestamp, clock.now()),
-            });
+            let path = format!("{}/{}/status", flavour.child.path(Some(&job.name.namespace)), job.name.name);
+            let status = match flavour {
+                Flavour::ApiExample => final_phase(ending, job.creation_timestamp),
+                _ => final_status(ending, job.creation_timestamp, clock.now()),
+            };
+            let body = json!({ "metadata": { "uid": job.uid }, "status": status });
             // It may be gone by now, or another of its name be there.
             let _ = request(&server, "PATCH", &path, &body).await;
         });
@@ -287,4 +335,13 @@ fn final_status(ending: Ending, started: DateTime<Utc>, ended: DateTime<Utc>) ->
             "startTime": text(started), "failed": 1, "conditions": [condition("FailureTarget"), condition("Failed")],
         }),
     }
+}
+
+fn final_phase(ending: Ending, started: DateTime<Utc>) -> Value {
+    let phase = if ending == Ending::Complete { "Succeeded" } else { "Failed" };
+    json!({ "startTime": started.to_rfc3339_opts(SecondsFormat::Secs, true), "phase": phase })
+}
+
+fn custom(resource: ResourceKind) -> apiserver::Resource {
+    kinds::custom(resource.group, resource.version, resource.kind, resource.plural)
 }

@@ -52,6 +52,12 @@ pub fn all() -> Vec<Scenario> {
         ),
         scenario!(
             Alone,
+            tutorial::side_by_side,
+            "the tutorial's CronJobs and ApiExamples run beside the in-tree controller, and neither touches the other's Jobs",
+            Some("the tutorial's flavour is ours")
+        ),
+        scenario!(
+            Alone,
             failures::controller_restart,
             "kill -9 of the controller in a burst loses nothing and fires nothing twice",
             Some("a crash between create and status leaves CronJobs without active and lastScheduleTime")

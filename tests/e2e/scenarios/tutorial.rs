@@ -1,11 +1,14 @@
-//! The tutorial's flavour: `manifests/tutorial` on a real API server, with the controller's own certificate.
+//! The other flavours: `manifests/tutorial` on a real API server, with the controller's own certificate.
 
 use std::sync::Arc;
 
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::driver::{DEPLOYMENTS, Namespace, Resource, SOON, cron_job, eventually, request};
+use crate::driver::{
+    CRON_JOBS as NATIVE, DEPLOYMENTS, JOBS, Namespace, Resource, SOON, cron_job, eventually, request, rfc3339,
+    sleep_until, upcoming_minute,
+};
 use crate::fixture::account::{NAME, account_kubeconfig, kubectl_apply};
 use crate::fixture::control_plane::free_port;
 use crate::fixture::controller::{Controller, Running};
@@ -13,6 +16,7 @@ use crate::world::{World, deployment_args};
 
 const SYSTEM: &str = "cronjob-tutorial-system";
 const CRON_JOBS: Resource = Resource("apis/batch.tutorial.kubebuilder.io/v1", "cronjobs");
+const PODS: Resource = Resource("api/v1", "pods");
 const API_EXAMPLES: Resource = Resource("apis/myapp.my.domain/v1alpha1", "apiexamples");
 const CONFIGURATIONS: [&str; 2] = [
     "mutatingwebhookconfigurations/cronjob-controller-mutating-webhook",
@@ -25,7 +29,7 @@ pub async fn admission(world: Arc<World>) -> String {
     let ports = [free_port(), free_port()];
     call_by_url(&admin, ports[0]).await;
     // Two replicas at once, as the Deployment has, with its arguments and its account.
-    let replicas = futures::future::join_all(ports.map(|port| start(&world, port))).await;
+    let replicas = futures::future::join_all(ports.map(|port| start(&world, port, &[]))).await;
 
     let ns = world.namespace("tutorial").await;
     let minimal = tutorial("minimal", &json!({ "suspend": null }));
@@ -58,6 +62,97 @@ pub async fn admission(world: Arc<World>) -> String {
     let forbidden: Vec<&Value> = requests.iter().filter(|event| event["responseStatus"]["code"] == 403).collect();
     assert!(!requests.is_empty() && forbidden.is_empty(), "the account's rights do not cover {forbidden:?}");
     format!("{refused} refusals")
+}
+
+/// All three kinds run a minute together. Kubelet and Job controller are played by hand.
+pub async fn side_by_side(world: Arc<World>) -> String {
+    let admin = world.plane.admin();
+    for configuration in CONFIGURATIONS {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{configuration}");
+        // Left behind by another scenario, with the address of a replica that is gone.
+        let _ = request(&admin, Method::DELETE, &path, None).await;
+    }
+    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/tutorial", &[]).unwrap();
+    let port = free_port();
+    call_by_url(&admin, port).await;
+    // Whoever led before may have been killed.
+    let ours = start(&world, port, &["--leader-elect=false"]).await;
+    let args = ["-v=1", "--leader-elect=false"].map(str::to_owned);
+    let kubeconfig = world.plane.admin_kubeconfig();
+    let in_tree = Controller::InTree.start(&world.plane, "beside", &kubeconfig, &args, &[]).await.unwrap();
+
+    let ns = world.namespace("side-by-side").await;
+    let slot = upcoming_minute().await;
+    let none = json!({ "successfulJobsHistoryLimit": 0 });
+    let every_minute = |mut object: Value| {
+        object["spec"]["schedule"] = json!("* * * * *");
+        object
+    };
+    let sample = every_minute(tutorial("sample", &none));
+    eventually("the API server reaches the webhooks", SOON, || async {
+        request(&admin, Method::POST, &ns.path(CRON_JOBS, ""), Some(&sample)).await.ok()
+    })
+    .await;
+    ns.create(API_EXAMPLES, &every_minute(example("pods", &json!({ "successfulJobHistoryLimit": 0 })))).await;
+    ns.create(NATIVE, &cron_job("native", "* * * * *", &none)).await;
+
+    sleep_until(slot, chrono::TimeDelta::zero()).await;
+    let seconds = slot.timestamp();
+    let (own_job, own_pod) = (format!("sample-{seconds}"), format!("pods-{seconds}"));
+    let (job, skew) = eventually("the tutorial's Job", SOON, || async {
+        Some((ns.get(JOBS, &own_job).await?, chrono::Utc::now() - slot))
+    })
+    .await;
+    assert_eq!(job["metadata"]["annotations"]["batch.tutorial.kubebuilder.io/scheduled-at"], rfc3339(slot));
+    assert_eq!(job["metadata"]["ownerReferences"][0]["apiVersion"], "batch.tutorial.kubebuilder.io/v1");
+    let pod = eventually("the ApiExample's Pod", SOON, || ns.get(PODS, &own_pod)).await;
+    assert_eq!(pod["metadata"]["ownerReferences"][0]["kind"], "ApiExample");
+    let native_job = ns.job("native", slot).await["metadata"]["name"].as_str().unwrap().to_owned();
+    let active = [(CRON_JOBS, "sample", &own_job), (API_EXAMPLES, "pods", &own_pod), (NATIVE, "native", &native_job)];
+    for (resource, name, child) in active {
+        status(&ns, resource, name, &format!("{child} is active"), |status| status["active"][0]["name"] == **child)
+            .await;
+    }
+
+    ns.complete_job(&native_job).await;
+    status(&ns, NATIVE, "native", "ended", |status| status["active"].is_null()).await;
+    eventually("the in-tree controller prunes its Job", SOON, || async {
+        ns.get(JOBS, &native_job).await.is_none().then_some(())
+    })
+    .await;
+    assert_eq!(ns.job_names().await, [own_job.as_str()], "and leaves the other's alone");
+    ns.complete_job(&own_job).await;
+    ns.patch_status(PODS, &own_pod, &json!({ "phase": "Succeeded" })).await;
+    for (parents, name, children, child) in
+        [(CRON_JOBS, "sample", JOBS, &own_job), (API_EXAMPLES, "pods", PODS, &own_pod)]
+    {
+        let is_over = |status: &Value| status["active"].is_null() && status["lastScheduleTime"] == rfc3339(slot);
+        let status = status(&ns, parents, name, "ended", is_over).await;
+        assert_eq!(status["conditions"].is_null(), parents == API_EXAMPLES, "{status}");
+        eventually("what ended is pruned", SOON, || async { ns.get(children, child).await.is_none().then_some(()) })
+            .await;
+    }
+
+    // Nothing goes on while the next scenario has the control plane to itself.
+    ours.kill();
+    in_tree.kill();
+    let requests = world.plane.audit(&format!("system:serviceaccount:{SYSTEM}:{NAME}"));
+    let forbidden: Vec<&Value> = requests.iter().filter(|event| event["responseStatus"]["code"] == 403).collect();
+    assert!(forbidden.is_empty(), "the account's rights do not cover {forbidden:?}");
+    let deletions = requests.iter().filter(|event| event["verb"] == "delete");
+    let mut deleted: Vec<&str> = deletions.filter_map(|event| event["objectRef"]["name"].as_str()).collect();
+    deleted.sort_unstable();
+    assert_eq!(deleted, [own_pod, own_job]);
+    format!("the Job was seen {} ms after the minute", skew.num_milliseconds())
+}
+
+/// Waits until the status of an object of any of the kinds satisfies `judge`.
+async fn status(ns: &Namespace, of: Resource, name: &str, what: &str, judge: impl Fn(&Value) -> bool) -> Value {
+    eventually(format!("status of {name}: {what}"), SOON, || async {
+        let status = ns.get(of, name).await?["status"].take();
+        judge(&status).then_some(status)
+    })
+    .await
 }
 
 /// Everything that cannot be run, and what of it the message has to name.
@@ -132,7 +227,7 @@ async fn call_by_url(admin: &kube::Client, port: u16) {
     }
 }
 
-async fn start(world: &World, port: u16) -> Running {
+async fn start(world: &World, port: u16, more: &[&str]) -> Running {
     let name = format!("tutorial-{port}");
     let kubeconfig = account_kubeconfig(&world.plane, SYSTEM, NAME, &name).await.unwrap();
     let system = Namespace::existing(world.plane.admin(), SYSTEM);
@@ -142,6 +237,7 @@ async fn start(world: &World, port: u16) -> Running {
     args.extend(["--metrics-bind-address=0", "--health-probe-bind-address=0"].map(str::to_owned));
     args.push(format!("--webhook-namespace={SYSTEM}"));
     args.push(format!("--webhook-port={port}"));
+    args.extend(more.iter().map(|arg| (*arg).to_owned()));
     Controller::Ours.start(&world.plane, &name, &kubeconfig, &args, &[]).await.unwrap()
 }
 

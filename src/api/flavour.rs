@@ -1,0 +1,153 @@
+//! What differs between the controllers of this binary. Everything else they share.
+//!
+//! Guarantee: whoever knows a CronJob knows its [`Flavour`], and through it everything in which one controller is not like
+//! another; no other code asks which controller it is part of.
+
+use std::fmt;
+use std::ops::Deref;
+
+use chrono::{DateTime, Utc};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+use super::{ResourceKind, api_example, tutorial_v1};
+
+/// One of the controllers in this binary, and the kind that it works on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flavour {
+    /// batch/v1 CronJobs, in place of the controller in kube-controller-manager.
+    #[default]
+    CronJob,
+    /// The CronJobs of the kubebuilder tutorial, with their webhooks.
+    Tutorial,
+    /// ApiExamples, which run Pods on a schedule.
+    ApiExample,
+}
+
+/// One column of the table of differences.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "a table, whose columns are independent of each other")]
+pub struct Differences {
+    /// The name on the command line and of the queue in the metrics.
+    pub name: &'static str,
+    /// What the controller works on.
+    pub parent: ResourceKind,
+    /// What a slot starts.
+    pub child: ResourceKind,
+    /// A child, in messages for people.
+    pub noun: &'static str,
+    /// The annotation in which a child carries its slot, RFC 3339.
+    pub scheduled_annotation: &'static str,
+    /// A child is named after its parent and its slot, in units of so many seconds since 1970.
+    pub seconds_in_name: i64,
+    /// Whether every unfinished child is active, and not only those that a controller made for a slot.
+    pub every_child_is_active: bool,
+    /// Whether there is a field for the time zone, so that one inside the schedule deserves a Warning.
+    pub has_time_zone: bool,
+    /// Whether the status says when a child last succeeded.
+    pub has_last_successful_time: bool,
+    /// Whether the status has conditions.
+    pub has_conditions: bool,
+    /// Whether another controller could take its children for those of a batch/v1 CronJob of the same name.
+    pub fears_namesakes: bool,
+}
+
+const JOB: ResourceKind = ResourceKind { group: "batch", version: "v1", plural: "jobs", kind: "Job" };
+
+const CRON_JOB: Differences = Differences {
+    name: "cronjob",
+    parent: ResourceKind { group: "batch", version: "v1", plural: "cronjobs", kind: "CronJob" },
+    child: JOB,
+    noun: "job",
+    scheduled_annotation: "batch.kubernetes.io/cronjob-scheduled-timestamp",
+    seconds_in_name: 60,
+    every_child_is_active: false,
+    has_time_zone: true,
+    has_last_successful_time: true,
+    has_conditions: false,
+    fears_namesakes: false,
+};
+
+const TUTORIAL: Differences = Differences {
+    name: "tutorial",
+    parent: tutorial_v1::RESOURCE,
+    scheduled_annotation: "batch.tutorial.kubebuilder.io/scheduled-at",
+    seconds_in_name: 1,
+    every_child_is_active: true,
+    has_time_zone: false,
+    has_last_successful_time: false,
+    has_conditions: true,
+    fears_namesakes: true,
+    ..CRON_JOB
+};
+
+/// Its annotation is the tutorial's, from which it was learnt.
+const API_EXAMPLE: Differences = Differences {
+    name: "apiexample",
+    parent: api_example::RESOURCE,
+    child: ResourceKind { group: "", version: "v1", plural: "pods", kind: "Pod" },
+    noun: "pod",
+    has_conditions: false,
+    fears_namesakes: false,
+    ..TUTORIAL
+};
+
+impl Deref for Flavour {
+    type Target = Differences;
+
+    fn deref(&self) -> &Differences {
+        match self {
+            Self::CronJob => &CRON_JOB,
+            Self::Tutorial => &TUTORIAL,
+            Self::ApiExample => &API_EXAMPLE,
+        }
+    }
+}
+
+impl Flavour {
+    /// Upstream's own, as a constant.
+    pub(super) const CRON_JOB: Differences = CRON_JOB;
+
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::CronJob, Self::Tutorial, Self::ApiExample];
+
+    /// The flavour whose parents have this group and kind.
+    pub fn of_parent(group: &str, kind: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|flavour| flavour.parent.group == group && flavour.parent.kind == kind)
+    }
+
+    /// The name of the child of one slot. With minutes in it, it matches upstream `getJobName`.
+    pub fn child_name(self, parent: &str, slot: DateTime<Utc>) -> String {
+        format!("{parent}-{}", self.number_of(slot))
+    }
+
+    /// What stands for a slot in the name of its child.
+    pub fn number_of(self, slot: DateTime<Utc>) -> i64 {
+        // Go divides toward zero; slots before 1970 exist only in tests, and there both must agree.
+        slot.timestamp() / self.seconds_in_name
+    }
+}
+
+impl fmt::Display for Flavour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Read from an object's `apiVersion`. Lists of built-in kinds leave it out; whatever is defined has it in every object.
+impl<'de> Deserialize<'de> for Flavour {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ApiVersion;
+        impl Visitor<'_> for ApiVersion {
+            type Value = Flavour;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the apiVersion of something with a schedule")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Flavour, E> {
+                let (group, version) = text.split_once('/').unwrap_or_default();
+                let is_meant = |flavour: &Flavour| flavour.parent.group == group && flavour.parent.version == version;
+                Flavour::ALL.into_iter().find(is_meant).ok_or_else(|| E::custom(format!("unknown apiVersion {text:?}")))
+            }
+        }
+        deserializer.deserialize_str(ApiVersion)
+    }
+}

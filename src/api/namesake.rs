@@ -1,0 +1,61 @@
+//! batch/v1 CronJobs, reduced to their names.
+//!
+//! Guarantee: nothing is kept but what tells that there is one.
+
+use serde::Deserialize;
+
+use super::{DecodeError, Flavour, Interner, Object, ObjectName, ResourceKind, ResourceVersion, Uid};
+
+/// That there is a batch/v1 CronJob of that name.
+#[derive(Debug)]
+pub struct Namesake {
+    name: ObjectName,
+    uid: Uid,
+    resource_version: ResourceVersion,
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    uid: Uid,
+    #[serde(default)]
+    resource_version: String,
+}
+
+impl Object for Namesake {
+    const RESOURCE: ResourceKind = Flavour::CRON_JOB.parent;
+
+    fn object_name(&self) -> &ObjectName {
+        &self.name
+    }
+
+    fn uid(&self) -> &Uid {
+        &self.uid
+    }
+
+    fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+
+    fn controller_uid(&self) -> Option<&Uid> {
+        None
+    }
+
+    fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
+        let fail = |source| DecodeError { kind: Self::RESOURCE.kind, source };
+        let Wire { metadata } = serde_json::from_str(json).map_err(fail)?;
+        Ok(Self {
+            name: ObjectName { namespace: interner.intern(&metadata.namespace), name: metadata.name.into() },
+            uid: metadata.uid,
+            resource_version: metadata.resource_version.as_str().into(),
+        })
+    }
+}
