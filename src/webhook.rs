@@ -1,6 +1,6 @@
 //! The admission webhooks of the tutorial's CronJobs: defaults, and what a schema cannot judge.
 //!
-//! Guarantees: what is answered is a function of the request alone ([`defaulting`], [`validation`]), so every replica
+//! Guarantees: what is answered is a function of the request alone (`defaulting`, `validation`), so every replica
 //! answers alike, leader or not; a request that is too large, too slow or no AdmissionReview gets an answer that says so;
 //! nobody is turned away while a certificate is replaced. With a certificate of our own, all replicas serve the same one,
 //! and the API server has been told of its CA before it meets it.

@@ -1,4 +1,4 @@
-//! The kinds that the embedded API server serves from the start, and those that can be added ([`custom`]).
+//! The kinds that the embedded API server serves from the start, and those that can be added ([`custom()`]).
 //!
 //! Guarantees: namespaces, pods, events, leases, jobs and cronjobs are decoded, defaulted, judged, changed and printed as
 //! kube-apiserver v1.36.3 does; reviews are answered with yes. `recorded.jsonl` holds what the real server answered to some
