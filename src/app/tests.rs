@@ -1,4 +1,4 @@
-//! How a process ends, on the embedded server and paused time.
+//! What runs in a process, and how it ends, on the embedded server and paused time.
 #![allow(clippy::unwrap_used)]
 
 use axum::body::Bytes;
@@ -6,35 +6,16 @@ use http::Request;
 use serde_json::json;
 
 use super::*;
-use crate::apiserver::{self, ApiServer, kinds};
+use crate::api::ResourceKind;
+use crate::apiserver::{self, ApiServer, ChangeKind, kinds};
 use crate::clock::TestClock;
 
 #[tokio::test(start_paused = true)]
 async fn the_last_event_is_written_before_the_lease_is_given_up() {
     let clock: SharedClock = TestClock::new("2026-11-20T18:20:59Z".parse().unwrap());
-    let server = ApiServer::new(apiserver::Config::new(Arc::clone(&clock), kinds::builtin()));
-    let container = json!({"name": "main", "image": "example.com/none"});
-    let template = json!({"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}});
-    let cron_job = json!({
-        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "minutely"},
-        "spec": {"schedule": "* * * * *", "jobTemplate": template},
-    });
-    let request =
-        Request::post("/apis/batch/v1/namespaces/default/cronjobs").header("content-type", "application/json");
-    let answer = server.handle(request.body(Bytes::from(cron_job.to_string())).unwrap()).await;
-    assert!(answer.status().is_success());
-
-    let seconds = Duration::from_secs;
-    let config = Config {
-        leader_election: Some(LeaderElectionConfig {
-            namespace: "kube-system".into(),
-            name: "cronjob-controller".into(),
-            lease_duration: seconds(15),
-            renew_deadline: seconds(10),
-            retry_period: seconds(2),
-        }),
-        ..Config::embedded(1.try_into().unwrap())
-    };
+    let server = server(&clock);
+    create(&server, Flavour::CronJob).await;
+    let config = config(vec![Flavour::CronJob]);
     let stop = CancellationToken::new();
     let replica = Replica { client: server.client(), clock, identity: "me".into(), seed: 1, onlooker: None };
     let ended = tokio::spawn({
@@ -59,4 +40,70 @@ async fn the_last_event_is_written_before_the_lease_is_given_up() {
         order_of("events") < order_of("leases.coordination.k8s.io"),
         "an Event was written after the lease was given up"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_controllers_that_are_on_work_under_one_lease_and_the_others_do_not() {
+    let on = [Flavour::Tutorial, Flavour::ApiExample];
+    let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
+    let server = server(&clock);
+    for flavour in Flavour::ALL {
+        create(&server, flavour).await;
+    }
+    let stop = CancellationToken::new();
+    let replica = Replica { client: server.client(), clock, identity: "me".into(), seed: 1, onlooker: None };
+    let ended = tokio::spawn({
+        let (config, stop) = (config(on.to_vec()), stop.clone());
+        async move { run_replica(&config, replica, stop).await }
+    });
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    stop.cancel();
+    ended.await.unwrap().unwrap();
+
+    let added = |collection: &str| {
+        let changes = server.changes_after(0).into_iter();
+        let added = changes.filter(|change| change.collection == collection && change.kind == ChangeKind::Added);
+        added.map(|change| change.object["metadata"]["ownerReferences"][0]["apiVersion"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(added("jobs.batch"), ["batch.tutorial.kubebuilder.io/v1"]);
+    assert_eq!(added("pods"), ["myapp.my.domain/v1alpha1"]);
+    assert_eq!(added("leases.coordination.k8s.io").len(), 1);
+}
+
+fn server(clock: &SharedClock) -> ApiServer {
+    let mut resources = kinds::builtin();
+    resources.extend([Flavour::Tutorial, Flavour::ApiExample].map(|flavour| {
+        let ResourceKind { group, version, plural, kind } = flavour.parent;
+        kinds::custom(group, version, kind, plural)
+    }));
+    ApiServer::new(apiserver::Config::new(Arc::clone(clock), resources))
+}
+
+/// Creates a minutely one.
+async fn create(server: &ApiServer, flavour: Flavour) {
+    let container = json!({"name": "main", "image": "example.com/none"});
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});
+    let template = if flavour == Flavour::ApiExample { pod } else { json!({"spec": {"template": pod}}) };
+    let object = json!({
+        "apiVersion": flavour.parent.api_version(), "kind": flavour.parent.kind, "metadata": {"name": "minutely"},
+        "spec": {"schedule": "* * * * *", "jobTemplate": template},
+    });
+    let request = Request::post(flavour.parent.path(Some("default"))).header("content-type", "application/json");
+    let answer = server.handle(request.body(Bytes::from(object.to_string())).unwrap()).await;
+    assert!(answer.status().is_success());
+}
+
+fn config(controllers: Vec<Flavour>) -> Config {
+    let seconds = Duration::from_secs;
+    Config {
+        controllers,
+        leader_election: Some(LeaderElectionConfig {
+            namespace: "kube-system".into(),
+            name: "cronjob-controller".into(),
+            lease_duration: seconds(15),
+            renew_deadline: seconds(10),
+            retry_period: seconds(2),
+        }),
+        ..Config::embedded(1.try_into().unwrap())
+    }
 }
