@@ -68,10 +68,11 @@ impl Version {
         Some(Timing::parse(schedule, shown["spec"]["timeZone"].as_str(), local_zone().0))
     }
 
-    /// Whether clients can tell when its next Job is due.
+    /// Whether clients can tell when its next Job is due, and it ever is.
     pub fn is_schedulable(&self) -> bool {
         let timing = self.timing();
-        !self.is_suspended() && timing.is_some_and(|timing| timing.schedule.is_ok() && timing.time_zone.is_ok())
+        let is_readable = timing.is_some_and(|timing| timing.schedule.is_ok() && timing.time_zone.is_ok());
+        !self.is_suspended() && is_readable && self.first_slot().is_some()
     }
 
     /// Whether `slot` is an instant of the schedule.
