@@ -403,15 +403,12 @@ impl Assembly {
     async fn run(&mut self, elector: Option<Elector>, stop: &CancellationToken) -> Result<(), AppError> {
         let mut informers = std::mem::take(&mut self.informers);
         let mut events = std::mem::take(&mut self.events);
-        let mut work = async |leadership| {
-            let result = finish_in_time(self.work(leadership, stop), stop).await;
-            self.write_last_events(&mut events).await;
-            result
-        };
         let led = async {
             match elector {
-                None => work(Leadership::unconditional()).await,
-                Some(elector) => under_lease(elector, stop, work).await,
+                None => self.work_to_end(&mut events, Leadership::unconditional(), stop).await,
+                Some(elector) => {
+                    under_lease(elector, stop, |leadership| self.work_to_end(&mut events, leadership, stop)).await
+                }
             }
         };
         unless_one_ends(&mut informers, led).await
@@ -421,18 +418,21 @@ impl Assembly {
     async fn run_led(&mut self, leadership: Leadership, stop: &CancellationToken) -> Result<(), AppError> {
         let mut informers = std::mem::take(&mut self.informers);
         let mut events = std::mem::take(&mut self.events);
-        unless_one_ends(&mut informers, async {
-            let result = finish_in_time(self.work(leadership, stop), stop).await;
-            self.write_last_events(&mut events).await;
-            result
-        })
-        .await
+        unless_one_ends(&mut informers, self.work_to_end(&mut events, leadership, stop)).await
     }
 
-    /// Writes what events there are, as far as they can be written in time and this process leads; no more will come.
-    async fn write_last_events(&self, events: &mut JoinSet<()>) {
+    /// Works until `stop`, then writes what events there are, as far as they can be written in time and this process leads;
+    /// no more will come.
+    async fn work_to_end(
+        &self,
+        events: &mut JoinSet<()>,
+        leadership: Leadership,
+        stop: &CancellationToken,
+    ) -> Result<(), AppError> {
+        let result = finish_in_time(self.work(leadership, stop), stop).await;
         self.events_end.cancel();
         let _ = tokio::time::timeout(Duration::from_secs(3), events.join_next()).await;
+        result
     }
 
     fn has_synced(&self) -> HasSynced {

@@ -136,18 +136,17 @@ async fn on_stage(
     at: At,
     round: usize,
 ) -> Result<(Sample, Stage), String> {
-    let mut stage = match stage {
-        Some(stage) => stage,
-        None => Stage::start(binary).await?,
-    };
+    let mut given = stage;
     for _ in 0..3 {
+        let stage = match given.take() {
+            Some(stage) => stage,
+            None => Stage::start(binary).await?,
+        };
         match round::run(&stage, case, at, round).await {
             Ok(sample) => return Ok((sample, stage)),
             Err(why) if why.starts_with(tap::BLIND) => say!("    once more: {why}"),
             Err(why) => return Err(format!("{}\n{}", why, stage.keep_logs())),
         }
-        drop(stage);
-        stage = Stage::start(binary).await?;
     }
     Err("three times in a row the API server ended a watch of the harness: the machine is too busy".to_owned())
 }

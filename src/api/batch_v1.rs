@@ -338,7 +338,7 @@ impl Object for Job {
     }
 }
 
-fn decode<'de, T: Deserialize<'de>>(json: &'de str, kind: &'static str) -> Result<T, DecodeError> {
+pub(super) fn decode<'de, T: Deserialize<'de>>(json: &'de str, kind: &'static str) -> Result<T, DecodeError> {
     serde_json::from_str(json).map_err(|source| DecodeError { kind, source })
 }
 

@@ -4,6 +4,7 @@
 
 use serde::Deserialize;
 
+use super::batch_v1::decode;
 use super::{DecodeError, Flavour, Interner, Object, ObjectName, ResourceKind, ResourceVersion, Uid};
 
 /// That there is a batch/v1 CronJob of that name.
@@ -50,8 +51,7 @@ impl Object for Namesake {
     }
 
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
-        let fail = |source| DecodeError { kind: Self::RESOURCE.kind, source };
-        let Wire { metadata } = serde_json::from_str(json).map_err(fail)?;
+        let Wire { metadata } = decode(json, Self::RESOURCE.kind)?;
         Ok(Self {
             name: ObjectName { namespace: interner.intern(&metadata.namespace), name: metadata.name.into() },
             uid: metadata.uid,

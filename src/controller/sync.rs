@@ -38,8 +38,9 @@ pub trait Witness: Send + Sync {
     fn owes(&self, cron_job: &CronJob, edits: Edits);
     /// An Event is due.
     fn event(&self, cron_job: &CronJob, event: Event);
-    /// Whether the Job of `slot` may still be created, and others deleted for it, after answers were waited for: the watch has shown neither the
-    /// CronJob's end nor its suspension nor any other change of its spec, and the starting deadline has not passed.
+    /// Whether the Job of `slot` may still be created, and others deleted for it, after answers were waited for: the watch
+    /// has shown neither the CronJob's end nor its suspension nor any other change of its spec, and the starting deadline
+    /// has not passed.
     fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
         let _ = (cron_job, slot);
         true

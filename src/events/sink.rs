@@ -1,7 +1,8 @@
 //! The port to the API server, and what its errors mean for an event.
 //!
 //! Guarantees: a sink makes one try and tells what came of it; whether there is another is the writer's decision, and
-//! it follows [`SinkError::disposition`] alone. Nothing is sent while the write gate is closed. The server's answer is not read when it is a yes.
+//! it follows [`SinkError::disposition`] alone. Nothing is sent while the write gate is closed. The server's answer is not
+//! read when it is a yes.
 
 use std::future::Future;
 use std::sync::Arc;
