@@ -128,7 +128,7 @@ async fn run(binary: &Path, options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the case on `stage`, or on a fresh one; again where the harness itself lost sight of it.
+/// Runs the case on `stage`, or on a fresh one.
 async fn on_stage(
     binary: &Path,
     stage: Option<Stage>,
@@ -136,19 +136,14 @@ async fn on_stage(
     at: At,
     round: usize,
 ) -> Result<(Sample, Stage), String> {
-    let mut given = stage;
-    for _ in 0..3 {
-        let stage = match given.take() {
-            Some(stage) => stage,
-            None => Stage::start(binary).await?,
-        };
-        match round::run(&stage, case, at, round).await {
-            Ok(sample) => return Ok((sample, stage)),
-            Err(why) if why.starts_with(tap::BLIND) => say!("    once more: {why}"),
-            Err(why) => return Err(format!("{}\n{}", why, stage.keep_logs())),
-        }
+    let stage = match stage {
+        Some(stage) => stage,
+        None => Stage::start(binary).await?,
+    };
+    match round::run(&stage, case, at, round).await {
+        Ok(sample) => Ok((sample, stage)),
+        Err(why) => Err(format!("{why}\n{}", stage.keep_logs())),
     }
-    Err("three times in a row the API server ended a watch of the harness: the machine is too busy".to_owned())
 }
 
 /// Writes what is known so far, so that a run that is stopped leaves its whole rounds.

@@ -24,6 +24,8 @@ pub struct Sample {
     pub cpu: Option<f64>,
     /// Its resident memory at the end, in MB.
     pub resident: Option<f64>,
+    /// CPU seconds that the host took from this machine meanwhile: a round with much of it says little.
+    pub stolen: f64,
 }
 
 impl Sample {
@@ -43,6 +45,7 @@ impl Sample {
             events_written: 0,
             cpu: None,
             resident: None,
+            stolen: 0.0,
         }
     }
 
@@ -76,6 +79,9 @@ impl Sample {
         }
         if let Some(resident) = self.resident {
             let _ = write!(line, ", {resident:.0} MB");
+        }
+        if self.stolen >= 0.05 {
+            let _ = write!(line, " (the host took {})", time(self.stolen));
         }
         line
     }

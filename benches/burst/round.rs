@@ -50,7 +50,9 @@ async fn floor_round(
     let taps = Taps::open(&admin).await?;
     floor::warm(&client, in_flight).await?;
     sleep_until(began, TimeDelta::zero()).await;
+    let stolen = usage::stolen()?;
     floor::burst(&client, requests, in_flight).await?;
+    let stolen = usage::stolen()? - stolen;
     taps.quiet(began + limit(case)).await;
     let jobs = taps.jobs.seen()?;
     let mut skews = Vec::with_capacity(slots.len());
@@ -59,7 +61,7 @@ async fn floor_round(
         let added = jobs.get(&key).and_then(|seen| seen.added).ok_or_else(|| format!("Job {} was not seen", key.1))?;
         skews.push(seconds(added - began));
     }
-    Ok(Sample::new(case, skews))
+    Ok(Sample { stolen, ..Sample::new(case, skews) })
 }
 
 async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[String]) -> Result<Sample, String> {
@@ -75,12 +77,13 @@ async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[Stri
     sleep_until(due, TimeDelta::milliseconds(-1_500)).await;
     let taps = Taps::open(&admin).await?;
     sleep_until(due, TimeDelta::milliseconds(-500)).await;
-    let before = usage::of(contestant.id())?;
+    let (before, stolen) = (usage::of(contestant.id())?, usage::stolen()?);
     sleep_until(due, TimeDelta::zero()).await;
 
     let fires: Vec<Slot> = slots.into_iter().filter(|slot| slot.due.is_some()).collect();
     let last_due = fires.iter().filter_map(|slot| slot.due).max().unwrap_or(due);
     let after = watch(stage, &taps, &contestant, namespaces, &fires, last_due + limit(case)).await?;
+    let stolen = usage::stolen()? - stolen;
     contestant.stop().await;
 
     let sample = Sample::new(case, skews(&taps, &fires)?);
@@ -92,6 +95,7 @@ async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[Stri
         events_written,
         cpu: Some(after.cpu - before.cpu),
         resident: Some(after.resident),
+        stolen,
         ..sample
     })
 }

@@ -1,6 +1,7 @@
 //! A raw observer: one watch whose bytes are kept with the moment they came, and read when all is over.
 //!
-//! It asks for metadata only, which costs the API server and this process little, and the same for every contender.
+//! It asks for metadata only, which costs the API server and this process little, and the same for every contender. A watch
+//! that kube-apiserver ends, as it does with one that it thinks too slow, is taken up where it broke off.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,9 +17,6 @@ use serde::Deserialize;
 
 use crate::driver::request;
 
-/// How the error begins that says a round was not seen to its end: kube-apiserver ends a watch that it thinks too slow.
-pub const BLIND: &str = "the harness's own watch";
-
 /// One open watch of one resource in all namespaces.
 pub struct Tap {
     path: &'static str,
@@ -32,8 +30,25 @@ struct Recording {
     bytes: Vec<u8>,
     /// Up to which byte had come when.
     arrivals: Vec<(usize, DateTime<Utc>)>,
-    /// Why the watch is over.
+    /// Why the watch is over and could not be taken up again.
     ended: Option<String>,
+}
+
+impl Recording {
+    fn keep(&mut self, chunk: &[u8]) {
+        self.bytes.extend_from_slice(chunk);
+        self.arrivals.push((self.bytes.len(), Utc::now()));
+    }
+
+    /// Drops what came of an event that did not come whole, and gives the last whole one.
+    fn last_event(&mut self) -> Option<&[u8]> {
+        let whole = self.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.bytes.truncate(whole);
+        for (upto, _) in self.arrivals.iter_mut().rev().take_while(|(upto, _)| *upto > whole) {
+            *upto = whole;
+        }
+        self.bytes.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()
+    }
 }
 
 /// When an object's events came.
@@ -51,17 +66,12 @@ impl Tap {
     pub async fn open(client: &kube::Client, path: &'static str) -> Result<Self, String> {
         let list = request(client, Method::GET, &format!("{path}?limit=1"), None).await?;
         let version = list["metadata"]["resourceVersion"].as_str().ok_or("a list without a resource version")?;
-        let request = Request::get(format!("{path}?watch=true&resourceVersion={version}"))
-            .header("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
-            .body(Body::empty())
-            .map_err(|why| format!("watch {path}: {why}"))?;
-        let response = client.send(request).await.map_err(|why| format!("watch {path}: {why}"))?;
-        if !response.status().is_success() {
-            return Err(format!("watch {path}: {}", response.status()));
-        }
+        let body = watch(client, path, version).await?;
         let recording = Arc::new(Mutex::new(Recording::default()));
         let lines = Arc::new(AtomicUsize::new(0));
-        let task = tokio::spawn(record(response.into_body(), Arc::clone(&recording), Arc::clone(&lines)));
+        let follow =
+            Follow { client: client.clone(), path, recording: Arc::clone(&recording), lines: Arc::clone(&lines) };
+        let task = tokio::spawn(follow.to_the_end(body, version.to_owned()));
         Ok(Self { path, recording, lines, task })
     }
 
@@ -74,7 +84,7 @@ impl Tap {
     pub fn seen(&self) -> Result<HashMap<Key, Seen>, String> {
         let recording = self.recording.lock().unwrap();
         if let Some(why) = &recording.ended {
-            return Err(format!("{BLIND} of {} ended: {why}", self.path));
+            return Err(format!("the harness's own watch of {} ended: {why}", self.path));
         }
         let mut seen: HashMap<Key, Seen> = HashMap::new();
         let mut arrivals = recording.arrivals.iter();
@@ -102,24 +112,66 @@ impl Drop for Tap {
     }
 }
 
-async fn record(body: Body, recording: Arc<Mutex<Recording>>, lines: Arc<AtomicUsize>) {
-    let mut chunks = body.into_data_stream();
-    let why = loop {
-        match chunks.next().await {
-            Some(Ok(chunk)) => {
-                let at = Utc::now();
-                let count = chunk.split(|byte| *byte == b'\n').count() - 1;
-                let mut recording = recording.lock().unwrap();
-                recording.bytes.extend_from_slice(&chunk);
-                let upto = recording.bytes.len();
-                recording.arrivals.push((upto, at));
-                lines.fetch_add(count, Ordering::Relaxed);
+/// Opens the watch of what happened to the objects at `path` after `version`.
+async fn watch(client: &kube::Client, path: &str, version: &str) -> Result<Body, String> {
+    let request = Request::get(format!("{path}?watch=true&resourceVersion={version}"))
+        .header("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+        .body(Body::empty())
+        .map_err(|why| format!("watch {path}: {why}"))?;
+    let response = client.send(request).await.map_err(|why| format!("watch {path}: {why}"))?;
+    if !response.status().is_success() {
+        return Err(format!("watch {path}: {}", response.status()));
+    }
+    Ok(response.into_body())
+}
+
+/// What a watch is followed with.
+struct Follow {
+    client: kube::Client,
+    path: &'static str,
+    recording: Arc<Mutex<Recording>>,
+    lines: Arc<AtomicUsize>,
+}
+
+impl Follow {
+    /// Records the watch, and what follows it when the server ends it.
+    async fn to_the_end(self, mut body: Body, mut version: String) {
+        loop {
+            self.record(body).await;
+            let next = match self.reached() {
+                Ok(reached) => {
+                    version = reached.unwrap_or(version);
+                    watch(&self.client, self.path, &version).await
+                }
+                Err(why) => Err(why),
+            };
+            match next {
+                Ok(next) => body = next,
+                Err(why) => {
+                    self.recording.lock().unwrap().ended = Some(why);
+                    return;
+                }
             }
-            Some(Err(why)) => break why.to_string(),
-            None => break "the server closed it".to_owned(),
         }
-    };
-    recording.lock().unwrap().ended = Some(why);
+    }
+
+    /// The version of the last whole event, if there was one.
+    fn reached(&self) -> Result<Option<String>, String> {
+        match self.recording.lock().unwrap().last_event().map(serde_json::from_slice::<Event>) {
+            Some(Ok(event)) if event.kind == "ERROR" => Err("the server sent an error".to_owned()),
+            Some(Ok(event)) => Ok(Some(event.object.metadata.resource_version)),
+            Some(Err(why)) => Err(why.to_string()),
+            None => Ok(None),
+        }
+    }
+
+    async fn record(&self, body: Body) {
+        let mut chunks = body.into_data_stream();
+        while let Some(Ok(chunk)) = chunks.next().await {
+            self.recording.lock().unwrap().keep(&chunk);
+            self.lines.fetch_add(chunk.iter().filter(|byte| **byte == b'\n').count(), Ordering::Relaxed);
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -135,11 +187,14 @@ struct Object {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Metadata {
     #[serde(default)]
     namespace: String,
     #[serde(default)]
     name: String,
+    #[serde(default)]
+    resource_version: String,
 }
 
 /// The watches that are open in every round.

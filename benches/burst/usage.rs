@@ -30,9 +30,19 @@ pub fn of(pid: u32) -> Result<Usage, String> {
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok())
         .ok_or_else(|| format!("/proc/{pid}/status has no VmRSS"))?;
-    #[allow(clippy::cast_precision_loss)]
-    let per_second = rustix::param::clock_ticks_per_second() as f64;
-    Ok(Usage { cpu: (user + system) / per_second, resident: kib * 1024.0 / 1e6 })
+    Ok(Usage { cpu: (user + system) / ticks_per_second(), resident: kib * 1024.0 / 1e6 })
+}
+
+/// The CPU time, in seconds of one core since boot, that other machines on the same host took from this one.
+pub fn stolen() -> Result<f64, String> {
+    let stat = fs::read_to_string("/proc/stat").map_err(|why| format!("read /proc/stat: {why}"))?;
+    let ticks = stat.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse::<f64>().ok());
+    ticks.map(|ticks| ticks / ticks_per_second()).ok_or_else(|| "/proc/stat says nothing of stolen time".to_owned())
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn ticks_per_second() -> f64 {
+    rustix::param::clock_ticks_per_second() as f64
 }
 
 /// Fails when the binary is missing or older than a source it was made from, as cargo's dep-info names them.
