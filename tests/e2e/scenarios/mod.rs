@@ -42,6 +42,7 @@ pub fn all() -> Vec<Scenario> {
         ),
         scenario!(Together, policy::missing, "a Job that somebody deletes leaves the active list"),
         scenario!(Together, policy::template, "the Job has every field of the jobTemplate, known to us or not"),
+        scenario!(Together, operations::priority, "the account's reads and fires queue apart from everyone else's"),
         scenario!(Together, operations::observes, "the controller can be probed and scraped"),
         scenario!(Together, operations::rights, "the account in the manifests holds no more rights than it needs"),
         scenario!(Together, operations::manifests, "the manifests are admitted, their Pods as restricted ones"),
