@@ -4,6 +4,7 @@ mod failures;
 mod minute;
 mod operations;
 mod policy;
+mod rights;
 mod shards;
 mod tutorial;
 
@@ -57,6 +58,7 @@ pub fn all() -> Vec<Scenario> {
             "the tutorial's CronJobs and ApiExamples run beside the in-tree controller, and neither touches the other's Jobs",
             Some("the tutorial's flavour is ours")
         ),
+        scenario!(Alone, rights::compared, "every right in the manifests is used, and none is missing"),
         scenario!(
             Alone,
             failures::controller_restart,
