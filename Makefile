@@ -5,7 +5,7 @@ FIXTURE := tests/controlplane/bin/controlplane
 PAIRED := benches/paired/bin/paired
 IMAGE ?= cronjob-controller:latest
 
-# Which of manifests/ `make deploy` applies: default (the same as instead), sharded, single-namespace, tutorial, or
+# Which of manifests/ `make deploy` applies: default (the same as instead), sharded, annotated, single-namespace, tutorial, or
 # tutorial-certmanager.
 OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64

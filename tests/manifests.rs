@@ -25,7 +25,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 /// Every way to deploy.
-const OVERLAYS: [&str; 6] = ["default", "instead", "sharded", "single-namespace", "tutorial", "tutorial-certmanager"];
+const OVERLAYS: [&str; 7] =
+    ["default", "instead", "sharded", "single-namespace", "tutorial", "tutorial-certmanager", "annotated"];
 
 fn manifests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests")
