@@ -5,7 +5,8 @@ FIXTURE := tests/controlplane/bin/controlplane
 PAIRED := benches/paired/bin/paired
 IMAGE ?= cronjob-controller:latest
 
-# Which of manifests/ `make deploy` applies: default (batch/v1), tutorial, or tutorial-certmanager.
+# Which of manifests/ `make deploy` applies: default (the same as instead), sharded, annotated, single-namespace, tutorial, or
+# tutorial-certmanager.
 OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
@@ -29,10 +30,11 @@ fmt:
 vet:
 	cargo clippy --locked --all-targets -- -D warnings
 
-# The CustomResourceDefinitions, from the Rust types; a test fails when they are stale. What kubebuilder generates of code,
-# the compiler derives.
+# The CustomResourceDefinitions, from the Rust types, and manifests/instead in one file; tests fail when they are stale. What
+# kubebuilder generates of code, the compiler derives.
 manifests generate:
 	cargo run --quiet --locked -- crd --output-dir manifests/crd/bases
+	{ echo "# manifests/instead, by make manifests."; kubectl kustomize manifests/instead; } > manifests/install.yaml
 
 check:
 	cargo fmt --check

@@ -1,14 +1,67 @@
-//! The manifests: built from the code where they are generated, and each directory by kubectl where there is one.
-#![allow(clippy::unwrap_used, missing_docs)]
+//! The manifests: built from the code where they are generated, each directory by kubectl where there is one, and admitted
+//! by a real API server where there is a fixture.
+//!
+//! What is missing is said in a line of the output; with `REQUIRE_FIXTURE=1` it is a failure. `make fixture` builds the
+//! fixture.
+#![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
+#[path = "e2e/driver.rs"]
+#[allow(dead_code)]
+mod driver;
+#[path = "e2e/fixture/mod.rs"]
+#[allow(dead_code)]
+mod fixture;
+
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use cronjob_controller::api::crd;
+use cronjob_controller::options::{self, Environment};
+use fixture::control_plane::{ControlPlane, Extras};
+use http::Method;
+use serde_json::{Value, json};
+
+/// Every way to deploy.
+const OVERLAYS: [&str; 7] =
+    ["default", "instead", "sharded", "single-namespace", "tutorial", "tutorial-certmanager", "annotated"];
 
 fn manifests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests")
+}
+
+/// Past the harness, which swallows what a passing test prints.
+fn skipped(why: &str) {
+    let required = std::env::var_os("REQUIRE_FIXTURE").is_some_and(|value| value == "1");
+    assert!(!required, "{why}");
+    writeln!(std::io::stdout(), "manifests: skipped: {why}").unwrap();
+}
+
+/// Whether there is a kubectl; says so if not.
+fn has_kubectl() -> bool {
+    let version = Command::new("kubectl").args(["version", "--client"]).output();
+    let found = version.is_ok_and(|output| output.status.success());
+    if !found {
+        skipped("there is no kubectl");
+    }
+    found
+}
+
+fn kubectl(kubeconfig: &Path, args: &[&str]) -> Output {
+    Command::new("kubectl").args(args).env("KUBECONFIG", kubeconfig).output().unwrap()
+}
+
+/// The objects that kustomize makes of a directory.
+fn built(directory: &Path) -> Vec<Value> {
+    let built = kubectl(Path::new("/dev/null"), &["kustomize", directory.to_str().unwrap()]);
+    assert!(built.status.success(), "{}: {}", directory.display(), String::from_utf8_lossy(&built.stderr));
+    documents(&String::from_utf8(built.stdout).unwrap())
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    text.split("\n---\n").map(|document| serde_yaml_ng::from_str(document).unwrap()).collect()
 }
 
 #[test]
@@ -20,6 +73,15 @@ fn the_definitions_are_those_that_make_manifests_writes() {
         assert!(stored == *yaml, "manifests/crd/bases/{name} is stale; run make manifests");
     }
     assert_eq!(fs::read_dir(&bases).unwrap().count(), files.len(), "a file too many in {}", bases.display());
+}
+
+#[test]
+fn the_file_to_install_from_is_what_make_manifests_renders() {
+    if !has_kubectl() {
+        return;
+    }
+    let stored = documents(&fs::read_to_string(manifests().join("install.yaml")).unwrap());
+    assert!(stored == built(&manifests().join("instead")), "manifests/install.yaml is stale; run make manifests");
 }
 
 /// Every directory below that holds a kustomization.
@@ -37,21 +99,17 @@ fn kustomizations(directory: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn every_directory_of_the_manifests_can_be_built() {
-    let kubectl = |args: &[&str]| Command::new("kubectl").args(args).env("KUBECONFIG", "/dev/null").output();
-    if !kubectl(&["version", "--client"]).is_ok_and(|output| output.status.success()) {
-        println!("skipped: there is no kubectl");
+    if !has_kubectl() {
         return;
     }
     let mut directories = Vec::new();
     kustomizations(&manifests(), &mut directories);
-    assert!(directories.len() >= 12, "{directories:?}");
+    for overlay in OVERLAYS {
+        assert!(directories.contains(&manifests().join(overlay)), "{overlay} is missing");
+    }
     for directory in directories {
-        let built = kubectl(&["kustomize", directory.to_str().unwrap()]).unwrap();
-        assert!(built.status.success(), "{}: {}", directory.display(), String::from_utf8_lossy(&built.stderr));
-        let text = String::from_utf8(built.stdout).unwrap();
-        for document in text.split("\n---\n") {
-            let object: serde_json::Value = serde_yaml_ng::from_str(document).unwrap();
-            assert!(object["kind"].is_string(), "{}: {document}", directory.display());
+        for object in built(&directory) {
+            assert!(object["kind"].is_string(), "{}: {object}", directory.display());
         }
     }
 }
@@ -68,4 +126,83 @@ fn every_manifest_is_part_of_a_kustomization() {
             assert!(kustomization.contains(&format!(" {name}")), "{} is forgotten", file.display());
         }
     }
+}
+
+/// A Pod's environment as the Deployments have it.
+struct InPod;
+
+impl Environment for InPod {
+    fn pod_namespace(&self) -> Option<String> {
+        Some("somewhere".to_owned())
+    }
+}
+
+#[test]
+fn every_deployment_has_arguments_that_the_program_takes() {
+    if !has_kubectl() {
+        return;
+    }
+    for overlay in OVERLAYS {
+        let objects = built(&manifests().join(overlay));
+        let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
+        let args = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+        let args = args.iter().map(|arg| arg.as_str().unwrap().replace("$(POD_NAMESPACE)", "somewhere"));
+        let parsed = options::parse(std::iter::once("cronjob-controller".to_owned()).chain(args), &InPod);
+        assert!(parsed.is_ok(), "{overlay}: {parsed:?}");
+    }
+}
+
+/// The API server's own strict validation judges every field, which a copy of its schemas could do no better; of the kinds
+/// that are not its own it takes any field.
+#[tokio::test]
+async fn every_directory_is_admitted_by_a_real_api_server() {
+    let binary = match fixture::find() {
+        Ok(binary) => binary,
+        Err(why) => return skipped(&why),
+    };
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let plane = ControlPlane::start_with(&binary, Extras::Bare).await.unwrap();
+    let kubeconfig = plane.admin_kubeconfig();
+    let run = |args: &[&str]| {
+        let output = kubectl(&kubeconfig, args);
+        assert!(output.status.success(), "kubectl {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    let foreign = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/fixture/foreign_kinds.yaml");
+    run(&["apply", "--server-side", "-f", foreign]);
+    run(&["apply", "--server-side", "-k", manifests().join("crd").to_str().unwrap()]);
+    run(&["wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all"]);
+
+    let mut directories = Vec::new();
+    kustomizations(&manifests(), &mut directories);
+    let mut namespaces = BTreeSet::from(["default".to_owned(), "kube-system".to_owned()]);
+    for directory in &directories {
+        for object in built(directory) {
+            // What a dry run makes is not there for what follows in the same run.
+            if let Some(namespace) = object["metadata"]["namespace"].as_str()
+                && namespaces.insert(namespace.to_owned())
+            {
+                let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+                    "name": namespace, "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+                }});
+                driver::request(&plane.admin(), Method::POST, "/api/v1/namespaces", Some(&body)).await.unwrap();
+            }
+            if object["kind"] == "Deployment" {
+                fits_the_namespace(&plane, &object).await;
+            }
+        }
+        let path = directory.to_str().unwrap();
+        run(&["apply", "--server-side", "--dry-run=server", "--validate=strict", "-k", path]);
+    }
+}
+
+/// A Pod as the Deployment's ReplicaSet would make it, but for the priority, which takes a quota that somebody counts.
+async fn fits_the_namespace(plane: &ControlPlane, deployment: &Value) {
+    let template = &deployment["spec"]["template"];
+    let mut spec = template["spec"].clone();
+    spec.as_object_mut().unwrap().remove("priorityClassName");
+    let metadata = json!({"name": "asked-for", "labels": template["metadata"]["labels"]});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+    let namespace = deployment["metadata"]["namespace"].as_str().unwrap();
+    let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
+    driver::request(&plane.admin(), Method::POST, &path, Some(&pod)).await.unwrap();
 }

@@ -84,6 +84,11 @@ impl Namespace {
         request(&self.client, Method::POST, &self.path(resource, ""), Some(object)).await.unwrap()
     }
 
+    /// The same, and `None` where it is refused.
+    pub async fn try_create(&self, resource: Resource, object: &Value) -> Option<Value> {
+        request(&self.client, Method::POST, &self.path(resource, ""), Some(object)).await.ok()
+    }
+
     /// The object, or `None` when it is not there or the API server is not.
     pub async fn get(&self, resource: Resource, name: &str) -> Option<Value> {
         request(&self.client, Method::GET, &self.path(resource, name), None).await.ok()

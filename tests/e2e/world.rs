@@ -109,18 +109,20 @@ impl World {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let account = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{NAME}");
         let requests = self.plane.audit(&account);
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let refused: Vec<String> = requests
-            .iter()
-            .filter(|event| event["responseStatus"]["code"] == 403 && !is_terminating(event))
-            .map(|event| format!("{} {}", text(&event["verb"]), text(&event["requestURI"])))
-            .collect();
+        let refused = refused(&requests);
         match (self.controller, requests.len()) {
             (Controller::Ours, 0) => Err(format!("no request of {account} was seen")),
             _ if !refused.is_empty() => Err(format!("the account's rights do not cover {refused:?}")),
             _ => Ok(()),
         }
     }
+}
+
+/// The requests of an audit log that an account had no right to.
+pub fn refused(requests: &[Value]) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let refusals = requests.iter().filter(|event| event["responseStatus"]["code"] == 403 && !is_terminating(event));
+    refusals.map(|event| format!("{} {}", text(&event["verb"]), text(&event["requestURI"]))).collect()
 }
 
 /// A create in a namespace that is going away is forbidden too, with every right.

@@ -122,7 +122,7 @@ pub async fn api_server_restart(world: Arc<World>) -> String {
 
 /// The lease is short, so that the test is; the ratios are the defaults'.
 const LEASE: Duration = Duration::from_secs(6);
-const ELECTION: [&str; 4] = [
+pub const ELECTION: [&str; 4] = [
     "--leader-elect=true",
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=4s",
@@ -131,9 +131,10 @@ const ELECTION: [&str; 4] = [
 /// A candidate looks every retry period with jitter 1.2, so at most 2.2 s apart; the rest is a busy machine.
 const LOOK: Duration = Duration::from_millis(3200);
 
-struct Electorate {
-    lease: Namespace,
-    name: &'static str,
+/// Who leads, by the lease of that name.
+pub struct Electorate {
+    pub lease: Namespace,
+    pub name: &'static str,
 }
 
 impl Electorate {
@@ -146,13 +147,13 @@ impl Electorate {
         }
     }
 
-    async fn holder(&self) -> Option<String> {
+    pub async fn holder(&self) -> Option<String> {
         let lease = self.lease.get(LEASES, self.name).await?;
         lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty()).map(ToOwned::to_owned)
     }
 
     /// Waits for a holder that is not `before`.
-    async fn next_holder(&self, before: Option<&String>, within: Duration) -> String {
+    pub async fn next_holder(&self, before: Option<&String>, within: Duration) -> String {
         eventually(format!("a leader other than {before:?}"), within, || async {
             self.holder().await.filter(|holder| Some(holder) != before)
         })

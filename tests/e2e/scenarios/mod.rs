@@ -4,6 +4,7 @@ mod failures;
 mod minute;
 mod operations;
 mod policy;
+mod rights;
 mod shards;
 mod tutorial;
 
@@ -42,6 +43,7 @@ pub fn all() -> Vec<Scenario> {
         ),
         scenario!(Together, policy::missing, "a Job that somebody deletes leaves the active list"),
         scenario!(Together, policy::template, "the Job has every field of the jobTemplate, known to us or not"),
+        scenario!(Together, operations::priority, "the account's reads and fires queue apart from everyone else's"),
         scenario!(Together, operations::observes, "the controller can be probed and scraped"),
         scenario!(Together, operations::rights, "the account in the manifests holds no more rights than it needs"),
         scenario!(Together, operations::manifests, "the manifests are admitted, their Pods as restricted ones"),
@@ -56,6 +58,7 @@ pub fn all() -> Vec<Scenario> {
             "the tutorial's CronJobs and ApiExamples run beside the in-tree controller, and neither touches the other's Jobs",
             Some("the tutorial's flavour is ours")
         ),
+        scenario!(Alone, rights::compared, "every right in the manifests is used, and none is missing"),
         scenario!(
             Alone,
             failures::controller_restart,

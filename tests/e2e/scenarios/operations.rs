@@ -7,10 +7,14 @@ use http::Method;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
-use crate::driver::{DEPLOYMENTS, cron_job, hourly_at, minutes_ago, request};
+use crate::driver::{
+    DEPLOYMENTS, EVENTS, JOBS, LEASES, Resource, SOON, cron_job, eventually, hourly_at, minutes_ago, request,
+};
 use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, kubectl_apply};
 use crate::fixture::controller::Controller;
 use crate::world::World;
+
+const QUOTAS: Resource = Resource("api/v1", "resourcequotas");
 
 pub async fn observes(world: Arc<World>) -> String {
     let ns = world.namespace("observed").await;
@@ -88,11 +92,7 @@ pub async fn rights(world: Arc<World>) -> String {
         assert_eq!(answer["status"]["allowed"], expected, "may {verb} {group}/{resource}/{subresource}");
     }
     // The account's kubeconfig is a whole one: its token is known, and its certificate authority is the server's.
-    let options = KubeConfigOptions::default();
-    let kubeconfig = Kubeconfig::read_from(&world.account).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-    let account = kube::Client::try_from(config).unwrap();
-    request(&account, Method::GET, "/apis/batch/v1/cronjobs", None).await.unwrap();
+    request(&account_client(&world).await, Method::GET, "/apis/batch/v1/cronjobs", None).await.unwrap();
     format!("{} reviews", table.len())
 }
 
@@ -107,10 +107,66 @@ pub async fn manifests(world: Arc<World>) -> String {
         "metadata": {"name": "asked-for", "labels": template["metadata"]["labels"]},
         "spec": template["spec"],
     });
-    let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?dryRun=All");
-    request(&world.plane.admin(), Method::POST, &path, Some(&pod)).await.unwrap();
+    let ask = async |namespace: &str| {
+        let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
+        request(&world.plane.admin(), Method::POST, &path, Some(&pod)).await
+    };
+    // This API server, as some, wants a quota for Pods of that priority.
+    let elsewhere = ask("default").await.expect_err("no quota there");
+    assert!(elsewhere.contains("insufficient quota to match these scopes"), "{elsewhere}");
+    // Nobody counts here, either, as kube-controller-manager would.
+    let counted = json!({"hard": {"pods": "20"}, "used": {"pods": "0"}});
+    system.patch_status(QUOTAS, "cronjob-controller-critical-pods", &counted).await;
+    eventually("a Pod of the Deployment is let in", SOON, || async { ask(SYSTEM_NAMESPACE).await.ok() }).await;
     let namespace = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}");
     let namespace = request(&world.plane.admin(), Method::GET, &namespace, None).await.unwrap();
     assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
     String::new()
+}
+
+/// The API server says of each answer which FlowSchema its request was put under.
+pub async fn priority(world: Arc<World>) -> String {
+    let account = account_client(&world).await;
+    let admin = world.plane.admin();
+    let ns = world.namespace("queued").await;
+    let system = world.system();
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "x"}, "involvedObject": {"namespace": "queued"}});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "main", "image": "example.com/none"}],
+    }}}});
+    let table = [
+        (Method::GET, "/apis/batch/v1/cronjobs".to_owned(), None, "cronjob-controller"),
+        (Method::POST, ns.path(JOBS, ""), Some(job), "cronjob-controller"),
+        (Method::GET, system.path(LEASES, NAME), None, "cronjob-controller-leader-election"),
+        (Method::POST, ns.path(EVENTS, ""), Some(event), "service-accounts"),
+    ];
+    for (method, path, body, schema) in table {
+        let schema_path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/{schema}");
+        let expected = request(&admin, Method::GET, &schema_path, None).await.unwrap();
+        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        eventually(format!("{method} {path} is put under {schema}"), SOON, || async {
+            let request = http::Request::builder()
+                .method(&method)
+                .uri(format!("{path}?dryRun=All"))
+                .header(http::header::CONTENT_TYPE, "application/json")
+                .body(body.clone().into());
+            let answer = account.send(request.unwrap()).await.unwrap();
+            let seen = answer.headers().get("x-kubernetes-pf-flowschema-uid")?.to_str().ok()?;
+            (expected["metadata"]["uid"] == seen).then_some(())
+        })
+        .await;
+    }
+    let level = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/cronjob-controller";
+    let schema = request(&admin, Method::GET, level, None).await.unwrap();
+    let conditions = schema["status"]["conditions"].as_array().unwrap();
+    assert!(conditions.iter().any(|one| one["type"] == "Dangling" && one["status"] == "False"), "{conditions:?}");
+    String::new()
+}
+
+/// A client with the account's own token, from a kubeconfig that names the server's certificate authority.
+async fn account_client(world: &World) -> kube::Client {
+    let options = KubeConfigOptions::default();
+    let kubeconfig = Kubeconfig::read_from(&world.account).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    kube::Client::try_from(config).unwrap()
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::driver::{LEASES, Namespace, cron_job, eventually, hourly_at, job_name, minutes_ago, request};
-use crate::fixture::account::{NAME, SYSTEM_NAMESPACE};
+use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, kubectl_apply};
 use crate::fixture::controller::Running;
 use crate::world::World;
 
@@ -154,6 +154,7 @@ async fn server_selects(world: &World) -> usize {
 }
 
 pub async fn handovers(world: Arc<World>) -> String {
+    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/sharded", &[]).unwrap();
     let system = world.system();
     let feeder = Feeder::start(&world).await;
     let first = join(&world, "shards-first", &[]).await;

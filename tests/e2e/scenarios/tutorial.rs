@@ -12,12 +12,12 @@ use crate::driver::{
 use crate::fixture::account::{NAME, account_kubeconfig, kubectl_apply};
 use crate::fixture::control_plane::free_port;
 use crate::fixture::controller::{Controller, Running};
-use crate::world::{World, deployment_args};
+use crate::world::{self, World, deployment_args};
 
-const SYSTEM: &str = "cronjob-tutorial-system";
-const CRON_JOBS: Resource = Resource("apis/batch.tutorial.kubebuilder.io/v1", "cronjobs");
+pub const SYSTEM: &str = "cronjob-tutorial-system";
+pub const CRON_JOBS: Resource = Resource("apis/batch.tutorial.kubebuilder.io/v1", "cronjobs");
 const PODS: Resource = Resource("api/v1", "pods");
-const API_EXAMPLES: Resource = Resource("apis/myapp.my.domain/v1alpha1", "apiexamples");
+pub const API_EXAMPLES: Resource = Resource("apis/myapp.my.domain/v1alpha1", "apiexamples");
 const CONFIGURATIONS: [&str; 2] = [
     "mutatingwebhookconfigurations/cronjob-controller-mutating-webhook",
     "validatingwebhookconfigurations/cronjob-controller-validating-webhook",
@@ -59,7 +59,7 @@ pub async fn admission(world: Arc<World>) -> String {
 
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     let requests = world.plane.audit(&format!("system:serviceaccount:{SYSTEM}:{NAME}"));
-    let forbidden: Vec<&Value> = requests.iter().filter(|event| event["responseStatus"]["code"] == 403).collect();
+    let forbidden = world::refused(&requests);
     assert!(!requests.is_empty() && forbidden.is_empty(), "the account's rights do not cover {forbidden:?}");
     format!("{refused} refusals")
 }
@@ -67,16 +67,9 @@ pub async fn admission(world: Arc<World>) -> String {
 /// All three kinds run a minute together. Kubelet and Job controller are played by hand.
 pub async fn side_by_side(world: Arc<World>) -> String {
     let admin = world.plane.admin();
-    for configuration in CONFIGURATIONS {
-        let path = format!("/apis/admissionregistration.k8s.io/v1/{configuration}");
-        // Left behind by another scenario, with the address of a replica that is gone.
-        let _ = request(&admin, Method::DELETE, &path, None).await;
-    }
-    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/tutorial", &[]).unwrap();
-    let port = free_port();
-    call_by_url(&admin, port).await;
+    let ports = apply_afresh(&world, 1).await;
     // Whoever led before may have been killed.
-    let ours = start(&world, port, &["--leader-elect=false"]).await;
+    let ours = start(&world, ports[0], &["--leader-elect=false"]).await;
     let args = ["-v=1", "--leader-elect=false"].map(str::to_owned);
     let kubeconfig = world.plane.admin_kubeconfig();
     let in_tree = Controller::InTree.start(&world.plane, "beside", &kubeconfig, &args, &[]).await.unwrap();
@@ -137,9 +130,10 @@ pub async fn side_by_side(world: Arc<World>) -> String {
     ours.kill();
     in_tree.kill();
     let requests = world.plane.audit(&format!("system:serviceaccount:{SYSTEM}:{NAME}"));
-    let forbidden: Vec<&Value> = requests.iter().filter(|event| event["responseStatus"]["code"] == 403).collect();
+    let forbidden = world::refused(&requests);
     assert!(forbidden.is_empty(), "the account's rights do not cover {forbidden:?}");
-    let deletions = requests.iter().filter(|event| event["verb"] == "delete");
+    let deletions =
+        requests.iter().filter(|event| event["verb"] == "delete" && event["objectRef"]["namespace"] == ns.name);
     let mut deleted: Vec<&str> = deletions.filter_map(|event| event["objectRef"]["name"].as_str()).collect();
     deleted.sort_unstable();
     assert_eq!(deleted, [own_pod, own_job]);
@@ -214,6 +208,20 @@ async fn shows_columns(admin: &kube::Client, ns: &Namespace) {
     assert_eq!(cells[3], "minimal-1", "no column of a definition can count");
 }
 
+/// Applies the overlay, whatever other scenarios have left, and gives ports for webhooks: the API server calls the first.
+pub async fn apply_afresh(world: &World, ports: usize) -> Vec<u16> {
+    let admin = world.plane.admin();
+    for configuration in CONFIGURATIONS {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{configuration}");
+        // Left behind by another scenario, with the address of a replica that is gone.
+        let _ = request(&admin, Method::DELETE, &path, None).await;
+    }
+    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/tutorial", &[]).unwrap();
+    let ports: Vec<u16> = (0..ports).map(|_| free_port()).collect();
+    call_by_url(&admin, ports[0]).await;
+    ports
+}
+
 /// Has the API server call the first replica, which is no Pod behind a Service here.
 async fn call_by_url(admin: &kube::Client, port: u16) {
     for configuration in CONFIGURATIONS {
@@ -227,7 +235,7 @@ async fn call_by_url(admin: &kube::Client, port: u16) {
     }
 }
 
-async fn start(world: &World, port: u16, more: &[&str]) -> Running {
+pub async fn start(world: &World, port: u16, more: &[&str]) -> Running {
     let name = format!("tutorial-{port}");
     let kubeconfig = account_kubeconfig(&world.plane, SYSTEM, NAME, &name).await.unwrap();
     let system = Namespace::existing(world.plane.admin(), SYSTEM);
@@ -241,7 +249,7 @@ async fn start(world: &World, port: u16, more: &[&str]) -> Running {
     Controller::Ours.start(&world.plane, &name, &kubeconfig, &args, &[]).await.unwrap()
 }
 
-fn tutorial(name: &str, spec: &Value) -> Value {
+pub fn tutorial(name: &str, spec: &Value) -> Value {
     let mut object = cron_job(name, "@daily", spec);
     object["apiVersion"] = json!("batch.tutorial.kubebuilder.io/v1");
     if let Some(pod) = object.pointer_mut("/spec/jobTemplate/spec/template/spec") {
@@ -253,7 +261,7 @@ fn tutorial(name: &str, spec: &Value) -> Value {
     object
 }
 
-fn example(name: &str, spec: &Value) -> Value {
+pub fn example(name: &str, spec: &Value) -> Value {
     let mut object = cron_job(name, "@daily", &json!({}));
     object["apiVersion"] = json!("myapp.my.domain/v1alpha1");
     object["kind"] = json!("ApiExample");

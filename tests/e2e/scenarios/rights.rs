@@ -1,0 +1,242 @@
+//! The rights of each account in the manifests against its requests in the audit log: a controller is driven until it has
+//! made every kind of request that it ever makes, and then nothing may be left over of what was granted, and nothing
+//! may have been refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use super::failures::{ELECTION, Electorate};
+use super::tutorial;
+use crate::driver::{
+    CRON_JOBS, DEPLOYMENTS, EVENTS, Namespace, Resource, cron_job, eventually, hourly_at, minutes_ago, rfc3339,
+};
+use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, account_kubeconfig, kubectl_apply};
+use crate::fixture::controller::{Controller, Running};
+use crate::rights::{Grant, granted, unused};
+use crate::world::{World, deployment_args, refused};
+
+/// Where `manifests/single-namespace` is, and works.
+const TEAM: &str = "team-a";
+const SECRETS: Resource = Resource("api/v1", "secrets");
+/// Whoever led before may have been killed, with a lease of the default duration; the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// What a server before Kubernetes 1.34 has by default, which is listed in pages.
+const NO_STREAMING_LISTS: &str = "WatchList=false";
+
+/// Rights for requests that this program does not send yet. One of these that was used has to be struck off the list.
+const AWAITED: [&str; 3] = ["tokenreviews", "subjectaccessreviews", "configmaps"];
+
+/// A kind that a controller works on, and how a CronJob of it looks.
+struct Kind {
+    parents: Resource,
+    make: fn(&str, &Value) -> Value,
+}
+
+const NATIVE: [Kind; 1] = [Kind { parents: CRON_JOBS, make: |name, spec| cron_job(name, "@daily", spec) }];
+const TUTORIAL: [Kind; 2] = [
+    Kind { parents: tutorial::CRON_JOBS, make: tutorial::tutorial },
+    Kind { parents: tutorial::API_EXAMPLES, make: tutorial::example },
+];
+
+/// One account of the manifests.
+struct Account {
+    /// The ServiceAccount's, and the controller's.
+    namespace: &'static str,
+    lease: &'static str,
+    kinds: &'static [Kind],
+    /// Where there are webhooks, the port that the API server calls, and another one.
+    ports: Vec<u16>,
+}
+
+/// Which of two replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    First,
+    Second,
+}
+
+pub async fn compared(world: Arc<World>) -> String {
+    let batch = |namespace| Account { namespace, lease: NAME, kinds: &NATIVE, ports: Vec::new() };
+    let (whole, team) = (batch(SYSTEM_NAMESPACE), batch(TEAM));
+    let ports = tutorial::apply_afresh(&world, 2).await;
+    let lease = "80807133.tutorial.kubebuilder.io";
+    let beside = Account { namespace: tutorial::SYSTEM, lease, kinds: &TUTORIAL, ports };
+    let native = async {
+        // One after the other: the first one's controller works in all namespaces.
+        whole_cluster(&world, &whole).await;
+        let ns = world.namespace(TEAM).await;
+        kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/single-namespace", &[]).unwrap();
+        stop(team.hand_over(&world, &ns).await).await;
+    };
+    let other = async {
+        let ns = world.namespace("every-right-tutorial").await;
+        stop(beside.hand_over(&world, &ns).await).await;
+    };
+    futures::join!(native, other);
+
+    world.plane.kill_api_server();
+    world.plane.start_api_server_with(NO_STREAMING_LISTS).await.unwrap();
+    let accounts = [whole, team, beside];
+    for account in &accounts {
+        stop(account.start(&world, Turn::First).await).await;
+    }
+    world.plane.kill_api_server();
+    world.plane.start_api_server().await.unwrap();
+
+    let counts = join_all(accounts.iter().map(|account| account.compare(&world))).await;
+    format!("{counts:?} rights")
+}
+
+/// `manifests/default`, after what `manifests/sharded` grants beyond it.
+async fn whole_cluster(world: &World, account: &Account) {
+    let admin = world.plane.admin_kubeconfig();
+    kubectl_apply(&admin, "manifests/sharded", &[]).unwrap();
+    let sharded = account.start(world, Turn::First).await;
+    eventually("it has all four shards", PATIENCE, || async {
+        let metrics = sharded.get("/metrics").await.ok()?;
+        let leads = |line: &&str| line.starts_with("leader_election_master_status{") && line.ends_with(" 1");
+        (metrics.lines().filter(leads).count() == 4).then_some(())
+    })
+    .await;
+    stop(sharded).await;
+
+    kubectl_apply(&admin, "manifests/default", &[]).unwrap();
+    stop(account.hand_over(world, &world.namespace("every-right").await).await).await;
+}
+
+impl Account {
+    /// One replica leads, another stands by; the first leaves, and the second, which cannot trust what it saw of the first's
+    /// work, replaces a child and tells an owner twice that one is still running. Gives the second.
+    async fn hand_over(&self, world: &World, ns: &Namespace) -> Running {
+        let lease = Electorate { lease: self.system(world), name: self.lease };
+        let before = lease.holder().await;
+        let first = self.start(world, Turn::First).await;
+        let leader = lease.next_holder(before.as_ref(), PATIENCE).await;
+        let second = self.start(world, Turn::Second).await;
+        for kind in self.kinds {
+            for policy in ["Replace", "Forbid"] {
+                create_suspended(ns, kind, policy).await;
+            }
+        }
+        stop(first).await;
+        lease.next_holder(Some(&leader), PATIENCE).await;
+        join_all(
+            self.kinds.iter().map(|kind| async { futures::join!(replace(ns, kind.parents), forbid(ns, kind.parents)) }),
+        )
+        .await;
+        second
+    }
+
+    async fn start(&self, world: &World, turn: Turn) -> Running {
+        let [called, other] = self.ports[..] else { return self.start_as_deployed(world, turn).await };
+        if turn == Turn::First {
+            return tutorial::start(world, other, &ELECTION).await;
+        }
+        // A certificate of which nobody knows how long it is good for is replaced.
+        let spoilt = json!({ "metadata": { "annotations": { "cronjob-controller/renew-at": null } } });
+        self.system(world).patch(SECRETS, "cronjob-controller-webhook-cert", &spoilt).await;
+        tutorial::start(world, called, &ELECTION).await
+    }
+
+    /// A controller with the arguments of the Deployment.
+    async fn start_as_deployed(&self, world: &World, turn: Turn) -> Running {
+        let name = format!("rights-{}-{turn:?}", self.namespace);
+        let deployment = self.system(world).get(DEPLOYMENTS, NAME).await.unwrap();
+        let mut args = deployment_args(&deployment, self.namespace);
+        args.extend(ELECTION.map(str::to_owned));
+        let kubeconfig = account_kubeconfig(&world.plane, self.namespace, NAME, &name).await.unwrap();
+        Controller::Ours.start(&world.plane, &name, &kubeconfig, &args, &[]).await.unwrap()
+    }
+
+    fn system(&self, world: &World) -> Namespace {
+        Namespace::existing(world.plane.admin(), self.namespace)
+    }
+
+    /// Both directions; how many rights there are.
+    async fn compare(&self, world: &World) -> usize {
+        // The audit log is written behind the answer.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let namespace = self.namespace;
+        let requests = world.plane.audit(&format!("system:serviceaccount:{namespace}:{NAME}"));
+        let grants = granted(&world.plane.admin(), namespace, NAME).await;
+        assert!(!grants.is_empty(), "nothing is bound to the account in {namespace}");
+        let refused = refused(&requests);
+        assert!(refused.is_empty(), "the rights of the account in {namespace} do not cover {refused:?}");
+        let is_awaited = |grant: &&Grant| AWAITED.contains(&grant.resource.as_str());
+        let (awaited, unused): (Vec<&Grant>, Vec<&Grant>) =
+            unused(&grants, &requests).into_iter().filter(|grant| !is_never_sent(grant)).partition(is_awaited);
+        assert!(unused.is_empty(), "rights of the account in {namespace} that it never used: {unused:#?}");
+        let expected = grants.iter().filter(is_awaited).count();
+        assert_eq!(awaited.len(), expected, "some of {AWAITED:?} are used now and need no exception any more");
+        grants.len()
+    }
+}
+
+async fn stop(controller: Running) {
+    let status = controller.terminate(Duration::from_secs(10)).await.unwrap();
+    assert!(status.success(), "SIGTERM: {status}");
+}
+
+/// A CronJob that is overdue as soon as it is resumed, called after its policy.
+async fn create_suspended(ns: &Namespace, kind: &Kind, policy: &str) {
+    let slot = minutes_ago(10);
+    let spec = json!({ "schedule": hourly_at(slot), "concurrencyPolicy": policy, "suspend": true });
+    let name = policy.to_lowercase();
+    let object = (kind.make)(&name, &spec);
+    // The API server may still have to find its webhook.
+    eventually(format!("{} {name}", kind.parents.1), PATIENCE, || ns.try_create(kind.parents, &object)).await;
+    let last = rfc3339(slot - TimeDelta::hours(1));
+    ns.patch_status(kind.parents, &name, &json!({ "lastScheduleTime": last })).await;
+}
+
+/// Lets the CronJob start its first child, whose name this gives, and then makes a second slot due.
+async fn two_slots(ns: &Namespace, parents: Resource, name: &str) -> String {
+    ns.patch(parents, name, &json!({ "spec": { "suspend": false } })).await;
+    let first = eventually(format!("{} {name} has a child", parents.1), PATIENCE, || active(ns, parents, name)).await;
+    let schedule = hourly_at(minutes_ago(3));
+    ns.patch(parents, name, &json!({ "spec": { "suspend": true, "schedule": schedule } })).await;
+    ns.patch(parents, name, &json!({ "spec": { "suspend": false } })).await;
+    first
+}
+
+async fn active(ns: &Namespace, parents: Resource, name: &str) -> Option<String> {
+    ns.get(parents, name).await?["status"]["active"][0]["name"].as_str().map(ToOwned::to_owned)
+}
+
+async fn replace(ns: &Namespace, parents: Resource) {
+    let first = two_slots(ns, parents, "replace").await;
+    eventually(format!("{} replace has another child", parents.1), PATIENCE, || async {
+        active(ns, parents, "replace").await.filter(|child| *child != first)
+    })
+    .await;
+}
+
+async fn forbid(ns: &Namespace, parents: Resource) {
+    two_slots(ns, parents, "forbid").await;
+    let api_version = parents.0.trim_start_matches("apis/");
+    eventually(format!("{} forbid is told twice", parents.1), PATIENCE, || async {
+        // Every change of it is looked into, and comes to the same.
+        let poke = json!({ "metadata": { "annotations": { "poked": chrono::Utc::now().to_rfc3339() } } });
+        ns.patch(parents, "forbid", &poke).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let told = |event: &Value| {
+            let about = &event["involvedObject"];
+            event["reason"] == "JobAlreadyActive"
+                && about["name"] == "forbid"
+                && about["apiVersion"] == api_version
+                && event["count"].as_u64() > Some(1)
+        };
+        ns.list(EVENTS).await.iter().any(told).then_some(())
+    })
+    .await;
+}
+
+/// Asked for by an admission plugin, where an owner reference is to keep its owner from being deleted first.
+fn is_never_sent(grant: &Grant) -> bool {
+    grant.verb == "update" && grant.resource.ends_with("/finalizers")
+}
