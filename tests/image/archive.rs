@@ -1,0 +1,85 @@
+//! An OCI archive: what the image holds, and as whom it runs what.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// An image of one platform, unpacked.
+pub struct Image {
+    /// The layers' files as they are to lie in the root, in a directory of this test's own.
+    layers: Vec<PathBuf>,
+    config: Value,
+    archive_size: u64,
+    /// Keeps the layers until the end.
+    _directory: TempDir,
+}
+
+impl Image {
+    /// Reads the first image of the archive.
+    pub fn read(archive: &Path) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        tar(&["-xf", archive.to_str().unwrap(), "-C", directory.path().to_str().unwrap()]);
+        let blob = |descriptor: &Value| {
+            let digest = descriptor["digest"].as_str().unwrap();
+            directory.path().join("blobs").join(digest.replace(':', "/"))
+        };
+        let index = json(&directory.path().join("index.json"));
+        let manifest = json(&blob(&index["manifests"][0]));
+        let config = json(&blob(&manifest["config"]));
+        let layers = manifest["layers"].as_array().unwrap().iter().map(blob).collect();
+        let archive_size = fs::metadata(archive).unwrap().len();
+        Self { layers, config: config["config"].clone(), archive_size, _directory: directory }
+    }
+
+    /// Panics unless there is one file, which everybody may run and nobody write, and a numeric user who runs it.
+    pub fn holds_the_binary_alone(&self) {
+        let listed: Vec<String> = self.layers.iter().map(|layer| tar(&["-tvf", layer.to_str().unwrap()])).collect();
+        let files = listed.concat();
+        assert!(files.lines().count() == 1 && files.trim_end().ends_with(" cronjob-controller"), "{files}");
+        assert!(files.starts_with("-rwxr-xr-x 0/0 "), "{files}");
+        assert_eq!(self.entrypoint(), "/cronjob-controller");
+        assert_eq!(self.user(), "65532:65532");
+    }
+
+    /// Unpacks the layers into `root`.
+    pub fn unpack(&self, root: &Path) {
+        for layer in &self.layers {
+            tar(&["-xf", layer.to_str().unwrap(), "-C", root.to_str().unwrap()]);
+        }
+    }
+
+    /// The user and the group.
+    pub fn user(&self) -> &str {
+        self.config["User"].as_str().unwrap()
+    }
+
+    /// The program, which takes all arguments.
+    pub fn entrypoint(&self) -> &str {
+        let words = self.config["Entrypoint"].as_array().unwrap();
+        assert_eq!(words.len(), 1, "{words:?}");
+        words[0].as_str().unwrap()
+    }
+
+    /// How large the binary and the archive are, in a sentence.
+    pub fn sizes(&self) -> String {
+        let root = tempfile::tempdir().unwrap();
+        self.unpack(root.path());
+        let binary = fs::metadata(root.path().join("cronjob-controller")).unwrap().len();
+        let [binary, archive] = [binary, self.archive_size].map(|bytes| bytes.div_ceil(100_000));
+        format!("{}.{} MB unpacked, {}.{} MB to pull", binary / 10, binary % 10, archive / 10, archive % 10)
+    }
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+}
+
+/// Runs tar, which sees by itself what is compressed; its output.
+fn tar(args: &[&str]) -> String {
+    let output = Command::new("tar").args(args).output().unwrap();
+    assert!(output.status.success(), "tar {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
