@@ -3,6 +3,8 @@ KUBERNETES_VERSION := v1.36.3
 VERSION_PACKAGE := k8s.io/component-base/version
 FIXTURE := tests/controlplane/bin/controlplane
 PAIRED := benches/paired/bin/paired
+CONFORMANCE := tests/conformance/bin
+KWOK_VERSION := v0.8.0
 IMAGE ?= cronjob-controller:latest
 
 # Which of manifests/ `make deploy` applies: default (the same as instead), sharded, annotated, single-namespace, tutorial, or
@@ -11,7 +13,7 @@ OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
 .PHONY: all build run fmt vet generate manifests check test e2e fault-matrix soak bench bench-size
-.PHONY: bench-burst bench-paired demo fixture ci
+.PHONY: bench-burst bench-paired conformance demo fixture ci
 .PHONY: static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: install uninstall deploy undeploy
 
@@ -53,6 +55,21 @@ e2e: fixture
 FAULTS ?=
 fault-matrix: fixture
 	cargo test --locked --test faults -- --matrix $(FAULTS)
+
+# Upstream's twelve end-to-end specs of CronJob, with this controller in the in-tree one's place; a table.
+# CONFORMANCE_CONTROLLER=in-tree runs the in-tree one. Six minutes; the first build takes ten more.
+conformance: fixture $(CONFORMANCE)/conformance.test $(CONFORMANCE)/ginkgo $(CONFORMANCE)/kwok
+	cargo test --locked --test conformance
+
+$(CONFORMANCE)/conformance.test: tests/conformance/conformance_test.go tests/conformance/go.mod tests/conformance/go.sum
+	cd tests/conformance && CGO_ENABLED=0 go test -c -trimpath -ldflags "-s -w" -o bin/conformance.test .
+
+# The runner that belongs to the specs' own ginkgo.
+$(CONFORMANCE)/ginkgo: tests/conformance/go.mod tests/conformance/go.sum
+	cd tests/conformance && CGO_ENABLED=0 go build -trimpath -o bin/ginkgo github.com/onsi/ginkgo/v2/ginkgo
+
+$(CONFORMANCE)/kwok:
+	GOBIN=$(CURDIR)/$(CONFORMANCE) CGO_ENABLED=0 go install -trimpath sigs.k8s.io/kwok/cmd/kwok@$(KWOK_VERSION)
 
 # Thousands of minutely CronJobs for an hour, with kills: SOAK_MINUTES=60 SOAK_CRONJOBS=5000.
 soak: fixture

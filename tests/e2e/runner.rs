@@ -80,7 +80,7 @@ fn name_of(scenario: &Scenario) -> String {
 }
 
 async fn run(binary: PathBuf, scenarios: &[&Scenario]) -> ExitCode {
-    let controller = Controller::from_env();
+    let controller = Controller::from_env("E2E_CONTROLLER");
     let started = Instant::now();
     println!("e2e: {} scenarios against {controller:?}", scenarios.len());
     let world = match World::start(&binary, controller).await {

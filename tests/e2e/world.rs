@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::driver::{DEPLOYMENTS, Namespace};
 use super::fixture::account::{NAME, SYSTEM_NAMESPACE, apply_manifests};
-use super::fixture::control_plane::ControlPlane;
+use super::fixture::control_plane::{ControlPlane, Extras};
 use super::fixture::controller::{Controller, Running};
 use super::sightings::Sightings;
 
@@ -28,7 +28,12 @@ pub struct World {
 impl World {
     /// Starts the control plane and applies `manifests/default` to it.
     pub async fn start(binary: &Path, controller: Controller) -> Result<Self, String> {
-        let plane = ControlPlane::start(binary).await?;
+        Self::start_with(binary, controller, Extras::Judged).await
+    }
+
+    /// The same with other extras.
+    pub async fn start_with(binary: &Path, controller: Controller, extras: Extras) -> Result<Self, String> {
+        let plane = ControlPlane::start_with(binary, extras).await?;
         let client = plane.admin();
         let account = apply_manifests(&plane).await?;
         let kubeconfig = match controller {

@@ -1,0 +1,103 @@
+//! Conformance: upstream's own end-to-end specs of CronJob pass with this controller in the in-tree one's place.
+//!
+//! The cluster is the end-to-end tests' fixture with everything that a CronJob's Pods need to run: all of
+//! kube-controller-manager's controllers but the one for CronJobs, kube-scheduler, and kwok, which plays the kubelet of
+//! one node by `stages.yaml`. The controller runs as its Deployment would, with the rights of the manifests and no
+//! others. The specs are upstream's code, unchanged (`conformance_test.go`); each runs in a process and a namespace of
+//! its own, all at once, since most of their time is waiting for the clock.
+//!
+//! `make conformance` builds what is needed and runs it; a table is printed, and the exit code is 0 when every spec
+//! passed and no request of the controller was refused. `CONFORMANCE_CONTROLLER=in-tree` runs the same specs against the
+//! controller inside kube-controller-manager. `cargo test` leaves this alone.
+#![allow(clippy::unwrap_used)]
+
+mod cluster;
+#[path = "../e2e/driver.rs"]
+#[allow(dead_code)]
+mod driver;
+#[path = "../e2e/fixture/mod.rs"]
+#[allow(dead_code)]
+mod fixture;
+mod report;
+#[path = "../e2e/sightings.rs"]
+#[allow(dead_code)]
+mod sightings;
+#[path = "../e2e/world.rs"]
+#[allow(dead_code)]
+mod world;
+
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use chrono::Utc;
+
+use cluster::{Cluster, binary};
+use fixture::control_plane::Extras;
+use fixture::controller::Controller;
+use report::Report;
+use world::World;
+
+/// How many specs there are; each gets a process.
+const SPECS: usize = 12;
+
+/// The longest spec watches for five minutes, and none waits for more than five twice.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+
+fn main() -> ExitCode {
+    // Both the test's clients and kube's own need one; a second installation is harmless.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
+    match runtime.block_on(run(Controller::from_env("CONFORMANCE_CONTROLLER"))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            println!("conformance: FAILED: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Starts everything, runs the specs and judges them; when they do not all pass the logs are kept.
+async fn run(controller: Controller) -> Result<(), String> {
+    let world = World::start_with(&fixture::find()?, controller, Extras::AllControllers).await?;
+    let verdict = judge(&world).await;
+    verdict.map_err(|why| format!("{why}\n{}", world.plane.keep_logs(15)))
+}
+
+async fn judge(world: &World) -> Result<(), String> {
+    let cluster = Cluster::start(&world.plane).await?;
+    let controller = world.start_controller("controller", &["--leader-elect=true"]).await?;
+    println!("conformance: {:?}, {}, {}", world.controller, Utc::now().date_naive(), cluster.versions().await?);
+
+    let report = run_specs(world).await?;
+    print!("{report}");
+    controller.check_running()?;
+    report.verdict(SPECS)?;
+    world.verify().await
+}
+
+/// Runs the specs to their end; whether they passed is for the report to say.
+async fn run_specs(world: &World) -> Result<Report, String> {
+    let kubeconfig = world.plane.admin_kubeconfig();
+    let report = kubeconfig.with_file_name("report.json");
+    let mut ginkgo = world.plane.spawn(
+        "ginkgo",
+        Command::new(binary("ginkgo")?)
+            .arg(format!("--procs={SPECS}"))
+            .arg(format!("--timeout={}s", LIMIT.as_secs()))
+            .arg(format!("--focus={}", regex_of(report::SUITE)))
+            .arg(format!("--output-dir={}", report.with_file_name("").display()))
+            .args(["--json-report=report.json", "--no-color"])
+            .arg(binary("conformance.test")?)
+            .arg("--")
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .arg("--provider=skeleton"),
+    )?;
+    // Ginkgo keeps the limit itself, and tells then where each spec was.
+    ginkgo.ended(LIMIT + Duration::from_secs(120)).await?;
+    Report::read(&report).map_err(|why| format!("{why}\n{}", ginkgo.log_tail(60)))
+}
+
+/// The text as a regular expression that matches it and, behind it, a spec's own text.
+fn regex_of(suite: &str) -> String {
+    format!("{} ", suite.replace('[', r"\[").replace(']', r"\]"))
+}
