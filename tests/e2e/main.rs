@@ -13,6 +13,7 @@
 
 mod driver;
 mod fixture;
+mod flavours;
 mod runner;
 mod scenarios;
 mod sightings;
