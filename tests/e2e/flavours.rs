@@ -153,9 +153,9 @@ pub async fn refusals(ground: &Ground) -> usize {
         let message = answer.expect_err(want);
         assert!(message.contains(want), "{want}: {message}");
     }
-    let patch = json!({ "spec": { "schedule": "@often" } });
+    let change = json!({ "spec": { "schedule": "@often" } });
     let path = ns.path(CRON_JOBS, "minimal");
-    let message = request(client, Method::PATCH, &path, Some(&patch)).await.expect_err("a change is judged, too");
+    let message = request(client, Method::PATCH, &path, Some(&change)).await.expect_err("a change is judged, too");
     assert!(message.contains("spec.schedule: Invalid value: \"@often\": unrecognized descriptor: @often"), "{message}");
     let status = json!({ "status": { "conditions": [{ "type": "Odd" }] } });
     let path = format!("{path}/status");
@@ -425,7 +425,7 @@ impl Seen {
 /// Lets all of them live side by side until each sentence has come true; how many these were.
 pub async fn live(ground: &Ground) -> usize {
     let mut open = lives();
-    let count = open.len();
+    let names: Vec<_> = open.iter().map(|life| (life.parent, life.name().to_owned())).collect();
     for life in &open {
         life.begin(ground).await;
     }
@@ -438,7 +438,10 @@ pub async fn live(ground: &Ground) -> usize {
         }
         open.retain(|life| !(life.comes_true)(&life.picture));
         if open.is_empty() {
-            return count;
+            for (parent, name) in &names {
+                ground.namespace.delete(*parent, name).await;
+            }
+            return names.len();
         }
         if began.elapsed() > PATIENCE {
             let left: Vec<_> = open.iter().map(|life| (life.sentence, life.parent.1, &life.picture)).collect();

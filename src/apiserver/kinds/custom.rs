@@ -62,14 +62,14 @@ struct Definition {
 #[derive(Deserialize)]
 struct Spec {
     group: String,
-    names: Names,
+    names: Called,
     scope: Scope,
     versions: Vec<Version>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Names {
+struct Called {
     kind: String,
     plural: String,
     singular: Option<String>,
@@ -256,9 +256,10 @@ impl Strategy for Custom {
             let value = follow(path, object).unwrap_or(&Value::Null);
             match (&*column.type_, value) {
                 ("date", Value::String(text)) => time::since(Some(text), now).into(),
-                ("string", Value::Null | Value::String(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+                ("string", Value::Null | Value::String(_))
+                | ("boolean", Value::Bool(_))
+                | ("integer" | "number", Value::Number(_)) => value.clone(),
                 ("string", other) => other.to_string().into(),
-                ("integer" | "number", Value::Number(_)) => value.clone(),
                 _ => Value::Null,
             }
         };

@@ -138,7 +138,8 @@ pub async fn side_by_side(world: Arc<World>) -> String {
     let requests = world.plane.audit(&format!("system:serviceaccount:{SYSTEM}:{NAME}"));
     let forbidden: Vec<&Value> = requests.iter().filter(|event| event["responseStatus"]["code"] == 403).collect();
     assert!(forbidden.is_empty(), "the account's rights do not cover {forbidden:?}");
-    let deletions = requests.iter().filter(|event| event["verb"] == "delete");
+    let is_here = |event: &&Value| event["verb"] == "delete" && event["objectRef"]["namespace"] == ns.name;
+    let deletions = requests.iter().filter(is_here);
     let mut deleted: Vec<&str> = deletions.filter_map(|event| event["objectRef"]["name"].as_str()).collect();
     deleted.sort_unstable();
     assert_eq!(deleted, [own_pod, own_job]);

@@ -152,12 +152,16 @@ impl Schema {
                     }
                 }
                 for (name, value) in map {
-                    self.member(name).into_iter().for_each(|schema| schema.fill(value));
+                    if let Some(schema) = self.member(name) {
+                        schema.fill(value);
+                    }
                 }
             }
             Value::Array(items) => {
                 let Some(schema) = &self.items else { return };
-                items.iter_mut().for_each(|item| schema.fill(item));
+                for item in items {
+                    schema.fill(item);
+                }
             }
             _ => {}
         }
