@@ -5,7 +5,8 @@ FIXTURE := tests/controlplane/bin/controlplane
 PAIRED := benches/paired/bin/paired
 CONFORMANCE := tests/conformance/bin
 KWOK_VERSION := v0.8.0
-IMAGE ?= cronjob-controller:latest
+# kubebuilder calls it IMG.
+IMAGE ?= $(or $(IMG),cronjob-controller:latest)
 
 # Which of manifests/ `make deploy` applies: default (the same as instead), sharded, annotated, single-namespace, tutorial, or
 # tutorial-certmanager.
@@ -22,8 +23,11 @@ all: check test
 build:
 	cargo build --release --locked
 
-# Against the cluster of the current context. RUN_ARGS are the controller's own flags.
-RUN_ARGS ?= --kubeconfig=$(or $(KUBECONFIG),$(HOME)/.kube/config) --leader-elect=false --secure-port=0
+# What `make install` installed, against the cluster of the current context, without webhooks: no cluster reaches them here.
+# RUN_ARGS are the controller's own flags.
+RUN_CONTROLLERS ?= tutorial,apiexample
+RUN_ARGS ?= --kubeconfig=$(or $(KUBECONFIG),$(HOME)/.kube/config) --controllers=$(RUN_CONTROLLERS) --webhook-port=0 \
+	--leader-elect=false --secure-port=0
 run:
 	cargo run --release --locked -- $(RUN_ARGS)
 

@@ -7,7 +7,7 @@
 //!
 //! The rooms: `rest` reads paths and headers, `read`, `write`, `patch` and `delete` are the verbs, `store` holds objects
 //! (`object`) in order (`sorted`) and their history, `watch` streams them, `gc` collects, `managers` and `fields` know
-//! who owns which field, `meta` judges metadata, `selectors`, `query`, `body` and `negotiate` read what clients send,
+//! who owns which field, `meta` judges metadata, `admission` asks webhooks, `selectors`, `query`, `body` and `negotiate` read what clients send,
 //! `table` and `status` make what they get.
 //!
 //! Known differences from the real server. Those that its answers show are data in `tests/truth/known.rs`, where each
@@ -26,6 +26,7 @@
 //! list from the future is refused at once and not after three seconds; a watch without timeout lasts 45 minutes;
 //! everybody may do everything.
 
+mod admission;
 mod body;
 mod delete;
 pub mod discovery;
@@ -66,6 +67,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use self::admission::WebhookCaller;
 pub use self::object::Object;
 pub use self::registry::{Column, FieldError, FieldErrorKind, NameRule, Resource, Strategy};
 pub use self::service::ApiService;
@@ -276,6 +278,11 @@ impl ApiServer {
     /// Where `pods/log` is read from.
     pub fn set_log_source(&self, source: LogSource) {
         *self.inner.logs.lock() = Some(source);
+    }
+
+    /// How admission webhooks are called, where the server serves their configurations.
+    pub fn set_webhook_caller(&self, caller: WebhookCaller) {
+        self.store().webhooks = Some(caller);
     }
 
     fn log_source(&self) -> Option<LogSource> {

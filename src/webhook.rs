@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use self::authority::Authority;
+pub use self::router::router;
 use crate::clock::SharedClock;
 use crate::options::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 use crate::server::{Bound, CertificateSlot, HealthCheck, ServerError, Tls, TlsSource, bind};

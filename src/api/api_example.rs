@@ -6,6 +6,7 @@
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
+use serde_json::{Value, json};
 
 use super::ResourceKind;
 use super::template_schema::PodTemplate;
@@ -14,6 +15,19 @@ use super::tutorial_v1::{ConcurrencyPolicy, Reference};
 /// Where ApiExamples live.
 pub const RESOURCE: ResourceKind =
     ResourceKind { group: "myapp.my.domain", version: "v1alpha1", plural: "apiexamples", kind: "ApiExample" };
+
+/// What the API server itself can tell from a schedule, since no webhook looks at one: that it has the form of one. The
+/// numbers in it are the controller's to judge. Nothing is refused that could be run, but schedules of more than 1,024
+/// characters, for what the rule may cost has a limit.
+fn schedule_rules() -> Value {
+    // Blanks as Go's unicode.IsSpace has them.
+    const BLANK: &str = r"[\s\v\x{85}\pZ]";
+    const FIELD: &str = "[*?+,/0-9A-Za-z-]+";
+    const DESCRIPTOR: &str = "@(yearly|annually|monthly|weekly|daily|midnight|hourly|every .+)";
+    let fields = format!("{FIELD}({BLANK}+{FIELD}){{4}}");
+    let rule = format!("self.matches(r'^((CRON_)?TZ=[^ ]* )?{BLANK}*({DESCRIPTOR}|{fields}){BLANK}*$')");
+    json!([{ "rule": rule, "message": "must have five fields, or be a descriptor such as @daily or @every 90s" }])
+}
 
 /// A Pod on a schedule.
 #[derive(JsonSchema)]
@@ -30,7 +44,7 @@ pub struct ApiExample {
 pub struct ApiExampleSpec {
     /// When to run, in Cron format: five fields, or a descriptor such as @daily
     /// or @every 90s, after TZ= and a time zone if it is not the controller's.
-    #[schemars(length(min = 1))]
+    #[schemars(length(max = 1024), extend("x-kubernetes-validations" = schedule_rules()))]
     pub schedule: String,
     /// How many seconds late a run may still start when its time was missed; a run later than that is left out. Without
     /// it there is no limit.

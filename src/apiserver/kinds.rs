@@ -1,4 +1,5 @@
-//! The kinds that the embedded API server serves from the start, and those that can be added ([`custom()`]).
+//! The kinds that the embedded API server serves from the start, and those that can be added ([`custom()`],
+//! [`extensions()`]).
 //!
 //! Guarantees: namespaces, pods, events, leases, jobs and cronjobs are decoded, defaulted, judged, changed and printed as
 //! kube-apiserver v1.36.3 does; reviews are answered with yes. `recorded.jsonl` holds what the real server answered to some
@@ -13,6 +14,7 @@ mod cron_jobs;
 mod custom;
 mod defaults;
 mod events;
+mod extensions;
 mod fields;
 mod job_spec;
 mod job_status;
@@ -30,7 +32,8 @@ mod reviews;
 mod time;
 mod types;
 
-pub use custom::custom;
+pub use custom::{DefinitionError, custom};
+pub use extensions::extensions;
 pub use protobuf::{decode as decode_protobuf, is_protobuf};
 
 use std::sync::Arc;
@@ -103,6 +106,10 @@ impl Unserved {
     }
 
     fn served<K: Kind>(self, kind: K) -> Resource {
+        self.with(Arc::new(Served(kind)))
+    }
+
+    fn with(self, strategy: Arc<dyn Strategy>) -> Resource {
         Resource {
             group: self.group.to_owned(),
             version: "v1".to_owned(),
@@ -113,7 +120,7 @@ impl Unserved {
             categories: Vec::new(),
             namespaced: self.namespaced,
             has_status: false,
-            strategy: Arc::new(Served(kind)),
+            strategy,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! Matches the strategies of k8s.io/kubernetes `pkg/registry` and `rest.RESTCreateStrategy`/`RESTUpdateStrategy` of
 //! k8s.io/apiserver.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -74,6 +75,8 @@ pub enum FieldErrorKind {
     NotFound,
     /// `FieldValueTooMany`.
     TooMany,
+    /// `FieldValueTypeInvalid`.
+    TypeInvalid,
 }
 
 /// One refused field, from which the server makes the Status of an Invalid answer.
@@ -91,15 +94,15 @@ pub struct FieldError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Heading.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// `string`, `integer`, `boolean`, `date`.
-    pub type_: &'static str,
+    pub type_: Cow<'static, str>,
     /// `name` for the name column, else empty.
-    pub format: &'static str,
+    pub format: Cow<'static, str>,
     /// Shown in wide output only where above 0.
     pub priority: i32,
     /// For people.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
 }
 
 /// What a name of the kind must be. Matches the `ValidateNameFunc` that the kind's validation passes to
@@ -154,6 +157,10 @@ pub trait Strategy: Send + Sync + 'static {
     fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)>;
     /// The merge key of the list at `path` (field names without indices) in a strategic merge patch; `None` replaces the list.
     fn patch_merge_key(&self, path: &[&str]) -> Option<&'static str>;
+    /// Whether strategic merge patches are taken (custom resources: no, since nothing says how their lists are merged).
+    fn takes_strategic_patches(&self) -> bool {
+        true
+    }
     /// What names must be; a longest name below 253 is judged in `validate_create`.
     fn name_rule(&self) -> NameRule {
         NameRule::Subdomain

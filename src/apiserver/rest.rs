@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::body::{FieldValidation, Format};
 use super::delete::dry_run_error;
 use super::negotiate::{IncludeObject, Output};
+use super::patch::PatchType;
 use super::query::{Query, percent_decode};
 use super::registry::{FieldError, FieldErrorKind, Resource};
 use super::status::{self, Qualified, Result, unsupported_field};
@@ -185,8 +186,8 @@ impl Call {
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let content_type = header(header::CONTENT_TYPE).to_owned();
-        if verb == Verb::Patch && super::patch::PatchType::from_content_type(&content_type).is_none() {
-            return Err(status::generic(415, "415: Unsupported Media Type"));
+        if verb == Verb::Patch {
+            check_patch_type(&target, &content_type)?;
         }
         let user_agent = header(header::USER_AGENT).to_owned();
         let output = match verb {
@@ -242,6 +243,20 @@ impl Call {
         }
         let manager = if manager.is_empty() { agent_prefix(&self.user_agent) } else { manager.to_owned() };
         Ok(WriteOptions { dry_run: !dry_run.is_empty(), manager, validation, force: force.unwrap_or_default() })
+    }
+}
+
+/// Whether patches of that type are taken of that kind.
+fn check_patch_type(target: &Target, content_type: &str) -> Result<()> {
+    match PatchType::from_content_type(content_type) {
+        None => Err(status::generic(415, "415: Unsupported Media Type")),
+        Some(PatchType::Strategic) if !target.resource.strategy.takes_strategic_patches() => {
+            Err(status::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            ))
+        }
+        Some(_) => Ok(()),
     }
 }
 

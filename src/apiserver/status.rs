@@ -273,6 +273,7 @@ fn cause_type(kind: FieldErrorKind) -> &'static str {
         FieldErrorKind::Duplicate => "FieldValueDuplicate",
         FieldErrorKind::NotFound => "FieldValueNotFound",
         FieldErrorKind::TooMany => "FieldValueTooMany",
+        FieldErrorKind::TypeInvalid => "FieldValueTypeInvalid",
     }
 }
 

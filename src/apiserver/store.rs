@@ -15,6 +15,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use super::admission::WebhookCaller;
+use super::kinds;
 use super::meta;
 use super::object::{Entry, Object};
 use super::registry::Resource;
@@ -26,6 +28,9 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
 /// Prefixes are cut so that names stay within 63 characters. Matches `names.SimpleNameGenerator`.
 const MAX_PREFIX: usize = 58;
+
+/// The kind whose objects bring kinds.
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// So many of a collection's latest changes keep the trees of their objects.
 const RECENT: usize = 512;
@@ -99,6 +104,8 @@ pub struct Store {
     pub late: BTreeSet<Id>,
     /// Changes when the whole state is replaced, so that open watches end.
     pub epoch: u64,
+    /// How webhooks are called.
+    pub webhooks: Option<WebhookCaller>,
     dependents: BTreeMap<String, BTreeSet<Id>>,
     random: u64,
     history: usize,
@@ -203,6 +210,7 @@ impl Store {
             orphaned: BTreeSet::new(),
             late: BTreeSet::new(),
             epoch: 0,
+            webhooks: None,
             dependents: BTreeMap::new(),
             random: seed,
             history,
@@ -217,7 +225,24 @@ impl Store {
         collection
             .and_modify(|collection| collection.resource = Arc::new(resource.clone()))
             .or_insert_with(|| Collection::new(resource, revision));
+        self.tell_served();
+    }
+
+    fn tell_served(&mut self) {
         self.served = self.collections.values().map(|collection| Arc::clone(&collection.resource)).collect();
+    }
+
+    /// Ends a kind with all its objects; its watches end.
+    fn unregister(&mut self, name: &str) {
+        let keys = self.collections.get(name).into_iter().flat_map(|collection| collection.objects.iter());
+        let keys: Vec<String> = keys.map(|(key, _)| key.to_owned()).collect();
+        for key in keys {
+            self.remove(&Id { collection: name.to_owned(), key });
+        }
+        if let Some(collection) = self.collections.remove(name) {
+            collection.changed.notify_waiters();
+        }
+        self.tell_served();
     }
 
     /// Wall time.
@@ -254,6 +279,12 @@ impl Store {
         self.index(id, &object);
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         self.record(id, Change { revision: self.revision, kind, key: id.key.clone(), object: entry, previous });
+        // A definition that cannot be served was refused.
+        if id.collection == DEFINITIONS
+            && let Ok(resource) = kinds::custom(&object)
+        {
+            self.register(resource);
+        }
         self.dirty.push_back(id.clone());
         if !meta::owners(&object).is_empty() && !meta::is_deleting(&object) {
             self.late.insert(id.clone());
@@ -278,6 +309,9 @@ impl Store {
         };
         self.record(id, change);
         self.mark_neighbours(&object);
+        if id.collection == DEFINITIONS {
+            self.unregister(meta::text(&object, "name"));
+        }
         Some(object)
     }
 
@@ -402,9 +436,13 @@ impl Store {
         let revision = snapshot["revision"].as_u64().ok_or("it has no revision")?;
         let random = snapshot["random"].as_u64().ok_or("it has no random state")?;
         let saved = snapshot["collections"].as_object().ok_or("it has no collections")?;
+        let brought: Result<Vec<Resource>, _> =
+            saved.get(DEFINITIONS).and_then(Value::as_array).into_iter().flatten().map(kinds::custom).collect();
+        let brought = brought.map_err(|error| error.to_string())?;
         for (name, objects) in saved {
             let objects = objects.as_array().ok_or_else(|| format!("{name} is not a list"))?;
-            if !self.collections.contains_key(name) && !objects.is_empty() {
+            let is_served = self.collections.contains_key(name) || brought.iter().any(|r| r.qualified_name() == *name);
+            if !is_served && !objects.is_empty() {
                 return Err(format!("it holds {name}, which are not served"));
             }
             if objects.iter().any(|object| meta::text(object, "name").is_empty()) {
@@ -418,6 +456,9 @@ impl Store {
         self.dirty.clear();
         self.orphaned.clear();
         self.late.clear();
+        for resource in brought {
+            self.register(resource);
+        }
         for collection in self.collections.values_mut() {
             collection.objects.clear();
         }

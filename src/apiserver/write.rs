@@ -9,6 +9,7 @@
 
 use serde_json::{Value, json};
 
+use super::admission;
 use super::body::{self, FieldValidation};
 use super::managers::{self, Writer};
 use super::meta;
@@ -149,6 +150,8 @@ fn insert_once(
     if meta::text(&object, "name").is_empty() && !prefix.is_empty() {
         meta::set(&mut object, "name", json!(store.new_name(&prefix)));
     }
+    let admission = admission::Write { target, options, old: None };
+    let mut object = admission.mutate(store, object, warnings)?;
     resource.strategy.prepare_for_create(&mut object);
     let name = meta::text(&object, "name").to_owned();
     let errors = creation_errors(resource, &object);
@@ -160,6 +163,7 @@ fn insert_once(
             warnings.push(warning);
         }
     }
+    admission.validate(store, &object, warnings)?;
     // A create by update or apply forgets the version instead.
     if target.name.is_empty() && !meta::text(&object, "resourceVersion").is_empty() {
         return Err(status::unknown("resourceVersion should not be set on objects to be created"));
@@ -296,10 +300,13 @@ pub fn replace(
     } else if given != current {
         return Err(status::conflict(&Qualified::resource(resource), &target.name, LOCK_MESSAGE));
     }
+    let admission = admission::Write { target, options, old: Some(old) };
+    let mut object = admission.mutate(store, object, warnings)?;
     let errors = prepare_update(target, &mut object, old);
     if !errors.is_empty() {
         return Err(status::invalid(&Qualified::kind(resource), meta::text(&object, "name"), &errors));
     }
+    admission.validate(store, &object, warnings)?;
     if target.subresource.is_empty() {
         warnings.extend(resource.strategy.warnings(&object));
     }

@@ -6,7 +6,7 @@ use http::Request;
 use serde_json::json;
 
 use super::*;
-use crate::api::ResourceKind;
+use crate::api::crd;
 use crate::apiserver::{self, ApiServer, ChangeKind, kinds};
 use crate::clock::TestClock;
 
@@ -72,10 +72,7 @@ async fn the_controllers_that_are_on_work_under_one_lease_and_the_others_do_not(
 
 fn server(clock: &SharedClock) -> ApiServer {
     let mut resources = kinds::builtin();
-    resources.extend([Flavour::Tutorial, Flavour::ApiExample].map(|flavour| {
-        let ResourceKind { group, version, plural, kind } = flavour.parent;
-        kinds::custom(group, version, kind, plural)
-    }));
+    resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));
     ApiServer::new(apiserver::Config::new(Arc::clone(clock), resources))
 }
 

@@ -87,7 +87,7 @@ impl Authority {
 
     /// One look at the Secret and at the configurations.
     pub(super) async fn refresh(&self, served: &mut Option<Certificate>) -> Result<(), AuthorityError> {
-        let current = self.shared().await?;
+        let current = self.shared(served.as_ref()).await?;
         if served.is_none() {
             // Nobody can be turned away yet, and the configurations may come later than this program.
             self.serve(&current, served)?;
@@ -112,8 +112,9 @@ impl Authority {
         Ok(())
     }
 
-    /// The certificate that all replicas share, made or renewed if need be.
-    async fn shared(&self) -> Result<Certificate, AuthorityError> {
+    /// The certificate that all replicas share, made or renewed if need be. Where the Secret is gone, what is served is what
+    /// clients still trust.
+    async fn shared(&self, served: Option<&Certificate>) -> Result<Certificate, AuthorityError> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.own.namespace);
         let (name, now) = (&self.own.secret, self.clock.now());
         for _ in 0..ATTEMPTS {
@@ -122,7 +123,7 @@ impl Authority {
             if let Some(old) = old.as_ref().filter(|old| !old.is_due(&self.names, now)) {
                 return Ok(old.clone());
             }
-            let new = Certificate::make(&self.names, old.as_ref(), now)?;
+            let new = Certificate::make(&self.names, old.as_ref().or(served), now)?;
             let (exists, mut secret) = (found.is_some(), found.unwrap_or_else(|| self.empty_secret()));
             new.put_into(&mut secret);
             let written = if exists {

@@ -13,6 +13,7 @@
 
 mod driver;
 mod fixture;
+mod flavours;
 mod rights;
 mod runner;
 mod scenarios;

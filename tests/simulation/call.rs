@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{Method, Request};
 use serde_json::Value;
 
-/// What a request is about.
+/// What a request is about: the kinds by their parts, since a slot may start a Pod, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     CronJobs,
@@ -59,8 +59,8 @@ impl Call {
         let root = if parts[0] == "api" { 2 } else { 3 };
         let part = |at: usize| parts.get(root + at).copied().unwrap_or_default();
         let kind = match part(0) {
-            "cronjobs" => Kind::CronJobs,
-            "jobs" => Kind::Jobs,
+            "cronjobs" | "apiexamples" => Kind::CronJobs,
+            "jobs" | "pods" => Kind::Jobs,
             "leases" => Kind::Leases,
             "events" => Kind::Events,
             _ => Kind::Other,

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use cronjob_controller::api::ObjectName;
+use cronjob_controller::api::{Flavour, ObjectName};
 use cronjob_controller::schedule::{Timing, missed};
 
 use crate::model::{Author, Condition, Cron, Job, Model};
@@ -160,6 +160,14 @@ impl State {
     }
 }
 
+/// The fields of the history limits, of what succeeded and of what failed.
+pub fn limits_of(flavour: Flavour) -> [&'static str; 2] {
+    match flavour {
+        Flavour::ApiExample => ["successfulJobHistoryLimit", "failedJobHistoryLimit"],
+        _ => ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"],
+    }
+}
+
 fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
     let mut found = Vec::new();
     let version = cron.newest();
@@ -175,8 +183,8 @@ fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
     if active != running {
         found.push(format!("active is {active:?}, unfinished are {running:?}"));
     }
-    let limits = [("successfulJobsHistoryLimit", Condition::Complete), ("failedJobsHistoryLimit", Condition::Failed)];
-    for (field, condition) in limits {
+    let fields = limits_of(version.flavour());
+    for (field, condition) in fields.into_iter().zip([Condition::Complete, Condition::Failed]) {
         let Some(limit) = version.spec()[field].as_u64() else { continue };
         let kept = model.jobs_of(uid).filter(|job| job.finished == Some(condition)).count() as u64;
         if kept > limit {

@@ -80,8 +80,9 @@ fn begin_stale(
     }
     let bytes = body.collect().now_or_never()?.unwrap_or_else(|never| match never {}).to_bytes();
     let document: Value = serde_json::from_slice(&bytes).ok()?;
-    let (kind, plural) = if call.kind == Kind::Jobs { ("Job", "jobs") } else { ("CronJob", "cronjobs") };
-    let api_version = call.api_version();
+    let flavour = network.sim.scenario.flavour;
+    let resource = if call.kind == Kind::Jobs { flavour.child } else { flavour.parent };
+    let (kind, api_version) = (resource.kind, resource.api_version());
     let mut lines = String::new();
     for item in document["items"].as_array()? {
         let mut item = item.clone();
@@ -91,7 +92,7 @@ fn begin_stale(
     let mut end = json!({"kind": kind, "apiVersion": api_version, "metadata": {
         "resourceVersion": revision.to_string(), "annotations": {"k8s.io/initial-events-end": "true"},
     }});
-    if plural == "cronjobs" {
+    if call.kind == Kind::CronJobs {
         end["spec"] = json!({"schedule": "", "jobTemplate": {}});
     }
     lines.push_str(&format!("{{\"type\":\"BOOKMARK\",\"object\":{end}}}\n"));

@@ -1,8 +1,9 @@
-//! What becomes of Jobs: they finish, fail, hang, outlive their time, and are deleted by hand.
+//! What becomes of Jobs, and of Pods that stand in their place: they finish, fail, hang, outlive their time, and are deleted by hand.
 //!
 //! A Job's fate follows from the seed and its name, so it is the same whatever else happens.
 
 use chrono::SecondsFormat;
+use cronjob_controller::api::Flavour;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -65,7 +66,7 @@ pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
         }
         (job.namespace.clone(), job.name.clone(), job.created)
     };
-    let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{name}");
+    let path = format!("{}/{name}", sim.scenario.flavour.child.path(Some(&namespace)));
     let what = match step {
         Step::Finish => "Job finished",
         Step::Fail => "Job failed",
@@ -88,6 +89,9 @@ pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
 }
 
 fn status(sim: &Sim, begun: Millis, ended: Millis, is_success: bool) -> Value {
+    if sim.scenario.flavour == Flavour::ApiExample {
+        return json!({"phase": if is_success { "Succeeded" } else { "Failed" }});
+    }
     let time = |at| sim.wall(at).to_rfc3339_opts(SecondsFormat::Secs, true);
     let (first, last) = if is_success { ("SuccessCriteriaMet", "Complete") } else { ("FailureTarget", "Failed") };
     let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": time(ended)});

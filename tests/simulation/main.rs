@@ -1,8 +1,9 @@
 //! The whole controller under faults, in virtual time, from one seed.
 //!
 //! Two or three replicas (informers, workqueue, workers, leader election, recorder) run against the in-memory API server
-//! in one thread on paused time, in every second world with the cluster cut into shards, and in every second on the
-//! tutorial's CronJobs. A seed decides the world: its CronJobs, what people do to them, what becomes of Jobs, and what goes wrong. The same seed gives the same history.
+//! in one thread on paused time, in every second world with the cluster cut into shards, on batch/v1's CronJobs, on the
+//! tutorial's, or on ApiExamples, for whose Pods everything holds that is said of Jobs here. A seed decides the world: its
+//! CronJobs, what people do to them, what becomes of Jobs, and what goes wrong. The same seed gives the same history.
 //!
 //! What is judged, by its number in a failure:
 //! 1. At most one Job for a slot, over all history.

@@ -77,7 +77,7 @@ impl Version {
 
     /// Whether `slot` is an instant of the schedule.
     pub fn has_slot(&self, slot: DateTime<Utc>) -> bool {
-        if self.spec()["schedule"].as_str().is_some_and(|text| text.starts_with("@every")) {
+        if self.spec()["schedule"].as_str().is_some_and(|text| text.contains("@every")) {
             return slot.timestamp_subsec_nanos() == 0;
         }
         let Some(Ok(schedule)) = self.timing().map(|timing| timing.schedule) else { return false };
@@ -219,8 +219,13 @@ pub fn revision(object: &Value) -> u64 {
     text(object, "resourceVersion").parse().unwrap_or(0)
 }
 
-/// How a Job ended.
+/// How a Job, or a Pod, ended.
 pub fn condition(job: &Value) -> Option<Condition> {
+    match job["status"]["phase"].as_str() {
+        Some("Succeeded") => return Some(Condition::Complete),
+        Some("Failed") => return Some(Condition::Failed),
+        _ => {}
+    }
     let conditions = job["status"]["conditions"].as_array()?;
     conditions.iter().find_map(|c| match (c["type"].as_str()?, c["status"].as_str()?) {
         ("Complete", "True") => Some(Condition::Complete),
@@ -238,7 +243,8 @@ pub fn slot_of(job: &Value) -> Option<DateTime<Utc>> {
 /// UID and name of the CronJob that controls a Job.
 pub fn owner_of(job: &Value) -> Option<(String, String)> {
     let owners = job["metadata"]["ownerReferences"].as_array()?;
-    let owner = owners.iter().find(|owner| owner["controller"] == true && owner["kind"] == "CronJob")?;
+    let is_parent = |owner: &&Value| Flavour::ALL.iter().any(|flavour| owner["kind"] == flavour.parent.kind);
+    let owner = owners.iter().filter(is_parent).find(|owner| owner["controller"] == true)?;
     Some((owner["uid"].as_str()?.to_owned(), owner["name"].as_str()?.to_owned()))
 }
 

@@ -7,36 +7,44 @@ use serde_json::{Value, json};
 
 use crate::agenda::Act;
 use crate::call::Call;
+use crate::calm::limits_of;
 use crate::disguise::READS_AS;
 use crate::model::text;
 use crate::scenario::{Action, CronJob, Millis, Spec};
 use crate::sim::Sim;
 
-fn jobs(cron_job: &CronJob) -> String {
-    Flavour::CronJob.child.path(Some(cron_job.namespace))
+fn jobs(sim: &Sim, cron_job: &CronJob) -> String {
+    sim.scenario.flavour.child.path(Some(cron_job.namespace))
 }
 
 fn path(sim: &Sim, cron_job: &CronJob) -> String {
     format!("{}/{}", sim.scenario.flavour.parent.path(Some(cron_job.namespace)), cron_job.name)
 }
 
+/// A schedule as the API has it: without a field for the zone, the zone is in front.
+fn timing(flavour: Flavour, schedule: &str, zone: Option<&str>) -> Value {
+    match zone {
+        Some(zone) if !flavour.has_time_zone => json!({"schedule": format!("TZ={zone} {schedule}")}),
+        _ => json!({"schedule": schedule, "timeZone": zone}),
+    }
+}
+
 /// A spec as the API has it.
-fn spec(spec: &Spec) -> Value {
-    json!({
-        "schedule": spec.schedule,
-        "timeZone": spec.zone,
-        "concurrencyPolicy": spec.policy,
-        "suspend": spec.suspend,
-        "startingDeadlineSeconds": spec.deadline,
-        "successfulJobsHistoryLimit": spec.limits.0,
-        "failedJobsHistoryLimit": spec.limits.1,
-        "jobTemplate": {
-            "metadata": {"labels": {"fate": spec.fate}, "annotations": {"made": "from the template"}},
-            "spec": {"template": {"spec": {
-                "restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}],
-            }}},
-        },
-    })
+fn spec(flavour: Flavour, spec: &Spec) -> Value {
+    let mut template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}});
+    if flavour.child == Flavour::CronJob.child {
+        template = json!({"spec": {"template": template}});
+    }
+    template["metadata"] = json!({"labels": {"fate": spec.fate}, "annotations": {"made": "from the template"}});
+    let [successful, failed] = limits_of(flavour);
+    let mut object = timing(flavour, &spec.schedule, spec.zone);
+    object["concurrencyPolicy"] = json!(spec.policy);
+    object["suspend"] = json!(spec.suspend);
+    object["startingDeadlineSeconds"] = json!(spec.deadline);
+    object[successful] = json!(spec.limits.0);
+    object[failed] = json!(spec.limits.1);
+    object["jobTemplate"] = template;
+    object
 }
 
 /// Creates a CronJob of the scenario, unless it is there.
@@ -46,11 +54,12 @@ pub fn create(sim: &Sim, place: usize, _at: Millis) {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cron_job.namespace}});
         sim.act(&Call::world(Method::POST, "/api/v1/namespaces", &namespace));
     }
+    let flavour = sim.scenario.flavour;
     let object = json!({
-        "apiVersion": sim.scenario.flavour.parent.api_version(), "kind": "CronJob",
-        "metadata": {"name": cron_job.name}, "spec": spec(&cron_job.spec),
+        "apiVersion": flavour.parent.api_version(), "kind": flavour.parent.kind,
+        "metadata": {"name": cron_job.name}, "spec": spec(flavour, &cron_job.spec),
     });
-    sim.act(&Call::world(Method::POST, sim.scenario.flavour.parent.path(Some(cron_job.namespace)), &object));
+    sim.act(&Call::world(Method::POST, flavour.parent.path(Some(cron_job.namespace)), &object));
 }
 
 /// Carries an edit of the scenario out.
@@ -67,13 +76,15 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
     match &edit.action {
         Action::Schedule(schedule, zone) => patch(
             "schedule changed",
-            json!({"spec": {"schedule": schedule, "timeZone": zone}, "metadata": {"annotations": {READS_AS: null}}}),
+            json!({
+                "spec": timing(sim.scenario.flavour, schedule, *zone), "metadata": {"annotations": {READS_AS: null}},
+            }),
         ),
         Action::Policy(policy) => patch("policy changed", json!({"spec": {"concurrencyPolicy": policy}})),
-        Action::Limits(successful, failed) => patch(
-            "limits changed",
-            json!({"spec": {"successfulJobsHistoryLimit": successful, "failedJobsHistoryLimit": failed}}),
-        ),
+        Action::Limits(successful, failed) => {
+            let fields = limits_of(sim.scenario.flavour);
+            patch("limits changed", json!({"spec": {fields[0]: successful, fields[1]: failed}}));
+        }
         Action::Deadline(seconds) => patch("deadline changed", json!({"spec": {"startingDeadlineSeconds": seconds}})),
         Action::Suspend(suspend) => {
             patch(if *suspend { "suspended" } else { "resumed" }, json!({"spec": {"suspend": suspend}}));
@@ -100,12 +111,13 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             count("foreign Job");
             let at = sim.wall(at) + TimeDelta::minutes(*minutes);
             let slot = at - TimeDelta::seconds(at.timestamp() % 60);
+            let flavour = sim.scenario.flavour;
             let job = json!({
-                "apiVersion": "batch/v1", "kind": "Job",
-                "metadata": {"name": sim.scenario.flavour.child_name(&cron_job.name, slot), "labels": {"fate": "mixed"}},
-                "spec": spec(&cron_job.spec)["jobTemplate"]["spec"],
+                "apiVersion": flavour.child.api_version(), "kind": flavour.child.kind,
+                "metadata": {"name": flavour.child_name(&cron_job.name, slot), "labels": {"fate": "mixed"}},
+                "spec": spec(flavour, &cron_job.spec)["jobTemplate"]["spec"],
             });
-            sim.act(&Call::world(Method::POST, jobs(cron_job), &job));
+            sim.act(&Call::world(Method::POST, jobs(sim, cron_job), &job));
         }
         Action::DeleteJob => delete_newest_job(sim, cron_job),
     }
@@ -124,12 +136,15 @@ fn manual_job(sim: &Sim, cron_job: &CronJob, place: usize) {
     let mut metadata = template["metadata"].clone();
     metadata["name"] = json!(format!("{}-manual-{place}", cron_job.name));
     metadata["annotations"]["cronjob.kubernetes.io/instantiate"] = json!("manual");
+    let (parent, child) = (sim.scenario.flavour.parent, sim.scenario.flavour.child);
     metadata["ownerReferences"] = json!([{
-        "apiVersion": sim.scenario.flavour.parent.api_version(), "kind": "CronJob", "name": cron_job.name,
+        "apiVersion": parent.api_version(), "kind": parent.kind, "name": cron_job.name,
         "uid": text(&object, "uid"), "controller": true,
     }]);
-    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]});
-    sim.act(&Call::world(Method::POST, jobs(cron_job), &job));
+    let job = json!({
+        "apiVersion": child.api_version(), "kind": child.kind, "metadata": metadata, "spec": template["spec"],
+    });
+    sim.act(&Call::world(Method::POST, jobs(sim, cron_job), &job));
 }
 
 fn delete_newest_job(sim: &Sim, cron_job: &CronJob) {
@@ -142,7 +157,7 @@ fn delete_newest_job(sim: &Sim, cron_job: &CronJob) {
         jobs.max_by_key(|job| job.created).map(|job| job.name.clone())
     };
     if let Some(name) = newest {
-        let path = format!("{}/{name}", jobs(cron_job));
+        let path = format!("{}/{name}", jobs(sim, cron_job));
         sim.act(&Call::world(Method::DELETE, path, &json!({"propagationPolicy": "Background"})));
     }
 }

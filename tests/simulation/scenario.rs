@@ -25,7 +25,7 @@ pub struct Scenario {
     pub start: DateTime<Utc>,
     pub replicas: usize,
     pub shards: NonZeroU32,
-    /// Whose CronJobs these are: upstream's or the tutorial's.
+    /// Whose CronJobs these are: upstream's, the tutorial's, or ApiExamples.
     pub flavour: Flavour,
     /// How long things go wrong.
     pub active: Millis,
@@ -138,7 +138,7 @@ impl Scenario {
             replicas,
             // Of a sequence of its own: the rest of the world is the same.
             shards: NonZeroU32::new(*Rng::fork(seed, "shards").pick(&[1, 4])).unwrap(),
-            flavour: *Rng::fork(seed, "flavour").pick(&[Flavour::CronJob, Flavour::Tutorial]),
+            flavour: *Rng::fork(seed, "flavour").pick(&Flavour::ALL),
             active,
             skews: (0..replicas).map(|_| skew(&mut rng)).collect(),
             cron_jobs: Vec::new(),
@@ -148,16 +148,17 @@ impl Scenario {
         for number in 0..count {
             let at = if rng.percent(70) { rng.range(0, 5 * SECOND) } else { rng.range(0, active / 2) };
             let namespace = *rng.pick(&NAMESPACES);
-            let spec = spec(&mut rng, start);
+            let spec = spec(&mut rng, start, scenario.flavour);
             scenario.cron_jobs.push(CronJob { namespace, name: format!("c{number}"), at, spec });
         }
         for _ in 0..rng.range(3, 3 + 2 * count.min(12)) {
             let cron_job = usize::try_from(rng.range(0, count)).unwrap();
             let at = rng.range(20 * SECOND, active);
-            let action = action(&mut rng, start + TimeDelta::milliseconds(i64::try_from(at).unwrap()));
+            let now = start + TimeDelta::milliseconds(i64::try_from(at).unwrap());
+            let action = action(&mut rng, now, scenario.flavour);
             if let Action::ReadsAs(_) = action {
                 // Somebody repairs it.
-                let back = spec_schedule(&mut rng, start);
+                let back = spec_schedule(&mut rng, start, scenario.flavour);
                 scenario.edits.push(Edit { at: active, cron_job, action: Action::Schedule(back.0, back.1) });
             }
             scenario.edits.push(Edit { at, cron_job, action });
@@ -217,8 +218,8 @@ fn skew(rng: &mut Rng) -> i64 {
     rng.weighted(&[(50, 0), (35, milliseconds), (15, milliseconds * 30)])
 }
 
-fn spec(rng: &mut Rng, start: DateTime<Utc>) -> Spec {
-    let (schedule, zone) = spec_schedule(rng, start);
+fn spec(rng: &mut Rng, start: DateTime<Utc>, flavour: Flavour) -> Spec {
+    let (schedule, zone) = spec_schedule(rng, start, flavour);
     let limit = |rng: &mut Rng| rng.weighted(&[(15, Some(0)), (30, Some(1)), (35, Some(3)), (10, Some(7)), (10, None)]);
     Spec {
         schedule,
@@ -238,13 +239,15 @@ fn spec(rng: &mut Rng, start: DateTime<Utc>) -> Spec {
     }
 }
 
-fn spec_schedule(rng: &mut Rng, start: DateTime<Utc>) -> (String, Option<&'static str>) {
+fn spec_schedule(rng: &mut Rng, start: DateTime<Utc>, flavour: Flavour) -> (String, Option<&'static str>) {
     let (minute, hour) = (start.minute(), start.hour());
     let list = {
         let minutes: Vec<String> = (0..6).map(|_| ((u64::from(minute) + rng.range(1, 30)) % 60).to_string()).collect();
         format!("{} * * * *", minutes.join(","))
     };
     let every = format!("@every {}", rng.pick(&["10s", "20s", "45s", "1m", "90s", "2m30s", "1h"]));
+    // Sixty slots of one name are one Job; with a name for each they would be most of what is computed.
+    let often = if flavour.seconds_in_name == 1 { "@every 5s" } else { "@every 1s" };
     let near = format!("{} {},{} * * *", (minute + 5) % 60, hour, (hour + 1) % 24);
     let schedule = rng.weighted(&[
         (36, "* * * * *".to_owned()),
@@ -258,15 +261,15 @@ fn spec_schedule(rng: &mut Rng, start: DateTime<Utc>) -> (String, Option<&'stati
         (2, "@midnight".to_owned()),
         (2, "*/4 * 28-31,1 * *".to_owned()),
         (2, "59 23 31 2 *".to_owned()),
-        (1, "@every 1s".to_owned()),
+        (1, often.to_owned()),
         (1, "0 0 29 2 *".to_owned()),
     ]);
     let zone = if rng.percent(35) { Some(*rng.pick(&ZONES)) } else { None };
     (schedule, zone)
 }
 
-fn action(rng: &mut Rng, now: DateTime<Utc>) -> Action {
-    let (schedule, zone) = spec_schedule(rng, now);
+fn action(rng: &mut Rng, now: DateTime<Utc>, flavour: Flavour) -> Action {
+    let (schedule, zone) = spec_schedule(rng, now, flavour);
     let kinds = [
         (14, Action::Schedule(schedule, zone)),
         (10, Action::Policy(*rng.pick(&["Allow", "Forbid", "Replace"]))),

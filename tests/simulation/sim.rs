@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use cronjob_controller::api::{EventType, Flavour, ResourceKind};
+use cronjob_controller::api::{EventType, crd};
 use cronjob_controller::apiserver::{self, ApiServer, Body, ChangeKind, kinds};
 use cronjob_controller::app::Onlooker;
 use cronjob_controller::clock::{Clock, SharedClock, TestClock};
@@ -117,9 +117,8 @@ impl Sim {
     pub fn new(scenario: Scenario, is_journal_kept: bool) -> Arc<Self> {
         let clock = TestClock::new(scenario.start);
         let shared: SharedClock = clock.clone();
-        let ResourceKind { group, version, plural, kind } = Flavour::Tutorial.parent;
         let mut resources = kinds::builtin();
-        resources.push(kinds::custom(group, version, kind, plural));
+        resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));
         let mut config = apiserver::Config::new(shared, resources);
         config.seed = scenario.seed;
         let server = ApiServer::new(config);
@@ -210,9 +209,10 @@ impl Sim {
         if state.revisions.len() > 4096 {
             state.revisions.pop_front();
         }
-        // What follows from a write is the collector's.
-        for (number, change) in changes.iter().enumerate() {
-            let author = sent.filter(|_| number == 0);
+        // What follows from a write is the collector's; a Pod's deletion is two changes of one object.
+        let written = changes.first().map(|change| text(&change.object, "uid").to_owned());
+        for change in &changes {
+            let author = sent.filter(|_| written.as_deref() == Some(text(&change.object, "uid")));
             state.changed(change, author, at, &self.scenario);
         }
         changes.len()
@@ -273,7 +273,7 @@ impl State {
         let object = &change.object;
         let by_replica = sent.filter(|sent| matches!(sent.author, Author::Replica(..)));
         match change.collection.as_str() {
-            "cronjobs.batch" | "cronjobs.batch.tutorial.kubebuilder.io" => {
+            "cronjobs.batch" | "cronjobs.batch.tutorial.kubebuilder.io" | "apiexamples.myapp.my.domain" => {
                 match (change.kind, by_replica, &change.previous) {
                     (ChangeKind::Deleted, ..) => model.cron_job_deleted(object, at),
                     (_, Some(sent), Some(before)) => {
@@ -287,7 +287,7 @@ impl State {
                 }
                 journal.note(at, format_args!("{author} -> {:?} {}", change.kind, Line::cron_job(object)));
             }
-            "jobs.batch" => {
+            "jobs.batch" | "pods" => {
                 if by_replica.is_none() || change.kind == ChangeKind::Added {
                     let owners =
                         [Some(object), change.previous.as_ref()].into_iter().flatten().filter_map(|job| owner_of(job));

@@ -45,6 +45,7 @@ fn every_schema_is_structural_and_has_nothing_that_is_not_understood() {
         "x-kubernetes-list-type",
         "x-kubernetes-list-map-keys",
         "x-kubernetes-map-type",
+        "x-kubernetes-validations",
     ];
     for (kind, schema) in schemas() {
         walk(&kind, &schema, &mut |path, schema| {
@@ -142,5 +143,53 @@ fn a_definition_fits_into_the_annotation_in_which_kubectl_keeps_it() {
     for definition in all() {
         let size = definition.to_string().len();
         assert!(size < 200_000, "{}: {size} bytes", definition["metadata"]["name"]);
+    }
+}
+
+/// The pattern of the rule for an ApiExample's schedule.
+fn schedule_pattern() -> regex::Regex {
+    let (_, schema) = schemas().remove(1);
+    let rule = &schema["properties"]["spec"]["properties"]["schedule"]["x-kubernetes-validations"][0]["rule"];
+    let pattern = rule.as_str().unwrap().strip_prefix("self.matches(r'").unwrap().strip_suffix("')").unwrap();
+    regex::Regex::new(pattern).unwrap()
+}
+
+#[test]
+fn the_rule_for_schedules_refuses_what_has_not_the_form_of_one() {
+    let table = [
+        ("* * * * *", true),
+        ("*/5 9-17 1,15 JAN-mar MON-FRI", true),
+        ("\t0\u{a0}9  * * ?\n", true),
+        ("TZ=Asia/Tokyo 0 9 * * *", true),
+        ("CRON_TZ=UTC @daily", true),
+        ("@every 1h30m", true),
+        // Numbers are not looked at.
+        ("61 * * * *", true),
+        ("", false),
+        ("every day", false),
+        ("* * * *", false),
+        ("* * * * * *", false),
+        ("@often", false),
+        ("@every", false),
+        ("TZ=UTC", false),
+        ("* * * * $", false),
+    ];
+    let pattern = schedule_pattern();
+    for (schedule, fits) in table {
+        assert_eq!(pattern.is_match(schedule), fits, "{schedule:?}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn the_rule_for_schedules_refuses_nothing_that_could_be_run(
+        zone in "((CRON_)?TZ=(UTC|Europe/Berlin|) )?",
+        fields in proptest::collection::vec("[*?0-9+,/-]{1,4}|(jan|MON|sun)(-[a-z]{3})?|@(daily|every) ?1?[hms]?", 0..7),
+        blank in "[ \\t\u{a0}\u{2003}\\x0b]{1,2}",
+        end in "[ \\n]?",
+    ) {
+        let schedule = format!("{zone}{}{end}", fields.join(&blank));
+        let runs = crate::schedule::Schedule::parse_standard(&schedule, crate::schedule::Zone::UTC).is_ok();
+        proptest::prop_assert!(!runs || schedule_pattern().is_match(&schedule), "{:?}", schedule);
     }
 }

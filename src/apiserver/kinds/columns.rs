@@ -4,6 +4,8 @@
 //! k8s.io/kubernetes `pkg/printers/internalversion/printers.go`, `AddHandlers`; the descriptions are those of the fields in
 //! k8s.io/api (Apache-2.0).
 
+use std::borrow::Cow;
+
 use crate::apiserver::registry::Column;
 
 const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
@@ -13,11 +15,27 @@ const IMAGES: &str = "Images referenced by each container in the template.";
 const SELECTOR: &str = "A label query over pods that should match the pod count. Normally, the system sets this field for you. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors";
 
 const fn column(name: &'static str, type_: &'static str, priority: i32, description: &'static str) -> Column {
-    Column { name, type_, format: "", priority, description }
+    with_format(name, type_, "", priority, description)
 }
 
-const fn name_column(priority: i32) -> Column {
-    Column { name: "Name", type_: "string", format: "name", priority, description: NAME }
+const fn with_format(
+    name: &'static str,
+    type_: &'static str,
+    format: &'static str,
+    priority: i32,
+    description: &'static str,
+) -> Column {
+    Column {
+        name: Cow::Borrowed(name),
+        type_: Cow::Borrowed(type_),
+        format: Cow::Borrowed(format),
+        priority,
+        description: Cow::Borrowed(description),
+    }
+}
+
+pub(super) const fn name_column(priority: i32) -> Column {
+    with_format("Name", "string", "name", priority, NAME)
 }
 
 pub(super) const CRONJOBS: [Column; 10] = [
@@ -140,5 +158,13 @@ pub(super) const LEASES: [Column; 3] = [
         0,
         "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.",
     ),
+    column("Age", "string", 0, AGE),
+];
+
+pub(super) const DEFINITIONS: [Column; 2] = [name_column(0), column("Created At", "date", 0, AGE)];
+
+pub(super) const WEBHOOKS: [Column; 3] = [
+    name_column(0),
+    column("Webhooks", "integer", 0, "Webhooks indicates the number of webhooks configured in this configuration"),
     column("Age", "string", 0, AGE),
 ];

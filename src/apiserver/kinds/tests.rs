@@ -21,6 +21,7 @@ fn reason(kind: FieldErrorKind) -> &'static str {
         FieldErrorKind::Duplicate => "FieldValueDuplicate",
         FieldErrorKind::NotFound => "FieldValueNotFound",
         FieldErrorKind::TooMany => "FieldValueTooMany",
+        FieldErrorKind::TypeInvalid => "FieldValueTypeInvalid",
     }
 }
 

@@ -79,7 +79,8 @@ impl Strategy for Widgets {
     }
 
     fn columns(&self) -> Vec<Column> {
-        vec![Column { name: "Name", type_: "string", format: "name", priority: 0, description: "The name." }]
+        let (name, type_, format) = ("Name".into(), "string".into(), "name".into());
+        vec![Column { name, type_, format, priority: 0, description: "The name.".into() }]
     }
 
     fn cells(&self, object: &Value, _: DateTime<Utc>) -> Vec<Value> {

@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::objects::{merged, time};
 use super::wire::Wire;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{Flavour, Namesake, ObjectName, ResourceKind};
+use crate::api::{Flavour, Namesake, ObjectName, crd};
 use crate::apiserver::{self, ApiServer, kinds};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::clock::{Clock, SharedClock, TestClock};
@@ -75,7 +75,7 @@ impl World {
         let clock = TestClock::new(time(now));
         let shared: SharedClock = clock.clone();
         let mut resources = kinds::builtin();
-        resources.extend([Flavour::Tutorial, Flavour::ApiExample].map(|flavour| custom(flavour.parent)));
+        resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));
         let server = ApiServer::new(apiserver::Config::new(shared, resources));
         Self::on(server, clock, flavour, ends).await
     }
@@ -340,8 +340,4 @@ fn final_status(ending: Ending, started: DateTime<Utc>, ended: DateTime<Utc>) ->
 fn final_phase(ending: Ending, started: DateTime<Utc>) -> Value {
     let phase = if ending == Ending::Complete { "Succeeded" } else { "Failed" };
     json!({ "startTime": started.to_rfc3339_opts(SecondsFormat::Secs, true), "phase": phase })
-}
-
-fn custom(resource: ResourceKind) -> apiserver::Resource {
-    kinds::custom(resource.group, resource.version, resource.kind, resource.plural)
 }

@@ -194,6 +194,23 @@ async fn a_certificate_is_renewed_long_before_it_ends_and_the_old_ca_stays_trust
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_secret_that_was_deleted_is_made_anew_and_the_ca_of_what_is_served_stays_trusted() {
+    let (server, clock) = start();
+    server.lock().configure();
+    let (mut one, mut other) = (Replica::new(&server, &clock), Replica::new(&server, &clock));
+    one.refresh().await.unwrap();
+    other.refresh().await.unwrap();
+    let first = one.served().clone();
+    server.lock().objects.remove(SECRET);
+    one.refresh().await.unwrap();
+    let second = one.served().clone();
+    assert!(second != first && second.ca.ends_with(&first.ca), "the other replica still serves the first");
+    assert_eq!(told(&server), [second.ca.as_str()]);
+    other.refresh().await.unwrap();
+    assert!(*other.served() == second);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_renewed_certificate_waits_until_the_api_server_was_told_of_its_ca() {
     let (server, clock) = start();
     server.lock().configure();

@@ -1,5 +1,6 @@
 //! The table of scenarios.
 
+mod certificates;
 mod failures;
 mod minute;
 mod operations;
@@ -51,6 +52,16 @@ pub fn all() -> Vec<Scenario> {
             Together,
             tutorial::admission,
             "the tutorial's CronJobs get their defaults, and what cannot be run is refused with its field"
+        ),
+        scenario!(
+            Together,
+            certificates::files,
+            "no admission fails while the files of the webhooks' certificate are replaced"
+        ),
+        scenario!(
+            Together,
+            certificates::self_signed,
+            "no admission fails while the controller makes the webhooks' certificate anew"
         ),
         scenario!(
             Alone,

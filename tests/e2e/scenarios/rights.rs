@@ -16,6 +16,7 @@ use crate::driver::{
 };
 use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, account_kubeconfig, kubectl_apply};
 use crate::fixture::controller::{Controller, Running};
+use crate::flavours;
 use crate::rights::{Grant, granted, unused};
 use crate::world::{World, deployment_args, refused};
 
@@ -39,8 +40,8 @@ struct Kind {
 
 const NATIVE: [Kind; 1] = [Kind { parents: CRON_JOBS, make: |name, spec| cron_job(name, "@daily", spec) }];
 const TUTORIAL: [Kind; 2] = [
-    Kind { parents: tutorial::CRON_JOBS, make: tutorial::tutorial },
-    Kind { parents: tutorial::API_EXAMPLES, make: tutorial::example },
+    Kind { parents: flavours::CRON_JOBS, make: flavours::tutorial },
+    Kind { parents: flavours::API_EXAMPLES, make: flavours::example },
 ];
 
 /// One account of the manifests.
@@ -63,7 +64,7 @@ enum Turn {
 pub async fn compared(world: Arc<World>) -> String {
     let batch = |namespace| Account { namespace, lease: NAME, kinds: &NATIVE, ports: Vec::new() };
     let (whole, team) = (batch(SYSTEM_NAMESPACE), batch(TEAM));
-    let ports = tutorial::apply_afresh(&world, 2).await;
+    let ports = tutorial::apply_afresh(&world, 2, "every-right-tutorial").await;
     let lease = "80807133.tutorial.kubebuilder.io";
     let beside = Account { namespace: tutorial::SYSTEM, lease, kinds: &TUTORIAL, ports };
     let native = async {

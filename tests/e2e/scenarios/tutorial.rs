@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cronjob_controller::clock::SystemClock;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -12,12 +13,10 @@ use crate::driver::{
 use crate::fixture::account::{NAME, account_kubeconfig, kubectl_apply};
 use crate::fixture::control_plane::free_port;
 use crate::fixture::controller::{Controller, Running};
-use crate::world::{self, World, deployment_args};
+use crate::flavours::{self, API_EXAMPLES, CRON_JOBS, Ground, PODS, example, tutorial};
+use crate::world::{World, deployment_args};
 
 pub const SYSTEM: &str = "cronjob-tutorial-system";
-pub const CRON_JOBS: Resource = Resource("apis/batch.tutorial.kubebuilder.io/v1", "cronjobs");
-const PODS: Resource = Resource("api/v1", "pods");
-pub const API_EXAMPLES: Resource = Resource("apis/myapp.my.domain/v1alpha1", "apiexamples");
 const CONFIGURATIONS: [&str; 2] = [
     "mutatingwebhookconfigurations/cronjob-controller-mutating-webhook",
     "validatingwebhookconfigurations/cronjob-controller-validating-webhook",
@@ -27,27 +26,27 @@ pub async fn admission(world: Arc<World>) -> String {
     let admin = world.plane.admin();
     kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/tutorial", &[]).unwrap();
     let ports = [free_port(), free_port()];
-    call_by_url(&admin, ports[0]).await;
+    call_by_url(&admin, ports[0], "tutorial").await;
     // Two replicas at once, as the Deployment has, with its arguments and its account.
     let replicas = futures::future::join_all(ports.map(|port| start(&world, port, &[]))).await;
 
     let ns = world.namespace("tutorial").await;
-    let minimal = tutorial("minimal", &json!({ "suspend": null }));
+    let probe = tutorial("probe", &json!({ "suspend": true }));
     eventually("the API server reaches the webhooks", SOON, || async {
-        request(&admin, Method::POST, &ns.path(CRON_JOBS, ""), Some(&minimal)).await.ok()
+        request(&admin, Method::POST, &ns.path(CRON_JOBS, ""), Some(&probe)).await.ok()
     })
     .await;
-    let stored = ns.get(CRON_JOBS, "minimal").await.unwrap();
-    let spec = &stored["spec"];
-    assert_eq!(spec["concurrencyPolicy"], "Allow");
-    assert_eq!(spec["suspend"], false);
-    assert_eq!(spec["successfulJobsHistoryLimit"], 3);
-    assert_eq!(spec["failedJobsHistoryLimit"], 1);
-    assert_eq!(spec["jobTemplate"], minimal["spec"]["jobTemplate"], "a template is kept, known or not");
-
-    let refused = refusals(&admin, &ns).await;
-    shows_columns(&admin, &ns).await;
-    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/samples/tutorial", &["--dry-run=server"]).unwrap();
+    let ground = Ground { client: admin.clone(), clock: Arc::new(SystemClock), namespace: ns.clone() };
+    flavours::defaults(&ground).await;
+    let refused = flavours::refusals(&ground).await;
+    flavours::columns(&ground).await;
+    kubectl_apply(
+        &world.plane.admin_kubeconfig(),
+        "manifests/samples/tutorial",
+        &["--dry-run=server", "--namespace=tutorial"],
+    )
+    .unwrap();
+    let lived = flavours::live(&ground).await;
 
     // Neither a deletion nor a change of status asks a webhook that is not there any more.
     for replica in replicas {
@@ -61,13 +60,13 @@ pub async fn admission(world: Arc<World>) -> String {
     let requests = world.plane.audit(&format!("system:serviceaccount:{SYSTEM}:{NAME}"));
     let forbidden = world::refused(&requests);
     assert!(!requests.is_empty() && forbidden.is_empty(), "the account's rights do not cover {forbidden:?}");
-    format!("{refused} refusals")
+    format!("{refused} refusals, {lived} lives")
 }
 
 /// All three kinds run a minute together. Kubelet and Job controller are played by hand.
 pub async fn side_by_side(world: Arc<World>) -> String {
     let admin = world.plane.admin();
-    let ports = apply_afresh(&world, 1).await;
+    let ports = apply_afresh(&world, 1, "side-by-side").await;
     // Whoever led before may have been killed.
     let ours = start(&world, ports[0], &["--leader-elect=false"]).await;
     let args = ["-v=1", "--leader-elect=false"].map(str::to_owned);
@@ -132,8 +131,8 @@ pub async fn side_by_side(world: Arc<World>) -> String {
     let requests = world.plane.audit(&format!("system:serviceaccount:{SYSTEM}:{NAME}"));
     let forbidden = world::refused(&requests);
     assert!(forbidden.is_empty(), "the account's rights do not cover {forbidden:?}");
-    let deletions =
-        requests.iter().filter(|event| event["verb"] == "delete" && event["objectRef"]["namespace"] == ns.name);
+    let is_here = |event: &&Value| event["verb"] == "delete" && event["objectRef"]["namespace"] == ns.name;
+    let deletions = requests.iter().filter(is_here);
     let mut deleted: Vec<&str> = deletions.filter_map(|event| event["objectRef"]["name"].as_str()).collect();
     deleted.sort_unstable();
     assert_eq!(deleted, [own_pod, own_job]);
@@ -149,67 +148,9 @@ async fn status(ns: &Namespace, of: Resource, name: &str, what: &str, judge: imp
     .await
 }
 
-/// Everything that cannot be run, and what of it the message has to name.
-async fn refusals(admin: &kube::Client, ns: &Namespace) -> usize {
-    let long = "n".repeat(53);
-    let of = |spec: Value| tutorial("minimal", &spec);
-    let pods = |spec: Value| example("pods", &spec);
-    let rows = [
-        (CRON_JOBS, of(json!({ "schedule": "every day" })), "spec.schedule: Invalid value: \"every day\""),
-        (CRON_JOBS, of(json!({ "schedule": "61 * * * *" })), "end of range (61) above maximum (59)"),
-        (CRON_JOBS, of(json!({ "schedule": "" })), "spec.schedule: Invalid value: \"\": empty spec string"),
-        (CRON_JOBS, of(json!({ "schedule": null })), "spec.schedule: Required value"),
-        (CRON_JOBS, of(json!({ "jobTemplate": null })), "spec.jobTemplate: Required value"),
-        (CRON_JOBS, of(json!({ "concurrencyPolicy": "Sometimes" })), "spec.concurrencyPolicy: Unsupported value"),
-        (CRON_JOBS, of(json!({ "startingDeadlineSeconds": -1 })), "spec.startingDeadlineSeconds: Invalid value: -1"),
-        (CRON_JOBS, of(json!({ "successfulJobsHistoryLimit": -1 })), "spec.successfulJobsHistoryLimit: Invalid value"),
-        (CRON_JOBS, of(json!({ "failedJobsHistoryLimit": -1 })), "spec.failedJobsHistoryLimit: Invalid value: -1"),
-        (CRON_JOBS, of(json!({ "suspend": "yes" })), "spec.suspend: Invalid value: \"string\""),
-        (
-            CRON_JOBS,
-            of(json!({ "jobTemplate": { "spec": { "template": { "spec": { "containers": [] } } } } })),
-            "spec.jobTemplate.spec.template.spec.containers",
-        ),
-        (CRON_JOBS, tutorial(&long, &json!({})), "metadata.name: Too long"),
-        (API_EXAMPLES, pods(json!({ "failedJobHistoryLimit": -1 })), "spec.failedJobHistoryLimit: Invalid value: -1"),
-        (API_EXAMPLES, pods(json!({ "concurrencyPolicy": "x" })), "spec.concurrencyPolicy: Unsupported value"),
-        (API_EXAMPLES, example(&long, &json!({})), "metadata.name: Too long"),
-    ];
-    for (resource, object, want) in &rows {
-        let answer = request(admin, Method::POST, &ns.path(*resource, ""), Some(object)).await;
-        let message = answer.expect_err("refused");
-        assert!(message.contains(want), "{want}: {message}");
-    }
-    let message = request(
-        admin,
-        Method::PATCH,
-        &ns.path(CRON_JOBS, "minimal"),
-        Some(&json!({ "spec": { "schedule": "@often" } })),
-    )
-    .await
-    .expect_err("a change is judged, too");
-    assert!(message.contains("spec.schedule: Invalid value: \"@often\": unrecognized descriptor: @often"), "{message}");
-    rows.len() + 1
-}
-
-async fn shows_columns(admin: &kube::Client, ns: &Namespace) {
-    let active = json!([{ "name": "minimal-1" }, { "name": "minimal-2" }]);
-    ns.patch_status(CRON_JOBS, "minimal", &json!({ "active": active })).await;
-    let table = http::Request::get(ns.path(CRON_JOBS, ""))
-        .header(http::header::ACCEPT, "application/json;as=Table;v=v1;g=meta.k8s.io")
-        .body(Vec::new())
-        .unwrap();
-    let table: Value = admin.request(table).await.unwrap();
-    let names: Vec<&Value> =
-        table["columnDefinitions"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
-    assert_eq!(names, ["Name", "Schedule", "Suspend", "Active", "Last Schedule", "Age"]);
-    let cells = table["rows"][0]["cells"].as_array().unwrap();
-    assert_eq!(cells[..3], [json!("minimal"), json!("@daily"), json!(false)]);
-    assert_eq!(cells[3], "minimal-1", "no column of a definition can count");
-}
-
-/// Applies the overlay, whatever other scenarios have left, and gives ports for webhooks: the API server calls the first.
-pub async fn apply_afresh(world: &World, ports: usize) -> Vec<u16> {
+/// Applies the overlay, whatever other scenarios have left, and gives ports for webhooks: the API server calls the first,
+/// about what is in `namespace`.
+pub async fn apply_afresh(world: &World, ports: usize, namespace: &str) -> Vec<u16> {
     let admin = world.plane.admin();
     for configuration in CONFIGURATIONS {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{configuration}");
@@ -218,18 +159,20 @@ pub async fn apply_afresh(world: &World, ports: usize) -> Vec<u16> {
     }
     kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/tutorial", &[]).unwrap();
     let ports: Vec<u16> = (0..ports).map(|_| free_port()).collect();
-    call_by_url(&admin, ports[0]).await;
+    call_by_url(&admin, ports[0], namespace).await;
     ports
 }
 
-/// Has the API server call the first replica, which is no Pod behind a Service here.
-async fn call_by_url(admin: &kube::Client, port: u16) {
+/// Has the API server call the first replica, which is no Pod behind a Service here, about what is in one namespace: other
+/// scenarios have webhooks of their own.
+async fn call_by_url(admin: &kube::Client, port: u16, namespace: &str) {
     for configuration in CONFIGURATIONS {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{configuration}");
         let mut object = request(admin, Method::GET, &path, None).await.unwrap();
         for webhook in object["webhooks"].as_array_mut().unwrap() {
             let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap().to_owned();
             webhook["clientConfig"] = json!({ "url": format!("https://127.0.0.1:{port}{path}") });
+            webhook["namespaceSelector"] = json!({ "matchLabels": { "kubernetes.io/metadata.name": namespace } });
         }
         request(admin, Method::PUT, &path, Some(&object)).await.unwrap();
     }
@@ -247,27 +190,4 @@ pub async fn start(world: &World, port: u16, more: &[&str]) -> Running {
     args.push(format!("--webhook-port={port}"));
     args.extend(more.iter().map(|arg| (*arg).to_owned()));
     Controller::Ours.start(&world.plane, &name, &kubeconfig, &args, &[]).await.unwrap()
-}
-
-pub fn tutorial(name: &str, spec: &Value) -> Value {
-    let mut object = cron_job(name, "@daily", spec);
-    object["apiVersion"] = json!("batch.tutorial.kubebuilder.io/v1");
-    if let Some(pod) = object.pointer_mut("/spec/jobTemplate/spec/template/spec") {
-        pod["fieldOfTheFuture"] = json!({ "deep": [1] });
-    }
-    if let Some(container) = object.pointer_mut("/spec/jobTemplate/spec/template/spec/containers/0") {
-        container["fieldOfTheFuture"] = json!(true);
-    }
-    object
-}
-
-pub fn example(name: &str, spec: &Value) -> Value {
-    let mut object = cron_job(name, "@daily", &json!({}));
-    object["apiVersion"] = json!("myapp.my.domain/v1alpha1");
-    object["kind"] = json!("ApiExample");
-    object["spec"]["jobTemplate"] = object["spec"]["jobTemplate"]["spec"]["template"].clone();
-    for (key, value) in spec.as_object().into_iter().flatten() {
-        object["spec"][key] = value.clone();
-    }
-    object
 }

@@ -1,0 +1,272 @@
+//! What an invented definition drops, fills in, refuses and prints; our own are judged in `tests/flavours.rs`, on both servers.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+
+use super::*;
+
+fn definition() -> Value {
+    let item = json!({
+        "type": "object", "required": ["name"],
+        "properties": { "name": { "type": "string" }, "weight": { "type": "number" } },
+    });
+    let spec = json!({
+        "type": "object",
+        "properties": {
+            "size": { "type": "integer", "format": "int32", "minimum": 1, "default": 3 },
+            "code": {
+                "type": "string", "minLength": 1, "maxLength": 4,
+                "x-kubernetes-validations": [{ "rule": "self.matches(r'^[a-z]+$')", "message": "must be small letters" }],
+            },
+            "since": { "type": "string", "format": "date-time" },
+            "colour": { "type": "string", "enum": ["red", "blue"] },
+            "labels": { "type": "object", "additionalProperties": { "type": "string" } },
+            "open": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                "properties": { "closed": { "type": "object", "properties": {} } },
+            },
+            "items": {
+                "type": "array", "minItems": 1, "items": item,
+                "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+            },
+        },
+    });
+    json!({
+        "metadata": { "name": "gadgets.example.com" },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "kind": "Gadget", "plural": "gadgets", "shortNames": ["gd"] },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
+                "additionalPrinterColumns": [
+                    { "name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1 },
+                    { "name": "First", "type": "string", "jsonPath": ".spec.items[*].name" },
+                    { "name": "Labels", "type": "string", "jsonPath": ".spec.labels", "description": "All of them." },
+                    { "name": "Since", "type": "date", "jsonPath": ".spec.since" },
+                    { "name": "Odd", "type": "boolean", "jsonPath": ".spec.code" },
+                ],
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+                    "spec": spec,
+                    "status": { "type": "object", "properties": { "count": { "type": "integer", "minimum": 0 } } },
+                } } },
+            }],
+        },
+    })
+}
+
+fn gadget(spec: &Value) -> Value {
+    json!({ "apiVersion": "example.com/v1", "kind": "Gadget", "metadata": { "name": "g" }, "spec": spec })
+}
+
+/// The refusals of a new object, or of one that takes the place of `old`.
+fn refusals(spec: &Value, old: Option<&Value>) -> Vec<String> {
+    let strategy = custom(&definition()).unwrap().strategy;
+    let errors = match old {
+        None => strategy.validate_create(&gadget(spec)),
+        Some(old) => strategy.validate_update(&gadget(spec), &gadget(old)),
+    };
+    errors.into_iter().map(|error| format!("{}: {}", error.field, error.body)).collect()
+}
+
+#[test]
+fn what_is_not_known_is_dropped_and_what_is_missing_is_filled_in() {
+    let table = [
+        ("a default", json!({}), json!({ "size": 3 }), vec![]),
+        (
+            "a null has the default, and without one it goes",
+            json!({ "size": null, "code": null }),
+            json!({ "size": 3 }),
+            vec![],
+        ),
+        ("an unknown field", json!({ "size": 1, "siez": 2 }), json!({ "size": 1 }), vec!["spec.siez"]),
+        (
+            "in an item",
+            json!({ "size": 1, "items": [{ "a": 1 }] }),
+            json!({ "size": 1, "items": [{}] }),
+            vec!["spec.items[0].a"],
+        ),
+        (
+            "where all is kept, and below",
+            json!({ "size": 1, "open": { "a": { "b": null }, "closed": { "c": 1 } } }),
+            json!({ "size": 1, "open": { "a": { "b": null }, "closed": {} } }),
+            vec!["spec.open.closed.c"],
+        ),
+        (
+            "any label",
+            json!({ "size": 1, "labels": { "a": "b" } }),
+            json!({ "size": 1, "labels": { "a": "b" } }),
+            vec![],
+        ),
+        ("what is of the wrong type stays", json!({ "size": "1" }), json!({ "size": "1" }), vec![]),
+    ];
+    let strategy = custom(&definition()).unwrap().strategy;
+    for (sentence, given, want, unknown) in table {
+        let mut object = gadget(&given);
+        object["metadata"]["labels"] = Value::Null;
+        assert_eq!(strategy.normalize(&mut object).unwrap(), unknown, "{sentence}");
+        strategy.set_defaults(&mut object);
+        assert_eq!(object, gadget(&want), "{sentence}");
+    }
+}
+
+#[test]
+fn every_refusal_names_the_field_and_the_reason_as_the_real_server_does() {
+    const UNCHECKED: &str = "<nil>: Invalid value: null: some validation rules were not checked because the object was \
+                             invalid; correct the existing errors to complete validation";
+    let table = [
+        (
+            json!({ "size": 0 }),
+            vec!["spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"],
+        ),
+        (
+            json!({ "size": 1.5 }),
+            vec![
+                "spec.size: Invalid value: \"float64\": spec.size in body must be of type int32: \"float64\"",
+                UNCHECKED,
+            ],
+        ),
+        (
+            json!({ "size": true }),
+            vec!["spec.size: Invalid value: \"\": spec.size in body must be of type int32: \"\"", UNCHECKED],
+        ),
+        (
+            json!({ "size": "a" }),
+            vec![
+                "spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\"",
+                UNCHECKED,
+            ],
+        ),
+        (
+            json!({ "size": 1_i64 << 31 }),
+            vec!["<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in spec.size"],
+        ),
+        (
+            json!({ "code": "" }),
+            vec![
+                "spec.code: Invalid value: \"\": spec.code in body should be at least 1 chars long",
+                "spec.code: Invalid value: \"\": must be small letters",
+            ],
+        ),
+        (json!({ "code": "abcde" }), vec!["spec.code: Too long: may not be more than 4 bytes", UNCHECKED]),
+        (json!({ "code": "Ab" }), vec!["spec.code: Invalid value: \"Ab\": must be small letters"]),
+        (
+            json!({ "since": "today" }),
+            vec![
+                "spec.since: Invalid value: \"today\": spec.since in body must be of type date-time: \"today\"",
+                UNCHECKED,
+            ],
+        ),
+        (
+            json!({ "colour": "green" }),
+            vec!["spec.colour: Unsupported value: \"green\": supported values: \"red\", \"blue\"", UNCHECKED],
+        ),
+        (
+            json!({ "labels": { "a": 1 } }),
+            vec![
+                "spec.labels.a: Invalid value: \"integer\": spec.labels.a in body must be of type string: \"integer\"",
+                UNCHECKED,
+            ],
+        ),
+        (json!({ "items": [] }), vec!["spec.items: Invalid value: 0: spec.items in body should have at least 1 items"]),
+        (
+            json!({ "items": {} }),
+            vec![
+                "spec.items: Invalid value: \"object\": spec.items in body must be of type array: \"object\"",
+                UNCHECKED,
+            ],
+        ),
+        (json!({ "items": [{}] }), vec!["spec.items[0].name: Required value", UNCHECKED]),
+        (
+            json!({ "items": [{ "name": "a" }, { "name": "a" }] }),
+            vec!["spec.items[1]: Duplicate value: {\"name\":\"a\"}"],
+        ),
+        (json!({ "items": [{ "name": "a", "weight": 1 }], "size": 2.0, "since": "2026-01-01T00:00:00Z" }), vec![]),
+    ];
+    for (spec, want) in table {
+        assert_eq!(refusals(&spec, None), want, "{spec}");
+        let was_right = json!({ "items": [{ "name": "z" }], "size": 1 });
+        assert_eq!(refusals(&spec, Some(&was_right)), want, "{spec} in the place of what was right");
+        assert_eq!(
+            refusals(&spec, Some(&spec)),
+            Vec::<String>::new(),
+            "{spec} was let in once, and is not judged again"
+        );
+    }
+    let strategy = custom(&definition()).unwrap().strategy;
+    let mut object = gadget(&json!({ "size": 0 }));
+    object["status"] = json!({ "count": -1 });
+    let errors = strategy.validate_status_update(&object, &gadget(&json!({ "size": 0 })));
+    let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
+    assert_eq!(fields, ["status.count"], "of a status nothing else is judged");
+}
+
+#[test]
+fn the_status_is_written_at_its_own_path_and_alone() {
+    let strategy = custom(&definition()).unwrap().strategy;
+    let mut old = gadget(&json!({ "size": 1 }));
+    old["metadata"]["generation"] = json!(4);
+    old["status"] = json!({ "count": 1 });
+    let mut new = gadget(&json!({ "size": 2 }));
+    new["status"] = json!({ "count": 9 });
+    new["metadata"]["labels"] = json!({ "a": "b" });
+
+    let mut created = new.clone();
+    strategy.prepare_for_create(&mut created);
+    assert_eq!((&created["status"], &created["metadata"]["generation"]), (&Value::Null, &json!(1)));
+    let mut updated = new.clone();
+    strategy.prepare_for_update(&mut updated, &old);
+    assert_eq!((&updated["status"]["count"], &updated["metadata"]["generation"]), (&json!(1), &json!(5)));
+    let mut written = new;
+    strategy.prepare_for_status_update(&mut written, &old);
+    let mut want = old.clone();
+    want["status"]["count"] = json!(9);
+    assert_eq!(written, want);
+}
+
+#[test]
+fn the_columns_are_those_of_the_definition() {
+    let resource = custom(&definition()).unwrap();
+    assert_eq!((resource.singular.as_str(), resource.short_names.as_slice()), ("gadget", &["gd".to_owned()][..]));
+    let columns = resource.strategy.columns();
+    let shown: Vec<_> = columns.iter().map(|column| (&*column.name, &*column.type_, column.priority)).collect();
+    let want = [
+        ("Name", "string", 0),
+        ("Size", "integer", 1),
+        ("First", "string", 0),
+        ("Labels", "string", 0),
+        ("Since", "date", 0),
+        ("Odd", "boolean", 0),
+    ];
+    assert_eq!(shown, want);
+    assert_eq!(columns[1].description, "Custom resource definition column (in JSONPath format): .spec.size");
+    assert_eq!(columns[3].description, "All of them.");
+
+    let now = "2026-01-02T00:00:00Z".parse().unwrap();
+    let object = gadget(&json!({
+        "size": 2, "items": [{ "name": "a" }, { "name": "b" }], "labels": { "x": "y" }, "since": "2026-01-01T00:00:00Z",
+        "code": "ab",
+    }));
+    let cells = resource.strategy.cells(&object, now);
+    assert_eq!(cells, [json!("g"), json!(2), json!("a"), json!("{\"x\":\"y\"}"), json!("24h"), Value::Null]);
+    let cells = resource.strategy.cells(&gadget(&json!({})), now);
+    assert_eq!(cells[1..], vec![Value::Null; 5]);
+}
+
+#[test]
+fn a_definition_that_is_not_understood_is_refused_with_its_name() {
+    let table = [
+        ("/versions/0/schema/openAPIV3Schema/properties/spec/oneOf", json!([]), "unknown field `oneOf`"),
+        ("/versions/0/schema/openAPIV3Schema/type", json!("any"), "unknown variant `any`"),
+        ("/versions", json!([]), "it has 0 versions, and one is served"),
+        ("/versions/0/additionalPrinterColumns/0/jsonPath", json!("spec.size"), "the path \"spec.size\" of a column"),
+        ("/scope", json!("Everywhere"), "unknown variant `Everywhere`"),
+    ];
+    for (place, value, want) in table {
+        let mut broken = definition();
+        let (parent, field) = place.rsplit_once('/').unwrap();
+        broken["spec"].pointer_mut(parent).unwrap()[field] = value;
+        let error = custom(&broken).unwrap_err().to_string();
+        assert!(error.starts_with("cannot serve the CustomResourceDefinition \"gadgets.example.com\": "), "{error}");
+        assert!(error.contains(want), "{want}: {error}");
+    }
+}

@@ -1,0 +1,172 @@
+//! The embedded API server honours the CustomResourceDefinitions and the webhooks' configurations of `manifests/`: what the
+//! end-to-end tests show of the tutorial's CronJobs and of ApiExamples on the real server is shown here on paused time, from
+//! the same tables. The webhooks are the controller's own; what would be HTTPS between is a function call.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "e2e/driver.rs"]
+#[allow(dead_code)]
+mod driver;
+#[path = "e2e/flavours.rs"]
+#[allow(dead_code)]
+mod flavours;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::body::Body;
+use cronjob_controller::api::Flavour;
+use cronjob_controller::apiserver::{ApiServer, Config, discovery, kinds};
+use cronjob_controller::app;
+use cronjob_controller::clock::{SharedClock, TestClock};
+use cronjob_controller::options;
+use cronjob_controller::webhook;
+use futures::FutureExt;
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use driver::{Namespace, request};
+use flavours::{API_EXAMPLES, CRON_JOBS, Ground};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// The documents of a file below `manifests`.
+fn documents(file: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(file);
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_yaml_ng::Deserializer::from_str(&text).map(|document| Value::deserialize(document).unwrap()).collect()
+}
+
+/// Asks the controller's webhooks as an API server would, without the wire.
+fn ask(config: &Value, review: &Value) -> Result<Value, String> {
+    let path = config["service"]["path"].as_str().ok_or("the configuration names no Service")?;
+    let question = Request::post(path).header("content-type", "application/json");
+    let question = question.body(Body::from(review.to_string())).map_err(|error| error.to_string())?;
+    let answer = async {
+        let answer = webhook::router().oneshot(question).await.unwrap();
+        let (status, body) = (answer.status(), answer.into_body().collect().await.unwrap().to_bytes());
+        if status.is_success() { Ok(body) } else { Err(String::from_utf8_lossy(&body).into_owned()) }
+    };
+    let body = answer.now_or_never().ok_or("a webhook waits for nothing")??;
+    serde_json::from_slice(&body).map_err(|error| error.to_string())
+}
+
+/// A server to which the definitions and the configurations were applied.
+async fn ground() -> (ApiServer, Ground) {
+    let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
+    let mut resources = kinds::builtin();
+    resources.extend(kinds::extensions());
+    let config = Config { discovery: Some(discovery::respond), ..Config::new(Arc::clone(&clock), resources) };
+    let server = ApiServer::new(config);
+    let client = server.client();
+    let definitions = ["batch.tutorial.kubebuilder.io_cronjobs", "myapp.my.domain_apiexamples"];
+    for definition in definitions.into_iter().flat_map(|name| documents(&format!("crd/bases/{name}.yaml"))) {
+        let stored = request(&client, Method::POST, DEFINITIONS, Some(&definition)).await.unwrap();
+        assert_eq!(stored["status"]["conditions"][1]["type"], "Established");
+    }
+    for configuration in documents("webhook/manifests.yaml") {
+        let plural = format!("{}s", configuration["kind"].as_str().unwrap().to_lowercase());
+        request(&client, Method::POST, &format!("{WEBHOOKS}/{plural}"), Some(&configuration)).await.unwrap();
+    }
+    server.set_webhook_caller(Arc::new(ask));
+    let namespace = Namespace::existing(client.clone(), "default");
+    (server, Ground { client, clock, namespace })
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_refusals_and_columns_are_those_of_the_real_server() {
+    let (_server, ground) = ground().await;
+    flavours::defaults(&ground).await;
+    assert!(flavours::refusals(&ground).await > 20);
+    flavours::columns(&ground).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_limits_deadlines_suspension_and_status_are_those_of_the_real_server() {
+    let (_server, ground) = ground().await;
+    let controllers = vec![Flavour::Tutorial, Flavour::ApiExample];
+    let config = options::Config { controllers, ..options::Config::embedded(4.try_into().unwrap()) };
+    let stop = CancellationToken::new();
+    let controller = tokio::spawn({
+        let (client, clock, stop) = (ground.client.clone(), Arc::clone(&ground.clock), stop.clone());
+        async move { app::run_embedded(&config, &client, &clock, 1, stop).await }
+    });
+    assert_eq!(flavours::live(&ground).await, 24);
+    stop.cancel();
+    controller.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_cannot_be_asked_holds_up_writes_but_no_deletion_and_no_status() {
+    let (server, ground) = ground().await;
+    let ns = &ground.namespace;
+    let object = flavours::tutorial("minimal", &json!({ "suspend": true }));
+    ns.create(CRON_JOBS, &object).await;
+    server.set_webhook_caller(Arc::new(|_, _| Err("connection refused".to_owned())));
+    let message = request(&ground.client, Method::POST, &ns.path(CRON_JOBS, ""), Some(&object)).await.unwrap_err();
+    assert!(message.contains("failed calling webhook \"mcronjob.kb.io\": failed to call webhook: connection refused"));
+    ns.create(API_EXAMPLES, &flavours::example("pods", &json!({}))).await;
+    ns.patch_status(CRON_JOBS, "minimal", &json!({ "lastScheduleTime": "2026-01-01T00:00:00Z" })).await;
+    ns.delete(CRON_JOBS, "minimal").await;
+    assert!(ns.get(CRON_JOBS, "minimal").await.is_none());
+
+    let path = format!("{WEBHOOKS}/mutatingwebhookconfigurations/cronjob-controller-mutating-webhook");
+    let mut lenient = request(&ground.client, Method::GET, &path, None).await.unwrap();
+    lenient["webhooks"][0]["failurePolicy"] = json!("Ignore");
+    request(&ground.client, Method::PUT, &path, Some(&lenient)).await.unwrap();
+    let message = request(&ground.client, Method::POST, &ns.path(CRON_JOBS, ""), Some(&object)).await.unwrap_err();
+    assert!(message.contains("failed calling webhook \"vcronjob.kb.io\""), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_goes_takes_its_objects_along() {
+    let (server, ground) = ground().await;
+    ground.namespace.create(API_EXAMPLES, &flavours::example("pods", &json!({}))).await;
+    let path = format!("{DEFINITIONS}/apiexamples.myapp.my.domain");
+    request(&ground.client, Method::DELETE, &path, None).await.unwrap();
+    assert!(ground.namespace.get(API_EXAMPLES, "pods").await.is_none());
+    assert!(server.resources().iter().all(|resource| resource.kind != "ApiExample"));
+
+    let snapshot = server.snapshot();
+    let other = ApiServer::new(Config::new(Arc::clone(&ground.clock), {
+        let mut resources = kinds::builtin();
+        resources.extend(kinds::extensions());
+        resources
+    }));
+    other.restore(&snapshot).unwrap();
+    assert!(other.resources().iter().any(|resource| resource.group == "batch.tutorial.kubebuilder.io"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_honoured_is_refused() {
+    let (_server, ground) = ground().await;
+    let mut definition = documents("crd/bases/myapp.my.domain_apiexamples.yaml").remove(0);
+    definition["metadata"]["name"] = json!("others.myapp.my.domain");
+    definition["spec"]["names"]["plural"] = json!("others");
+    let rows = [
+        ("/versions/0/schema/openAPIV3Schema/nullable", json!(true), "unknown field `nullable`"),
+        (
+            "/versions/0/schema/openAPIV3Schema/x-kubernetes-validations",
+            json!([{ "rule": "has(self.spec)", "message": "no" }]),
+            "the rule has(self.spec) is not of the form self.matches(r'…')",
+        ),
+        ("/versions/0/additionalPrinterColumns/0/jsonPath", json!(".spec[?(@.a)]"), "of a column is not understood"),
+        ("/versions/1", definition["spec"]["versions"][0].clone(), "it has 2 versions, and one is served"),
+    ];
+    for (place, value, want) in rows {
+        let mut broken = definition.clone();
+        let (parent, field) = place.rsplit_once('/').unwrap();
+        let parent = broken["spec"].pointer_mut(parent).unwrap();
+        match parent.as_array_mut() {
+            Some(items) => items.push(value),
+            None => parent[field] = value,
+        }
+        let message = request(&ground.client, Method::POST, DEFINITIONS, Some(&broken)).await.unwrap_err();
+        assert!(message.contains(want), "{want}: {message}");
+    }
+    request(&ground.client, Method::POST, DEFINITIONS, Some(&definition)).await.unwrap();
+}
