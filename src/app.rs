@@ -26,10 +26,12 @@ use tracing::{error, info};
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{Namesake, ObjectName};
+use crate::cache::metrics::CacheMetrics;
 use crate::cache::{Informer, Store};
 use crate::client::{self, ConnectError, WriteGate};
 use crate::clock::{SharedClock, SystemClock};
 use crate::controller::control::RealControl;
+use crate::controller::cron_job_metrics::CronJobMetrics;
 use crate::controller::{Controller, CronJobHandler, JobHandler, NamesakeHandler, Parts};
 use crate::events;
 use crate::leader_election::{self, ConfigError, Leadership, default_identity};
@@ -154,6 +156,8 @@ struct House {
     client: Client,
     clock: SharedClock,
     metrics: ControllerMetrics,
+    cron_job_metrics: Option<CronJobMetrics>,
+    cache_metrics: CacheMetrics,
     /// The controllers that are on, each with its queues.
     queues: Vec<(Flavour, QueueGroup)>,
     onlooker: Option<Arc<dyn Onlooker>>,
@@ -180,6 +184,9 @@ impl House {
         onlooker: Option<Arc<dyn Onlooker>>,
     ) -> Result<Arc<Self>, AppError> {
         let metrics = ControllerMetrics::register(registry)?;
+        let cache_metrics = CacheMetrics::register(registry, Arc::clone(clock))?;
+        let cron_job_metrics =
+            config.cronjob_metrics.map(|limit| CronJobMetrics::register(registry, limit)).transpose()?;
         let group = |flavour: &Flavour| Ok((*flavour, QueueGroup::register(registry, flavour.name)?));
         let queues = config.controllers.iter().map(group).collect::<Result<_, MetricsError>>()?;
         let (zone, source) = local_zone();
@@ -187,7 +194,18 @@ impl House {
 
         let (config, client, clock) = (config.clone(), client.clone(), Arc::clone(clock));
         let ends = CancellationToken::new();
-        Ok(Arc::new(Self { config, client, clock, metrics, queues, onlooker, seed, ends }))
+        Ok(Arc::new(Self {
+            config,
+            client,
+            clock,
+            metrics,
+            cron_job_metrics,
+            cache_metrics,
+            queues,
+            onlooker,
+            seed,
+            ends,
+        }))
     }
 
     /// Where the events of one controller go, and what writes them.
@@ -314,7 +332,7 @@ struct Ground<'a> {
 impl Ground<'_> {
     /// Builds the controller of `flavour`, and starts its informers.
     fn build(&self, flavour: Flavour, queues: &QueueGroup, informers: &mut JoinSet<()>) -> Branch {
-        let House { config, client, clock, metrics, onlooker, ends, .. } = self.house;
+        let House { config, client, clock, metrics, cache_metrics, onlooker, ends, .. } = self.house;
         let queue: WorkQueue<ObjectName> = WorkQueue::new(workqueue::Config::new(flavour.name, Arc::clone(clock)));
         let counted = Arc::new(queues.join(&queue));
         let seed = self.seed ^ (flavour as u64);
@@ -323,7 +341,11 @@ impl Ground<'_> {
             Informer::<CronJob>::of_shard(client.clone(), namespaces, shard, seed).of_resource(flavour.parent);
         let mut job_informer =
             Informer::<Job>::of_shard(client.clone(), namespaces, shard, !seed).of_resource(flavour.child);
+        cache_metrics.watch(flavour.name, &mut cron_job_informer);
+        cache_metrics.watch(flavour.name, &mut job_informer);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
+        let ledgers =
+            |all: &CronJobMetrics| all.join(flavour, Arc::clone(&cron_jobs), Arc::clone(clock), local_zone().0);
         let may_write = Arc::clone(&self.may_write);
         let namesake_informer = flavour
             .fears_namesakes
@@ -338,6 +360,7 @@ impl Ground<'_> {
             recorder: Arc::clone(&self.recorder),
             clock: Arc::clone(clock),
             metrics: metrics.clone(),
+            ledgers: self.house.cron_job_metrics.as_ref().map(ledgers),
             local_zone: local_zone().0,
             schedule_delta: TimeDelta::zero(),
         });

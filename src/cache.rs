@@ -28,6 +28,7 @@ mod backoff;
 mod decode;
 mod error;
 mod handlers;
+pub mod metrics;
 mod mirror;
 mod reflector;
 mod store;

@@ -36,7 +36,9 @@ use crate::workqueue::WorkQueue;
 
 mod conditions;
 pub mod control;
+pub mod cron_job_metrics;
 mod handlers;
+mod ledger;
 pub mod observation;
 pub mod own_writes;
 mod pace;
@@ -44,14 +46,16 @@ pub mod plan;
 pub mod reconcile;
 pub mod status;
 pub mod sync;
+mod tell;
 mod unsettled;
 
 use control::{CronJobControl, JobControl};
+use cron_job_metrics::Ledgers;
 pub use handlers::{CronJobHandler, JobHandler, NamesakeHandler};
 use observation::Observation;
 use own_writes::OwnWrites;
 use pace::Pace;
-use plan::{Failure, Outcome};
+use plan::{Failure, Outcome, Settlement};
 use status::Edits;
 use unsettled::Unsettled;
 
@@ -88,6 +92,8 @@ pub struct Parts<C> {
     pub clock: SharedClock,
     /// Counters and histograms.
     pub metrics: ControllerMetrics,
+    /// The numbers of each CronJob, where they are asked for.
+    pub ledgers: Option<Arc<Ledgers>>,
     /// The zone of schedules that name none.
     pub local_zone: Zone,
     /// How long after a slot its key comes back. Upstream pads by 100 ms against clocks that disagree; here the slot is
@@ -305,6 +311,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.name_taken.remove(key);
         self.namesakes_told.remove(key);
         self.confirmed.remove(key);
+        if let Some(ledgers) = &self.parts.ledgers {
+            ledgers.forget(key);
+        }
     }
 
     /// The CronJob that a controller reference means, if the cache has it under that name with that UID.
@@ -382,18 +391,25 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
         if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
             self.controller.own_writes.job_seen(&job.uid);
         }
-        let skew = clock.now() - slot;
-        metrics.job_creation_skew.observe(seconds(skew));
+        let now = clock.now();
+        metrics.job_creation_skew.observe(seconds(now - slot));
         metrics.job_creation_skew_duration.observe(seconds(job.creation_timestamp - slot));
-        debug!(cronjob = %cron_job.name, job = %job.name.name, skew_ms = skew.num_milliseconds(), "Created Job");
+        tell::created(&cron_job.name, job, slot, now);
     }
 
-    fn deleted(&self, name: &ObjectName, uid: &Uid) {
+    fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
         self.controller.own_writes.job_deleted(uid);
         if self.controller.parts.jobs.get(name).is_none_or(|cached| cached.uid != *uid) {
             self.controller.own_writes.job_gone(uid);
         }
-        debug!(job = %name, "Deleted Job");
+        tell::deleted(&cron_job.name, name);
+    }
+
+    fn decided(&self, observation: &Observation, settlement: &Settlement) {
+        tell::decided(&observation.cron_job.name, settlement);
+        if let Some(ledgers) = &self.controller.parts.ledgers {
+            ledgers.decided(observation, settlement);
+        }
     }
 
     fn status_written(&self, cron_job: &Arc<CronJob>) {

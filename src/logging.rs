@@ -186,7 +186,7 @@ impl Visit for JsonVisitor<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::io;
@@ -198,7 +198,15 @@ mod tests {
 
     /// Keeps what is written.
     #[derive(Clone, Default)]
-    struct Page(Arc<Mutex<Vec<u8>>>);
+    pub struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Page {
+        /// The lines so far.
+        pub fn lines(&self) -> Vec<Value> {
+            let text = String::from_utf8(self.0.lock().clone()).unwrap();
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        }
+    }
 
     impl io::Write for Page {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -219,17 +227,20 @@ mod tests {
         }
     }
 
-    /// The lines that `work` logs as JSON under the filter for `verbosity`.
-    fn lines(verbosity: u8, work: impl FnOnce()) -> Vec<Value> {
-        let page = Page::default();
+    /// Writes JSON on `page`, under the filter for `verbosity`.
+    pub fn subscriber(verbosity: u8, page: &Page) -> impl Subscriber + Send + Sync + 'static {
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(page.clone())
             .fmt_fields(JsonFields::new())
             .event_format(KlogJson);
-        let filter = EnvFilter::new(directives_for(verbosity));
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(filter).with(layer), work);
-        let text = String::from_utf8(page.0.lock().clone()).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        tracing_subscriber::registry().with(EnvFilter::new(directives_for(verbosity))).with(layer)
+    }
+
+    /// The lines that `work` logs as JSON under the filter for `verbosity`.
+    fn lines(verbosity: u8, work: impl FnOnce()) -> Vec<Value> {
+        let page = Page::default();
+        tracing::subscriber::with_default(subscriber(verbosity, &page), work);
+        page.lines()
     }
 
     #[test]

@@ -213,7 +213,7 @@ impl LeaderElectionMetrics {
 }
 
 /// Registers a clone of a freshly made metric; both failures name the metric.
-fn add<M>(registry: &Registry, name: &str, made: prometheus::Result<M>) -> Result<M, MetricsError>
+pub(crate) fn add<M>(registry: &Registry, name: &str, made: prometheus::Result<M>) -> Result<M, MetricsError>
 where
     M: Collector + Clone + 'static,
 {
@@ -231,6 +231,11 @@ fn histogram_vec(registry: &Registry, name: &str, help: &str) -> Result<Histogra
     add(registry, name, HistogramVec::new(opts, &["verb", "host"]))
 }
 
-fn counter_vec(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, MetricsError> {
+pub(crate) fn counter_vec(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntCounterVec, MetricsError> {
     add(registry, name, IntCounterVec::new(Opts::new(name, help), labels))
 }

@@ -82,6 +82,8 @@ pub struct Config {
     pub webhook: Option<WebhookConfig>,
     /// The namespaces to work in, sorted, each once; empty means all.
     pub namespaces: Vec<String>,
+    /// How many CronJobs have metrics of their own at most; `None` is none.
+    pub cronjob_metrics: Option<NonZeroUsize>,
     /// klog's verbosity, 0 to 10.
     pub verbosity: u8,
     /// The form of log lines.
@@ -105,6 +107,7 @@ impl Config {
             health_addr: None,
             webhook: None,
             namespaces: Vec::new(),
+            cronjob_metrics: None,
             verbosity: 0,
             logging_format: LogFormat::Text,
         }

@@ -20,12 +20,13 @@ const FORBIDDEN: [&str; 6] = [".unwrap()", "todo!(", "unimplemented!(", "dbg!(",
 const EXEMPT: [(&str, &str); 2] = [("clock.rs", "Utc::now("), ("logging.rs", "SystemTime::now(")];
 
 /// A module (a file and the directory of the same name) and what must not occur in it.
-const IMPORTS: [(&str, &[&str]); 11] = [
+const IMPORTS: [(&str, &[&str]); 12] = [
     ("schedule", &["tokio", "tokio_util", "kube", "k8s_openapi", "crate::api", "crate::cache", "crate::controller"]),
     ("controller/reconcile", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "super::sync"]),
     ("controller/reconcile", &["crate::controller::sync", "crate::controller::control", "crate::clock"]),
     ("controller/plan", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "crate::clock"]),
     ("controller/conditions", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "crate::clock"]),
+    ("controller/ledger", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "crate::clock"]),
     ("controller/status", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "crate::clock"]),
     ("controller/observation", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "crate::clock"]),
     ("api", &["tokio", "crate::cache", "crate::controller", "crate::workqueue"]),

@@ -90,7 +90,7 @@ struct Diary {
 impl Witness for Diary {
     fn view_confirmed(&self, _: &Arc<CronJob>) {}
     fn created(&self, _: &CronJob, _: &Arc<Job>, _: DateTime<Utc>) {}
-    fn deleted(&self, _: &ObjectName, _: &Uid) {}
+    fn deleted(&self, _: &CronJob, _: &ObjectName, _: &Uid) {}
     fn status_written(&self, _: &Arc<CronJob>) {}
     fn owes(&self, _: &CronJob, _: Edits) {}
     fn name_taken(&self, _: &CronJob, _: DateTime<Utc>) {}

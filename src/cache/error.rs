@@ -17,13 +17,20 @@ pub enum Operation {
     Watch,
 }
 
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Operation {
+    /// In words.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::StreamingList => "streaming list",
             Self::List => "list",
             Self::Watch => "watch",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -112,6 +112,7 @@ impl<T: Object> Mirror<T> {
         self.store.observe(self.scope, resource_version);
         self.deliver(&deltas, is_initial);
         self.malformed.retain(|name, _| listing.malformed.contains_key(name));
+        self.count_malformed();
         for (name, malformed) in listing.malformed {
             self.report(name, &malformed);
         }
@@ -142,7 +143,7 @@ impl<T: Object> Mirror<T> {
             self.observe(&resource_version);
             return resource_version;
         }
-        self.malformed.remove(object.object_name());
+        self.is_readable_or_gone(object.object_name());
         let deltas = self.store.upsert(object);
         self.store.observe(self.scope, &resource_version);
         self.deliver(&deltas, false);
@@ -178,7 +179,7 @@ impl<T: Object> Mirror<T> {
     }
 
     fn remove(&mut self, name: &ObjectName, resource_version: String, last: Option<T>) -> String {
-        self.malformed.remove(name);
+        self.is_readable_or_gone(name);
         let deltas = self.store.delete(name, last);
         self.observe(&resource_version);
         self.deliver(deltas.as_slice(), false);
@@ -226,5 +227,16 @@ impl<T: Object> Mirror<T> {
         );
         self.dispatcher.malformed(malformed);
         self.malformed.insert(name, malformed.resource_version.clone());
+        self.count_malformed();
+    }
+
+    fn is_readable_or_gone(&mut self, name: &ObjectName) {
+        if self.malformed.remove(name).is_some() {
+            self.count_malformed();
+        }
+    }
+
+    fn count_malformed(&self) {
+        self.store.set_malformed(self.scope, self.malformed.len());
     }
 }

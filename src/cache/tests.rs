@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod history;
+mod metrics;
 mod script;
 mod shards;
 mod store;

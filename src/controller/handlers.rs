@@ -106,6 +106,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// With a new schedule or zone the key comes back at the next slot; if the old timer is sooner, its sync finds
     /// nothing to do. Any other change is synced now.
     fn update_cron_job(&self, old: &CronJob, new: &CronJob) {
+        if let Some(ledgers) = &self.parts.ledgers {
+            ledgers.edited(old, new);
+        }
         if old.same_timing(new) {
             self.enqueue(new.name.clone());
             return;

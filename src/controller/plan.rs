@@ -9,9 +9,11 @@ use chrono::{DateTime, Utc};
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, EventType, ObjectName, Uid};
+use crate::schedule::missed::Missed;
 
 /// The next step of a sync.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a box would be an allocation in every sync that finds nothing to do")]
 pub enum Plan {
     /// Ask the API server before anything is decided. The reads are independent of each other.
     Lookup(Vec<Lookup>),
@@ -68,8 +70,68 @@ pub struct Settlement {
     pub events: Vec<Event>,
     /// The slot whose name belongs to somebody else's Job, to be remembered so that it is reported once.
     pub name_taken: Option<DateTime<Utc>>,
+    /// What was decided about the slots that have come. Nothing depends on it: it is for logs and metrics.
+    pub verdict: Verdict,
+    /// What else there is to tell.
+    pub notes: Vec<Note>,
     /// What becomes of the key.
     pub outcome: Outcome,
+}
+
+/// What a sync decided about the slots that have come since the last one that had its Job; of several, the newest counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing: a request failed, or the CronJob is being deleted.
+    #[default]
+    Open,
+    /// There is none.
+    NothingDue,
+    /// This sync started the Job of the slot.
+    Started {
+        /// The slot.
+        slot: DateTime<Utc>,
+        /// Roughly how many came before it and were not started.
+        missed: Missed,
+    },
+    /// It is not started, and will not be.
+    Skipped(Skip),
+}
+
+/// Why a slot is not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// A Job of an earlier slot runs, and the concurrency policy is Forbid.
+    Forbid(DateTime<Utc>),
+    /// The starting deadline passed before anybody could start it.
+    Deadline(DateTime<Utc>),
+    /// Its name belongs to somebody else's Job.
+    NameTaken(DateTime<Utc>),
+    /// The CronJob is suspended, so that nobody asks what slots come.
+    Suspended,
+    /// The schedule or the time zone is none, or no slot will ever come.
+    Invalid,
+}
+
+impl Skip {
+    /// In one word, as a metric's label has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forbid(_) => "forbid",
+            Self::Deadline(_) => "deadline",
+            Self::NameTaken(_) => "name_taken",
+            Self::Suspended => "suspended",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// Something about one Job that this sync found out, and no sync before it.
+#[derive(Clone, Debug)]
+pub enum Note {
+    /// It takes its slot although no status said so: whoever made it died first, or is another controller.
+    Adopted(Arc<Job>, DateTime<Utc>),
+    /// It was active and has ended.
+    Ended(Arc<Job>),
 }
 
 /// One write of `status`.

@@ -18,7 +18,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::conditions;
 use super::observation::{CreateReply, Observation};
-use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Victim};
+use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Skip, Verdict, Victim};
 use super::status::Draft;
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
@@ -145,7 +145,7 @@ impl Sync<'_> {
                 None => {}
                 Some(condition) => {
                     if found {
-                        self.draft.remove_active(&job.uid);
+                        self.draft.ended(job);
                         self.draft.normal(
                             "SawCompletedJob",
                             format!("Saw completed {noun}: {}, condition: {}", job.name.name, condition.as_str()),
@@ -195,10 +195,10 @@ impl Sync<'_> {
         if let Err(error) = &timing.time_zone {
             let zone = cron_job.spec.recurrence.time_zone().unwrap_or_default();
             self.draft.warning("UnknownTimeZone", format!("invalid timeZone: {}: {error}", quote(zone)));
-            return Ok(Outcome::Done);
+            return Ok(self.wait_for_an_edit(Skip::Invalid));
         }
         if cron_job.spec.suspend {
-            return Ok(Outcome::Done);
+            return Ok(self.wait_for_an_edit(Skip::Suspended));
         }
         if timing.zone_in_schedule && cron_job.flavour.has_time_zone {
             self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
@@ -208,29 +208,52 @@ impl Sync<'_> {
             Err(error) => {
                 let text = format!("unparseable schedule: {} : {error}", quote(cron_job.spec.recurrence.schedule()));
                 self.draft.warning("UnparseableSchedule", text);
-                return Ok(Outcome::Done);
+                return Ok(self.wait_for_an_edit(Skip::Invalid));
             }
         };
         match missed::next_schedule_time(&self.observed(), self.now, schedule) {
             Err(error) => {
                 let text = format!("invalid schedule: {} : {error}", cron_job.spec.recurrence.schedule());
                 self.draft.warning("InvalidSchedule", text);
-                Ok(Outcome::Done)
+                Ok(self.wait_for_an_edit(Skip::Invalid))
             }
-            Ok((None, _)) => Ok(self.wait_for_next_slot(schedule)),
+            Ok((None, _)) => {
+                self.draft.verdict = self.nothing_due(schedule);
+                Ok(self.wait_for_next_slot(schedule))
+            }
             Ok((Some(slot), missed)) => {
                 if missed == Missed::Many {
                     self.draft.warning("TooManyMissedTimes", TOO_MANY_MISSED.to_owned());
                 }
-                self.start_job_of(slot, schedule)
+                self.start_job_of(slot, missed, schedule)
             }
         }
     }
 
-    fn start_job_of(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
+    /// That no slot is due may be because the deadline of the last one has passed: it is not even looked at.
+    fn nothing_due(&self, schedule: &Schedule) -> Verdict {
+        let observed = self.observed();
+        if observed.starting_deadline_seconds.is_none() {
+            return Verdict::NothingDue;
+        }
+        let newest = missed::most_recent_schedule_time(&observed, self.now, schedule, false);
+        match newest.ok().and_then(|found| found.most_recent) {
+            None => Verdict::NothingDue,
+            Some(slot) if self.is_forbidden() => Verdict::Skipped(Skip::Forbid(slot)),
+            Some(slot) => Verdict::Skipped(Skip::Deadline(slot)),
+        }
+    }
+
+    /// An earlier Job runs, and no other may run beside it.
+    fn is_forbidden(&self) -> bool {
+        self.draft.base.spec.concurrency_policy == ConcurrencyPolicy::Forbid && !self.draft.status.active.is_empty()
+    }
+
+    fn start_job_of(&mut self, slot: DateTime<Utc>, missed: Missed, schedule: &Schedule) -> Decided<Outcome> {
         let cron_job = self.draft.base;
         let spec = &cron_job.spec;
         if is_too_late(slot, spec.starting_deadline_seconds, self.now) {
+            self.draft.verdict = Verdict::Skipped(Skip::Deadline(slot));
             let slot = slot.format("%a, %d %b %Y %H:%M:%S UTC");
             self.draft.warning("MissSchedule", format!("Missed scheduled time to start a job: {slot}"));
             return Ok(self.wait_for_next_slot(schedule));
@@ -238,10 +261,12 @@ impl Sync<'_> {
         let name = self.name_of(&cron_job.flavour.child_name(&cron_job.name.name, slot));
         let running = self.draft.status.active.iter().any(|reference| reference.name == *name.name);
         if running || self.draft.status.last_schedule_time == Some(slot) {
+            self.draft.verdict = Verdict::NothingDue;
             return Ok(self.wait_for_next_slot(schedule));
         }
-        if spec.concurrency_policy == ConcurrencyPolicy::Forbid && !self.draft.status.active.is_empty() {
+        if self.is_forbidden() {
             self.draft.normal("JobAlreadyActive", already_active(self.noun()));
+            self.draft.verdict = Verdict::Skipped(Skip::Forbid(slot));
             return Ok(self.wait_for_next_slot(schedule));
         }
         if self.observation.view_is_suspect && self.observation.live_cron_job.is_none() {
@@ -250,7 +275,7 @@ impl Sync<'_> {
         if spec.concurrency_policy == ConcurrencyPolicy::Replace {
             self.delete_replaced_jobs(slot)?;
         }
-        self.create_job(&name, slot, schedule)
+        self.create_job(&name, slot, missed, schedule)
     }
 
     /// Deletes what still runs when `slot` is due, one Job after the other; the first failure leaves the rest running.
@@ -281,11 +306,18 @@ impl Sync<'_> {
         Ok(())
     }
 
-    fn create_job(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
+    fn create_job(
+        &mut self,
+        name: &ObjectName,
+        slot: DateTime<Utc>,
+        missed: Missed,
+        schedule: &Schedule,
+    ) -> Decided<Outcome> {
         match &self.observation.create {
             None => needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(self.draft.base) }),
             Some(CreateReply::Created(job)) => {
                 self.draft.normal("SuccessfulCreate", format!("Created {} {}", self.noun(), job.name.name));
+                self.draft.verdict = Verdict::Started { slot, missed };
                 self.started(job, slot);
                 Ok(self.wait_for_next_slot(schedule))
             }
@@ -312,15 +344,19 @@ impl Sync<'_> {
             None => return needs(Plan::Lookup(vec![Lookup::Job(name.clone())])),
         };
         let ours = job.controller.as_ref().is_some_and(|owner| owner.uid == self.draft.base.uid);
-        if !ours {
+        if ours {
+            self.draft.verdict = Verdict::NothingDue;
+            if !self.draft.status.in_active_list(&job.uid) {
+                self.started(&job, slot);
+            }
+        } else {
             if self.observation.name_taken_reported != Some(slot) {
                 let kind = self.draft.base.flavour.child.qualified_name();
                 let text = format!("Error creating {}: {kind} {} already exists", self.noun(), quote(&name.name));
                 self.draft.warning("FailedCreate", text);
             }
             self.draft.name_taken = Some(slot);
-        } else if !self.draft.status.in_active_list(&job.uid) {
-            self.started(&job, slot);
+            self.draft.verdict = Verdict::Skipped(Skip::NameTaken(slot));
         }
         Ok(self.wait_for_next_slot(schedule))
     }
@@ -328,6 +364,12 @@ impl Sync<'_> {
     fn started(&mut self, job: &Job, slot: DateTime<Utc>) {
         self.draft.started(job, slot);
         self.fired = true;
+    }
+
+    /// No time brings the CronJob back.
+    fn wait_for_an_edit(&mut self, why: Skip) -> Outcome {
+        self.draft.verdict = Verdict::Skipped(why);
+        Outcome::Done
     }
 
     fn wait_for_next_slot(&self, schedule: &Schedule) -> Outcome {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::observation::DeleteReply;
-use super::plan::{Event, Outcome, Requeue, Settlement, StatusWrite};
+use super::plan::{Event, Note, Outcome, Requeue, Settlement, StatusWrite, Verdict};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{Condition, EventType, ObjectReference, Uid};
 
@@ -99,8 +99,11 @@ pub struct Draft<'a> {
     pub status: Cow<'a, CronJobStatus>,
     /// The slot whose name belongs to somebody else's Job.
     pub name_taken: Option<DateTime<Utc>>,
+    /// What is decided about the slots that have come.
+    pub verdict: Verdict,
     edits: Edits,
     events: Vec<Event>,
+    notes: Vec<Note>,
 }
 
 impl<'a> Draft<'a> {
@@ -108,7 +111,8 @@ impl<'a> Draft<'a> {
     pub fn new(base: &'a Arc<CronJob>, carried: &Edits) -> Self {
         let mut status = Cow::Borrowed(&base.status);
         carried.apply(&mut status);
-        Self { base, status, name_taken: None, edits: carried.clone(), events: Vec::new() }
+        let (edits, verdict) = (carried.clone(), Verdict::Open);
+        Self { base, status, name_taken: None, verdict, edits, events: Vec::new(), notes: Vec::new() }
     }
 
     /// Moves the edits to a fresher version. Upstream goes on with the fresher copy but writes the older one.
@@ -129,12 +133,17 @@ impl<'a> Draft<'a> {
     }
 
     /// Records that `job` was made for `slot`, by whomever; while unfinished it is active.
-    pub fn adopt(&mut self, job: &Job, slot: DateTime<Utc>) {
-        if self.status.last_schedule_time < Some(slot) {
+    pub fn adopt(&mut self, job: &Arc<Job>, slot: DateTime<Utc>) {
+        let is_newest = self.status.last_schedule_time < Some(slot);
+        let runs_unknown = job.finished.is_none() && !self.status.in_active_list(&job.uid);
+        if is_newest {
             self.edit(Edit::Scheduled(slot));
         }
-        if job.finished.is_none() && !self.status.in_active_list(&job.uid) {
+        if runs_unknown {
             self.join(job);
+        }
+        if is_newest || runs_unknown {
+            self.notes.push(Note::Adopted(Arc::clone(job), slot));
         }
     }
 
@@ -194,6 +203,12 @@ impl<'a> Draft<'a> {
         true
     }
 
+    /// Takes a Job that has ended out of `active`.
+    pub fn ended(&mut self, job: &Arc<Job>) {
+        self.remove_active(&job.uid);
+        self.notes.push(Note::Ended(Arc::clone(job)));
+    }
+
     /// Adds a Normal Event.
     pub fn normal(&mut self, reason: &'static str, message: String) {
         self.events.push(Event { type_: EventType::Normal, reason, message });
@@ -206,20 +221,17 @@ impl<'a> Draft<'a> {
 
     /// Ends the sync for now: the status is left to be written.
     pub fn put_off(self, next: Option<Requeue>) -> Settlement {
-        let edits = self.edits.needed_by(&self.base.status);
-        let outcome = Outcome::SettleLater { next };
-        Settlement { status: None, edits, events: self.events, name_taken: self.name_taken, outcome }
+        let Self { base, name_taken, verdict, edits, events, notes, .. } = self;
+        let (edits, outcome) = (edits.needed_by(&base.status), Outcome::SettleLater { next });
+        Settlement { status: None, edits, events, name_taken, verdict, notes, outcome }
     }
 
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
-        let Self { base, status, name_taken, edits, events } = self;
-        let Some(status) = changed(status, base) else {
-            return Settlement { status: None, edits: Edits::default(), events, name_taken, outcome };
-        };
-        let edits = edits.needed_by(&base.status);
-        let status = StatusWrite { base: Arc::clone(base), status };
-        Settlement { status: Some(status), edits, events, name_taken, outcome }
+        let Self { base, status, name_taken, verdict, edits, events, notes } = self;
+        let status = changed(status, base).map(|status| StatusWrite { base: Arc::clone(base), status });
+        let edits = if status.is_some() { edits.needed_by(&base.status) } else { Edits::default() };
+        Settlement { status, edits, events, name_taken, verdict, notes, outcome }
     }
 }
 

@@ -30,10 +30,14 @@ pub trait Witness: Send + Sync {
     fn view_confirmed(&self, cron_job: &Arc<CronJob>);
     /// A Job was created for `slot`.
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>);
-    /// A Job was deleted.
-    fn deleted(&self, name: &ObjectName, uid: &Uid);
+    /// A Job of the CronJob was deleted.
+    fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid);
     /// The status was written; this is the new version.
     fn status_written(&self, cron_job: &Arc<CronJob>);
+    /// The sync is about to end: this is what it decided on the observation.
+    fn decided(&self, observation: &Observation, settlement: &Settlement) {
+        let _ = (observation, settlement);
+    }
     /// What is left to be written into the status; nothing, perhaps.
     fn owes(&self, cron_job: &CronJob, edits: Edits);
     /// An Event is due.
@@ -70,10 +74,10 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
             {
                 return Outcome::Failed(Failure::Changed(cron_job.name.clone()));
             }
-            Plan::Replace { victim, .. } => {
+            Plan::Replace { victim, cron_job, .. } => {
                 let reply = control.delete_job(&victim.name, &victim.uid).await;
                 if reply.is_ok() {
-                    witness.deleted(&victim.name, &victim.uid);
+                    witness.deleted(&cron_job, &victim.name, &victim.uid);
                 }
                 observation.learn_deletion(victim.uid, reply);
             }
@@ -82,7 +86,10 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                     Some(create(control, witness, &cron_job, &name, slot, observation.local_zone).await);
             }
             Plan::Prune(jobs) => prune(control, witness, &mut observation, jobs).await,
-            Plan::Settle(settlement) => return settle(control, witness, &observation.cron_job, settlement).await,
+            Plan::Settle(settlement) => {
+                witness.decided(&observation, &settlement);
+                return settle(control, witness, &observation.cron_job, settlement).await;
+            }
         }
     }
 }
@@ -148,7 +155,7 @@ async fn prune<C: JobControl>(control: &C, witness: &impl Witness, observation: 
         .buffered(REQUESTS_PER_KEY);
     while let Some((job, reply)) = replies.next().await {
         match &reply {
-            Ok(()) => witness.deleted(&job.name, &job.uid),
+            Ok(()) => witness.deleted(&observation.cron_job, &job.name, &job.uid),
             Err(error) if error.is_not_found() => {}
             Err(_) => witness.not_pruned(&observation.cron_job.name),
         }

@@ -5,8 +5,9 @@ mod day;
 mod fire_first;
 mod flavours;
 mod found;
+mod logs;
 pub(crate) mod objects;
-mod support;
+pub(crate) mod support;
 pub(crate) mod wire;
 
 use std::sync::Arc;

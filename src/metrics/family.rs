@@ -4,31 +4,23 @@
 //! a [`PlainHistogram`] is as consistent as the lock that its owner keeps it under.
 
 use prometheus::core::Desc;
-use prometheus::proto::{Bucket, Counter, Gauge, Histogram, Metric, MetricFamily, MetricType};
+use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
 /// A counter family with one sample, labelled with the constant labels of `desc`.
 pub fn counter(desc: &Desc, value: f64) -> MetricFamily {
-    let mut counter = Counter::default();
-    counter.set_value(value);
-    let mut metric = Metric::from_label(desc.const_label_pairs.clone());
-    metric.set_counter(counter);
-    family(desc, MetricType::COUNTER, metric)
+    family(desc, MetricType::COUNTER, vec![sample(MetricType::COUNTER, desc.const_label_pairs.clone(), value)])
 }
 
 /// A gauge family with one sample, labelled with the constant labels of `desc`.
 pub fn gauge(desc: &Desc, value: f64) -> MetricFamily {
-    let mut gauge = Gauge::default();
-    gauge.set_value(value);
-    let mut metric = Metric::from_label(desc.const_label_pairs.clone());
-    metric.set_gauge(gauge);
-    family(desc, MetricType::GAUGE, metric)
+    family(desc, MetricType::GAUGE, vec![sample(MetricType::GAUGE, desc.const_label_pairs.clone(), value)])
 }
 
 /// A histogram family with one histogram, labelled with the constant labels of `desc`.
 pub fn histogram(desc: &Desc, histogram: &PlainHistogram) -> MetricFamily {
     let mut metric = Metric::from_label(desc.const_label_pairs.clone());
     metric.set_histogram(histogram.to_proto());
-    family(desc, MetricType::HISTOGRAM, metric)
+    family(desc, MetricType::HISTOGRAM, vec![metric])
 }
 
 /// `count` as the float that the exposition carries; exact up to 2^53.
@@ -37,12 +29,36 @@ pub fn count(count: u64) -> f64 {
     count as f64
 }
 
-fn family(desc: &Desc, kind: MetricType, metric: Metric) -> MetricFamily {
+/// A label.
+pub fn label(name: &str, value: &str) -> LabelPair {
+    let mut pair = LabelPair::default();
+    pair.set_name(name.to_owned());
+    pair.set_value(value.to_owned());
+    pair
+}
+
+/// One sample of a counter; of a gauge, if `kind` is anything else. `labels` are in the order of their names.
+pub fn sample(kind: MetricType, labels: Vec<LabelPair>, value: f64) -> Metric {
+    let mut metric = Metric::from_label(labels);
+    if kind == MetricType::COUNTER {
+        let mut counter = Counter::default();
+        counter.set_value(value);
+        metric.set_counter(counter);
+    } else {
+        let mut gauge = Gauge::default();
+        gauge.set_value(value);
+        metric.set_gauge(gauge);
+    }
+    metric
+}
+
+/// A family of `kind` with these samples, named and explained as `desc` says.
+pub fn family(desc: &Desc, kind: MetricType, samples: Vec<Metric>) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(desc.fq_name.clone());
     family.set_help(desc.help.clone());
     family.set_field_type(kind);
-    family.set_metric(vec![metric]);
+    family.set_metric(samples);
     family
 }
 

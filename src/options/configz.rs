@@ -40,6 +40,7 @@ impl Config {
                 },
             })),
             "namespaces": self.namespaces,
+            "cronJobMetrics": self.cronjob_metrics,
             "logging": {
                 "format": match self.logging_format {
                     LogFormat::Text => "text",

@@ -78,6 +78,10 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
     let controllers = controllers::resolve(raw, &mut faults);
     let shards = shards(raw, &mut faults);
     let namespaces = namespaces(raw, &mut faults);
+    let cronjob_metrics =
+        faults.read("cronjob-metrics", &raw.cronjob_metrics, "a whole number from 0 to 2147483647", |text| {
+            i32::try_from(parse_int(text)?).ok().and_then(|n| usize::try_from(n).ok())
+        });
     let secure = secure(raw, &mut faults);
     let metrics_addr = plain_address("metrics-bind-address", &raw.metrics_bind_address, &mut faults);
     let health_addr = plain_address("health-probe-bind-address", &raw.health_probe_bind_address, &mut faults);
@@ -107,6 +111,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         health_addr,
         webhook,
         namespaces,
+        cronjob_metrics: cronjob_metrics.and_then(NonZeroUsize::new),
         verbosity: verbosity.unwrap_or_default(),
         logging_format: logging_format.unwrap_or_default(),
     })

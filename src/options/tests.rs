@@ -43,6 +43,7 @@ fn defaults() -> Config {
         health_addr: None,
         webhook: None,
         namespaces: vec![],
+        cronjob_metrics: None,
         verbosity: 0,
         logging_format: LogFormat::Text,
     }
@@ -223,6 +224,16 @@ fn every_flag_has_upstreams_meaning() {
         ("namespaces pile up, sorted, each once", &["--namespace=c,a", "--namespace", "b,a"], only(&["a", "b", "c"])),
         ("an empty list is all namespaces", &["--namespace="], defaults()),
         ("the most that is logged", &["--v=10"], verbosity(10)),
+        (
+            "metrics of some CronJobs",
+            &["--cronjob-metrics=20"],
+            Config { cronjob_metrics: NonZeroUsize::new(20), ..defaults() },
+        ),
+        (
+            "metrics of as many CronJobs as is sensible",
+            &["--cronjob-metrics"],
+            Config { cronjob_metrics: NonZeroUsize::new(5000), ..defaults() },
+        ),
         ("log lines as JSON", &["--logging-format=json"], Config { logging_format: LogFormat::Json, ..defaults() }),
         ("an address of the server", &["--master=https://10.0.0.1:6443"], master("https://10.0.0.1:6443")),
         ("a server without a scheme", &["--master=localhost:8080"], master("localhost:8080")),
@@ -563,6 +574,7 @@ proptest! {
         flag in prop::sample::select(vec![
             "kube-api-qps", "kube-api-burst", "leader-elect", "leader-elect-lease-duration", "namespace", "secure-port",
             "bind-address", "metrics-bind-address", "v", "master", "concurrent-cronjob-syncs", "controllers",
+            "cronjob-metrics",
             "webhook-port", "webhook-self-signed",
         ]),
         value in "\\PC{0,12}|[-0-9.:smh]{0,8}",

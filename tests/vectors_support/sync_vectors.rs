@@ -420,7 +420,7 @@ impl Witness for World {
     fn created(&self, _: &CronJob, job: &Arc<Job>, _: DateTime<Utc>) {
         self.0.lock().unwrap().created.push(Arc::clone(job));
     }
-    fn deleted(&self, _: &ObjectName, uid: &Uid) {
+    fn deleted(&self, _: &CronJob, _: &ObjectName, uid: &Uid) {
         self.0.lock().unwrap().deleted.insert(uid.clone());
     }
     fn status_written(&self, _: &Arc<CronJob>) {}

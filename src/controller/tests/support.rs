@@ -3,6 +3,7 @@
 //! Guarantees: no sockets, no threads, no clock but tokio's paused one, no chance. What the test itself asks of the server
 //! does not pass the wire. Jobs end as the test says ([`Ends`]); there are no Pods.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::apiserver::{self, ApiServer, kinds};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::clock::{Clock, SharedClock, TestClock};
 use crate::controller::control::RealControl;
+use crate::controller::cron_job_metrics::CronJobMetrics;
 use crate::controller::{Controller, CronJobHandler, JobHandler, NamesakeHandler, Parts};
 use crate::events;
 use crate::metrics::ControllerMetrics;
@@ -34,6 +36,8 @@ use crate::workqueue::{self, WorkQueue};
 pub const NAMESPACE: &str = "default";
 /// Its CronJobs.
 pub const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
+/// How many CronJobs have metrics of their own.
+pub const LEDGERS: usize = 10;
 /// Its Jobs.
 pub const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
 
@@ -55,6 +59,8 @@ pub struct World {
     pub controller: Arc<Controller<RealControl>>,
     pub cron_jobs: Arc<Store<CronJob>>,
     pub jobs: Arc<Store<Job>>,
+    /// The metrics of each CronJob.
+    pub registry: Registry,
     seen: Arc<Mutex<Vec<Arc<Job>>>>,
     _ends: DropGuard,
 }
@@ -95,6 +101,9 @@ impl World {
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
         let config = events::Config { seed: Some(3), max_queued: 10_000, max_pending: 10_000, ..Default::default() };
         let (recorder, sink) = events::Recorder::new(config, Arc::clone(&shared), |_| {});
+        let registry = Registry::new();
+        let all = CronJobMetrics::register(&registry, NonZeroUsize::new(LEDGERS).unwrap()).unwrap();
+        let ledgers = all.join(flavour, Arc::clone(&cron_jobs), Arc::clone(&shared), Zone::UTC);
         let controller = Controller::new(Parts {
             flavour,
             queue: WorkQueue::new(workqueue::Config::new(flavour.name, Arc::clone(&shared))),
@@ -105,6 +114,7 @@ impl World {
             recorder: Arc::new(recorder),
             clock: shared,
             metrics: ControllerMetrics::register(&Registry::new()).unwrap(),
+            ledgers: Some(ledgers),
             local_zone: Zone::UTC,
             schedule_delta: TimeDelta::zero(),
         });
@@ -125,7 +135,7 @@ impl World {
         tokio::spawn(sink.run(events::KubeSink::new(client, Arc::new(|| true)), stop.clone()));
         cron_jobs.wait_for_cache_sync().await;
         jobs.wait_for_cache_sync().await;
-        Self { flavour, server, wire, clock, controller, cron_jobs, jobs, seen, _ends: stop.drop_guard() }
+        Self { flavour, server, wire, clock, controller, cron_jobs, jobs, registry, seen, _ends: stop.drop_guard() }
     }
 
     /// Lets the controller work until the answer is cancelled.

@@ -1,0 +1,320 @@
+//! Metrics of each CronJob, for those who ask for them.
+//!
+//! Guarantees: a CronJob has series while a controller of this process works on it, and none from the moment on at which
+//! it is gone, or the controller is: what stands by shows none, and no two replicas show the same one for longer than it
+//! takes to hand a shard over. No more CronJobs have series than were asked for, and how many have none is itself a number.
+//! What a scrape shows of times is computed for it; nothing runs in between.
+//!
+//! Nothing is decided here: syncs tell what they decided, the [`Ledger`] counts.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use chrono::{DateTime, Utc};
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use parking_lot::Mutex;
+use prometheus::Registry;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::{LabelPair, MetricFamily, MetricType};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::ledger::Ledger;
+use super::observation::Observation;
+use super::plan::Settlement;
+use crate::api::batch_v1::CronJob;
+use crate::api::{Flavour, ObjectName};
+use crate::cache::Store;
+use crate::clock::SharedClock;
+use crate::metrics::MetricsError;
+use crate::metrics::family::{self, count};
+use crate::schedule::Zone;
+
+/// The numbers of the CronJobs of all controllers of a process. Clones are the same.
+#[derive(Clone)]
+pub struct CronJobMetrics {
+    /// One for each CronJob that has series.
+    places: Arc<Semaphore>,
+    controllers: Arc<Mutex<Vec<Weak<Ledgers>>>>,
+}
+
+/// The numbers of the CronJobs of one controller, which tells them here.
+pub struct Ledgers {
+    flavour: Flavour,
+    cron_jobs: Arc<Store<CronJob>>,
+    clock: SharedClock,
+    local_zone: Zone,
+    places: Arc<Semaphore>,
+    entries: DashMap<ObjectName, Place>,
+    /// Whether the controller has begun to work.
+    works: AtomicBool,
+}
+
+struct Place {
+    ledger: Ledger,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl CronJobMetrics {
+    /// Registers with `registry` the series of `limit` CronJobs at most.
+    ///
+    /// # Errors
+    /// When one of the names is taken in `registry`.
+    pub fn register(registry: &Registry, limit: NonZeroUsize) -> Result<Self, MetricsError> {
+        let places = Arc::new(Semaphore::new(limit.get().min(Semaphore::MAX_PERMITS)));
+        let this = Self { places, controllers: Arc::default() };
+        let collector = CronJobCollector { controllers: Arc::clone(&this.controllers), descs: descs()? };
+        registry.register(Box::new(collector)).map_err(|source| MetricsError::new(PREFIX, source))?;
+        Ok(this)
+    }
+
+    /// Where a controller of `flavour` tells what it decides about `cron_jobs`. When that is dropped its series are gone.
+    pub fn join(
+        &self,
+        flavour: Flavour,
+        cron_jobs: Arc<Store<CronJob>>,
+        clock: SharedClock,
+        local_zone: Zone,
+    ) -> Arc<Ledgers> {
+        let (places, entries, works) = (Arc::clone(&self.places), DashMap::new(), AtomicBool::new(false));
+        let ledgers = Arc::new(Ledgers { flavour, cron_jobs, clock, local_zone, places, entries, works });
+        let mut controllers = self.controllers.lock();
+        controllers.retain(|controller| controller.strong_count() > 0);
+        controllers.push(Arc::downgrade(&ledgers));
+        ledgers
+    }
+}
+
+impl Ledgers {
+    /// Takes note of the end of a sync.
+    pub fn decided(&self, observation: &Observation, settlement: &Settlement) {
+        self.works.store(true, Ordering::Relaxed);
+        let (cron_job, now) = (&observation.cron_job, self.clock.now());
+        let mut place = match self.entries.entry(cron_job.name.clone()) {
+            Entry::Occupied(mut place) => {
+                if place.get().ledger.uid == cron_job.uid {
+                    place.get_mut().ledger.noted(&settlement.notes, now);
+                } else {
+                    place.get_mut().ledger = Ledger::open(cron_job, &observation.jobs);
+                }
+                place.into_ref()
+            }
+            Entry::Vacant(vacant) => {
+                let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() else { return };
+                vacant.insert(Place { ledger: Ledger::open(cron_job, &observation.jobs), _permit: permit })
+            }
+        };
+        place.ledger.decided(cron_job, self.local_zone, settlement.verdict, now);
+    }
+
+    /// Takes note of an edit, the moment it is seen.
+    pub fn edited(&self, old: &CronJob, new: &CronJob) {
+        if old.spec.suspend == new.spec.suspend && old.same_timing(new) {
+            return;
+        }
+        if let Some(mut place) = self.entries.get_mut(&new.name).filter(|place| place.ledger.uid == new.uid) {
+            place.ledger.edited(old, new, self.local_zone, self.clock.now());
+        }
+    }
+
+    /// The CronJob is gone.
+    pub fn forget(&self, name: &ObjectName) {
+        self.entries.remove(name);
+    }
+
+    /// How many CronJobs are worked on and have no series.
+    fn omitted(&self) -> usize {
+        if !self.works.load(Ordering::Relaxed) {
+            return 0;
+        }
+        self.cron_jobs.len().saturating_sub(self.entries.len())
+    }
+
+    /// Hands out each CronJob that is there, with its numbers as of now.
+    fn each(&self, mut show: impl FnMut(Shown<'_>)) {
+        let now = self.clock.now();
+        for mut place in self.entries.iter_mut() {
+            let Some(cron_job) = self.cron_jobs.get(place.key()) else { continue };
+            let ledger = &mut place.value_mut().ledger;
+            if ledger.uid != cron_job.uid {
+                continue;
+            }
+            if cron_job.spec.suspend {
+                ledger.suspended(&cron_job, self.local_zone, now);
+            }
+            let next = ledger.next_slot(&cron_job, self.local_zone);
+            show(Shown { controller: self.flavour.name, cron_job: &cron_job, ledger, next, now });
+        }
+    }
+}
+
+/// What a scrape shows of one CronJob.
+struct Shown<'a> {
+    controller: &'static str,
+    cron_job: &'a CronJob,
+    ledger: &'a Ledger,
+    next: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+}
+
+const PREFIX: &str = "cronjob_controller_cronjob_";
+
+/// Takes one sample: its reason, where there are several, and its value.
+type Take<'a> = dyn FnMut(Option<&'static str>, f64) + 'a;
+
+/// One family: the end of its name, type, help, and what it shows of a CronJob, by reason where there are several.
+struct Family {
+    name: &'static str,
+    kind: MetricType,
+    help: &'static str,
+    samples: fn(&Shown<'_>, &mut Take<'_>),
+}
+
+const FAMILIES: [Family; 9] = [
+    Family {
+        name: "fires_total",
+        kind: MetricType::COUNTER,
+        help: "Number of jobs started.",
+        samples: |shown, sample| sample(None, count(shown.ledger.fires)),
+    },
+    Family {
+        name: "missed_total",
+        kind: MetricType::COUNTER,
+        help: "Number of slots that were not started and that no other metric has a reason for: no controller was there, \
+               or the API server refused.",
+        samples: |shown, sample| sample(None, count(shown.ledger.missed)),
+    },
+    Family {
+        name: "skipped_total",
+        kind: MetricType::COUNTER,
+        help: "Number of slots that were left out, by reason.",
+        samples: |shown, sample| {
+            let skipped = &shown.ledger.skipped;
+            sample(Some("deadline"), count(skipped.deadline));
+            sample(Some("forbid"), count(skipped.forbid));
+            sample(Some("invalid"), count(skipped.invalid));
+            sample(Some("name_taken"), count(skipped.name_taken));
+            sample(Some("suspended"), count(skipped.suspended));
+        },
+    },
+    Family {
+        name: "forbidden_in_a_row",
+        kind: MetricType::GAUGE,
+        help: "Number of slots since the last start that were left out because an earlier job runs.",
+        samples: |shown, sample| sample(None, count(shown.ledger.forbidden_in_a_row)),
+    },
+    Family {
+        name: "failures_in_a_row",
+        kind: MetricType::GAUGE,
+        help: "Number of jobs that failed since the last one that succeeded.",
+        samples: |shown, sample| sample(None, count(shown.ledger.failures_in_a_row)),
+    },
+    Family {
+        name: "last_success_timestamp_seconds",
+        kind: MetricType::GAUGE,
+        help: "When a job last succeeded, in seconds since the epoch.",
+        samples: |shown, sample| {
+            if let Some(at) = shown.ledger.last_success {
+                sample(None, since_epoch(at));
+            }
+        },
+    },
+    Family {
+        name: "seconds_since_last_success",
+        kind: MetricType::GAUGE,
+        help: "How long ago a job last succeeded.",
+        samples: |shown, sample| {
+            if let Some(at) = shown.ledger.last_success {
+                sample(None, (shown.now - at).as_seconds_f64());
+            }
+        },
+    },
+    Family {
+        name: "next_schedule_timestamp_seconds",
+        kind: MetricType::GAUGE,
+        help: "The earliest slot that was neither started nor left out, in seconds since the epoch; in the past, it is \
+               overdue.",
+        samples: |shown, sample| {
+            if let Some(at) = shown.next {
+                sample(None, since_epoch(at));
+            }
+        },
+    },
+    Family {
+        name: "last_skew_seconds",
+        kind: MetricType::GAUGE,
+        help: "From the last slot that was started to the creation of its job.",
+        samples: |shown, sample| {
+            if let Some(skew) = shown.ledger.last_skew {
+                sample(None, skew.as_seconds_f64());
+            }
+        },
+    },
+];
+
+fn since_epoch(at: DateTime<Utc>) -> f64 {
+    (at - DateTime::UNIX_EPOCH).as_seconds_f64()
+}
+
+struct Descs {
+    /// In the order of [`FAMILIES`].
+    families: Vec<Desc>,
+    omitted: Desc,
+}
+
+fn descs() -> Result<Descs, MetricsError> {
+    let desc = |name: &str, help: &str, labels: &[&str]| {
+        let labels = labels.iter().map(ToString::to_string).collect();
+        let (name, help) = (format!("{PREFIX}{name}"), format!("[ALPHA] {help}"));
+        Desc::new(name.clone(), help, labels, HashMap::new()).map_err(|source| MetricsError::new(&name, source))
+    };
+    let labels = ["controller", "name", "namespace"];
+    let families = FAMILIES.iter().map(|family| desc(family.name, family.help, &labels));
+    Ok(Descs {
+        families: families.collect::<Result<_, _>>()?,
+        omitted: desc("metrics_omitted", "Number of cronjobs that have no metrics because others have them.", &[])?,
+    })
+}
+
+/// Shows the numbers of all controllers.
+struct CronJobCollector {
+    controllers: Arc<Mutex<Vec<Weak<Ledgers>>>>,
+    descs: Descs,
+}
+
+impl Collector for CronJobCollector {
+    fn desc(&self) -> Vec<&Desc> {
+        self.descs.families.iter().chain([&self.descs.omitted]).collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let controllers: Vec<_> = self.controllers.lock().iter().filter_map(Weak::upgrade).collect();
+        let mut samples = FAMILIES.map(|_| Vec::new());
+        for controller in &controllers {
+            controller.each(|shown| {
+                for (family, samples) in FAMILIES.iter().zip(&mut samples) {
+                    (family.samples)(&shown, &mut |reason, value| {
+                        samples.push(family::sample(family.kind, labels(&shown, reason), value));
+                    });
+                }
+            });
+        }
+        let omitted: usize = controllers.iter().map(|controller| controller.omitted()).sum();
+        let families = FAMILIES.iter().zip(&self.descs.families).zip(samples);
+        let families = families.map(|((family, desc), samples)| family::family(desc, family.kind, samples));
+        families.chain([family::gauge(&self.descs.omitted, count(omitted as u64))]).collect()
+    }
+}
+
+/// In the order of their names.
+fn labels(shown: &Shown<'_>, reason: Option<&str>) -> Vec<LabelPair> {
+    let name = &shown.cron_job.name;
+    let pairs = [("controller", shown.controller), ("name", &*name.name), ("namespace", &*name.namespace)];
+    let pairs = pairs.into_iter().chain(reason.map(|reason| ("reason", reason)));
+    pairs.map(|(name, value)| family::label(name, value)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+#![allow(clippy::unwrap_used, clippy::float_cmp)]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::batch_v1::Job;
+use crate::controller::tests::support::{CRON_JOBS, Ending, JOBS, LEDGERS, World, cron_job, job};
+use crate::controller::tests::wire::{Fate, Verb};
+use crate::metrics::encode;
+
+/// What a scrape shows of a CronJob: values by the end of the metric's name, with the reason behind a slash.
+fn shown(registry: &Registry, name: &str) -> BTreeMap<String, f64> {
+    let text = encode(registry);
+    let of_it = format!("{{controller=\"cronjob\",name=\"{name}\",namespace=");
+    let samples = text.lines().filter_map(|line| line.strip_prefix(PREFIX)).filter(|line| line.contains(&of_it));
+    let read = |line: &str| {
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        let (metric, labels) = series.split_once('{').unwrap();
+        let reason = labels.split_once("reason=\"").map(|(_, rest)| format!("/{}", rest.trim_end_matches("\"}")));
+        (format!("{metric}{}", reason.unwrap_or_default()), value.parse().unwrap())
+    };
+    samples.map(read).collect()
+}
+
+fn omitted(registry: &Registry) -> String {
+    let text = encode(registry);
+    text.lines().find_map(|line| line.strip_prefix("cronjob_controller_cronjob_metrics_omitted ")).unwrap().to_owned()
+}
+
+fn epoch(time: &str) -> f64 {
+    since_epoch(crate::controller::tests::objects::time(time))
+}
+
+fn ends(job: &Job) -> Option<(Duration, Ending)> {
+    let after = Duration::from_secs(20);
+    match job.name.name.split('-').next() {
+        Some("good") => Some((after, Ending::Complete)),
+        Some("bad") => Some((after, Ending::Failed)),
+        _ => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_cron_job_shows_what_became_of_its_slots() {
+    let world = World::with_jobs_that_end("2026-03-02T09:59:30Z", ends).await;
+    world.write("POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "poor" } })).await;
+    world.write("POST", "/apis/batch/v1/namespaces/poor/cronjobs", &cron_job("refused", json!({}))).await;
+    for (name, spec) in [
+        ("good", json!({})),
+        ("bad", json!({})),
+        ("stuck", json!({ "concurrencyPolicy": "Forbid" })),
+        ("late", json!({ "schedule": "0 10 * * *", "startingDeadlineSeconds": 60 })),
+        ("off", json!({ "suspend": true })),
+        ("taken", json!({})),
+        ("invalid", json!({})),
+    ] {
+        world.create_cron_job(name, spec).await;
+    }
+    world.write("POST", JOBS, &job("taken-29540765", &Value::Null)).await;
+    world.smuggle("cronjobs.batch", "invalid", json!({ "spec": { "schedule": "often" } })).await;
+    world.wire.judge(|ask| {
+        if ask.is(Verb::Create, "jobs") && ask.namespace == "poor" {
+            Fate::Refused(403, "Forbidden")
+        } else {
+            Fate::Pass
+        }
+    });
+    assert_eq!(shown(&world.registry, "good"), BTreeMap::new(), "one that stands by shows none");
+    assert_eq!(omitted(&world.registry), "0", "and leaves none out");
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:05:30Z").await;
+
+    let next = ("next_schedule_timestamp_seconds", epoch("2026-03-02T10:06:00Z"));
+    let table: [(&str, &[(&str, f64)]); 8] = [
+        (
+            "good",
+            &[
+                ("fires_total", 4.0),
+                ("missed_total", 2.0),
+                ("last_success_timestamp_seconds", epoch("2026-03-02T10:05:20Z")),
+                ("seconds_since_last_success", 10.0),
+                next,
+            ],
+        ),
+        ("bad", &[("fires_total", 4.0), ("missed_total", 2.0), ("failures_in_a_row", 4.0), next]),
+        (
+            "stuck",
+            &[
+                ("fires_total", 1.0),
+                ("missed_total", 2.0),
+                ("skipped_total/forbid", 3.0),
+                ("forbidden_in_a_row", 3.0),
+                next,
+            ],
+        ),
+        (
+            "late",
+            &[("skipped_total/deadline", 1.0), ("next_schedule_timestamp_seconds", epoch("2026-03-03T10:00:00Z"))],
+        ),
+        ("off", &[("skipped_total/suspended", 6.0)]),
+        ("taken", &[("fires_total", 3.0), ("missed_total", 2.0), ("skipped_total/name_taken", 1.0), next]),
+        ("invalid", &[("skipped_total/invalid", 1.0)]),
+        ("refused", &[("next_schedule_timestamp_seconds", epoch("2026-03-02T10:00:00Z"))]),
+    ];
+    for (name, want) in table {
+        let mut got = shown(&world.registry, name);
+        let skew = got.remove("last_skew_seconds");
+        assert_eq!(skew.is_some(), got["fires_total"] > 0.0, "{name}");
+        assert!(skew.is_none_or(|skew| (0.0..=30.1).contains(&skew)), "{name}: {skew:?}");
+        got.retain(|_, value| *value != 0.0);
+        let want: BTreeMap<String, f64> = want.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
+        assert_eq!(got, want, "{name}");
+    }
+    let good = shown(&world.registry, "good");
+    assert_eq!(good.len(), 13, "so many series are promised: {good:?}");
+
+    world.wire.calm();
+    world.pass_until("2026-03-02T10:06:30Z").await;
+    let refused = shown(&world.registry, "refused");
+    assert_eq!(
+        (refused["fires_total"], refused["missed_total"]),
+        (1.0, 6.0),
+        "once it can be started, what was not is missed"
+    );
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_series_outlives_its_cron_job_or_its_controller() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    for name in ["a", "b"] {
+        world.create_cron_job(name, json!({})).await;
+    }
+    let stop = world.work(1);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    assert_eq!(shown(&world.registry, "a")["fires_total"], 1.0);
+    world.write("DELETE", &format!("{CRON_JOBS}/a"), &Value::Null).await;
+    assert_eq!(shown(&world.registry, "a"), BTreeMap::new());
+    world.create_cron_job("a", json!({ "suspend": true })).await;
+    assert_eq!(shown(&world.registry, "a")["fires_total"], 0.0, "one of the same name is another");
+    assert_eq!(shown(&world.registry, "b")["fires_total"], 1.0);
+    stop.cancel();
+    let registry = world.registry.clone();
+    drop(world);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(shown(&registry, "b"), BTreeMap::new(), "the work has gone to another");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_cron_jobs_have_series_than_were_asked_for() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    for at in 0..LEDGERS + 2 {
+        world.create_cron_job(&format!("c{at}"), json!({})).await;
+    }
+    let stop = world.work(1);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    let with_series = || (0..LEDGERS + 2).filter(|at| !shown(&world.registry, &format!("c{at}")).is_empty()).count();
+    assert_eq!((with_series(), omitted(&world.registry).as_str()), (LEDGERS, "2"));
+    let gone = (0..LEDGERS + 2).map(|at| format!("c{at}")).find(|name| !shown(&world.registry, name).is_empty());
+    world.write("DELETE", &format!("{CRON_JOBS}/{}", gone.unwrap()), &Value::Null).await;
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    assert_eq!((with_series(), omitted(&world.registry).as_str()), (LEDGERS, "1"), "a free place is taken");
+    stop.cancel();
+}

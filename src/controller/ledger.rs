@@ -1,0 +1,183 @@
+//! What became of one CronJob's slots, as numbers.
+//!
+//! Guarantees: pure; every slot is counted at most once, under the one reason for which it was started or not, however
+//! often it is looked at; nothing is decided here: what is counted is what syncs decided, and the slots between two of
+//! their decisions, which nobody started. However many of these there are, counting ends at [`AT_MOST`].
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::plan::{Note, Skip, Verdict};
+use crate::api::Uid;
+use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
+use crate::schedule::missed::most_recent_schedule_time;
+use crate::schedule::{Schedule, Zone};
+
+/// So many slots are counted between two decisions: more were missed too, but no number tells more than this one.
+pub const AT_MOST: u64 = 1_000;
+
+/// The numbers of one CronJob.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    /// Whose they are: one of the same name is another.
+    pub uid: Uid,
+    /// The newest slot that is started or left out for good, or what slots are counted from.
+    decided: DateTime<Utc>,
+    is_invalid: bool,
+    /// Jobs started.
+    pub fires: u64,
+    /// Slots that nobody started and that no reason was given for: the controller was not there, or could not.
+    pub missed: u64,
+    /// Slots left out, by reason.
+    pub skipped: Skipped,
+    /// Slots left out since the last start because a Job of an earlier one runs.
+    pub forbidden_in_a_row: u64,
+    /// Jobs that failed since the last one that succeeded.
+    pub failures_in_a_row: u64,
+    /// When a Job last succeeded.
+    pub last_success: Option<DateTime<Utc>>,
+    /// How long after its slot the last Job was created.
+    pub last_skew: Option<TimeDelta>,
+}
+
+/// Slots by the reason for which they were left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// See [`Skip::Forbid`].
+    pub forbid: u64,
+    /// See [`Skip::Deadline`].
+    pub deadline: u64,
+    /// See [`Skip::NameTaken`].
+    pub name_taken: u64,
+    /// See [`Skip::Suspended`].
+    pub suspended: u64,
+    /// See [`Skip::Invalid`]. No slot can be told without a schedule: once for each edit that left it so.
+    pub invalid: u64,
+}
+
+impl Ledger {
+    /// The numbers at the first look: slots count from the last one that had its Job, failures from the Jobs that are
+    /// left.
+    pub fn open(cron_job: &CronJob, jobs: &[Arc<Job>]) -> Self {
+        let ended = jobs.iter().filter_map(|job| Some(((job.start_time, &job.name), job.finished?, job)));
+        let last_good =
+            ended.clone().filter(|(_, end, _)| *end == FinishedCondition::Complete).map(|(at, ..)| at).max();
+        let failures = ended.clone().filter(|(at, end, _)| *end == FinishedCondition::Failed && Some(*at) > last_good);
+        let completed = ended.filter(|(.., job)| job.succeeded).filter_map(|(.., job)| job.completion_time).max();
+        Self {
+            uid: cron_job.uid.clone(),
+            decided: cron_job.status.last_schedule_time.unwrap_or(cron_job.creation_timestamp),
+            is_invalid: false,
+            fires: 0,
+            missed: 0,
+            skipped: Skipped::default(),
+            forbidden_in_a_row: 0,
+            failures_in_a_row: failures.count() as u64,
+            last_success: completed.max(cron_job.status.last_successful_time),
+            last_skew: None,
+        }
+    }
+
+    /// Counts what a sync decided at `now`.
+    pub fn decided(&mut self, cron_job: &CronJob, local: Zone, verdict: Verdict, now: DateTime<Utc>) {
+        self.last_success = self.last_success.max(cron_job.status.last_successful_time);
+        if !matches!(verdict, Verdict::Open | Verdict::Skipped(Skip::Invalid)) {
+            self.is_invalid = false;
+        }
+        match verdict {
+            Verdict::Open => {}
+            Verdict::NothingDue => {
+                self.decided =
+                    newest_slot(cron_job, local, now).map_or(self.decided, |newest| newest.max(self.decided));
+            }
+            Verdict::Started { slot, .. } => {
+                self.missed += self.pass(cron_job, local, slot).saturating_sub(1);
+                self.fires += 1;
+                self.forbidden_in_a_row = 0;
+                self.last_skew = Some(now - slot);
+            }
+            Verdict::Skipped(Skip::Forbid(slot)) => {
+                let passed = self.pass(cron_job, local, slot);
+                self.skipped.forbid += passed;
+                self.forbidden_in_a_row += passed;
+            }
+            Verdict::Skipped(Skip::Deadline(slot)) => self.skipped.deadline += self.pass(cron_job, local, slot),
+            Verdict::Skipped(Skip::NameTaken(slot)) => {
+                let passed = self.pass(cron_job, local, slot);
+                self.skipped.name_taken += passed.min(1);
+                self.missed += passed.saturating_sub(1);
+            }
+            Verdict::Skipped(Skip::Suspended) => self.suspended(cron_job, local, now),
+            Verdict::Skipped(Skip::Invalid) => {
+                self.skipped.invalid += u64::from(!self.is_invalid);
+                self.is_invalid = true;
+            }
+        }
+    }
+
+    /// Counts Jobs that have ended.
+    pub fn noted(&mut self, notes: &[Note], now: DateTime<Utc>) {
+        for note in notes {
+            let Note::Ended(job) = note else { continue };
+            if job.succeeded {
+                self.failures_in_a_row = 0;
+                self.last_success = self.last_success.max(Some(job.completion_time.unwrap_or(now)));
+            } else {
+                self.failures_in_a_row += 1;
+            }
+        }
+    }
+
+    /// Counts the slots up to `now` of a CronJob that is suspended: no sync looks at them.
+    pub fn suspended(&mut self, cron_job: &CronJob, local: Zone, now: DateTime<Utc>) {
+        if let Some(newest) = newest_slot(cron_job, local, now) {
+            self.skipped.suspended += self.pass(cron_job, local, newest);
+        }
+    }
+
+    /// The CronJob was edited at `now`: the slots of a suspension that ends count as such, and slots of a new schedule
+    /// count from now on.
+    pub fn edited(&mut self, old: &CronJob, new: &CronJob, local: Zone, now: DateTime<Utc>) {
+        if old.spec.suspend {
+            self.suspended(old, local, now);
+        }
+        if !old.same_timing(new) {
+            self.is_invalid = false;
+            self.decided = newest_slot(new, local, now).unwrap_or(now);
+        }
+    }
+
+    /// The earliest slot that is neither started nor left out: in the past, it is overdue. None where no slot is waited for.
+    pub fn next_slot(&self, cron_job: &CronJob, local: Zone) -> Option<DateTime<Utc>> {
+        if cron_job.deleting || cron_job.spec.suspend {
+            return None;
+        }
+        schedule(cron_job, local)?.next_after(self.decided)
+    }
+
+    /// Goes on to `slot`, which is decided now; returns how many slots that were, itself included.
+    fn pass(&mut self, cron_job: &CronJob, local: Zone, slot: DateTime<Utc>) -> u64 {
+        let from = self.decided;
+        self.decided = from.max(slot);
+        let Some(schedule) = schedule(cron_job, local).filter(|_| from < slot) else { return 0 };
+        let passed = std::iter::successors(schedule.next_after(from), |slot| schedule.next_after(*slot));
+        let limit = usize::try_from(AT_MOST).unwrap_or(usize::MAX);
+        passed.take_while(|passed| *passed <= slot).take(limit).count() as u64
+    }
+}
+
+fn schedule(cron_job: &CronJob, local: Zone) -> Option<&Schedule> {
+    let timing = cron_job.timing(local);
+    timing.schedule.as_ref().ok().filter(|_| timing.time_zone.is_ok())
+}
+
+/// The newest slot that has come, else what slots are counted from; none without a schedule.
+fn newest_slot(cron_job: &CronJob, local: Zone, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let observed = cron_job.observed(cron_job.status.last_schedule_time);
+    let found = most_recent_schedule_time(&observed, now, schedule(cron_job, local)?, false).ok()?;
+    Some(found.most_recent.unwrap_or(found.earliest))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::controller::tests::objects::{cron_job, job, time};
+use crate::schedule::missed::Missed;
+
+/// A time on the day of all these tests. The CronJob is hourly and fired at nine.
+fn at(clock: &str) -> DateTime<Utc> {
+    time(&format!("2026-03-02T{clock}Z"))
+}
+
+fn started(slot: &str) -> Verdict {
+    Verdict::Started { slot: at(slot), missed: Missed::None }
+}
+
+fn skipped(why: Skip) -> Verdict {
+    Verdict::Skipped(why)
+}
+
+/// Fires, missed, skipped slots, and the earliest slot that is still to be decided.
+fn told(ledger: &Ledger, cron_job: &CronJob) -> (u64, u64, Skipped, Option<String>) {
+    let next = ledger.next_slot(cron_job, Zone::UTC).map(|next| next.format("%H:%M").to_string());
+    (ledger.fires, ledger.missed, ledger.skipped, next)
+}
+
+/// A sentence, what is decided when, and what is told then.
+type Row<'a> = (&'a str, &'a [(&'a str, Verdict)], (u64, u64, Skipped, &'a str));
+
+#[test]
+fn every_slot_is_counted_once_under_its_reason() {
+    let none = Skipped::default();
+    let table: [Row<'_>; 11] = [
+        ("a slot is started", &[("10:00:01", started("10:00:00"))], (1, 0, none, "11:00")),
+        ("it is started late", &[("12:30:00", started("12:00:00"))], (1, 2, none, "13:00")),
+        (
+            "a failed sync decides nothing: the slot is overdue",
+            &[("10:00:01", Verdict::Open), ("11:00:01", Verdict::Open)],
+            (0, 0, none, "10:00"),
+        ),
+        (
+            "what could not be started until the next slot came is missed",
+            &[("10:00:01", Verdict::Open), ("11:00:01", started("11:00:00"))],
+            (1, 1, none, "12:00"),
+        ),
+        (
+            "a slot that is forbidden again and again is left out once",
+            &[("10:00:01", skipped(Skip::Forbid(at("10:00:00")))), ("10:20:00", skipped(Skip::Forbid(at("10:00:00"))))],
+            (0, 0, Skipped { forbid: 1, ..none }, "11:00"),
+        ),
+        (
+            "whoever finds an old Job running counts the slots since it began",
+            &[("12:30:00", skipped(Skip::Forbid(at("12:00:00"))))],
+            (0, 0, Skipped { forbid: 3, ..none }, "13:00"),
+        ),
+        (
+            "a forbidden slot that is started after all has been left out before",
+            &[("10:00:01", skipped(Skip::Forbid(at("10:00:00")))), ("10:20:00", started("10:00:00"))],
+            (1, 0, Skipped { forbid: 1, ..none }, "11:00"),
+        ),
+        (
+            "a deadline has passed",
+            &[("11:30:00", skipped(Skip::Deadline(at("11:00:00"))))],
+            (0, 0, Skipped { deadline: 2, ..none }, "12:00"),
+        ),
+        (
+            "a name is taken",
+            &[
+                ("11:00:01", skipped(Skip::NameTaken(at("11:00:00")))),
+                ("11:10:00", skipped(Skip::NameTaken(at("11:00:00")))),
+            ],
+            (0, 1, Skipped { name_taken: 1, ..none }, "12:00"),
+        ),
+        (
+            "somebody else has started it",
+            &[("10:30:00", Verdict::NothingDue), ("11:00:01", started("11:00:00"))],
+            (1, 0, none, "12:00"),
+        ),
+        (
+            "an edit that leaves no schedule counts once",
+            &[("10:30:00", skipped(Skip::Invalid)), ("10:40:00", skipped(Skip::Invalid))],
+            (0, 0, Skipped { invalid: 1, ..none }, "10:00"),
+        ),
+    ];
+    let cron_job = cron_job(json!({}));
+    for (sentence, decisions, (fires, missed, skipped, next)) in table {
+        let mut ledger = Ledger::open(&cron_job, &[]);
+        for (now, verdict) in decisions {
+            ledger.decided(&cron_job, Zone::UTC, *verdict, at(now));
+        }
+        assert_eq!(told(&ledger, &cron_job), (fires, missed, skipped, Some(next.to_owned())), "{sentence}");
+    }
+}
+
+#[test]
+fn the_slots_of_a_suspension_are_counted_when_asked_for_and_when_it_ends() {
+    let (on, off) = (cron_job(json!({})), cron_job(json!({ "spec": { "suspend": true } })));
+    let mut ledger = Ledger::open(&off, &[]);
+    ledger.decided(&off, Zone::UTC, skipped(Skip::Suspended), at("09:30:00"));
+    ledger.suspended(&off, Zone::UTC, at("11:30:00"));
+    ledger.suspended(&off, Zone::UTC, at("11:31:00"));
+    assert_eq!(told(&ledger, &off), (0, 0, Skipped { suspended: 2, ..Skipped::default() }, None), "none is waited for");
+    ledger.edited(&off, &on, Zone::UTC, at("13:30:00"));
+    ledger.decided(&on, Zone::UTC, started("13:00:00"), at("13:30:00"));
+    let want = (1, 0, Skipped { suspended: 4, ..Skipped::default() }, Some("14:00".to_owned()));
+    assert_eq!(told(&ledger, &on), want, "the newest is started all the same");
+}
+
+#[test]
+fn slots_of_a_new_schedule_count_from_the_edit_on() {
+    let spec = |schedule: &str| cron_job(json!({ "spec": { "schedule": schedule } }));
+    let (old, minutely, every) = (spec("0 * * * *"), spec("* * * * *"), spec("@every 25m"));
+    for (new, next) in [(&minutely, "09:46"), (&every, "09:50")] {
+        let mut ledger = Ledger::open(&old, &[]);
+        ledger.edited(&old, new, Zone::UTC, at("09:45:30"));
+        assert_eq!(told(&ledger, new), (0, 0, Skipped::default(), Some(next.to_owned())));
+    }
+}
+
+#[test]
+fn counting_has_an_end() {
+    let secondly = cron_job(json!({ "spec": { "schedule": "@every 1s" } }));
+    let mut ledger = Ledger::open(&secondly, &[]);
+    ledger.decided(&secondly, Zone::UTC, started("11:00:00"), at("11:00:00"));
+    assert_eq!((ledger.fires, ledger.missed), (1, AT_MOST - 1));
+}
+
+#[test]
+fn what_ended_is_counted_since_the_last_success_and_at_first_from_the_jobs_that_are_left() {
+    let ended = |name: &str, hour: &str, condition: &str| -> Arc<Job> {
+        let completed = (condition == "Complete").then(|| format!("2026-03-02T{hour}:10:00Z"));
+        let conditions = json!([{ "type": condition, "status": "True" }]);
+        let status: Value = json!({
+            "startTime": format!("2026-03-02T{hour}:00:01Z"), "completionTime": completed, "conditions": conditions,
+        });
+        job(name, name, json!({ "status": status }))
+    };
+    let (good, bad) = (|name, hour| ended(name, hour, "Complete"), |name, hour| ended(name, hour, "Failed"));
+    let now = at("10:30:00");
+    let mut ledger =
+        Ledger::open(&cron_job(json!({})), &[bad("a", "05"), good("b", "06"), bad("c", "07"), bad("d", "08")]);
+    assert_eq!((ledger.failures_in_a_row, ledger.last_success), (2, Some(at("06:10:00"))));
+    ledger.noted(&[Note::Ended(bad("e", "09"))], now);
+    assert_eq!(ledger.failures_in_a_row, 3);
+    ledger.noted(&[Note::Adopted(bad("e", "09"), now)], now);
+    assert_eq!(ledger.failures_in_a_row, 3, "an adoption is no end");
+    ledger.noted(&[Note::Ended(good("f", "10")), Note::Ended(bad("g", "10"))], now);
+    assert_eq!((ledger.failures_in_a_row, ledger.last_success), (1, Some(at("10:10:00"))));
+}
+
+#[test]
+fn a_start_ends_the_row_of_forbidden_slots() {
+    let cron_job = cron_job(json!({}));
+    let mut ledger = Ledger::open(&cron_job, &[]);
+    for (now, verdict, row) in [
+        ("10:00:01", skipped(Skip::Forbid(at("10:00:00"))), 1),
+        ("11:00:01", skipped(Skip::Forbid(at("11:00:00"))), 2),
+        ("12:00:01", started("12:00:00"), 0),
+    ] {
+        ledger.decided(&cron_job, Zone::UTC, verdict, at(now));
+        assert_eq!(ledger.forbidden_in_a_row, row, "{now}");
+    }
+}
+
+proptest! {
+    /// Whatever is decided at whatever time, no slot is in two counts and none that was decided is in none.
+    #[test]
+    fn counts_add_up_to_the_slots_that_have_passed(
+        steps in prop::collection::vec((0u8..6, 1i64..7_200), 1..40),
+        schedule in prop::sample::select(vec!["*/7 * * * *", "0 * * * *", "@every 11m", "15,45 9-17 * * *"]),
+    ) {
+        let cron_job = cron_job(json!({ "spec": { "schedule": schedule } }));
+        let mut ledger = Ledger::open(&cron_job, &[]);
+        let mut now = at("09:00:00");
+        for (kind, seconds) in steps {
+            now += TimeDelta::seconds(seconds);
+            let newest = newest_slot(&cron_job, Zone::UTC, now).unwrap();
+            // A sync starts a slot only if there is one that has not been decided.
+            if newest <= ledger.decided {
+                continue;
+            }
+            ledger.decided(&cron_job, Zone::UTC, match kind {
+                0 => Verdict::Open,
+                1 => Verdict::Started { slot: newest, missed: Missed::None },
+                2 => skipped(Skip::Forbid(newest)),
+                3 => skipped(Skip::Deadline(newest)),
+                4 => skipped(Skip::NameTaken(newest)),
+                _ => skipped(Skip::Suspended),
+            }, now);
+        }
+        let Skipped { forbid, deadline, name_taken, suspended, invalid } = ledger.skipped;
+        let counted = ledger.fires + ledger.missed + forbid + deadline + name_taken + suspended + invalid;
+        let mut whole = Ledger::open(&cron_job, &[]);
+        let decided = ledger.decided;
+        prop_assert_eq!(counted, whole.pass(&cron_job, Zone::UTC, decided));
+    }
+}

@@ -1,0 +1,61 @@
+//! What the log says of a sync's decisions.
+//!
+//! Guarantees: one line for each decision, with the CronJob's key as `cronjob`, its slot as `slot` and its Job as `job`
+//! where it has one. What goes as its owner asked is told at debug; a run that will not take place although its owner asked
+//! for it, and a Job of a controller that is no more, at info; what stays so until somebody mends it, at warn.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use tracing::{debug, info, warn};
+
+use super::plan::{Note, Settlement, Skip, Verdict};
+use crate::api::ObjectName;
+use crate::api::batch_v1::{FinishedCondition, Job};
+use crate::schedule::missed::Missed;
+
+/// A Job was created.
+pub fn created(cron_job: &ObjectName, job: &Job, slot: DateTime<Utc>, now: DateTime<Utc>) {
+    let skew_ms = (now - slot).num_milliseconds();
+    debug!(cronjob = %cron_job, job = %job.name.name, slot = rfc3339(slot), skew_ms, "Created Job");
+}
+
+/// A Job was deleted, to make room for another or because the history has none.
+pub fn deleted(cron_job: &ObjectName, job: &ObjectName) {
+    debug!(cronjob = %cron_job, job = %job.name, "Deleted Job");
+}
+
+/// A sync ended.
+pub fn decided(cron_job: &ObjectName, settlement: &Settlement) {
+    for note in &settlement.notes {
+        match note {
+            Note::Adopted(job, slot) => {
+                info!(cronjob = %cron_job, job = %job.name.name, slot = rfc3339(*slot), "Adopted Job");
+            }
+            Note::Ended(job) => {
+                let condition = job.finished.map(FinishedCondition::as_str);
+                debug!(cronjob = %cron_job, job = %job.name.name, condition, "Saw Job end");
+            }
+        }
+    }
+    match settlement.verdict {
+        Verdict::Open | Verdict::NothingDue | Verdict::Started { missed: Missed::None, .. } => {}
+        Verdict::Started { slot, missed } => {
+            info!(cronjob = %cron_job, slot = rfc3339(slot), ?missed, "Missed the slots before this one");
+        }
+        Verdict::Skipped(why) => skipped(cron_job, why),
+    }
+}
+
+fn skipped(cron_job: &ObjectName, why: Skip) {
+    let reason = why.as_str();
+    match why {
+        Skip::Forbid(slot) => debug!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot"),
+        Skip::Deadline(slot) => info!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot"),
+        Skip::NameTaken(slot) => warn!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot"),
+        Skip::Suspended => debug!(cronjob = %cron_job, reason, "Skipping every slot"),
+        Skip::Invalid => warn!(cronjob = %cron_job, reason, "Skipping every slot"),
+    }
+}
+
+fn rfc3339(slot: DateTime<Utc>) -> String {
+    slot.to_rfc3339_opts(SecondsFormat::Secs, true)
+}

@@ -1,0 +1,415 @@
+//! Alerts and dashboard: judged by promtool, and by a Prometheus that scrapes the binary while things go wrong.
+#![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The groups of the PrometheusRule, as Prometheus itself reads them.
+fn groups() -> Value {
+    let text = fs::read_to_string(root().join("manifests/prometheus/rules.yaml")).unwrap();
+    let object: Value = serde_yaml_ng::from_str(&text).unwrap();
+    json!({ "groups": object["spec"]["groups"] })
+}
+
+fn rules(groups: &Value) -> Vec<Value> {
+    let of_group = |group: &Value| group["rules"].as_array().unwrap().clone();
+    groups["groups"].as_array().unwrap().iter().flat_map(of_group).collect()
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_else(|| panic!("no {field} in {value}"))
+}
+
+/// Whether the program is there; where everything is meant to be, it must be.
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    let required = std::env::var("REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+    assert!(found || !required, "{program} is missing");
+    if !found {
+        // Past the harness, which swallows what a passing test prints.
+        writeln!(std::io::stdout(), "prometheus: skipped: there is no {program}").unwrap();
+    }
+    found
+}
+
+#[test]
+fn every_alert_says_what_it_means_has_a_runbook_and_a_test_for_both_answers() {
+    let runbooks = fs::read_to_string(root().join("docs/runbooks.md")).unwrap();
+    let tests: Value =
+        serde_yaml_ng::from_str(&fs::read_to_string(root().join("tests/prometheus/alerts.yaml")).unwrap()).unwrap();
+    let cases: Vec<&Value> = tests["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|test| test["alert_rule_test"].as_array().unwrap())
+        .collect();
+    let mut alerts = BTreeSet::new();
+    for rule in rules(&groups()) {
+        let alert = text(&rule, "alert");
+        assert!(alerts.insert(format!("## {alert}")), "{alert} is there twice");
+        assert!(["critical", "warning"].contains(&text(&rule["labels"], "severity")), "{alert}");
+        for annotation in ["summary", "description"] {
+            assert!(text(&rule["annotations"], annotation).ends_with('.'), "{alert}: {annotation} is no sentence");
+        }
+        let anchor = format!("docs/runbooks.md#{}", alert.to_lowercase());
+        assert_eq!(text(&rule["annotations"], "runbook_url"), anchor);
+        for fires in [true, false] {
+            let is_it = |case: &&&Value| case["alertname"] == alert && case["exp_alerts"].is_array() == fires;
+            assert!(cases.iter().any(|case| is_it(&case)), "no test in which {alert} fires: {fires}");
+        }
+    }
+    let sections: BTreeSet<String> =
+        runbooks.lines().filter(|line| line.starts_with("## ")).map(ToOwned::to_owned).collect();
+    assert_eq!(sections, alerts, "one section of the runbooks for each alert");
+    for section in runbooks.split("\n## ").skip(1) {
+        for word in ["**Means:**", "**Costs:**", "**Look:**", "**Do:**"] {
+            assert!(section.contains(word), "{word} is missing in {}", section.lines().next().unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_rules_pass_their_tests() {
+    if !has("promtool") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    // JSON is YAML.
+    fs::write(directory.path().join("rules.yaml"), groups().to_string()).unwrap();
+    fs::copy(root().join("tests/prometheus/alerts.yaml"), directory.path().join("alerts.yaml")).unwrap();
+    for args in [["check", "rules", "rules.yaml"], ["test", "rules", "alerts.yaml"]] {
+        let output = Command::new("promtool").args(args).current_dir(directory.path()).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(output.status.success(), "promtool {}: {said}", args.join(" "));
+    }
+}
+
+/// A process that ends with the test.
+struct Process(Child);
+
+impl Process {
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
+        assert!(sent.success(), "kill {signal}");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The answer to one request over HTTP/1.0.
+fn http(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let head = format!("{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n");
+    write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+}
+
+/// Waits for what must come, and says how long.
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            println!("{what}: after {:.1} s", began.elapsed().as_secs_f64());
+            return found;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// The same rules, with a tenth and less of the patience.
+fn impatient(groups: &Value) -> Value {
+    let mut groups = groups.clone();
+    for group in groups["groups"].as_array_mut().unwrap() {
+        group["name"] = format!("impatient-{}", text(group, "name")).into();
+        for rule in group["rules"].as_array_mut().unwrap() {
+            rule["for"] = "0s".into();
+            rule["labels"]["impatient"] = "true".into();
+            let expr = text(rule, "expr").replace("> 300", "> 3").replace("> 60", "> 3");
+            rule["expr"] = expr.replace("> 10", "> 0.5").replace("[10m]", "[10s]").into();
+        }
+    }
+    groups
+}
+
+/// An API server, the controller, and a Prometheus that scrapes it every second.
+struct World {
+    directory: tempfile::TempDir,
+    api: String,
+    server: Process,
+    prometheus: String,
+    controller_at: String,
+    _prometheus: Process,
+}
+
+/// Every second: one that succeeds, one that fails, one that blocks itself, one that is suspended.
+const CRON_JOBS: [(&str, &str, &str); 4] = [
+    ("good", "dev.cronjob-controller/duration: 0s", ""),
+    ("bad", "dev.cronjob-controller/outcome: fail", "failedJobsHistoryLimit: 1"),
+    ("stuck", "dev.cronjob-controller/duration: 1h", "concurrencyPolicy: Forbid"),
+    ("paused", "dev.cronjob-controller/duration: 0s", "suspend: true"),
+];
+
+fn manifests() -> String {
+    let one = |(name, annotation, more): (&str, &str, &str)| {
+        format!(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: {name}}}\nspec:\n  schedule: \"@every 1s\"\n  {more}\n  \
+             jobTemplate:\n    spec:\n      backoffLimit: 0\n      template:\n        metadata:\n          annotations: \
+             {{{annotation}}}\n        spec: {{restartPolicy: Never, containers: [{{name: c, image: i}}]}}\n---\n"
+        )
+    };
+    CRON_JOBS.map(one).concat()
+}
+
+impl World {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (server, api) = serve(directory.path(), |directory| {
+            // What no API server would take any more: a CronJob that cannot be read.
+            let state = directory.join("data/state.json");
+            let mut stored: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
+            let cron_jobs = stored["collections"]["cronjobs.batch"].as_array_mut().unwrap();
+            let mut broken = cron_jobs[0].clone();
+            broken["metadata"]["name"] = "broken".into();
+            broken["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000".into();
+            broken["spec"]["schedule"] = 5.into();
+            cron_jobs.push(broken);
+            fs::write(&state, stored.to_string()).unwrap();
+        });
+        let (controller_at, prometheus) = (free_address(), free_address());
+        fs::write(directory.path().join("rules.yaml"), groups().to_string()).unwrap();
+        fs::write(directory.path().join("impatient.yaml"), impatient(&groups()).to_string()).unwrap();
+        let config = json!({
+            "global": { "scrape_interval": "1s", "evaluation_interval": "1s" },
+            "rule_files": ["rules.yaml", "impatient.yaml"],
+            "scrape_configs": [{
+                "job_name": "cronjob-controller",
+                "honor_labels": true,
+                "static_configs": [{ "targets": [&controller_at], "labels": { "namespace": "system" } }],
+            }],
+        });
+        fs::write(directory.path().join("prometheus.yaml"), config.to_string()).unwrap();
+        let log = File::create(directory.path().join("prometheus.log")).unwrap();
+        let child = Command::new("prometheus")
+            .args(["--config.file=prometheus.yaml", "--storage.tsdb.path=tsdb", "--log.level=warn"])
+            .arg(format!("--web.listen-address={prometheus}"))
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn();
+        Self { directory, api, server, prometheus, controller_at, _prometheus: Process(child.unwrap()) }
+    }
+
+    /// Runs the controller, one sync at a time, with leases that outlive what happens to the API server.
+    fn controller(&self) -> Process {
+        let child = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
+            .args([
+                "--secure-port=0",
+                "--cronjob-metrics",
+                "--concurrent-cronjob-syncs=1",
+                "--logging-format=json",
+                "-v=2",
+            ])
+            .args(["--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=40s"])
+            .arg(format!("--master=http://{}", self.api))
+            .arg(format!("--metrics-bind-address={}", self.controller_at))
+            .env_remove("RUST_LOG")
+            .env_remove("POD_NAMESPACE")
+            .stdin(Stdio::null())
+            .stderr(File::create(self.log()).unwrap())
+            .spawn();
+        Process(child.unwrap())
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.path().join("controller.log")
+    }
+
+    /// What Prometheus answers to a query: none if it is refused.
+    fn query(&self, query: &str) -> Option<Vec<Value>> {
+        let escaped = query.bytes().fold(String::new(), |escaped, byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => escaped + &char::from(byte).to_string(),
+            _ => format!("{escaped}%{byte:02X}"),
+        });
+        let answer = http(&self.prometheus, "GET", &format!("/api/v1/query?query={escaped}"), "")?;
+        (answer["status"] == "success").then(|| answer["data"]["result"].as_array().unwrap().clone())
+    }
+
+    /// Whether the alert fires, as the impatient rules see it.
+    fn is_firing(&self, alert: &str) -> bool {
+        let alerts = http(&self.prometheus, "GET", "/api/v1/alerts", "").unwrap_or_default();
+        let is_it = |one: &Value| {
+            one["labels"]["alertname"] == alert && one["labels"]["impatient"] == "true" && one["state"] == "firing"
+        };
+        alerts["data"]["alerts"].as_array().is_some_and(|alerts| alerts.iter().any(is_it))
+    }
+
+    /// Waits for it.
+    fn fires(&self, alert: &str) {
+        until(alert, || self.is_firing(alert).then_some(()));
+    }
+
+    /// The API server answers nothing for a while.
+    fn freeze_the_server(&self, meanwhile: impl FnOnce()) {
+        self.server.signal("-STOP");
+        meanwhile();
+        self.server.signal("-CONT");
+    }
+
+    /// State and health of the shipped rules, by alert.
+    fn rules(&self) -> Option<BTreeMap<String, (String, String)>> {
+        let answer = http(&self.prometheus, "GET", "/api/v1/rules", "")?;
+        let groups = answer["data"]["groups"].as_array()?.iter();
+        let shipped = groups.filter(|group| !text(group, "name").starts_with("impatient-"));
+        let rules = shipped.flat_map(|group| group["rules"].as_array().unwrap());
+        let one = |rule: &Value| {
+            let health = format!("{} {}", text(rule, "health"), rule["lastError"].as_str().unwrap_or_default());
+            (text(rule, "name").to_owned(), (text(rule, "state").to_owned(), health))
+        };
+        Some(rules.map(one).collect())
+    }
+
+    /// Somebody else has the lease, or nobody.
+    fn lease(&self, is_held: bool) {
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "cronjob-controller" },
+            "spec": { "holderIdentity": "somebody", "leaseDurationSeconds": 3600 },
+        });
+        let done = if is_held {
+            http(&self.api, "POST", leases, &lease.to_string())
+        } else {
+            http(&self.api, "DELETE", &format!("{leases}/cronjob-controller"), "")
+        };
+        assert!(done.as_ref().is_some_and(|done| done["code"].is_null()), "{done:?}");
+    }
+}
+
+/// An API server whose state `tamper` has changed, and its address.
+fn serve(directory: &Path, tamper: impl Fn(&Path)) -> (Process, String) {
+    let start = || {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
+            .args(["dev", "--controller=false", "-f", "cronjobs.yaml", "--data-dir=data"])
+            .current_dir(directory)
+            .env("XDG_RUNTIME_DIR", directory)
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address = lines.find_map(|line| {
+            Some(line.unwrap().strip_prefix("Kubernetes API on http://")?.split(',').next()?.to_owned())
+        });
+        // Read to its end, or the process would have nowhere to write.
+        std::thread::spawn(move || lines.for_each(drop));
+        (Process(child), address.unwrap())
+    };
+    fs::write(directory.join("cronjobs.yaml"), manifests()).unwrap();
+    let (mut first, _) = start();
+    first.signal("-INT");
+    assert!(first.0.wait().unwrap().success());
+    tamper(directory);
+    start()
+}
+
+/// The queries of the dashboard as Grafana sends them, each under its panel's title.
+fn dashboard_queries() -> Vec<(String, String)> {
+    let file = fs::read_to_string(root().join("manifests/prometheus/dashboard.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&file).unwrap();
+    let mut queries = Vec::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let chosen = text(target, "expr").replace("$job", ".*").replace("$namespace", ".*");
+            queries.push((text(panel, "title").to_owned(), chosen.replace("$__rate_interval", "10s")));
+        }
+    }
+    for variable in dashboard["templating"]["list"].as_array().unwrap() {
+        let arguments = text(variable, "query").strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')'));
+        if let Some((metric, label)) = arguments.and_then(|arguments| arguments.split_once(", ")) {
+            queries.push((text(variable, "name").to_owned(), format!("count by ({label}) ({metric})")));
+        }
+    }
+    queries
+}
+
+#[test]
+fn a_real_prometheus_sees_each_alert_that_can_be_provoked_and_answers_every_query_of_the_dashboard() {
+    if !has("prometheus") {
+        return;
+    }
+    let world = World::start();
+    world.fires("CronJobControllerAbsent");
+
+    world.lease(true);
+    let controller = world.controller();
+    world.fires("CronJobControllerLeaderless");
+    let series = || world.query("count({__name__=~\"cronjob_controller_cronjob_.*_total\"})");
+    assert_eq!(series(), Some(vec![]), "what stands by has no series of CronJobs");
+    world.fires("CronJobControllerMalformedObjects");
+
+    world.lease(false);
+    for alert in ["CronJobRunsMissed", "CronJobForbidBlocked", "CronJobFailing"] {
+        world.fires(alert);
+    }
+    until("every query of the dashboard has an answer", || {
+        dashboard_queries()
+            .iter()
+            .all(|(panel, query)| {
+                // Who is in trouble: perhaps nobody; that there is such a number is enough.
+                let query = query.strip_suffix(" > 0").unwrap_or(query);
+                let answer = world.query(query).unwrap_or_else(|| panic!("{panel}: refused: {query}"));
+                !answer.is_empty()
+            })
+            .then_some(())
+    });
+
+    until("CronJobControllerLate", || {
+        world.freeze_the_server(|| std::thread::sleep(Duration::from_secs(2)));
+        std::thread::sleep(Duration::from_secs(1));
+        world.is_firing("CronJobControllerLate").then_some(())
+    });
+    world.freeze_the_server(|| {
+        world.fires("CronJobOverdue");
+        world.fires("CronJobControllerSyncStuck");
+        world.fires("CronJobControllerWatchStale");
+        world.fires("CronJobControllerQueueNotDrained");
+    });
+
+    let rules = until("all rules are evaluated", || {
+        world.rules().filter(|rules| rules.values().all(|(_, health)| !health.starts_with("unknown")))
+    });
+    assert_eq!(rules.len(), 13);
+    for (alert, (_, health)) in &rules {
+        assert_eq!(health, "ok ", "{alert}");
+    }
+    drop(controller);
+    for line in fs::read_to_string(world.log()).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(line["ts"].is_f64() && line["msg"].is_string() && line["level"].is_string(), "{line}");
+    }
+}
