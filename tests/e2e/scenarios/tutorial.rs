@@ -14,7 +14,7 @@ use crate::fixture::account::{NAME, account_kubeconfig, kubectl_apply};
 use crate::fixture::control_plane::free_port;
 use crate::fixture::controller::{Controller, Running};
 use crate::flavours::{self, API_EXAMPLES, CRON_JOBS, Ground, PODS, example, tutorial};
-use crate::world::{World, deployment_args};
+use crate::world::{self, World, deployment_args};
 
 pub const SYSTEM: &str = "cronjob-tutorial-system";
 const CONFIGURATIONS: [&str; 2] = [
