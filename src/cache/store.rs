@@ -12,9 +12,11 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::api::{Object, ObjectName, Uid};
 
@@ -86,14 +88,23 @@ impl<T: Object> Eq for ByName<T> {}
 #[derive(Debug)]
 struct Scope {
     namespace: Option<Arc<str>>,
-    resource_version: Mutex<String>,
+    progress: Mutex<Progress>,
+}
+
+/// How far a scope has come.
+#[derive(Debug)]
+struct Progress {
+    resource_version: String,
+    /// When the server last said so; at first, when the waiting began.
+    at: Instant,
 }
 
 impl<T: Object> Store<T> {
     /// An empty store with these scopes: a namespace each, or `None` alone for all of them. Without any scope it is
     /// synced from the start and stays empty.
     pub fn new(scopes: impl IntoIterator<Item = Option<Arc<str>>>) -> Self {
-        let scope = |namespace| Scope { namespace, resource_version: Mutex::default() };
+        let waits = || Progress { resource_version: String::new(), at: Instant::now() };
+        let scope = |namespace| Scope { namespace, progress: Mutex::new(waits()) };
         let scopes: Box<[Scope]> = scopes.into_iter().map(scope).collect();
         Self {
             contents: RwLock::new(Contents { objects: HashSet::new(), by_controller: HashMap::new() }),
@@ -144,7 +155,13 @@ impl<T: Object> Store<T> {
     /// the store shows every change up to it. None before the first list, and for a namespace outside every scope.
     pub fn last_resource_version(&self, namespace: &str) -> Option<String> {
         let scope = self.scopes.iter().find(|scope| scope.namespace.as_deref().is_none_or(|own| own == namespace))?;
-        Some(scope.resource_version.lock().clone()).filter(|version| !version.is_empty())
+        Some(scope.progress.lock().resource_version.clone()).filter(|version| !version.is_empty())
+    }
+
+    /// How long ago the server last showed a change, a bookmark or a list, in the scope in which that is longest ago. None
+    /// without any scope.
+    pub fn age(&self) -> Option<Duration> {
+        self.scopes.iter().map(|scope| scope.progress.lock().at.elapsed()).max()
     }
 
     /// Puts one object in. The same UID in the same version changes nothing; another UID under the same name is the end
@@ -215,9 +232,10 @@ impl<T: Object> Store<T> {
 
     /// Records that scope number `scope` shows every change up to `resource_version`.
     pub(super) fn observe(&self, scope: usize, resource_version: &str) {
-        let mut seen = self.scopes[scope].resource_version.lock();
-        seen.clear();
-        seen.push_str(resource_version);
+        let mut progress = self.scopes[scope].progress.lock();
+        progress.resource_version.clear();
+        progress.resource_version.push_str(resource_version);
+        progress.at = Instant::now();
     }
 
     /// Records that one more scope has its first list.
