@@ -37,15 +37,18 @@ use crate::events;
 use crate::leader_election::{self, ConfigError, Leadership, default_identity};
 use crate::metrics::{
     ControllerMetrics, LeaderElectionMetrics, MetricsError, ProcessCollector, Registry, RestClientMetrics,
+    register_time_zone_data,
 };
 use crate::options::{Config, Flavour, LeaderElectionConfig};
-use crate::schedule::local_zone;
+use crate::schedule::{TIME_ZONE_DATA, local_zone};
+use crate::server::delegation::ClientCaError;
 use crate::server::{HealthCheck, ServerError};
 use crate::sharding::Shard;
 use crate::task;
 use crate::webhook::Webhooks;
 use crate::workqueue::{self, Membership, QueueGroup, WorkQueue};
 
+mod caches;
 mod election;
 mod replica;
 mod requests;
@@ -53,6 +56,7 @@ mod serving;
 mod shards;
 mod warm;
 
+use self::caches::{Caches, LookAtCaches};
 use self::election::Candidate;
 pub use self::replica::{Onlooker, Replica, run_replica};
 
@@ -80,6 +84,9 @@ pub enum AppError {
     /// A metric of that name was registered twice.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
+    /// The CA of client certificates cannot be used.
+    #[error(transparent)]
+    ClientCa(#[from] ClientCaError),
     /// The settings of the election contradict each other.
     #[error(transparent)]
     LeaderElection(#[from] ConfigError),
@@ -102,6 +109,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let clock: SharedClock = Arc::new(SystemClock);
     let registry = Registry::new();
     ProcessCollector::register(&registry)?;
+    register_time_zone_data(&registry, TIME_ZONE_DATA)?;
     let listeners = serving::Listeners::bind(&config).await?;
     let webhooks = match &config.webhook {
         Some(webhook) => Some(Webhooks::bind(webhook).await?),
@@ -111,6 +119,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
 
     let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
+    let delegation = serving::delegation(&config, &clock, Arc::new(observer.clone())).await?;
     let house = House::new(&config, &client, &registry, &clock, rand::random(), None)?;
     let mut served = match webhooks {
         Some(webhooks) => webhooks.serve(client.clone(), Arc::clone(&clock), &house.ends),
@@ -124,9 +133,9 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
             Work::new(&house, Some(house.candidate(settings, client, &registry, (default_identity(), rng))?))?
         }
     };
-    let has_synced = work.has_synced();
-    ready.push(HealthCheck::informer_sync(move || has_synced()));
-    served.extend(listeners.serve(&config, &registry, ready, work.health(), &house.ends));
+    ready.extend(caches::health_checks(work.caches()));
+    ready.push(HealthCheck::shutdown(&stop));
+    served.extend(listeners.serve(&config, &registry, ready, work.health(), delegation, &house.ends));
 
     house.run_to_end(work, served, stop).await
 }
@@ -269,11 +278,11 @@ impl Work {
         }
     }
 
-    /// Whether the caches of all that is worked on are synced.
-    fn has_synced(&self) -> HasSynced {
+    /// How the caches are of all that is worked on.
+    fn caches(&self) -> LookAtCaches {
         match self {
-            Self::Whole(parts, _) => parts.has_synced(),
-            Self::Share(holder) => holder.has_synced(),
+            Self::Whole(parts, _) => parts.caches(),
+            Self::Share(holder) => holder.caches(),
         }
     }
 
@@ -288,9 +297,6 @@ impl Work {
         }
     }
 }
-
-/// Tells whether caches are synced.
-type HasSynced = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The health check of the election.
 type ElectionHealth = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -458,9 +464,10 @@ impl Assembly {
         result
     }
 
-    fn has_synced(&self) -> HasSynced {
+    fn caches(&self) -> LookAtCaches {
         let branches = self.branches.clone();
-        Arc::new(move || branches.iter().all(|branch| branch.cron_jobs.has_synced() && branch.jobs.has_synced()))
+        let both = |branch: &Branch| [Caches::of(&branch.cron_jobs), Caches::of(&branch.jobs)];
+        Arc::new(move || Caches::all(branches.iter().flat_map(both)))
     }
 
     /// Opens the gate for writes and works until `stop`.

@@ -24,7 +24,7 @@ mod retry_after;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::{Request, Response};
@@ -49,9 +49,11 @@ const BUFFER: usize = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig file does not exist, does not parse, or has no usable current context.
-    #[error("--kubeconfig: the file {} cannot be used: {}", .file.display(), kubeconfig::cause(.cause))]
+    #[error("--{flag}: the file {} cannot be used: {}", .file.display(), kubeconfig::cause(.cause))]
     Kubeconfig {
-        /// The file that `--kubeconfig` names.
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
         file: PathBuf,
         /// What is wrong with it.
         cause: Box<KubeconfigError>,
@@ -88,7 +90,7 @@ pub enum ConnectError {
 /// # Errors
 /// See [`ConnectError`]; each is one sentence that names the flag or the file.
 pub async fn connect(config: &Config, observer: Option<Arc<dyn RequestObserver>>) -> Result<Client, ConnectError> {
-    build(config, PROGRAM, config.kube_api, observer).await
+    build(kubeconfig::kube_config(config, PROGRAM).await?, config.kube_api, observer)
 }
 
 /// Makes the client for leader election: never rate limited and with connections of its own, so that a burst of the
@@ -101,7 +103,27 @@ pub async fn connect_for_leader_election(
     config: &Config,
     observer: Option<Arc<dyn RequestObserver>>,
 ) -> Result<Client, ConnectError> {
-    build(config, "leader-election", None, observer).await
+    build(kubeconfig::kube_config(config, "leader-election").await?, None, observer)
+}
+
+/// Makes a client for the questions that the secure port has: never rate limited and with connections of its own, so that
+/// neither a burst of the controller's requests nor one of scrapes delays the other. Upstream does so, too
+/// (k8s.io/apiserver, `DelegatingAuthenticationOptions.getClient`). `kubeconfig` is a flag and the file that it names;
+/// without it the connection is that of [`connect`].
+///
+/// # Errors
+/// See [`ConnectError`].
+pub async fn connect_for_reviews(
+    config: &Config,
+    kubeconfig: Option<(&'static str, &Path)>,
+    observer: Option<Arc<dyn RequestObserver>>,
+) -> Result<Client, ConnectError> {
+    const COMPONENT: &str = "secure-serving";
+    let kube = match kubeconfig {
+        Some((flag, file)) => kubeconfig::named(flag, file, None, COMPONENT).await?,
+        None => kubeconfig::kube_config(config, COMPONENT).await?,
+    };
+    build(kube, None, observer)
 }
 
 /// The client on a service that needs no connection, in the same layers as [`connect`]'s. Must be called inside a tokio
@@ -117,15 +139,13 @@ where
     assemble(ClientBuilder::new(service, "default"), "", None, Arc::new(Unobserved))
 }
 
-async fn build(
-    config: &Config,
-    component: &str,
+fn build(
+    kube: kube::Config,
     limit: Option<RateLimit>,
     observer: Option<Arc<dyn RequestObserver>>,
 ) -> Result<Client, ConnectError> {
     // Both of the process's TLS users want the same provider; whoever comes second finds it installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let kube = kubeconfig::kube_config(config, component).await?;
     let server = kube.cluster_url.to_string();
     let host = kubeconfig::host_label(&kube);
     let builder =

@@ -115,6 +115,19 @@ impl ControllerMetrics {
     }
 }
 
+/// Registers `cronjob_controller_time_zone_data_info`, which is always 1: its label says by which version of the IANA time
+/// zone database schedules run.
+///
+/// # Errors
+/// When the name is taken in `registry`.
+pub fn register_time_zone_data(registry: &Registry, version: &str) -> Result<(), MetricsError> {
+    let name = "cronjob_controller_time_zone_data_info";
+    let help = "[ALPHA] The version of the IANA time zone database by which schedules run.";
+    let info = add(registry, name, IntGaugeVec::new(Opts::new(name, help), &["version"]))?;
+    info.with_label_values(&[version]).set(1);
+    Ok(())
+}
+
 /// Metrics of the requests to the API server, with upstream's names
 /// (`component-base/metrics/prometheus/restclient/metrics.go`).
 #[derive(Debug, Clone)]

@@ -13,6 +13,7 @@ mod crd;
 pub(crate) mod flags;
 pub(crate) mod go_syntax;
 pub(crate) mod resolve;
+mod secure;
 #[cfg(test)]
 mod tests;
 mod webhook;
@@ -23,6 +24,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use self::secure::{AuthenticationConfig, AuthorizationConfig, ClientCaConfig, SecureServing};
 pub use self::webhook::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 pub use crate::api::Flavour;
 use crate::dev;
@@ -136,15 +138,6 @@ pub struct LeaderElectionConfig {
     pub renew_deadline: Duration,
     /// The time between two attempts.
     pub retry_period: Duration,
-}
-
-/// The HTTPS listener.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecureServing {
-    /// Where to listen.
-    pub addr: SocketAddr,
-    /// The files of certificate and private key; `None` means a self-signed certificate.
-    pub tls: Option<(PathBuf, PathBuf)>,
 }
 
 /// The form of log lines.

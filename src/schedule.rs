@@ -20,7 +20,7 @@ use chrono::{DateTime, Days, NaiveTime, TimeDelta, Timelike, Utc};
 use fields::{Fields, Search};
 pub use parser::{ParseError, ParseIntError};
 pub use timing::Timing;
-pub use zone::{UnknownZone, Zone, local_zone};
+pub use zone::{TIME_ZONE_DATA, UnknownZone, Zone, local_zone};
 
 /// A parsed schedule: four words, to be parsed once per change of the spec and kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

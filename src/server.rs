@@ -1,10 +1,13 @@
 //! The serving endpoints: health, metrics, configuration and version, over HTTP and HTTPS.
 //!
 //! Guarantees: an address that cannot be had is known before anything else starts ([`bind`]). No client can hold the
-//! server: handshakes, headers and whole connections have time limits, and the number of connections is bounded. After
-//! a cancel, no new connection is accepted, requests in flight are answered, and serving ends within a few seconds
-//! whatever the clients do.
+//! server: handshakes, headers, idleness and whole connections have time limits, headers a size, and the number of
+//! connections is bounded; where there are too many, the idle make room (`connections`). On the secure port nothing but
+//! what is always allowed is shown to whom the API server does not allow it (`delegation`). After a cancel, no new
+//! connection is accepted, requests in flight are answered, and serving ends within a few seconds whatever the clients do.
 
+mod connections;
+pub mod delegation;
 mod endpoints;
 mod health;
 mod tls;
@@ -16,22 +19,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::response::Response;
+use http::Request;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
 use tracing::{debug, warn};
 
+use self::connections::{Place, Places};
+pub use self::delegation::{Delegation, PeerCertificates};
 pub use self::endpoints::{Endpoints, VersionInfo, Which, router};
 pub(crate) use self::endpoints::{not_found, plain_text};
 pub use self::health::HealthCheck;
-pub use self::tls::{CertificateSlot, RELOAD_PERIOD, Tls, TlsSource};
+pub use self::tls::{CertificateSlot, RELOAD_PERIOD, Tls, TlsParameters, TlsSource, TlsVersion, cipher_suites};
 
 /// Why a server cannot start. Once it is bound and its certificate loaded, it has no way to fail.
 #[derive(Debug, thiserror::Error)]
@@ -69,12 +77,16 @@ fn explain(error: &io::Error) -> String {
 /// What a client is given.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Connections at a time; more wait in the system's backlog.
+    /// Connections at a time.
     connections: usize,
     /// For the TLS handshake.
     handshake: Duration,
     /// For the header of an HTTP/1.1 request, the idle time before it included; and between HTTP/2 keep-alives.
     header: Duration,
+    /// Bytes of a request's header. Tokens with many groups in them are the largest that is sent.
+    header_size: u16,
+    /// Without a request.
+    idle: Duration,
     /// For the whole connection. Scrapers simply connect again.
     age: Duration,
     /// For requests in flight when a connection ends for age or by a cancel.
@@ -85,6 +97,8 @@ const LIMITS: Limits = Limits {
     connections: 128,
     handshake: Duration::from_secs(10),
     header: Duration::from_secs(32),
+    header_size: 32 << 10,
+    idle: Duration::from_secs(120),
     age: Duration::from_secs(600),
     drain: Duration::from_secs(5),
 };
@@ -121,17 +135,21 @@ impl Bound {
     pub async fn serve_http(self, router: Router, cancel: CancellationToken) {
         let limits = self.limits;
         let stop = cancel.clone();
-        let serve = move |stream| serve_connection(stream, Protocol::Http1, router.clone(), limits, stop.clone());
+        let serve = move |stream, place| {
+            let client = Client { protocol: Protocol::Http1, certificates: None, place };
+            serve_connection(stream, client, router.clone(), limits, stop.clone())
+        };
         self.accept(serve, &cancel).await;
     }
 
     /// Serves HTTPS (h2 and HTTP/1.1) until `cancel` fires and the last request is answered, and keeps the
-    /// certificate fresh meanwhile.
+    /// certificate fresh meanwhile. What certificates a client shows is with each of its requests ([`PeerCertificates`]).
     pub async fn serve_https(self, tls: Tls, router: Router, cancel: CancellationToken) {
         let limits = self.limits;
         let acceptor = TlsAcceptor::from(tls.config.clone());
         let stop = cancel.clone();
-        let serve = move |stream| serve_tls(stream, acceptor.clone(), router.clone(), limits, stop.clone());
+        let serve =
+            move |stream, place| serve_tls(stream, place, acceptor.clone(), router.clone(), limits, stop.clone());
         tokio::select! {
             () = self.accept(serve, &cancel) => {}
             () = tls.keep_fresh() => {}
@@ -141,22 +159,20 @@ impl Bound {
     /// Accepts until cancelled, then waits for the connections to end.
     async fn accept<F, C>(self, serve: F, cancel: &CancellationToken)
     where
-        F: Fn(TcpStream) -> C,
+        F: Fn(TcpStream, Arc<Place>) -> C,
         C: Future<Output = ()> + Send + 'static,
     {
-        let slots = Arc::new(Semaphore::new(self.limits.connections));
+        let places = Places::new(self.limits.connections);
         let connections = TaskTracker::new();
-        while let Some(Ok(slot)) = cancel.run_until_cancelled(slots.clone().acquire_owned()).await {
-            match cancel.run_until_cancelled(self.listener.accept()).await {
-                None => break,
-                Some(Ok((stream, _))) => {
-                    let connection = serve(stream);
-                    connections.spawn(async move {
-                        connection.await;
-                        drop(slot);
-                    });
-                }
-                Some(Err(error)) => {
+        while let Some(accepted) = cancel.run_until_cancelled(self.listener.accept()).await {
+            match accepted {
+                Ok((stream, peer)) => match places.take() {
+                    Some(place) => {
+                        connections.spawn(serve(stream, Arc::new(place)));
+                    }
+                    None => debug!(%peer, "no place for a connection: there is a request on each of the others"),
+                },
+                Err(error) => {
                     warn!(addr = %self.local_addr, %error, "cannot accept a connection");
                     sleep(ACCEPT_PAUSE).await;
                 }
@@ -177,46 +193,86 @@ enum Protocol {
     Http2,
 }
 
-async fn serve_tls(stream: TcpStream, tls: TlsAcceptor, router: Router, limits: Limits, cancel: CancellationToken) {
+/// Who is at the other end of a connection.
+struct Client {
+    protocol: Protocol,
+    certificates: Option<PeerCertificates>,
+    place: Arc<Place>,
+}
+
+async fn serve_tls(
+    stream: TcpStream,
+    place: Arc<Place>,
+    tls: TlsAcceptor,
+    router: Router,
+    limits: Limits,
+    cancel: CancellationToken,
+) {
     let handshake = timeout(limits.handshake, tls.accept(stream));
-    let stream = match cancel.run_until_cancelled(handshake).await {
-        Some(Ok(Ok(stream))) => stream,
-        Some(Ok(Err(error))) => return debug!(%error, "TLS handshake failed"),
-        Some(Err(_)) | None => return,
+    let stream = tokio::select! {
+        handshake = handshake => match handshake {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
+            Err(_) => return,
+        },
+        () = place.lost(limits.idle) => return,
+        () = cancel.cancelled() => return,
     };
-    let protocol = match stream.get_ref().1.alpn_protocol() {
+    let session = stream.get_ref().1;
+    let protocol = match session.alpn_protocol() {
         Some(b"h2") => Protocol::Http2,
         _ => Protocol::Http1,
     };
-    serve_connection(stream, protocol, router, limits, cancel).await;
+    let certificates = session.peer_certificates().map(PeerCertificates::new);
+    serve_connection(stream, Client { protocol, certificates, place }, router, limits, cancel).await;
 }
 
-async fn serve_connection<S>(stream: S, protocol: Protocol, router: Router, limits: Limits, cancel: CancellationToken)
+async fn serve_connection<S>(stream: S, client: Client, router: Router, limits: Limits, cancel: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(limits.header_size.into());
     builder
         .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(limits.header)
         .keep_alive_timeout(limits.handshake)
+        .max_header_list_size(limits.header_size.into())
         .max_concurrent_streams(100);
+    let Client { protocol, certificates, place } = client;
     let builder = match protocol {
         Protocol::Http1 => builder.http1_only(),
         Protocol::Http2 => builder.http2_only(),
     };
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let answer = {
+        let place = Arc::clone(&place);
+        tower::service_fn(move |request| answer(request, router.clone(), certificates.clone(), place.busy()))
+    };
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(answer));
     tokio::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,
+        () = place.lost(limits.idle) => return,
         () = cancel.cancelled() => {}
         () = sleep(limits.age) => {}
     }
     connection.as_mut().graceful_shutdown();
     // Nobody is left to tell: the client is gone, or about to be.
     let _ = timeout(limits.drain, connection).await;
+}
+
+/// Answers one request, during which the connection is busy.
+async fn answer(
+    mut request: Request<Incoming>,
+    router: Router,
+    certificates: Option<PeerCertificates>,
+    _busy: connections::Busy,
+) -> Result<Response, std::convert::Infallible> {
+    if let Some(certificates) = certificates {
+        request.extensions_mut().insert(certificates);
+    }
+    router.oneshot(request).await
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Webhooks {
             }
             WebhookCertificate::SelfSigned(own) => (TlsSource::Handed, Some(own.clone())),
         };
-        let tls = Tls::load(source)?;
+        let tls = Tls::load(source, &config.tls)?;
         Ok(Self { bound: bind(config.addr).await?, tls, own })
     }
 

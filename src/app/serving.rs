@@ -1,6 +1,8 @@
 //! The listeners: which the flags ask for, and what each shows.
 //!
-//! Guarantee: every address is taken, and every certificate read, before the controller does anything.
+//! Guarantees: every address is taken, and every certificate read, before the controller does anything; on the secure port
+//! the API server decides who sees what, and on the plain ones, which are off unless somebody asks for them, everybody sees
+//! everything that they show.
 
 use std::sync::Arc;
 
@@ -9,12 +11,17 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::ElectionHealth;
+use super::{AppError, ElectionHealth};
+use crate::client::{self, RequestObserver};
+use crate::clock::SharedClock;
 use crate::leader_election::HealthzAdaptor;
 use crate::metrics::{Registry, encode};
-use crate::options::Config;
+use crate::options::{ClientCaConfig, Config};
 use crate::schedule::local_zone;
-use crate::server::{Bound, Endpoints, HealthCheck, ServerError, Tls, TlsSource, VersionInfo, Which, bind, router};
+use crate::server::delegation::{ClientCa, ClientCaSource, Reviewers, Ttls};
+use crate::server::{
+    Bound, Delegation, Endpoints, HealthCheck, ServerError, Tls, TlsSource, VersionInfo, Which, bind, router,
+};
 
 /// The addresses this process listens on.
 pub struct Listeners {
@@ -29,11 +36,11 @@ impl Listeners {
         let secure = match &config.secure {
             None => None,
             Some(secure) => {
-                let source = match secure.tls.clone() {
+                let source = match secure.certificate.clone() {
                     Some((cert, key)) => TlsSource::Files { cert, key },
                     None => TlsSource::SelfSigned { hosts: vec!["localhost".into(), "127.0.0.1".into(), "::1".into()] },
                 };
-                Some((bind(secure.addr).await?, Tls::load(source)?))
+                Some((bind(secure.addr).await?, Tls::load(source, &secure.tls)?))
             }
         };
         let metrics = match config.metrics_addr {
@@ -55,13 +62,15 @@ impl Listeners {
         registry: &Registry,
         ready: Vec<HealthCheck>,
         election: Option<ElectionHealth>,
+        delegation: Option<Delegation>,
         cancel: &CancellationToken,
     ) -> Vec<JoinHandle<()>> {
         let endpoints = endpoints(config, registry, ready, election);
         let mut tasks = Vec::new();
-        if let Some((bound, tls)) = self.secure {
+        if let (Some((bound, tls)), Some(delegation)) = (self.secure, delegation) {
             info!(address = %bound.local_addr(), "serving HTTPS");
-            tasks.push(tokio::spawn(bound.serve_https(tls, router(endpoints.clone(), Which::All), cancel.clone())));
+            let router = delegation.protect(router(endpoints.clone(), Which::All));
+            tasks.push(tokio::spawn(bound.serve_https(tls, router, cancel.clone())));
         }
         let shared = config.metrics_addr.is_some() && config.metrics_addr == config.health_addr;
         let metrics_shows = if shared { Which::All } else { Which::MetricsOnly };
@@ -72,6 +81,44 @@ impl Listeners {
         }
         tasks
     }
+}
+
+/// Who decides what the secure port shows; `None` where there is none.
+///
+/// # Errors
+/// When a kubeconfig or the client CA cannot be used.
+pub async fn delegation(
+    config: &Config,
+    clock: &SharedClock,
+    observer: Arc<dyn RequestObserver>,
+) -> Result<Option<Delegation>, AppError> {
+    let Some(secure) = &config.secure else { return Ok(None) };
+    let (authentication, authorization) = (&secure.authentication, &secure.authorization);
+    let file = authentication.kubeconfig.as_deref().map(|file| ("authentication-kubeconfig", file));
+    let authenticating = client::connect_for_reviews(config, file, Some(Arc::clone(&observer))).await?;
+    let authorizing = if authorization.kubeconfig == authentication.kubeconfig {
+        authenticating.clone()
+    } else {
+        let file = authorization.kubeconfig.as_deref().map(|file| ("authorization-kubeconfig", file));
+        client::connect_for_reviews(config, file, Some(observer)).await?
+    };
+    let source = match &authentication.client_ca {
+        ClientCaConfig::None => None,
+        ClientCaConfig::File(file) => Some(ClientCaSource::File(file.clone())),
+        ClientCaConfig::Cluster => Some(ClientCaSource::Cluster(authenticating.clone())),
+    };
+    let client_ca = source.map(|source| ClientCa::new(source, Arc::clone(clock)));
+    let may_wait = authentication.client_ca == ClientCaConfig::Cluster && authentication.tolerate_lookup_failure;
+    if let Some(client_ca) = client_ca.as_ref().filter(|_| !may_wait) {
+        client_ca.load().await?;
+    }
+    let reviewers = Reviewers { authentication: authenticating, authorization: authorizing };
+    let ttls = Ttls {
+        token: authentication.token_cache_ttl,
+        authorized: authorization.authorized_ttl,
+        unauthorized: authorization.unauthorized_ttl,
+    };
+    Ok(Some(Delegation::new(&authorization.always_allow_paths, client_ca, reviewers, ttls)))
 }
 
 fn endpoints(

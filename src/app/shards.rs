@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::election::{Candidate, HEALTH_TIMEOUT};
-use super::{AppError, Assembly, ElectionHealth, HasSynced, House, under_lease};
+use super::{AppError, Assembly, Caches, ElectionHealth, House, LookAtCaches, under_lease};
 use crate::leader_election::decision::{Candidate as Presence, presence};
 use crate::leader_election::shares::{Move, Names, Sightings, Tenure, decide};
 use crate::leader_election::{HealthzAdaptor, KubeLeaseLock, LeaderElectionRecord, LeaseLock, Leases, LockError};
@@ -44,6 +44,8 @@ pub struct Holder {
     introduced: bool,
     seen: Sightings,
     held: BTreeMap<u32, Held>,
+    /// When the leases were last seen.
+    looked_at: Arc<Mutex<Option<Instant>>>,
     tasks: JoinSet<(u32, Result<(), AppError>)>,
     signs: Signs,
 }
@@ -60,12 +62,12 @@ type Signs = Arc<Mutex<BTreeMap<u32, Arc<Sign>>>>;
 struct Sign {
     health: HealthzAdaptor,
     /// There once the lease is won.
-    has_synced: OnceLock<HasSynced>,
+    caches: OnceLock<LookAtCaches>,
 }
 
 impl Held {
     fn tenure(&self) -> Tenure {
-        match self.sign.has_synced.get() {
+        match self.sign.caches.get() {
             _ if self.stop.is_cancelled() => Tenure::Leaving,
             None => Tenure::Contending,
             Some(_) => Tenure::Holding,
@@ -93,15 +95,22 @@ impl Holder {
             introduced: false,
             seen: Sightings::default(),
             held: BTreeMap::new(),
+            looked_at: Arc::default(),
             tasks: JoinSet::new(),
             signs: Signs::default(),
         }
     }
 
-    /// Whether the caches of all shards that are held are synced.
-    pub fn has_synced(&self) -> HasSynced {
-        let signs = Arc::clone(&self.signs);
-        Arc::new(move || signs.lock().values().filter_map(|sign| sign.has_synced.get()).all(|has_synced| has_synced()))
+    /// How the caches are of all shards that are held, and the view of the leases, which says what those are.
+    pub fn caches(&self) -> LookAtCaches {
+        let (signs, looked_at) = (Arc::clone(&self.signs), Arc::clone(&self.looked_at));
+        Arc::new(move || {
+            let looked_at = *looked_at.lock();
+            let age = looked_at.map(|at| at.elapsed()).unwrap_or_default();
+            let leases = Caches { synced: looked_at.is_some(), age };
+            let signs = signs.lock();
+            Caches::all(signs.values().filter_map(|sign| sign.caches.get()).map(|look| look()).chain([leases]))
+        })
     }
 
     /// Healthy while every lease that is held is renewed in time.
@@ -146,6 +155,7 @@ impl Holder {
             warn!(%error, "failed to renew the lease of this replica");
         }
         let leases = self.leases.list().await?;
+        *self.looked_at.lock() = Some(Instant::now());
         if self.presence.is_none() {
             self.presence = leases.get(&self.names.replica(&self.candidate.identity)).cloned();
         }
@@ -214,7 +224,7 @@ impl Holder {
             None => elector,
         };
         let health = elector.healthz_adaptor(HEALTH_TIMEOUT);
-        let sign = Arc::new(Sign { health, has_synced: OnceLock::new() });
+        let sign = Arc::new(Sign { health, caches: OnceLock::new() });
         let stop = CancellationToken::new();
         self.signs.lock().insert(index, Arc::clone(&sign));
         self.held.insert(index, Held { sign: Arc::clone(&sign), stop: stop.clone() });
@@ -222,7 +232,7 @@ impl Holder {
             let work = async |leadership| {
                 info!(shard = index, "working on the shard");
                 let mut parts = Assembly::new(&house, shard, seed, voice);
-                let _ = sign.has_synced.set(parts.has_synced());
+                let _ = sign.caches.set(parts.caches());
                 parts.run_led(leadership, &stop).await
             };
             (index, under_lease(elector, &stop, work).await)

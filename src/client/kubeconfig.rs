@@ -20,10 +20,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// kube's configuration for these flags. Matches client-go's `BuildConfigFromFlags`.
 pub(super) async fn kube_config(config: &Config, component: &str) -> Result<kube::Config, ConnectError> {
-    let mut kube = match (&config.kubeconfig, &config.master) {
-        (Some(file), master) => from_file(file, master.as_deref())
-            .await
-            .map_err(|cause| ConnectError::Kubeconfig { file: file.clone(), cause: Box::new(cause) })?,
+    let kube = match (&config.kubeconfig, &config.master) {
+        (Some(file), master) => return named("kubeconfig", file, master.as_deref(), component).await,
         (None, Some(master)) => {
             let url = server_url(master, false);
             let url = url.map_err(|cause| ConnectError::Master { master: master.clone(), cause })?;
@@ -31,13 +29,30 @@ pub(super) async fn kube_config(config: &Config, component: &str) -> Result<kube
         }
         (None, None) => kube::Config::incluster_env().map_err(|cause| ConnectError::InCluster { cause })?,
     };
+    Ok(with_limits(kube, component))
+}
+
+/// kube's configuration from the file that `flag` names.
+pub(super) async fn named(
+    flag: &'static str,
+    file: &Path,
+    master: Option<&str>,
+    component: &str,
+) -> Result<kube::Config, ConnectError> {
+    let kube = from_file(file, master).await;
+    let kube =
+        kube.map_err(|cause| ConnectError::Kubeconfig { flag, file: file.to_owned(), cause: Box::new(cause) })?;
+    Ok(with_limits(kube, component))
+}
+
+fn with_limits(mut kube: kube::Config, component: &str) -> kube::Config {
     kube.default_retry = false;
     kube.connect_timeout = Some(CONNECT_TIMEOUT);
     kube.write_timeout = Some(WRITE_TIMEOUT);
     // A read timeout would end quiet watches too; `deadline` bounds everything else.
     kube.read_timeout = None;
     kube.headers.push((USER_AGENT, user_agent(component)));
-    Ok(kube)
+    kube
 }
 
 async fn from_file(file: &Path, master: Option<&str>) -> Result<kube::Config, KubeconfigError> {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::go_syntax::format_duration;
-use super::{Config, LogFormat, WebhookCertificate};
+use super::{AuthenticationConfig, AuthorizationConfig, ClientCaConfig, Config, LogFormat, WebhookCertificate};
+use crate::server::TlsVersion;
 
 impl Config {
     /// The configuration as JSON: keys in camel case, durations as Go prints them, `null` for what is off. Holds no
@@ -27,9 +28,16 @@ impl Config {
             })),
             "secureServing": self.secure.as_ref().map(|secure| json!({
                 "bindAddress": secure.addr,
-                "tlsCertFile": secure.tls.as_ref().map(|(cert, _)| cert),
-                "tlsPrivateKeyFile": secure.tls.as_ref().map(|(_, key)| key),
+                "tlsCertFile": secure.certificate.as_ref().map(|(cert, _)| cert),
+                "tlsPrivateKeyFile": secure.certificate.as_ref().map(|(_, key)| key),
+                "tlsMinVersion": match secure.tls.min_version {
+                    TlsVersion::Tls12 => "VersionTLS12",
+                    TlsVersion::Tls13 => "VersionTLS13",
+                },
+                "tlsCipherSuites": secure.tls.cipher_suites,
             })),
+            "authentication": self.secure.as_ref().map(|secure| authentication(&secure.authentication)),
+            "authorization": self.secure.as_ref().map(|secure| authorization(&secure.authorization)),
             "metricsBindAddress": self.metrics_addr,
             "healthProbeBindAddress": self.health_addr,
             "webhook": self.webhook.as_ref().map(|webhook| json!({
@@ -50,4 +58,26 @@ impl Config {
             },
         })
     }
+}
+
+fn authentication(config: &AuthenticationConfig) -> Value {
+    json!({
+        "kubeconfig": config.kubeconfig,
+        "tokenCacheTTL": format_duration(config.token_cache_ttl),
+        "clientCAFile": match &config.client_ca {
+            ClientCaConfig::File(file) => Some(file),
+            ClientCaConfig::None | ClientCaConfig::Cluster => None,
+        },
+        "skipLookup": config.client_ca == ClientCaConfig::None,
+        "tolerateLookupFailure": config.tolerate_lookup_failure,
+    })
+}
+
+fn authorization(config: &AuthorizationConfig) -> Value {
+    json!({
+        "kubeconfig": config.kubeconfig,
+        "alwaysAllowPaths": config.always_allow_paths,
+        "authorizedTTL": format_duration(config.authorized_ttl),
+        "unauthorizedTTL": format_duration(config.unauthorized_ttl),
+    })
 }

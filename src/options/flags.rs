@@ -11,11 +11,14 @@ use std::ffi::{OsStr, OsString};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
+use super::secure::SecureFlags;
 use super::{PROGRAM, UsageError};
 
 const GENERIC: &str = "Generic flags";
 const CONTROLLER: &str = "Cronjob-controller flags";
-const SECURE: &str = "Secure serving flags";
+pub(super) const SECURE: &str = "Secure serving flags";
+pub(super) const AUTHENTICATION: &str = "Authentication flags";
+pub(super) const AUTHORIZATION: &str = "Authorization flags";
 const PLAIN: &str = "Plain serving flags";
 const WEBHOOK: &str = "Webhook flags";
 const LOGS: &str = "Logs flags";
@@ -101,7 +104,7 @@ pub(super) struct RawFlags {
     #[arg(long, value_name = "IP", default_value = "0.0.0.0", help_heading = SECURE)]
     pub bind_address: String,
 
-    /// The port for HTTPS: health checks, metrics and configuration. 0 turns it off.
+    /// The port for HTTPS: health checks, metrics and configuration, for whom the API server allows it. 0 turns it off.
     #[arg(long, value_name = "INT", default_value = "10257", help_heading = SECURE)]
     pub secure_port: String,
 
@@ -113,7 +116,10 @@ pub(super) struct RawFlags {
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = SECURE)]
     pub tls_private_key_file: String,
 
-    /// The address for metrics over plain HTTP, such as :8080 or 127.0.0.1:8080. "0" turns it off.
+    #[command(flatten)]
+    pub secure: SecureFlags,
+
+    /// The address for metrics over plain HTTP, such as :8080 or 127.0.0.1:8080, for everybody. "0" turns it off.
     #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = PLAIN)]
     pub metrics_bind_address: String,
 

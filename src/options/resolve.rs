@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::flags::RawFlags;
 use super::go_syntax::{format_duration, parse_bool, parse_duration, parse_float, parse_int};
 use super::{
-    Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, RateLimit, SecureServing,
-    UsageError, controllers, webhook,
+    Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, RateLimit, UsageError, controllers,
+    secure, webhook,
 };
 
 /// A renewal is retried at most `1.2 * retry period` after the last one, so the deadline must lie beyond that.
@@ -82,7 +82,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         faults.read("cronjob-metrics", &raw.cronjob_metrics, "a whole number from 0 to 2147483647", |text| {
             i32::try_from(parse_int(text)?).ok().and_then(|n| usize::try_from(n).ok())
         });
-    let secure = secure(raw, &mut faults);
+    let secure = secure::resolve(raw, &mut faults);
     let metrics_addr = plain_address("metrics-bind-address", &raw.metrics_bind_address, &mut faults);
     let health_addr = plain_address("health-probe-bind-address", &raw.health_probe_bind_address, &mut faults);
     let webhook = webhook::resolve(raw, &controllers, env, &mut faults);
@@ -132,7 +132,7 @@ fn shards(raw: &RawFlags, faults: &mut Faults) -> Option<NonZeroU32> {
     Some(shards)
 }
 
-fn path(text: &str) -> Option<PathBuf> {
+pub(super) fn path(text: &str) -> Option<PathBuf> {
     (!text.is_empty()).then(|| PathBuf::from(text))
 }
 
@@ -228,24 +228,6 @@ fn namespaces(raw: &RawFlags, faults: &mut Faults) -> Vec<String> {
     names
 }
 
-fn secure(raw: &RawFlags, faults: &mut Faults) -> Option<SecureServing> {
-    faults.read("bind-address", &raw.bind_address, "an IP address, such as 0.0.0.0 or ::1", ip);
-    let addr = listener(raw, "secure-port", &raw.secure_port, faults);
-    let tls = match (path(&raw.tls_cert_file), path(&raw.tls_private_key_file)) {
-        (Some(cert), Some(key)) => Some((cert, key)),
-        (None, None) => None,
-        (Some(_), None) => {
-            faults.add("tls-private-key-file", "", "the private key of --tls-cert-file, or neither of the two flags");
-            None
-        }
-        (None, Some(_)) => {
-            faults.add("tls-cert-file", "", "the certificate of --tls-private-key-file, or neither of the two flags");
-            None
-        }
-    };
-    Some(SecureServing { addr: addr?, tls })
-}
-
 /// A port on the address of --bind-address, which is judged elsewhere; 0 is off.
 pub(super) fn listener(raw: &RawFlags, flag: &str, port: &str, faults: &mut Faults) -> Option<SocketAddr> {
     let port = faults
@@ -253,7 +235,7 @@ pub(super) fn listener(raw: &RawFlags, flag: &str, port: &str, faults: &mut Faul
     Some(SocketAddr::new(ip(&raw.bind_address)?, port.filter(|port| *port != 0)?))
 }
 
-fn ip(text: &str) -> Option<IpAddr> {
+pub(super) fn ip(text: &str) -> Option<IpAddr> {
     text.parse().ok()
 }
 

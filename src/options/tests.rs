@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::server::{TlsParameters, TlsVersion};
 
 /// A process in a Pod of this namespace, or outside any Pod.
 struct Fake(Option<&'static str>);
@@ -38,7 +39,7 @@ fn defaults() -> Config {
         shards: NonZeroU32::MIN,
         kube_api: None,
         leader_election: Some(election()),
-        secure: Some(SecureServing { addr: "0.0.0.0:10257".parse().unwrap(), tls: None }),
+        secure: Some(serving()),
         metrics_addr: None,
         health_addr: None,
         webhook: None,
@@ -47,6 +48,33 @@ fn defaults() -> Config {
         verbosity: 0,
         logging_format: LogFormat::Text,
     }
+}
+
+fn serving() -> SecureServing {
+    let ttl = Duration::from_secs(10);
+    SecureServing {
+        addr: "0.0.0.0:10257".parse().unwrap(),
+        certificate: None,
+        tls: TlsParameters { client_certificates: true, ..TlsParameters::default() },
+        authentication: AuthenticationConfig {
+            kubeconfig: None,
+            token_cache_ttl: ttl,
+            client_ca: ClientCaConfig::Cluster,
+            tolerate_lookup_failure: true,
+        },
+        authorization: AuthorizationConfig {
+            kubeconfig: None,
+            always_allow_paths: ["/healthz", "/readyz", "/livez"].map(str::to_owned).to_vec(),
+            authorized_ttl: ttl,
+            unauthorized_ttl: ttl,
+        },
+    }
+}
+
+fn serve(change: impl FnOnce(&mut SecureServing)) -> Config {
+    let mut secure = serving();
+    change(&mut secure);
+    Config { secure: Some(secure), ..defaults() }
 }
 
 fn election() -> LeaderElectionConfig {
@@ -78,8 +106,10 @@ fn no_election() -> Config {
 }
 
 fn secure(addr: &str, tls: Option<(&str, &str)>) -> Config {
-    let tls = tls.map(|(cert, key)| (cert.into(), key.into()));
-    Config { secure: Some(SecureServing { addr: addr.parse().unwrap(), tls }), ..defaults() }
+    serve(|secure| {
+        secure.addr = addr.parse().unwrap();
+        secure.certificate = tls.map(|(cert, key)| (cert.into(), key.into()));
+    })
 }
 
 fn metrics(addr: &str) -> Config {
@@ -99,7 +129,7 @@ fn master(url: &str) -> Config {
 }
 
 fn tutorial(addr: &str, certificate: WebhookCertificate) -> Config {
-    let webhook = Some(WebhookConfig { addr: addr.parse().unwrap(), certificate });
+    let webhook = Some(WebhookConfig { addr: addr.parse().unwrap(), certificate, tls: TlsParameters::default() });
     Config { controllers: vec![Flavour::Tutorial], webhook, ..defaults() }
 }
 
@@ -308,6 +338,89 @@ fn webhooks_run_where_the_tutorials_controller_does() {
 }
 
 #[test]
+fn the_secure_port_is_set_as_kube_controller_managers_is() {
+    let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let minute = Duration::from_secs(60);
+    let rows: Vec<(&str, &[&str], Config)> = vec![
+        ("upstream's default version", &["--tls-min-version="], defaults()),
+        ("TLS 1.2", &["--tls-min-version=VersionTLS12"], defaults()),
+        ("TLS 1.3", &["--tls-min-version=VersionTLS13"], serve(|secure| secure.tls.min_version = TlsVersion::Tls13)),
+        ("the default suites", &["--tls-cipher-suites="], defaults()),
+        (
+            "suites pile up",
+            &[
+                "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+                "--tls-cipher-suites",
+                "TLS_AES_128_GCM_SHA256",
+            ],
+            serve(|secure| {
+                secure.tls.cipher_suites = own(&["TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256"]);
+            }),
+        ),
+        (
+            "Go's old names",
+            &["--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305"],
+            serve(|secure| secure.tls.cipher_suites = own(&["TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"])),
+        ),
+        (
+            "a client CA",
+            &["--client-ca-file=/ca", "--authentication-skip-lookup"],
+            serve(|secure| secure.authentication.client_ca = ClientCaConfig::File("/ca".into())),
+        ),
+        (
+            "no client CA, and no question for certificates",
+            &["--authentication-skip-lookup"],
+            serve(|secure| {
+                secure.authentication.client_ca = ClientCaConfig::None;
+                secure.tls.client_certificates = false;
+            }),
+        ),
+        (
+            "a client CA that must be there",
+            &["--authentication-tolerate-lookup-failure=false"],
+            serve(|secure| secure.authentication.tolerate_lookup_failure = false),
+        ),
+        (
+            "other connections",
+            &["--authentication-kubeconfig=/n", "--authorization-kubeconfig=/z"],
+            serve(|secure| {
+                secure.authentication.kubeconfig = Some("/n".into());
+                secure.authorization.kubeconfig = Some("/z".into());
+            }),
+        ),
+        (
+            "other times",
+            &[
+                "--authentication-token-webhook-cache-ttl=1m",
+                "--authorization-webhook-cache-authorized-ttl=0",
+                "--authorization-webhook-cache-unauthorized-ttl=60s",
+            ],
+            serve(|secure| {
+                secure.authentication.token_cache_ttl = minute;
+                secure.authorization.authorized_ttl = Duration::ZERO;
+                secure.authorization.unauthorized_ttl = minute;
+            }),
+        ),
+        (
+            "other paths",
+            &["--authorization-always-allow-paths=/metrics,/health*", "--authorization-always-allow-paths=*"],
+            serve(|secure| secure.authorization.always_allow_paths = own(&["/metrics", "/health*", "*"])),
+        ),
+        (
+            "no path",
+            &["--authorization-always-allow-paths="],
+            serve(|secure| secure.authorization.always_allow_paths.clear()),
+        ),
+    ];
+    for (sentence, args, want) in rows {
+        assert_eq!(config(args), want, "{sentence}: {args:?}");
+    }
+    let webhook = config(&["--controllers=tutorial", "--tls-min-version=VersionTLS13"]).webhook.unwrap();
+    assert_eq!(webhook.tls.min_version, TlsVersion::Tls13, "the webhooks' listener speaks what the others do");
+    assert!(!webhook.tls.client_certificates);
+}
+
+#[test]
 fn the_crd_command_prints_or_writes_files() {
     let rows: [(&[&str], Option<&str>); 2] = [(&["crd"], None), (&["crd", "--output_dir", "d"], Some("d"))];
     for (args, want) in rows {
@@ -322,6 +435,19 @@ fn the_crd_command_prints_or_writes_files() {
 #[allow(clippy::too_many_lines)] // A table.
 fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
     let rows: Vec<(&[&str], &str)> = vec![
+        (
+            &["--tls-min-version=VersionTLS11"],
+            "--tls-min-version: VersionTLS11 is not allowed; use VersionTLS12 or VersionTLS13, the versions that are \
+             still safe",
+        ),
+        (
+            &["--authorization-always-allow-paths=/a*b"],
+            "--authorization-always-allow-paths: /a*b is not allowed; use a path with \"*\" at its end or nowhere",
+        ),
+        (
+            &["--authentication-token-webhook-cache-ttl=-1s"],
+            "--authentication-token-webhook-cache-ttl: -1s is not allowed; use a duration, such as 10s or 0",
+        ),
         (&["--kube-api-qps=0"], "--kube-api-qps: 0 is not allowed; use a positive rate, or -1 for no limit"),
         (&["--kube-api-qps=-3"], "--kube-api-qps: -3 is not allowed; use a positive rate, or -1 for no limit"),
         (&["--kube-api-qps=NaN"], "--kube-api-qps: NaN is not allowed; use a positive rate, or -1 for no limit"),

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use super::flags::RawFlags;
 use super::go_syntax::parse_bool;
 use super::resolve::{Faults, LABEL, SUBDOMAIN, is_dns1123_label, is_dns1123_subdomain, listener, own_namespace};
-use super::{Environment, Flavour};
+use super::{Environment, Flavour, secure};
+use crate::server::TlsParameters;
 
 /// The listener of the admission webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct WebhookConfig {
     pub addr: SocketAddr,
     /// Where the serving certificate comes from.
     pub certificate: WebhookCertificate,
+    /// What of TLS is offered.
+    pub tls: TlsParameters,
 }
 
 /// Where the certificate of the webhooks comes from.
@@ -54,6 +57,8 @@ pub(super) fn resolve(
     let addr = listener(raw, "webhook-port", &raw.webhook_port, faults);
     let self_signed = faults.read("webhook-self-signed", &raw.webhook_self_signed, "true or false", parse_bool);
     let addr = addr.filter(|_| flavours.contains(&Flavour::Tutorial))?;
+    // Its faults are found where the secure port is judged.
+    let tls = secure::tls(raw, &mut Faults::default());
     if !self_signed? {
         let given = &raw.webhook_cert_dir;
         let directory = if given.is_empty() {
@@ -61,7 +66,7 @@ pub(super) fn resolve(
         } else {
             PathBuf::from(given)
         };
-        return Some(WebhookConfig { addr, certificate: WebhookCertificate::Directory(directory) });
+        return Some(WebhookConfig { addr, certificate: WebhookCertificate::Directory(directory), tls });
     }
     if !raw.webhook_cert_dir.is_empty() {
         faults.add("webhook-cert-dir", &raw.webhook_cert_dir, "it without --webhook-self-signed");
@@ -81,5 +86,5 @@ pub(super) fn resolve(
     }
     let [secret, service, mutating, validating] = names.map(|(_, name)| name.clone());
     let own = SelfSignedWebhook { namespace, secret, service, mutating, validating };
-    Some(WebhookConfig { addr, certificate: WebhookCertificate::SelfSigned(own) })
+    Some(WebhookConfig { addr, certificate: WebhookCertificate::SelfSigned(own), tls })
 }

@@ -15,9 +15,12 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use chrono::{DateTime, FixedOffset, Offset, SecondsFormat, TimeZone, Utc};
-use chrono_tz::{TZ_VARIANTS, Tz};
+use chrono_tz::{IANA_TZDB_VERSION, TZ_VARIANTS, Tz};
 
 use super::civil::{self, SECONDS_PER_DAY};
+
+/// The version of the IANA time zone database inside this program, such as `2025b`.
+pub const TIME_ZONE_DATA: &str = IANA_TZDB_VERSION;
 
 /// A zone of the IANA database; UTC unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,20 +1,25 @@
 //! The paths of the serving endpoints.
 //!
 //! Guarantees: each path answers GET and HEAD only (405 otherwise), unknown paths answer 404, and a source of metrics
-//! that panics costs one answer 500. Nothing here changes the state of the program.
+//! that panics costs one answer 500. Nothing here changes the state of the program, and nothing reads a body: a request
+//! that has one is refused.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
+use http_body::Body as _;
 use serde::Serialize;
 use tracing::error;
 
 use super::health::{self, HealthCheck};
+use crate::schedule::TIME_ZONE_DATA;
 
 /// What is served. Cloned for each listener.
 #[derive(Clone)]
@@ -61,6 +66,8 @@ pub struct VersionInfo {
     pub compiler: String,
     /// `os/architecture` in Go's names.
     pub platform: String,
+    /// The version of the IANA time zone database by which schedules run. Not upstream's.
+    pub time_zone_data: String,
 }
 
 impl VersionInfo {
@@ -83,6 +90,7 @@ impl VersionInfo {
             go_version: String::new(),
             compiler: option_env!("RUSTC_VERSION").unwrap_or("rustc").to_owned(),
             platform: format!("{}/{arch}", std::env::consts::OS),
+            time_zone_data: TIME_ZONE_DATA.to_owned(),
         }
     }
 }
@@ -105,7 +113,15 @@ pub fn router(endpoints: Endpoints, which: Which) -> Router {
             .route("/configz", get(move || async move { with_type("application/json", configz) }))
             .route("/version", get(move || async move { axum::Json(version) }));
     }
-    router.fallback(async || not_found())
+    router.fallback(async || not_found()).layer(from_fn(without_body))
+}
+
+/// Refuses what nobody would read. It is said before it is sent, so its size does not matter.
+async fn without_body(request: Request, next: Next) -> Response {
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    plain_text(StatusCode::PAYLOAD_TOO_LARGE, "requests have no body here\n".to_owned())
 }
 
 fn show_metrics(metrics: &(dyn Fn() -> String + Send + Sync)) -> Response {

@@ -14,6 +14,7 @@ use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, Uri};
+use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::endpoints::{not_found, plain_text};
@@ -45,6 +46,18 @@ impl HealthCheck {
             "informer-sync",
             move || {
                 if has_synced() { Ok(()) } else { Err("informers have not synced yet".to_owned()) }
+            },
+        )
+    }
+
+    /// Fails once `stop` is cancelled. Matches `NewShutdownHealthz` in k8s.io/apiserver's
+    /// pkg/server/healthz/healthz.go.
+    pub fn shutdown(stop: &CancellationToken) -> Self {
+        let stop = stop.clone();
+        Self::new(
+            "shutdown",
+            move || {
+                if stop.is_cancelled() { Err("process is shutting down".to_owned()) } else { Ok(()) }
             },
         )
     }

@@ -1,7 +1,7 @@
 //! The endpoints through the router, the limits on paused time, and TLS over real sockets.
 #![allow(clippy::unwrap_used)]
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use axum::routing::get;
@@ -143,7 +143,10 @@ async fn the_version_has_the_keys_of_kubernetes() {
     keys.sort();
     let want =
         ["buildDate", "compiler", "gitCommit", "gitTreeState", "gitVersion", "goVersion", "major", "minor", "platform"];
-    assert_eq!(keys, want);
+    let (time_zone_data, upstreams) = keys.split_last().unwrap();
+    assert_eq!((upstreams, time_zone_data.as_str()), (&want.map(str::to_owned)[..], "timeZoneData"));
+    let zones = value["timeZoneData"].as_str().unwrap();
+    assert!(zones.len() == 5 && zones.starts_with("20"), "{zones}");
     assert_eq!(value["gitVersion"], "v1.2.3");
     assert!(value["compiler"].as_str().unwrap().starts_with("rustc"));
     assert!(value["platform"].as_str().unwrap().contains('/'));
@@ -182,8 +185,12 @@ async fn an_address_in_use_is_named_in_one_sentence() {
 /// A connection to a server with the usual limits, on paused time.
 fn connect(protocol: Protocol, router: Router, cancel: &CancellationToken) -> DuplexStream {
     let (client, server) = duplex(64);
-    tokio::spawn(serve_connection(server, protocol, router, LIMITS, cancel.clone()));
+    tokio::spawn(serve_connection(server, somebody(protocol), router, LIMITS, cancel.clone()));
     client
+}
+
+fn somebody(protocol: Protocol) -> Client {
+    Client { protocol, certificates: None, place: Arc::new(Places::new(1).take().unwrap()) }
 }
 
 async fn read_all(client: &mut DuplexStream) -> String {
@@ -219,7 +226,7 @@ async fn clients_that_hold_on_are_let_go() {
             seconds(0),
             LIMITS.header,
         ),
-        ("silence where HTTP/2 was agreed on", Protocol::Http2, b"", seconds(0), LIMITS.age + LIMITS.drain),
+        ("silence where HTTP/2 was agreed on", Protocol::Http2, b"", seconds(0), LIMITS.idle),
         ("a request that never ends", Protocol::Http1, SLOW, seconds(100_000), LIMITS.age + LIMITS.drain),
     ];
     for (name, protocol, sent, delay, limit) in rows {
@@ -250,11 +257,11 @@ async fn a_client_that_does_not_read_its_answer_is_let_go() {
     let cancel = CancellationToken::new();
     let big = router(endpoints(), Which::All).route("/big", get(|| async { "x".repeat(1 << 20) }));
     let (mut client, server) = duplex(64);
-    let connection = tokio::spawn(serve_connection(server, Protocol::Http1, big, LIMITS, cancel));
+    let connection = tokio::spawn(serve_connection(server, somebody(Protocol::Http1), big, LIMITS, cancel));
     client.write_all(b"GET /big HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     let started = Instant::now();
     connection.await.unwrap();
-    assert!(started.elapsed() <= LIMITS.age + LIMITS.drain + Duration::from_secs(1));
+    assert!(started.elapsed() <= LIMITS.idle + Duration::from_secs(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,31 +309,83 @@ async fn plain_http_serves_until_cancelled() {
 }
 
 #[tokio::test]
-async fn no_more_connections_are_served_at_a_time_than_allowed() {
+async fn where_there_are_too_many_connections_the_idle_make_room_and_requests_are_finished() {
     let mut bound = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     bound.limits.connections = 2;
     let addr = bound.local_addr();
-    let served = Arc::new(AtomicU32::new(0));
-    let count = served.clone();
-    let counting =
-        Router::new().route("/", get(move || async move { count.fetch_add(1, Ordering::SeqCst).to_string() }));
-    tokio::spawn(bound.serve_http(counting, CancellationToken::new()));
-    // Two clients are being served and hold their connections.
-    let mut held = Vec::new();
-    for _ in 0..2 {
+    let go_on = Arc::new(tokio::sync::Notify::new());
+    let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+    let wait = get({
+        let go_on = Arc::clone(&go_on);
+        async move || {
+            let go_on = go_on.notified();
+            begun.send(()).unwrap();
+            go_on.await;
+            "waited"
+        }
+    });
+    tokio::spawn(bound.serve_http(Router::new().route("/wait", wait), CancellationToken::new()));
+    let connect = async |path: &str| {
         let mut stream = TcpStream::connect(addr).await.unwrap();
-        stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-        stream.read_u8().await.unwrap();
-        held.push(stream);
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    };
+    let ends = async |stream: &mut TcpStream| {
+        let mut answer = Vec::new();
+        let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await.unwrap();
+        String::from_utf8(answer).unwrap()
+    };
+    let mut busy = connect("/wait").await;
+    begins.recv().await.unwrap();
+    let mut slow = TcpStream::connect(addr).await.unwrap();
+    slow.write_all(b"GET /wait HTT").await.unwrap();
+    let answer = ends(&mut connect("/none").await).await;
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert_eq!(ends(&mut slow).await, "", "the one that had no request went");
+    let mut second = connect("/wait").await;
+    begins.recv().await.unwrap();
+    let turned_away = ends(&mut connect("/none").await).await;
+    assert_eq!(turned_away, "", "there is a request on each of the others");
+    go_on.notify_waiters();
+    for stream in [&mut busy, &mut second] {
+        assert!(ends(stream).await.ends_with("waited"));
     }
-    // A third waits until one of them leaves.
-    let mut third = TcpStream::connect(addr).await.unwrap();
-    third.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
-    assert_eq!(served.load(Ordering::SeqCst), 2);
-    held.pop();
-    let mut answer = String::new();
-    timeout(Duration::from_secs(10), third.read_to_string(&mut answer)).await.unwrap().unwrap();
-    assert!(answer.ends_with("\r\n\r\n2"), "{answer}");
+}
+
+#[tokio::test]
+async fn what_is_larger_than_it_may_be_is_refused_before_it_is_read() {
+    let filler = |size: usize| "x".repeat(size);
+    // What is read at once may be beyond the limit.
+    let limit = 2 * usize::from(LIMITS.header_size);
+    let request =
+        |line: &str, headers: &str| format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
+    let rows = [
+        ("a header of the usual size", request("GET /healthz", &format!("a: {}\r\n", filler(8 << 10))), "200"),
+        ("a header that is too large", request("GET /healthz", &format!("a: {}\r\n", filler(limit))), "431"),
+        ("too many headers", request("GET /healthz", &"a: b\r\n".repeat(200)), "431"),
+        ("a path that is too long", request(&format!("GET /{}", filler(limit)), ""), "431"),
+        ("a body, whatever its size", request("GET /metrics", "content-length: 1\r\n"), "413"),
+        ("a body of any size", request("POST /metrics", "content-length: 99999999999\r\n"), "413"),
+        ("a body without a size", request("PUT /configz", "transfer-encoding: chunked\r\n"), "413"),
+        ("no body", request("GET /healthz", "content-length: 0\r\n"), "200"),
+        ("what is not HTTP", "\u{16}\u{3}\u{1}\r\n\r\n".to_owned(), "400"),
+    ];
+    for (sentence, sent, status) in rows {
+        let (mut client, server) = duplex(128 << 10);
+        let served = serve_connection(
+            server,
+            somebody(Protocol::Http1),
+            router(endpoints(), Which::All),
+            LIMITS,
+            CancellationToken::new(),
+        );
+        let serving = tokio::spawn(served);
+        client.write_all(sent.as_bytes()).await.unwrap();
+        let answer = timeout(Duration::from_secs(10), read_all(&mut client)).await.unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{sentence}: {answer}");
+        timeout(Duration::from_secs(10), serving).await.unwrap().unwrap();
+    }
 }
 
 /// A TLS client that trusts exactly this certificate.
@@ -335,13 +394,30 @@ async fn tls_connect(
     trusted: &CertificateDer<'static>,
     alpn: &[u8],
 ) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    tls_connect_as(addr, trusted, alpn, &rustls::version::TLS13, None).await
+}
+
+/// The same with this version of TLS, and with a certificate to show.
+async fn tls_connect_as(
+    addr: SocketAddr,
+    trusted: &CertificateDer<'static>,
+    alpn: &[u8],
+    version: &'static rustls::SupportedProtocolVersion,
+    shown: Option<&rcgen::CertifiedKey<rcgen::KeyPair>>,
+) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
-    let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
+    let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_protocol_versions(&[version])
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let mut config = match shown {
+        None => config.with_no_client_auth(),
+        Some(shown) => {
+            let key = rustls::pki_types::PrivatePkcs8KeyDer::from(shown.signing_key.serialize_der());
+            config.with_client_auth_cert(vec![shown.cert.der().clone()], key.into()).unwrap()
+        }
+    };
     config.alpn_protocols = vec![alpn.to_vec()];
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
     connector.connect(ServerName::try_from("localhost").unwrap(), TcpStream::connect(addr).await?).await
@@ -357,7 +433,7 @@ async fn start_https(tls: Tls) -> (SocketAddr, CancellationToken) {
 #[tokio::test]
 async fn https_with_a_self_signed_certificate_serves_http_1_and_2() {
     let hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let tls = Tls::load(TlsSource::SelfSigned { hosts }).unwrap();
+    let tls = Tls::load(TlsSource::SelfSigned { hosts }, &TlsParameters::default()).unwrap();
     let certificate = tls.certificate();
     let (addr, _cancel) = start_https(tls).await;
 
@@ -387,7 +463,7 @@ async fn https_with_a_self_signed_certificate_serves_http_1_and_2() {
 
 #[tokio::test]
 async fn a_client_without_tls_is_turned_away_and_harms_nobody() {
-    let tls = Tls::load(TlsSource::SelfSigned { hosts: vec![] }).unwrap();
+    let tls = Tls::load(TlsSource::SelfSigned { hosts: vec![] }, &TlsParameters::default()).unwrap();
     let certificate = tls.certificate();
     let (addr, _cancel) = start_https(tls).await;
     let mut plain = TcpStream::connect(addr).await.unwrap();
@@ -412,7 +488,7 @@ async fn certificate_files_are_served_and_reloaded_and_half_written_ones_are_not
     let (first, second) = (pems(), pems());
     std::fs::write(&cert, &first.0).unwrap();
     std::fs::write(&key, &first.1).unwrap();
-    let tls = Tls::load(TlsSource::Files { cert: cert.clone(), key: key.clone() }).unwrap();
+    let tls = Tls::load(TlsSource::Files { cert: cert.clone(), key: key.clone() }, &TlsParameters::default()).unwrap();
     let original = tls.certificate();
     assert!(!tls.reload_now().await.unwrap(), "unchanged files are not news");
 
@@ -458,7 +534,114 @@ async fn unusable_certificate_files_stop_the_start_with_a_sentence_that_names_th
                 std::fs::write(path, text).unwrap();
             }
         }
-        let error = Tls::load(TlsSource::Files { cert: cert.clone(), key: key.clone() }).unwrap_err().to_string();
+        let error = Tls::load(TlsSource::Files { cert: cert.clone(), key: key.clone() }, &TlsParameters::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(want), "{name}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_replaced_certificate_serves_new_connections_and_leaves_the_open_ones() {
+    let first = pems();
+    let tls = Tls::load(TlsSource::Handed, &TlsParameters::default()).unwrap();
+    let slot = tls.slot();
+    slot.install(first.0.as_bytes(), first.1.as_bytes()).unwrap();
+    let old = tls.certificate();
+    let (addr, _cancel) = start_https(tls).await;
+    let mut open = tls_connect(addr, &old, b"http/1.1").await.unwrap();
+    let second = pems();
+    slot.install(second.0.as_bytes(), second.1.as_bytes()).unwrap();
+    open.write_all(b"GET /livez/ping HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut answer = [0; 12];
+    open.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    let new = rustls::pki_types::pem::PemObject::from_pem_slice(second.0.as_bytes()).unwrap();
+    assert!(tls_connect(addr, &new, b"http/1.1").await.is_ok());
+    assert!(tls_connect(addr, &old, b"http/1.1").await.is_err());
+}
+
+/// What a client says first that knows nothing newer than `version`, with a suite of that time.
+fn old_client_hello(version: u8) -> Vec<u8> {
+    let mut hello = vec![3, version];
+    hello.extend([7; 32]);
+    hello.extend([0, 0, 4, 0xc0, 0x13, 0, 0x2f, 1, 0]);
+    let length = u8::try_from(hello.len()).unwrap();
+    let mut record = vec![22, 3, 1, 0, length + 4, 1, 0, 0, length];
+    record.extend(hello);
+    record
+}
+
+#[tokio::test]
+async fn only_versions_and_ciphers_that_are_allowed_are_spoken() {
+    use rustls::version::{TLS12, TLS13};
+    const ALL: &[&str] = &[];
+    let start = async |min_version, cipher_suites: &[&str]| {
+        let cipher_suites = cipher_suites.iter().map(|name| (*name).to_owned()).collect();
+        let parameters = TlsParameters { min_version, cipher_suites, client_certificates: false };
+        let tls = Tls::load(TlsSource::SelfSigned { hosts: vec![] }, &parameters).unwrap();
+        let certificate = tls.certificate();
+        (start_https(tls).await, certificate)
+    };
+    let chosen = "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256";
+    let rows = [
+        ("1.2 and 1.3 by default", TlsVersion::Tls12, ALL, true, None),
+        ("1.3 alone", TlsVersion::Tls13, ALL, false, None),
+        ("a suite of 1.2", TlsVersion::Tls12, &[chosen][..], true, Some(chosen)),
+        ("none that 1.2 could use", TlsVersion::Tls12, &["TLS_AES_128_GCM_SHA256"][..], false, None),
+        (
+            "none that this certificate could use",
+            TlsVersion::Tls12,
+            &["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"][..],
+            false,
+            None,
+        ),
+    ];
+    for (sentence, min_version, suites, speaks_12, suite) in rows {
+        let ((addr, _cancel), certificate) = start(min_version, suites).await;
+        let with_13 = tls_connect_as(addr, &certificate, b"http/1.1", &TLS13, None).await;
+        assert!(with_13.is_ok(), "{sentence}: 1.3 is always spoken");
+        let with_12 = tls_connect_as(addr, &certificate, b"http/1.1", &TLS12, None).await;
+        assert_eq!(with_12.is_ok(), speaks_12, "{sentence}");
+        if let Some(suite) = suite {
+            let negotiated = with_12.unwrap().get_ref().1.negotiated_cipher_suite().unwrap().suite();
+            assert_eq!(negotiated.as_str(), Some(suite), "{sentence}");
+        }
+    }
+    let ((addr, _cancel), _) = start(TlsVersion::Tls12, ALL).await;
+    for (name, version) in [("SSL 3.0", 0), ("TLS 1.0", 1), ("TLS 1.1", 2)] {
+        let mut stream = TcpStream::connect(addr).await.unwrap();
+        stream.write_all(&old_client_hello(version)).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await.unwrap();
+        assert_eq!(answer.first(), Some(&21), "{name} is answered with an alert: {answer:?}");
+        assert_eq!(answer.get(5), Some(&2), "{name}: a fatal one");
+    }
+}
+
+#[tokio::test]
+async fn a_client_certificate_comes_with_each_request_where_it_is_asked_for() {
+    use rustls::version::{TLS12, TLS13};
+    let show = get(async |certificates: Option<axum::Extension<PeerCertificates>>| match certificates {
+        None => "nothing".to_owned(),
+        Some(axum::Extension(certificates)) => format!("{certificates:?}").len().to_string(),
+    });
+    let mine = rcgen::generate_simple_self_signed(vec!["anybody".to_owned()]).unwrap();
+    for asked in [false, true] {
+        let parameters = TlsParameters { client_certificates: asked, ..TlsParameters::default() };
+        let tls = Tls::load(TlsSource::SelfSigned { hosts: vec![] }, &parameters).unwrap();
+        let certificate = tls.certificate();
+        let bound = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let (addr, cancel) = (bound.local_addr(), CancellationToken::new());
+        tokio::spawn(bound.serve_https(tls, Router::new().route("/", show.clone()), cancel.clone()));
+        for version in [&TLS12, &TLS13] {
+            for shown in [None, Some(&mine)] {
+                let mut stream = tls_connect_as(addr, &certificate, b"http/1.1", version, shown).await.unwrap();
+                let answer = fetch(&mut stream, "/").await;
+                let seen = !answer.ends_with("nothing");
+                assert_eq!(seen, asked && shown.is_some(), "asked {asked}, shown {}: {answer}", shown.is_some());
+            }
+        }
+        cancel.cancel();
     }
 }

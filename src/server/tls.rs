@@ -2,7 +2,9 @@
 //!
 //! Guarantees: a certificate and key that do not belong together are never served. When files are replaced, new
 //! connections get the new certificate within [`RELOAD_PERIOD`]; while the new files are unreadable or half-written,
-//! the old certificate stays. TLS is 1.2 or 1.3, with h2 and HTTP/1.1 offered.
+//! the old certificate stays; open connections stay in any case. TLS is 1.2 or 1.3, with h2 and HTTP/1.1 offered, and only
+//! with ciphers that authenticate what they encrypt. Where client certificates are asked for, a client may show any or
+//! none: it has shown to have the key, and who it is, is judged with each of its requests.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,12 +12,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use rustls::ServerConfig;
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme, SupportedCipherSuite,
+    SupportedProtocolVersion, version,
+};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
@@ -41,6 +48,92 @@ pub enum TlsSource {
     },
     /// By [`CertificateSlot::install`]; until then no handshake succeeds.
     Handed,
+}
+
+/// What of TLS is offered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TlsParameters {
+    /// The oldest version.
+    pub min_version: TlsVersion,
+    /// The cipher suites of TLS 1.2, by names of [`cipher_suites`]; empty means all of them. Those of TLS 1.3 are not a
+    /// choice, as in Go.
+    pub cipher_suites: Vec<String>,
+    /// Whether clients are asked for a certificate.
+    pub client_certificates: bool,
+}
+
+/// A version of TLS. The older ones are not there to be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TlsVersion {
+    /// 1.2
+    #[default]
+    Tls12,
+    /// 1.3
+    Tls13,
+}
+
+impl TlsVersion {
+    fn and_newer(self) -> &'static [&'static SupportedProtocolVersion] {
+        static ALL: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
+        match self {
+            Self::Tls12 => &ALL,
+            Self::Tls13 => &ALL[..1],
+        }
+    }
+}
+
+/// The names of all cipher suites, as IANA and Go have them.
+pub fn cipher_suites() -> impl Iterator<Item = String> {
+    ring::ALL_CIPHER_SUITES.iter().map(name_of)
+}
+
+fn name_of(suite: &SupportedCipherSuite) -> String {
+    suite.suite().as_str().unwrap_or_default().replace("TLS13_", "TLS_")
+}
+
+/// Asks for a certificate and takes any whose key the client has.
+#[derive(Debug)]
+struct AnyClientCertificate(WebPkiSupportedAlgorithms);
+
+impl ClientCertVerifier for AnyClientCertificate {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, signature, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, signature, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
 }
 
 /// A certificate that was found good, ready to serve and to be watched.
@@ -110,8 +203,8 @@ impl Tls {
     ///
     /// # Errors
     /// When a file cannot be read, is not PEM, or certificate and key do not belong together.
-    pub fn load(source: TlsSource) -> Result<Self, ServerError> {
-        let provider = Arc::new(ring::default_provider());
+    pub fn load(source: TlsSource, parameters: &TlsParameters) -> Result<Self, ServerError> {
+        let provider = Arc::new(provider(&parameters.cipher_suites));
         let (certified, watched) = match source {
             TlsSource::Handed => (None, None),
             TlsSource::SelfSigned { hosts } => (Some(self_signed(hosts, &provider)?), None),
@@ -123,11 +216,16 @@ impl Tls {
             }
         };
         let current = Arc::new(Current(RwLock::new(certified.map(Arc::new))));
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|e| ServerError::Tls(format!("no usable protocol version: {e}")))?
-            .with_no_client_auth()
-            .with_cert_resolver(current.clone());
+        let algorithms = provider.signature_verification_algorithms;
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(parameters.min_version.and_newer())
+            .map_err(|e| ServerError::Tls(format!("no usable protocol version: {e}")))?;
+        let config = if parameters.client_certificates {
+            config.with_client_cert_verifier(Arc::new(AnyClientCertificate(algorithms)))
+        } else {
+            config.with_no_client_auth()
+        };
+        let mut config = config.with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config), current, watched })
     }
@@ -175,6 +273,15 @@ impl Tls {
     pub(super) fn certificate(&self) -> CertificateDer<'static> {
         self.current.0.read().as_ref().expect("a certificate").cert[0].clone()
     }
+}
+
+/// The cryptography, with all cipher suites of TLS 1.3 and of those before what is named.
+fn provider(names: &[String]) -> CryptoProvider {
+    let mut provider = ring::default_provider();
+    if !names.is_empty() {
+        provider.cipher_suites.retain(|suite| suite.tls13().is_some() || names.contains(&name_of(suite)));
+    }
+    provider
 }
 
 fn unreadable(path: &Path, source: std::io::Error) -> ServerError {

@@ -18,7 +18,7 @@ use super::super::certificate::Certificate;
 use crate::client::on_service;
 use crate::clock::{SharedClock, TestClock};
 use crate::options::SelfSignedWebhook;
-use crate::server::{CertificateSlot, Tls, TlsSource};
+use crate::server::{CertificateSlot, Tls, TlsParameters, TlsSource};
 
 const SECRET: &str = "/api/v1/namespaces/system/secrets/cert";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/mutating";
@@ -114,7 +114,7 @@ impl Replica {
             mutating: "mutating".to_owned(),
             validating: "validating".to_owned(),
         };
-        let slot = Tls::load(TlsSource::Handed).unwrap().slot();
+        let slot = Tls::load(TlsSource::Handed, &TlsParameters::default()).unwrap().slot();
         let clock: SharedClock = Arc::clone(clock) as SharedClock;
         Self { authority: Authority::new(client(server), clock, own, slot.clone()), slot, served: None }
     }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::certificate::{Certificate, names_of};
 use super::super::{VALIDATE_PATH, router};
 use super::{cron_job, review};
-use crate::server::{CertificateSlot, Tls, TlsSource, bind};
+use crate::server::{CertificateSlot, Tls, TlsParameters, TlsSource, bind};
 
 /// A connection of a client that trusts these CAs, to the name of the Service.
 async fn connect(addr: SocketAddr, cas: &str) -> std::io::Result<TlsStream<TcpStream>> {
@@ -49,7 +49,7 @@ async fn ask(stream: &mut TlsStream<TcpStream>) -> String {
 }
 
 async fn start() -> (SocketAddr, CertificateSlot, CancellationToken) {
-    let tls = Tls::load(TlsSource::Handed).unwrap();
+    let tls = Tls::load(TlsSource::Handed, &TlsParameters::default()).unwrap();
     let (slot, cancel) = (tls.slot(), CancellationToken::new());
     let bound = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let addr = bound.local_addr();

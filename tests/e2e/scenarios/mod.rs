@@ -6,6 +6,7 @@ mod minute;
 mod operations;
 mod policy;
 mod rights;
+mod secure;
 mod shards;
 mod tutorial;
 
@@ -48,6 +49,13 @@ pub fn all() -> Vec<Scenario> {
         scenario!(Together, operations::observes, "the controller can be probed and scraped"),
         scenario!(Together, operations::rights, "the account in the manifests holds no more rights than it needs"),
         scenario!(Together, operations::manifests, "the manifests are admitted, their Pods as restricted ones"),
+        scenario!(Together, secure::asks, "the metrics are shown to whom the API server allows it, and to nobody else"),
+        scenario!(
+            Together,
+            secure::holds,
+            "no client can hold the secure port, and a new certificate drops no connection",
+            Some("its limits are others")
+        ),
         scenario!(
             Together,
             tutorial::admission,

@@ -1,0 +1,86 @@
+//! Whether the caches show what is on the server, for those who ask whether this process is ready.
+//!
+//! Guarantees: a process is not ready before the first list of everything it works on, nor while it has not heard for
+//! [`STALE_AFTER`] how something of it is: what it shows may still be right, but nobody can know.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::Object;
+use crate::cache::Store;
+use crate::server::HealthCheck;
+
+/// From this age on a view may be the past. API servers send a bookmark every minute; a watch that stays silent for three
+/// is opened anew, and its first bookmark comes within another.
+const STALE_AFTER: Duration = Duration::from_secs(300);
+
+/// How caches are at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caches {
+    /// Whether the first list of each is there.
+    pub synced: bool,
+    /// How long ago the server last said how that is of which it said so longest ago.
+    pub age: Duration,
+}
+
+/// Looks at caches.
+pub type LookAtCaches = Arc<dyn Fn() -> Caches + Send + Sync>;
+
+impl Caches {
+    /// One cache.
+    pub fn of<T: Object>(store: &Store<T>) -> Self {
+        Self { synced: store.has_synced(), age: store.age().unwrap_or_default() }
+    }
+
+    /// Several together.
+    pub fn all(caches: impl IntoIterator<Item = Self>) -> Self {
+        let none = Self { synced: true, age: Duration::ZERO };
+        caches.into_iter().fold(none, |all, one| Self { synced: all.synced && one.synced, age: all.age.max(one.age) })
+    }
+}
+
+/// The checks of `/readyz`: `informer-sync`, which is upstream's, and `watches`.
+pub fn health_checks(look: LookAtCaches) -> [HealthCheck; 2] {
+    let synced = Arc::clone(&look);
+    let watches = HealthCheck::new("watches", move || {
+        let age = look().age;
+        if age < STALE_AFTER {
+            return Ok(());
+        }
+        Err(format!("the API server has not said for {} s how its objects are", age.as_secs()))
+    });
+    [HealthCheck::informer_sync(move || synced().synced), watches]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(synced: bool, age: Duration) -> [Result<(), String>; 2] {
+        let look: LookAtCaches = Arc::new(move || Caches { synced, age });
+        health_checks(look).map(|check| (check.check)())
+    }
+
+    #[test]
+    fn a_process_is_ready_once_its_caches_are_synced_and_while_its_watches_are_alive() {
+        let moment = Duration::from_millis(1);
+        assert_eq!(check(true, STALE_AFTER - moment), [Ok(()), Ok(())]);
+        assert!(check(false, Duration::ZERO)[0].is_err());
+        let stale = "the API server has not said for 300 s how its objects are".to_owned();
+        assert_eq!(check(true, STALE_AFTER), [Ok(()), Err(stale)]);
+    }
+
+    #[test]
+    fn of_several_caches_the_worst_counts() {
+        let seconds = Duration::from_secs;
+        let one = |synced, age| Caches { synced, age: seconds(age) };
+        let rows = [
+            ("none", vec![], one(true, 0)),
+            ("one that is not synced", vec![one(true, 0), one(false, 0), one(true, 0)], one(false, 0)),
+            ("one that is old", vec![one(true, 1), one(true, 9), one(true, 2)], one(true, 9)),
+        ];
+        for (sentence, caches, want) in rows {
+            assert_eq!(Caches::all(caches), want, "{sentence}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The flags of the HTTPS listener, and of whom it answers.
+//!
+//! Guarantee: a name that means no cipher suite or version here is refused, and never passed over: nobody serves with
+//! less, or more, than was asked for. Names and defaults are those of k8s.io/apiserver's `SecureServingOptions`,
+//! `DelegatingAuthenticationOptions` and `DelegatingAuthorizationOptions`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+
+use super::flags::{AUTHENTICATION, AUTHORIZATION, RawFlags, SECURE};
+use super::go_syntax::{parse_bool, parse_duration};
+use super::resolve::{Faults, ip, listener, path};
+use crate::server::{TlsParameters, TlsVersion, cipher_suites};
+
+/// The HTTPS listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecureServing {
+    /// Where to listen.
+    pub addr: SocketAddr,
+    /// The files of certificate and private key; `None` means a self-signed certificate.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// What of TLS is offered.
+    pub tls: TlsParameters,
+    /// How it is known who asks.
+    pub authentication: AuthenticationConfig,
+    /// How it is known what they may.
+    pub authorization: AuthorizationConfig,
+}
+
+/// How it is known who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthenticationConfig {
+    /// The kubeconfig for TokenReviews; `None` means the controller's own connection.
+    pub kubeconfig: Option<PathBuf>,
+    /// How long an answer about a token is remembered.
+    pub token_cache_ttl: Duration,
+    /// Where the CA of client certificates comes from.
+    pub client_ca: ClientCaConfig,
+    /// Whether to go on when [`ClientCaConfig::Cluster`] cannot be read at the start.
+    pub tolerate_lookup_failure: bool,
+}
+
+/// Where the CA of client certificates comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientCaConfig {
+    /// Nowhere: clients are not asked for certificates.
+    None,
+    /// This file.
+    File(PathBuf),
+    /// The ConfigMap in which kube-apiserver tells its own.
+    Cluster,
+}
+
+/// How it is known what somebody may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthorizationConfig {
+    /// The kubeconfig for SubjectAccessReviews; `None` means the controller's own connection.
+    pub kubeconfig: Option<PathBuf>,
+    /// The paths that everybody may read; one that ends in `*` stands for all that begin alike.
+    pub always_allow_paths: Vec<String>,
+    /// How long it is remembered that somebody may.
+    pub authorized_ttl: Duration,
+    /// How long it is remembered that somebody may not.
+    pub unauthorized_ttl: Duration,
+}
+
+/// The flags' texts.
+#[derive(Debug, Clone, Args)]
+pub(super) struct SecureFlags {
+    /// The cipher suites of TLS 1.2, by IANA's names; may be repeated and takes commas. Those of TLS 1.3 are always on
+    /// [default: all with forward secrecy and authenticated encryption]
+    #[arg(long, value_name = "STRINGS", action = ArgAction::Append, help_heading = SECURE, verbatim_doc_comment)]
+    pub tls_cipher_suites: Vec<String>,
+
+    /// The oldest version of TLS: VersionTLS12 or VersionTLS13.
+    #[arg(long, value_name = "STRING", default_value = "VersionTLS12", help_heading = SECURE)]
+    pub tls_min_version: String,
+
+    /// The kubeconfig file for TokenReviews and the client CA [default: the connection of --kubeconfig]
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = AUTHENTICATION)]
+    pub authentication_kubeconfig: String,
+
+    /// How long to remember whose a token is; 0 is not at all.
+    #[arg(long, value_name = "DURATION", default_value = "10s", help_heading = AUTHENTICATION)]
+    pub authentication_token_webhook_cache_ttl: String,
+
+    /// The file with the CA of client certificates (PEM), whose common name is a user and whose organizations are
+    /// groups [default: the CA that kube-apiserver tells in kube-system/extension-apiserver-authentication]
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = AUTHENTICATION,
+          verbatim_doc_comment)]
+    pub client_ca_file: String,
+
+    /// Do not look in the cluster for the CA of client certificates: without --client-ca-file none is asked for.
+    #[arg(long, value_name = "BOOL", default_value = "false", help_heading = AUTHENTICATION,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub authentication_skip_lookup: String,
+
+    /// Start although the CA of client certificates cannot be read in the cluster. It is looked for again when somebody
+    /// shows a certificate
+    #[arg(long, value_name = "BOOL", default_value = "true", help_heading = AUTHENTICATION, verbatim_doc_comment,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub authentication_tolerate_lookup_failure: String,
+
+    /// The kubeconfig file for SubjectAccessReviews [default: the connection of --kubeconfig]
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = AUTHORIZATION)]
+    pub authorization_kubeconfig: String,
+
+    /// The paths of --secure-port that everybody may read, without a question to the API server; one that ends in "*"
+    /// stands for all that begin alike. May be repeated and takes commas
+    #[arg(long, value_name = "STRINGS", action = ArgAction::Append, default_value = "/healthz,/readyz,/livez",
+          help_heading = AUTHORIZATION, verbatim_doc_comment)]
+    pub authorization_always_allow_paths: Vec<String>,
+
+    /// How long to remember that somebody may; 0 is not at all.
+    #[arg(long, value_name = "DURATION", default_value = "10s", help_heading = AUTHORIZATION)]
+    pub authorization_webhook_cache_authorized_ttl: String,
+
+    /// How long to remember that somebody may not; 0 is not at all.
+    #[arg(long, value_name = "DURATION", default_value = "10s", help_heading = AUTHORIZATION)]
+    pub authorization_webhook_cache_unauthorized_ttl: String,
+}
+
+/// Judges the flags; `None` where nothing is served.
+pub(super) fn resolve(raw: &RawFlags, faults: &mut Faults) -> Option<SecureServing> {
+    faults.read("bind-address", &raw.bind_address, "an IP address, such as 0.0.0.0 or ::1", ip);
+    let addr = listener(raw, "secure-port", &raw.secure_port, faults);
+    let certificate = match (path(&raw.tls_cert_file), path(&raw.tls_private_key_file)) {
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (None, None) => None,
+        (Some(_), None) => {
+            faults.add("tls-private-key-file", "", "the private key of --tls-cert-file, or neither of the two flags");
+            None
+        }
+        (None, Some(_)) => {
+            faults.add("tls-cert-file", "", "the certificate of --tls-private-key-file, or neither of the two flags");
+            None
+        }
+    };
+    let authentication = authentication(&raw.secure, faults);
+    let authorization = authorization(&raw.secure, faults);
+    let client_certificates = authentication.client_ca != ClientCaConfig::None;
+    let tls = TlsParameters { client_certificates, ..tls(raw, faults) };
+    Some(SecureServing { addr: addr?, certificate, tls, authentication, authorization })
+}
+
+/// What of TLS is offered, on every listener; faults are for [`resolve`] to find.
+pub(super) fn tls(raw: &RawFlags, faults: &mut Faults) -> TlsParameters {
+    let flags = &raw.secure;
+    let allowed = "VersionTLS12 or VersionTLS13, the versions that are still safe";
+    let min_version = faults.read("tls-min-version", &flags.tls_min_version, allowed, |text| match text {
+        "" | "VersionTLS12" => Some(TlsVersion::Tls12),
+        "VersionTLS13" => Some(TlsVersion::Tls13),
+        _ => None,
+    });
+    let mut suites = Vec::new();
+    for name in values(&flags.tls_cipher_suites) {
+        // Go's names from before the RFC are two short.
+        match cipher_suites().find(|suite| suite == name || suite.strip_suffix("_SHA256") == Some(name)) {
+            Some(suite) => suites.push(suite),
+            None => {
+                let known: Vec<String> = cipher_suites().collect();
+                faults.add("tls-cipher-suites", name, &format!("one or more of {}", known.join(", ")));
+            }
+        }
+    }
+    TlsParameters { min_version: min_version.unwrap_or_default(), cipher_suites: suites, client_certificates: false }
+}
+
+fn authentication(flags: &SecureFlags, faults: &mut Faults) -> AuthenticationConfig {
+    let ttl = &flags.authentication_token_webhook_cache_ttl;
+    let token_cache_ttl = ttl_of("authentication-token-webhook-cache-ttl", ttl, faults);
+    let mut switch = |flag: &str, text: &str| faults.read(flag, text, "true or false", parse_bool);
+    let skip_lookup = switch("authentication-skip-lookup", &flags.authentication_skip_lookup);
+    let tolerate = switch("authentication-tolerate-lookup-failure", &flags.authentication_tolerate_lookup_failure);
+    let client_ca = match path(&flags.client_ca_file) {
+        Some(file) => ClientCaConfig::File(file),
+        None if skip_lookup == Some(true) => ClientCaConfig::None,
+        None => ClientCaConfig::Cluster,
+    };
+    AuthenticationConfig {
+        kubeconfig: path(&flags.authentication_kubeconfig),
+        token_cache_ttl,
+        client_ca,
+        tolerate_lookup_failure: tolerate.unwrap_or_default(),
+    }
+}
+
+fn authorization(flags: &SecureFlags, faults: &mut Faults) -> AuthorizationConfig {
+    let always_allow_paths: Vec<String> = values(&flags.authorization_always_allow_paths).map(str::to_owned).collect();
+    for path in always_allow_paths.iter().filter(|path| path.trim_end_matches('*').contains('*')) {
+        faults.add("authorization-always-allow-paths", path, "a path with \"*\" at its end or nowhere");
+    }
+    let authorized = &flags.authorization_webhook_cache_authorized_ttl;
+    let unauthorized = &flags.authorization_webhook_cache_unauthorized_ttl;
+    AuthorizationConfig {
+        kubeconfig: path(&flags.authorization_kubeconfig),
+        always_allow_paths,
+        authorized_ttl: ttl_of("authorization-webhook-cache-authorized-ttl", authorized, faults),
+        unauthorized_ttl: ttl_of("authorization-webhook-cache-unauthorized-ttl", unauthorized, faults),
+    }
+}
+
+fn ttl_of(flag: &str, text: &str, faults: &mut Faults) -> Duration {
+    let read = |text: &str| u64::try_from(parse_duration(text)?).ok().map(Duration::from_nanos);
+    faults.read(flag, text, "a duration, such as 10s or 0", read).unwrap_or_default()
+}
+
+/// The values of a flag that may be repeated and takes commas; `--flag=` alone asks for none, as in pflag.
+fn values(lists: &[String]) -> impl Iterator<Item = &str> {
+    lists.iter().filter(|list| !list.is_empty()).flat_map(|list| list.split(','))
+}

@@ -1,0 +1,282 @@
+//! Who may read what on the secure port, as the API server says.
+//!
+//! Guarantees: a path that is not always allowed is shown to nobody whom the API server did not allow it, within the time
+//! that answers are remembered for; whatever goes wrong on the way is a refusal. Always allowed paths ask nobody, whatever
+//! a request carries, so that probes do not depend on the API server. Tokens are kept nowhere, only a keyed digest of them;
+//! what is remembered, the questions under way and their time are bounded, whatever clients send.
+//!
+//! Matches what kube-controller-manager does with k8s.io/apiserver's `DelegatingAuthenticationOptions` and
+//! `DelegatingAuthorizationOptions`, but for headers of a front proxy: nothing is aggregated here, so none is believed.
+
+mod answers;
+mod cache;
+mod client_certificate;
+mod reviews;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use kube::Client;
+use parking_lot::Mutex;
+use ring::hmac;
+use ring::rand::SystemRandom;
+use rustls::pki_types::CertificateDer;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use self::cache::Cache;
+pub use self::client_certificate::{ClientCa, ClientCaError, ClientCaSource};
+use self::reviews::{Access, Question, ReviewError, User};
+
+/// How many answers of each kind are remembered. Who asks with more tokens than this is asked about again.
+const REMEMBERED: usize = 1024;
+
+/// How many questions may be under way at a time; more wait.
+const REVIEWS: usize = 16;
+
+/// The longest that a question takes, waiting included. Matches upstream's `TokenRequestTimeout` and `ClientTimeout`.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Who may do everything without being asked about, as in upstream's `AlwaysAllowGroups`: no API server refuses them.
+const PRIVILEGED: &str = "system:masters";
+
+/// The certificates that a client has shown to have the key of, its own first. Nobody has judged them yet.
+#[derive(Debug, Clone)]
+pub struct PeerCertificates(Arc<[CertificateDer<'static>]>);
+
+impl PeerCertificates {
+    /// Those of a TLS session.
+    pub fn new(chain: &[CertificateDer<'static>]) -> Self {
+        Self(chain.into())
+    }
+}
+
+/// For how long answers are remembered; zero is not at all.
+#[derive(Debug, Clone, Copy)]
+pub struct Ttls {
+    /// Who a token is, or that it is nobody's.
+    pub token: Duration,
+    /// That somebody may.
+    pub authorized: Duration,
+    /// That somebody may not.
+    pub unauthorized: Duration,
+}
+
+/// Whom the questions go to.
+pub struct Reviewers {
+    /// Knows whose a token is.
+    pub authentication: Client,
+    /// Knows who may what.
+    pub authorization: Client,
+}
+
+/// Lets through whom the API server lets through.
+pub struct Delegation {
+    always_allowed: AlwaysAllowed,
+    client_ca: Option<ClientCa>,
+    reviewers: Reviewers,
+    ttls: Ttls,
+    places: Semaphore,
+    digests: hmac::Key,
+    /// By the digest of a token.
+    users: Mutex<Cache<Option<User>>>,
+    /// By the digest of a question.
+    accesses: Mutex<Cache<Access>>,
+}
+
+/// Why a request is not answered.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    /// It claims to be somebody, and is not, or nobody could say so.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// It is somebody who may not.
+    #[error("{reason}")]
+    Forbidden { user: String, reason: String },
+    /// Nobody could say whether it may.
+    #[error(transparent)]
+    Unknown(ReviewError),
+}
+
+impl Delegation {
+    /// One that knows nothing yet. `always_allow_paths` are whole paths, or beginnings where they end in `*`.
+    pub fn new(always_allow_paths: &[String], client_ca: Option<ClientCa>, reviewers: Reviewers, ttls: Ttls) -> Self {
+        let digests = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).expect("the system has randomness");
+        Self {
+            always_allowed: AlwaysAllowed::new(always_allow_paths),
+            client_ca,
+            reviewers,
+            ttls,
+            places: Semaphore::new(REVIEWS),
+            digests,
+            users: Mutex::new(Cache::new(REMEMBERED)),
+            accesses: Mutex::new(Cache::new(REMEMBERED)),
+        }
+    }
+
+    /// Puts this in front of every path of `router`, those that do not exist included.
+    pub fn protect(self, router: Router) -> Router {
+        router.layer(from_fn_with_state(Arc::new(self), protect))
+    }
+
+    async fn judge(&self, request: &RequestFacts) -> Result<(), Refusal> {
+        let user = self.authenticate(request).await?;
+        if user.groups.iter().any(|group| group == PRIVILEGED) {
+            return Ok(());
+        }
+        let question = Question::new(&user, &request.verb, &request.path);
+        let access = self.authorize(question).await.map_err(Refusal::Unknown)?;
+        if access.allowed {
+            return Ok(());
+        }
+        Err(Refusal::Forbidden { user: user.name, reason: access.reason })
+    }
+
+    /// Who it is: by its certificate, else by its token, else nobody in particular. Matches the order of
+    /// `DelegatingAuthenticatorConfig.New`: what is shown and not believed is no obstacle to what else is shown.
+    async fn authenticate(&self, request: &RequestFacts) -> Result<User, Refusal> {
+        let mut refusal = None;
+        if let (Some(client_ca), Some(PeerCertificates(chain))) = (&self.client_ca, &request.certificates) {
+            match client_ca.user(chain).await {
+                Ok(Some(user)) => return Ok(user.authenticated()),
+                Ok(None) => {}
+                Err(error) => refusal = Some(error.to_string()),
+            }
+        }
+        if let Some(token) = &request.token {
+            match self.user_of(token).await {
+                Ok(Some(user)) => return Ok(user.authenticated()),
+                Ok(None) => refusal = Some("invalid bearer token".to_owned()),
+                Err(error) => {
+                    warn!(%error, "a token could not be reviewed");
+                    refusal = Some(error.to_string());
+                }
+            }
+        }
+        refusal.map_or_else(|| Ok(User::anonymous()), |why| Err(Refusal::Unauthorized(why)))
+    }
+
+    async fn user_of(&self, token: &str) -> Result<Option<User>, ReviewError> {
+        let key = self.digest(token.as_bytes());
+        if let Some(user) = self.users.lock().get(&key, Instant::now()) {
+            return Ok(user);
+        }
+        let user = self.ask(reviews::review_token(&self.reviewers.authentication, token)).await?;
+        self.users.lock().put(key, user.clone(), self.ttls.token, Instant::now());
+        Ok(user)
+    }
+
+    async fn authorize(&self, question: Question) -> Result<Access, ReviewError> {
+        let key = self.digest(&question.bytes());
+        if let Some(access) = self.accesses.lock().get(&key, Instant::now()) {
+            return Ok(access);
+        }
+        let access = self.ask(reviews::review_access(&self.reviewers.authorization, question)).await?;
+        let ttl = if access.allowed { self.ttls.authorized } else { self.ttls.unauthorized };
+        self.accesses.lock().put(key, access.clone(), ttl, Instant::now());
+        Ok(access)
+    }
+
+    async fn ask<T>(&self, review: impl Future<Output = Result<T, ReviewError>>) -> Result<T, ReviewError> {
+        let review = async {
+            let _place = self.places.acquire().await;
+            review.await
+        };
+        tokio::time::timeout(REVIEW_TIMEOUT, review).await.unwrap_or(Err(ReviewError::Timeout))
+    }
+
+    fn digest(&self, bytes: &[u8]) -> cache::Key {
+        let mut key = cache::Key::default();
+        key.copy_from_slice(hmac::sign(&self.digests, bytes).as_ref());
+        key
+    }
+}
+
+async fn protect(State(delegation): State<Arc<Delegation>>, mut request: Request, next: Next) -> Response {
+    if delegation.always_allowed.contains(request.uri().path()) {
+        return next.run(request).await;
+    }
+    let facts = RequestFacts::of(&request);
+    let refusal = match delegation.judge(&facts).await {
+        Ok(()) => {
+            request.headers_mut().remove(AUTHORIZATION);
+            return next.run(request).await;
+        }
+        Err(refusal) => refusal,
+    };
+    debug!(path = facts.path, verb = facts.verb, reason = %refusal, "a request was refused");
+    match refusal {
+        Refusal::Unauthorized(_) => answers::unauthorized(),
+        Refusal::Forbidden { user, reason } => answers::forbidden(&user, &facts.verb, &facts.path, &reason),
+        Refusal::Unknown(error) => {
+            warn!(%error, "whether a request is allowed is unknown");
+            answers::internal_error(&facts.path, &error)
+        }
+    }
+}
+
+/// What a request is judged by.
+struct RequestFacts {
+    /// The method in lower case: the verb for paths that are no resource's.
+    verb: String,
+    /// As it was sent: the routes below look at nothing else either.
+    path: String,
+    token: Option<String>,
+    certificates: Option<PeerCertificates>,
+}
+
+impl RequestFacts {
+    fn of(request: &Request) -> Self {
+        Self {
+            verb: request.method().as_str().to_ascii_lowercase(),
+            path: request.uri().path().to_owned(),
+            token: bearer_token(request.headers()),
+            certificates: request.extensions().get::<PeerCertificates>().cloned(),
+        }
+    }
+}
+
+/// The token of an `Authorization` header. Matches `AuthenticateRequest` in k8s.io/apiserver's
+/// pkg/authentication/request/bearertoken: another scheme is no claim to be anybody.
+fn bearer_token(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let mut parts = value.trim().split(' ');
+    let scheme = parts.next()?;
+    let token = parts.next().filter(|token| !token.is_empty())?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.to_owned())
+}
+
+/// The paths that need no question. Matches `NewAuthorizer` in k8s.io/apiserver's pkg/authorization/path.
+#[derive(Debug)]
+struct AlwaysAllowed {
+    paths: Vec<String>,
+    prefixes: Vec<String>,
+}
+
+impl AlwaysAllowed {
+    fn new(patterns: &[String]) -> Self {
+        let (mut paths, mut prefixes) = (Vec::new(), Vec::new());
+        for pattern in patterns.iter().map(|pattern| pattern.strip_prefix('/').unwrap_or(pattern)) {
+            match pattern.strip_suffix('*') {
+                Some(prefix) => prefixes.push(prefix.to_owned()),
+                None => paths.push(pattern.to_owned()),
+            }
+        }
+        Self { paths, prefixes }
+    }
+
+    fn contains(&self, path: &str) -> bool {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        self.paths.iter().any(|allowed| allowed == path)
+            || self.prefixes.iter().any(|prefix| path.starts_with(prefix.as_str()))
+    }
+}

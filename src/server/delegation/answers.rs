@@ -1,0 +1,51 @@
+//! The refusals, in the words of the API server's own.
+//!
+//! Guarantee: nothing that a client sent comes back in a form that a browser could take for a document.
+
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, StatusCode};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+
+use super::reviews::ReviewError;
+use crate::server::plain_text;
+
+/// Matches `NewUnauthorized` in k8s.io/apimachinery's pkg/api/errors.
+pub(super) fn unauthorized() -> Response {
+    status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized".to_owned())
+}
+
+/// Matches `ForbiddenStatusError` in k8s.io/apiserver's pkg/endpoints/handlers/responsewriters, for a path that is no
+/// resource's.
+pub(super) fn forbidden(user: &str, verb: &str, path: &str, reason: &str) -> Response {
+    let mut message = format!("forbidden: {}", harmless(&format!("User {user:?} cannot {verb} path {path:?}")));
+    if !reason.is_empty() {
+        message = format!("{message}: {reason}");
+    }
+    status(StatusCode::FORBIDDEN, "Forbidden", message)
+}
+
+/// Matches `InternalError` there.
+pub(super) fn internal_error(path: &str, error: &ReviewError) -> Response {
+    let text = harmless(&format!("Internal Server Error: {path:?}: {error}"));
+    plain_text(StatusCode::INTERNAL_SERVER_ERROR, format!("{text}\n"))
+}
+
+fn status(code: StatusCode, reason: &str, message: String) -> Response {
+    let status = Status {
+        status: Some("Failure".to_owned()),
+        message: Some(message),
+        reason: Some(reason.to_owned()),
+        code: Some(code.as_u16().into()),
+        ..Status::default()
+    };
+    let mut response = (code, axum::Json(status)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn harmless(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,101 @@
+//! Answers that are remembered for a while. Pure: the time comes in.
+//!
+//! Guarantees: there are never more entries than the capacity, and none is given after its time. Where there is no room,
+//! the entry goes that would have ended first.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What an answer is remembered by.
+pub(super) type Key = [u8; 32];
+
+/// Answers of one kind.
+#[derive(Debug)]
+pub(super) struct Cache<V> {
+    capacity: usize,
+    entries: HashMap<Key, Entry<V>>,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    value: V,
+    until: Instant,
+}
+
+impl<V: Clone> Cache<V> {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { capacity, entries: HashMap::new() }
+    }
+
+    /// What was put there, if its time is not over.
+    pub(super) fn get(&self, key: &Key, now: Instant) -> Option<V> {
+        let entry = self.entries.get(key).filter(|entry| now < entry.until)?;
+        Some(entry.value.clone())
+    }
+
+    /// Remembers `value` for `ttl`; not at all where that is zero.
+    pub(super) fn put(&mut self, key: Key, value: V, ttl: Duration, now: Instant) {
+        let Some(until) = now.checked_add(ttl).filter(|until| *until > now) else { return };
+        if self.entries.len() >= self.capacity {
+            self.entries.retain(|_, entry| now < entry.until);
+        }
+        if self.entries.len() >= self.capacity
+            && let Some(first) = self.entries.iter().min_by_key(|(_, entry)| entry.until).map(|(key, _)| *key)
+        {
+            self.entries.remove(&first);
+        }
+        self.entries.insert(key, Entry { value, until });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn key(name: u8) -> Key {
+        [name; 32]
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_holds_more_than_its_capacity_nor_gives_anything_after_its_time(
+            steps in prop::collection::vec((0_u8..12, 0_u32..5, 0_u32..3), 0..200),
+        ) {
+            let mut now = Instant::now();
+            let mut cache = Cache::new(4);
+            let mut ends = HashMap::new();
+            for (name, ttl, pause) in steps {
+                cache.put(key(name), name, SECOND * ttl, now);
+                if ttl > 0 {
+                    ends.insert(name, now + SECOND * ttl);
+                    prop_assert_eq!(cache.get(&key(name), now), Some(name), "what was just put is there");
+                }
+                prop_assert!(cache.entries.len() <= 4);
+                now += SECOND * pause;
+                for name in 0..12 {
+                    if let Some(found) = cache.get(&key(name), now) {
+                        prop_assert!(found == name && ends[&name] > now);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_entry_that_would_end_first_makes_room_but_only_where_none_has_ended() {
+        let now = Instant::now();
+        let mut cache = Cache::new(2);
+        cache.put(key(1), 1, 9 * SECOND, now);
+        cache.put(key(2), 2, SECOND, now);
+        cache.put(key(3), 3, 9 * SECOND, now + SECOND);
+        assert_eq!([1, 2, 3].map(|name| cache.get(&key(name), now + SECOND)), [Some(1), None, Some(3)]);
+        cache.put(key(4), 4, 9 * SECOND, now + 2 * SECOND);
+        assert_eq!([1, 3, 4].map(|name| cache.get(&key(name), now + 2 * SECOND)), [None, Some(3), Some(4)]);
+    }
+}

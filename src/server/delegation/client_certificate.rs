@@ -1,0 +1,333 @@
+//! Who a client certificate is, and the CA that says so.
+//!
+//! Guarantees: a certificate counts only if it is signed by the CA of the moment, for clients, and not over; the CA is read
+//! again when it is needed and was last read more than [`REFRESH`] ago, so that a replaced one is noticed without a restart,
+//! and nobody reads it where nobody shows certificates; a CA that cannot be read, or is broken, leaves the last one in place.
+//!
+//! Matches k8s.io/apiserver's pkg/authentication/request/x509 (`CommonNameUserConversion`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
+use kube::api::Api;
+use ring::digest;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use tracing::{info, warn};
+use yasna::models::ObjectIdentifier;
+use yasna::{ASN1Result, Tag};
+
+use super::REVIEW_TIMEOUT;
+use super::reviews::User;
+use crate::clock::SharedClock;
+
+/// How old the CA may be when it is needed.
+const REFRESH: Duration = Duration::from_secs(60);
+
+/// Where kube-apiserver tells its client CA. Matches `authenticationConfigMapName` in k8s.io/apiserver's
+/// pkg/server/options/authentication.go.
+const NAMESPACE: &str = "kube-system";
+const CONFIG_MAP: &str = "extension-apiserver-authentication";
+const KEY: &str = "client-ca-file";
+
+/// Where the client CA comes from.
+pub enum ClientCaSource {
+    /// A file with certificates, PEM.
+    File(PathBuf),
+    /// The ConfigMap in which kube-apiserver tells its own.
+    Cluster(Client),
+}
+
+/// Why the client CA cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientCaError {
+    /// The file cannot be read.
+    #[error("cannot read the client CA file {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The ConfigMap cannot be read.
+    #[error("get configmap {NAMESPACE}/{CONFIG_MAP}: {0}")]
+    Get(#[source] Box<kube::Error>),
+    /// The API server did not answer.
+    #[error("get configmap {NAMESPACE}/{CONFIG_MAP}: no answer within {} s", REVIEW_TIMEOUT.as_secs())]
+    Timeout,
+    /// There are no certificates in it, or none that can be used.
+    #[error("the client CA cannot be used: {0}")]
+    Unusable(String),
+    /// A client's certificate is not believed.
+    #[error("the client certificate is not valid: {0}")]
+    NotTrusted(rustls::Error),
+    /// A client's certificate cannot be read.
+    #[error("the client certificate has no subject that can be read")]
+    Subject,
+}
+
+/// The client CA.
+pub struct ClientCa {
+    source: ClientCaSource,
+    clock: SharedClock,
+    trusted: Mutex<Trusted>,
+}
+
+#[derive(Default)]
+struct Trusted {
+    /// The bundle that the verifier was made of.
+    pem: Vec<u8>,
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    looked_at: Option<Instant>,
+}
+
+impl ClientCa {
+    /// One that is read when it is first needed.
+    pub fn new(source: ClientCaSource, clock: SharedClock) -> Self {
+        Self { source, clock, trusted: Mutex::default() }
+    }
+
+    /// Reads it now.
+    ///
+    /// # Errors
+    /// When it cannot be read or used.
+    pub async fn load(&self) -> Result<(), ClientCaError> {
+        self.refresh(&mut *self.trusted.lock().await).await
+    }
+
+    /// Whose the certificate is; `None` where there is no CA to say so, or the certificate names nobody.
+    pub(super) async fn user(&self, chain: &[CertificateDer<'static>]) -> Result<Option<User>, ClientCaError> {
+        let Some((own, intermediates)) = chain.split_first() else { return Ok(None) };
+        let Some(verifier) = self.verifier().await else { return Ok(None) };
+        let now = u64::try_from(self.clock.now().timestamp()).unwrap_or_default();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(now));
+        verifier.verify_client_cert(own, intermediates, now).map_err(ClientCaError::NotTrusted)?;
+        let subject = subject(own).map_err(|_| ClientCaError::Subject)?;
+        if subject.common_name.is_empty() {
+            return Ok(None);
+        }
+        let fingerprint: String =
+            digest::digest(&digest::SHA256, own).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let credential = ("authentication.kubernetes.io/credential-id", format!("X509SHA256={fingerprint}"));
+        Ok(Some(User {
+            name: subject.common_name,
+            uid: subject.uid,
+            groups: subject.organizations,
+            extra: [(credential.0.to_owned(), vec![credential.1])].into(),
+        }))
+    }
+
+    async fn verifier(&self) -> Option<Arc<dyn ClientCertVerifier>> {
+        let mut trusted = self.trusted.lock().await;
+        if trusted.looked_at.is_none_or(|at| at.elapsed() >= REFRESH)
+            && let Err(error) = self.refresh(&mut trusted).await
+        {
+            warn!(%error, "the client CA stays what it was");
+        }
+        trusted.verifier.clone()
+    }
+
+    async fn refresh(&self, trusted: &mut Trusted) -> Result<(), ClientCaError> {
+        // Before the question, so that one without an answer is not asked by every client anew.
+        trusted.looked_at = Some(Instant::now());
+        let pem = self.source.read().await?;
+        if trusted.pem == pem && trusted.verifier.is_some() {
+            return Ok(());
+        }
+        trusted.verifier = Some(verifier(&pem)?);
+        trusted.pem = pem;
+        info!("read the client CA");
+        Ok(())
+    }
+}
+
+impl ClientCaSource {
+    async fn read(&self) -> Result<Vec<u8>, ClientCaError> {
+        match self {
+            Self::File(path) => {
+                tokio::fs::read(path).await.map_err(|source| ClientCaError::Read { path: path.clone(), source })
+            }
+            Self::Cluster(client) => {
+                let api = Api::<ConfigMap>::namespaced(client.clone(), NAMESPACE);
+                let found = timeout(REVIEW_TIMEOUT, api.get(CONFIG_MAP)).await.map_err(|_| ClientCaError::Timeout)?;
+                let data = found.map_err(|error| ClientCaError::Get(Box::new(error)))?.data.unwrap_or_default();
+                let bundle = data.get(KEY).ok_or_else(|| {
+                    ClientCaError::Unusable(format!("configmap {NAMESPACE}/{CONFIG_MAP} has no {KEY}"))
+                })?;
+                Ok(bundle.clone().into_bytes())
+            }
+        }
+    }
+}
+
+/// Believes what a CA of the bundle has signed.
+fn verifier(pem: &[u8]) -> Result<Arc<dyn ClientCertVerifier>, ClientCaError> {
+    let unusable = |error: &dyn std::fmt::Display| ClientCaError::Unusable(error.to_string());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        roots.add(certificate.map_err(|error| unusable(&error))?).map_err(|error| unusable(&error))?;
+    }
+    if roots.is_empty() {
+        return Err(unusable(&"it holds no certificate"));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().map_err(|error| unusable(&error))
+}
+
+/// What a certificate says of its owner.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Subject {
+    common_name: String,
+    organizations: Vec<String>,
+    uid: String,
+}
+
+impl Subject {
+    /// Takes note of an attribute. Matches `FillFromRDNSequence` in Go's crypto/x509/pkix: the last name counts, and
+    /// organizations are collected.
+    fn add(&mut self, kind: &ObjectIdentifier, value: String) {
+        match kind.components().as_slice() {
+            [2, 5, 4, 3] => self.common_name = value,
+            [2, 5, 4, 10] => self.organizations.push(value),
+            // Kubernetes' own: see `X509UID` in k8s.io/apimachinery's pkg/util/asn1.
+            [1, 3, 6, 1, 4, 1, 57683, 2] => self.uid = value,
+            _ => {}
+        }
+    }
+}
+
+/// Reads the subject of a certificate.
+fn subject(certificate: &[u8]) -> ASN1Result<Subject> {
+    yasna::parse_der(certificate, |reader| {
+        reader.read_sequence(|certificate| {
+            let subject = certificate.next().read_sequence(|fields| {
+                fields.read_optional(|version| version.read_tagged(Tag::context(0), |version| version.read_der()))?;
+                for _serial_algorithm_issuer_validity in 0..4 {
+                    fields.next().read_der()?;
+                }
+                let subject = read_name(fields.next())?;
+                // The key, and what else there is.
+                while fields.read_optional(|field| field.read_der())?.is_some() {}
+                Ok(subject)
+            })?;
+            for _algorithm_and_signature in 0..2 {
+                certificate.next().read_der()?;
+            }
+            Ok(subject)
+        })
+    })
+}
+
+fn read_name(reader: yasna::BERReader<'_, '_>) -> ASN1Result<Subject> {
+    let mut subject = Subject::default();
+    reader.read_sequence_of(|part| {
+        part.read_set_of(|attribute| {
+            attribute.read_sequence(|attribute| {
+                let kind = attribute.next().read_oid()?;
+                let value = attribute.next().read_tagged_der()?;
+                // Names in other alphabets than UTF-8 and its subsets are nobody's here.
+                subject.add(&kind, String::from_utf8(value.value().to_vec()).unwrap_or_default());
+                Ok(())
+            })
+        })
+    })?;
+    Ok(subject)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+    use yasna::DERWriterSeq;
+
+    use super::*;
+
+    type Attribute = (&'static [u64], &'static str);
+
+    const COMMON_NAME: &[u64] = &[2, 5, 4, 3];
+    const COUNTRY: &[u64] = &[2, 5, 4, 6];
+    const ORGANIZATION: &[u64] = &[2, 5, 4, 10];
+    const UID: &[u64] = &[1, 3, 6, 1, 4, 1, 57683, 2];
+
+    /// Something with the outline of a certificate.
+    fn certificate(version: bool, name: &[&[Attribute]]) -> Vec<u8> {
+        let filler = |fields: &mut DERWriterSeq<'_>| fields.next().write_sequence(|_| ());
+        yasna::construct_der(|writer| {
+            writer.write_sequence(|certificate| {
+                certificate.next().write_sequence(|fields| {
+                    if version {
+                        fields.next().write_tagged(Tag::context(0), |version| version.write_u8(2));
+                    }
+                    fields.next().write_u64(1 << 60);
+                    (0..3).for_each(|_| filler(fields));
+                    fields.next().write_sequence_of(|parts| {
+                        for part in name {
+                            parts.next().write_set_of(|attributes| {
+                                for (kind, value) in *part {
+                                    attributes.next().write_sequence(|attribute| {
+                                        attribute.next().write_oid(&ObjectIdentifier::from_slice(kind));
+                                        attribute.next().write_utf8_string(value);
+                                    });
+                                }
+                            });
+                        }
+                    });
+                    filler(fields);
+                    fields.next().write_tagged(Tag::context(3), |extensions| extensions.write_sequence(|_| ()));
+                });
+                (0..2).for_each(|_| filler(certificate));
+            });
+        })
+    }
+
+    #[test]
+    fn a_subject_is_read_wherever_its_names_stand() {
+        let subject_of = |common_name: &str, organizations: &[&str], uid: &str| Subject {
+            common_name: common_name.to_owned(),
+            organizations: organizations.iter().map(|name| (*name).to_owned()).collect(),
+            uid: uid.to_owned(),
+        };
+        let rows: [(&str, &[&[Attribute]], Subject); 5] = [
+            ("no name at all", &[], Subject::default()),
+            ("a name", &[&[(COMMON_NAME, "jane")]], subject_of("jane", &[], "")),
+            (
+                "two groups",
+                &[&[(ORGANIZATION, "a")], &[(ORGANIZATION, "b")], &[(COMMON_NAME, "jane")]],
+                subject_of("jane", &["a", "b"], ""),
+            ),
+            (
+                "two groups in one part, and what means nothing here",
+                &[&[(ORGANIZATION, "a"), (ORGANIZATION, "b")], &[(COUNTRY, "DE")], &[(COMMON_NAME, "jane")]],
+                subject_of("jane", &["a", "b"], ""),
+            ),
+            ("a UID", &[&[(COMMON_NAME, "jane")], &[(UID, "u-1")]], subject_of("jane", &[], "u-1")),
+        ];
+        for (sentence, name, want) in rows {
+            for version in [false, true] {
+                assert_eq!(subject(&certificate(version, name)).unwrap(), want, "{sentence}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_that_are_no_certificate_have_no_subject_and_do_no_harm(
+            cut in 0_usize..80, at in 0_usize..80, byte in any::<u8>(),
+        ) {
+            let whole = certificate(true, &[&[(ORGANIZATION, "a")], &[(COMMON_NAME, "jane")]]);
+            prop_assert!(subject(&whole[..cut.min(whole.len() - 1)]).is_err());
+            let mut changed = whole;
+            let at = at % changed.len();
+            changed[at] = byte;
+            let _ = subject(&changed);
+        }
+    }
+}

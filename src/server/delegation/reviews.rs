@@ -1,0 +1,121 @@
+//! The two questions to the API server: whose is this token, and may they do that?
+//!
+//! Guarantees: an answer that does not say yes is a no; a question that got no answer is an error and never an answer; no
+//! error holds the token. Matches k8s.io/apiserver's plugin/pkg/authenticator/token/webhook and
+//! plugin/pkg/authorizer/webhook, without their retries: who scrapes comes back by itself.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
+use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::Client;
+use kube::api::{Api, PostParams};
+
+use super::REVIEW_TIMEOUT;
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReviewError {
+    /// The API server could not be asked, or refused to answer.
+    #[error("create {review}: {source}")]
+    Call {
+        /// What was created.
+        review: &'static str,
+        /// What the client said.
+        source: Box<kube::Error>,
+    },
+    /// It took too long.
+    #[error("no answer to a review within {} s", REVIEW_TIMEOUT.as_secs())]
+    Timeout,
+}
+
+/// Somebody, as the API server knows them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct User {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) groups: Vec<String>,
+    pub(super) extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    /// Who shows nothing.
+    pub(super) fn anonymous() -> Self {
+        Self {
+            name: "system:anonymous".to_owned(),
+            groups: vec!["system:unauthenticated".to_owned()],
+            ..Self::default()
+        }
+    }
+
+    /// The same in the group of all who are known. Matches `AuthenticatedGroupAdder`.
+    pub(super) fn authenticated(mut self) -> Self {
+        const AUTHENTICATED: &str = "system:authenticated";
+        if !self.groups.iter().any(|group| group == AUTHENTICATED) {
+            self.groups.push(AUTHENTICATED.to_owned());
+        }
+        self
+    }
+}
+
+/// Whose the token is; `None` when it is nobody's.
+pub(super) async fn review_token(client: &Client, token: &str) -> Result<Option<User>, ReviewError> {
+    let spec = TokenReviewSpec { token: token.to_owned(), ..TokenReviewSpec::default() };
+    let review = TokenReview { spec, ..TokenReview::default() };
+    let answer =
+        Api::<TokenReview>::all(client.clone()).create(&PostParams::default(), &review).await.map_err(|source| {
+            ReviewError::Call { review: "tokenreviews.authentication.k8s.io", source: Box::new(source) }
+        })?;
+    let status = answer.status.filter(|status| status.authenticated == Some(true));
+    Ok(status.map(|status| {
+        let user = status.user.unwrap_or_default();
+        User {
+            name: user.username.unwrap_or_default(),
+            uid: user.uid.unwrap_or_default(),
+            groups: user.groups.unwrap_or_default(),
+            extra: user.extra.unwrap_or_default(),
+        }
+    }))
+}
+
+/// May somebody do something with a path?
+#[derive(Debug, Clone)]
+pub(super) struct Question(SubjectAccessReviewSpec);
+
+impl Question {
+    pub(super) fn new(user: &User, verb: &str, path: &str) -> Self {
+        let attributes = NonResourceAttributes { path: Some(path.to_owned()), verb: Some(verb.to_owned()) };
+        Self(SubjectAccessReviewSpec {
+            user: Some(user.name.clone()),
+            uid: Some(user.uid.clone()).filter(|uid| !uid.is_empty()),
+            groups: Some(user.groups.clone()),
+            extra: Some(user.extra.clone()).filter(|extra| !extra.is_empty()),
+            non_resource_attributes: Some(attributes),
+            resource_attributes: None,
+        })
+    }
+
+    /// The same bytes for the same question.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.0).unwrap_or_default()
+    }
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Access {
+    pub(super) allowed: bool,
+    pub(super) reason: String,
+}
+
+/// What the API server says to it.
+pub(super) async fn review_access(client: &Client, Question(spec): Question) -> Result<Access, ReviewError> {
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let api = Api::<SubjectAccessReview>::all(client.clone());
+    let answer = api.create(&PostParams::default(), &review).await.map_err(|source| ReviewError::Call {
+        review: "subjectaccessreviews.authorization.k8s.io",
+        source: Box::new(source),
+    })?;
+    let status = answer.status.unwrap_or_default();
+    Ok(Access { allowed: status.allowed && status.denied != Some(true), reason: status.reason.unwrap_or_default() })
+}
