@@ -71,7 +71,7 @@ impl Tap {
         let lines = Arc::new(AtomicUsize::new(0));
         let follow =
             Follow { client: client.clone(), path, recording: Arc::clone(&recording), lines: Arc::clone(&lines) };
-        let task = tokio::spawn(follow.to_the_end(body, version.to_owned()));
+        let task = tokio::spawn(follow.into_its_end(body, version.to_owned()));
         Ok(Self { path, recording, lines, task })
     }
 
@@ -135,7 +135,7 @@ struct Follow {
 
 impl Follow {
     /// Records the watch, and what follows it when the server ends it.
-    async fn to_the_end(self, mut body: Body, mut version: String) {
+    async fn into_its_end(self, mut body: Body, mut version: String) {
         loop {
             self.record(body).await;
             let next = match self.reached() {
@@ -169,7 +169,7 @@ impl Follow {
         let mut chunks = body.into_data_stream();
         while let Some(Ok(chunk)) = chunks.next().await {
             self.recording.lock().unwrap().keep(&chunk);
-            self.lines.fetch_add(chunk.iter().filter(|byte| **byte == b'\n').count(), Ordering::Relaxed);
+            self.lines.fetch_add(chunk.split(|byte| *byte == b'\n').count() - 1, Ordering::Relaxed);
         }
     }
 }
