@@ -43,6 +43,7 @@ use crate::server::delegation::ClientCaError;
 use crate::server::{HealthCheck, ServerError};
 use crate::sharding::Shard;
 use crate::task;
+use crate::traces::{Traces, TracesError};
 use crate::webhook::Webhooks;
 use crate::workqueue::{self, Membership, QueueGroup, WorkQueue};
 
@@ -82,6 +83,9 @@ pub enum AppError {
     /// A metric of that name was registered twice.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
+    /// Traces are asked for in a way that is not there.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     /// The CA of client certificates cannot be used.
     #[error(transparent)]
     ClientCa(#[from] ClientCaError),
@@ -118,7 +122,9 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
     let delegation = serving::delegation(&config, &clock, Arc::new(observer.clone())).await?;
-    let house = House::new(&config, &client, &registry, &clock, rand::random(), None)?;
+    let mut house = House::new(&config, &client, &registry, &clock, rand::random(), None)?;
+    house.traces = Traces::from_environment(&clock)?;
+    let house = Arc::new(house);
     let mut served = match webhooks {
         Some(webhooks) => webhooks.serve(client.clone(), Arc::clone(&clock), &house.ends),
         None => Vec::new(),
@@ -150,7 +156,7 @@ pub async fn run_embedded(
     seed: u64,
     stop: CancellationToken,
 ) -> Result<(), AppError> {
-    let house = House::new(config, client, &Registry::new(), clock, seed, None)?;
+    let house = Arc::new(House::new(config, client, &Registry::new(), clock, seed, None)?);
     let work = Work::new(&house, None)?;
     house.run_to_end(work, Vec::new(), stop).await
 }
@@ -166,6 +172,7 @@ struct House {
     /// The controllers that are on, each with its queues.
     queues: Vec<(Flavour, QueueGroup)>,
     onlooker: Option<Arc<dyn Onlooker>>,
+    traces: Option<Arc<Traces>>,
     seed: u64,
     /// Ends what is in the background.
     ends: CancellationToken,
@@ -187,7 +194,7 @@ impl House {
         clock: &SharedClock,
         seed: u64,
         onlooker: Option<Arc<dyn Onlooker>>,
-    ) -> Result<Arc<Self>, AppError> {
+    ) -> Result<Self, AppError> {
         let metrics = ControllerMetrics::register(registry)?;
         let group = |flavour: &Flavour| Ok((*flavour, QueueGroup::register(registry, flavour.name)?));
         let queues = config.controllers.iter().map(group).collect::<Result<_, MetricsError>>()?;
@@ -196,7 +203,7 @@ impl House {
 
         let (config, client, clock) = (config.clone(), client.clone(), Arc::clone(clock));
         let ends = CancellationToken::new();
-        Ok(Arc::new(Self { config, client, clock, metrics, queues, onlooker, seed, ends }))
+        Ok(Self { config, client, clock, metrics, queues, onlooker, traces: None, seed, ends })
     }
 
     /// Where the events of one controller go, and what writes them.
@@ -234,6 +241,9 @@ impl House {
             Work::Share(holder) => holder.run(&stop).await,
         };
         end(&self.ends, served).await;
+        if let Some(traces) = &self.traces {
+            Arc::clone(traces).shut_down().await;
+        }
         result
     }
 }
@@ -340,7 +350,8 @@ impl Ground<'_> {
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             namesakes: namesake_informer.as_ref().map(Informer::store),
-            control: RealControl::new(flavour, client.clone(), may_write, request_timeout(config)),
+            control: RealControl::new(flavour, client.clone(), may_write, request_timeout(config))
+                .traced(self.house.traces.clone()),
             recorder: Arc::clone(&self.recorder),
             clock: Arc::clone(clock),
             metrics: metrics.clone(),
