@@ -45,6 +45,7 @@ use crate::server::delegation::ClientCaError;
 use crate::server::{HealthCheck, ServerError};
 use crate::sharding::Shard;
 use crate::task;
+use crate::traces::{Traces, TracesError};
 use crate::webhook::Webhooks;
 use crate::workqueue::{self, Membership, QueueGroup, WorkQueue};
 
@@ -84,6 +85,9 @@ pub enum AppError {
     /// A metric of that name was registered twice.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
+    /// Traces are asked for in a way that is not there.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     /// The CA of client certificates cannot be used.
     #[error(transparent)]
     ClientCa(#[from] ClientCaError),
@@ -120,7 +124,9 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
     let delegation = serving::delegation(&config, &clock, Arc::new(observer.clone())).await?;
-    let house = House::new(&config, &client, &registry, &clock, rand::random(), None)?;
+    let mut house = House::new(&config, &client, &registry, &clock, rand::random(), None)?;
+    house.traces = Traces::from_environment(&clock)?;
+    let house = Arc::new(house);
     let mut served = match webhooks {
         Some(webhooks) => webhooks.serve(client.clone(), Arc::clone(&clock), &house.ends),
         None => Vec::new(),
@@ -152,7 +158,7 @@ pub async fn run_embedded(
     seed: u64,
     stop: CancellationToken,
 ) -> Result<(), AppError> {
-    let house = House::new(config, client, &Registry::new(), clock, seed, None)?;
+    let house = Arc::new(House::new(config, client, &Registry::new(), clock, seed, None)?);
     let work = Work::new(&house, None)?;
     house.run_to_end(work, Vec::new(), stop).await
 }
@@ -170,6 +176,7 @@ struct House {
     /// The controllers that are on, each with its queues.
     queues: Vec<(Flavour, QueueGroup)>,
     onlooker: Option<Arc<dyn Onlooker>>,
+    traces: Option<Arc<Traces>>,
     seed: u64,
     /// Ends what is in the background.
     ends: CancellationToken,
@@ -191,7 +198,7 @@ impl House {
         clock: &SharedClock,
         seed: u64,
         onlooker: Option<Arc<dyn Onlooker>>,
-    ) -> Result<Arc<Self>, AppError> {
+    ) -> Result<Self, AppError> {
         let metrics = ControllerMetrics::register(registry)?;
         let cache_metrics = CacheMetrics::register(registry, Arc::clone(clock))?;
         let cron_job_metrics =
@@ -203,7 +210,7 @@ impl House {
 
         let (config, client, clock) = (config.clone(), client.clone(), Arc::clone(clock));
         let ends = CancellationToken::new();
-        Ok(Arc::new(Self {
+        Ok(Self {
             config,
             client,
             clock,
@@ -212,9 +219,10 @@ impl House {
             cache_metrics,
             queues,
             onlooker,
+            traces: None,
             seed,
             ends,
-        }))
+        })
     }
 
     /// Where the events of one controller go, and what writes them.
@@ -252,6 +260,9 @@ impl House {
             Work::Share(holder) => holder.run(&stop).await,
         };
         end(&self.ends, served).await;
+        if let Some(traces) = &self.traces {
+            Arc::clone(traces).shut_down().await;
+        }
         result
     }
 }
@@ -362,7 +373,8 @@ impl Ground<'_> {
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             namesakes: namesake_informer.as_ref().map(Informer::store),
-            control: RealControl::new(flavour, client.clone(), may_write, request_timeout(config)),
+            control: RealControl::new(flavour, client.clone(), may_write, request_timeout(config))
+                .traced(self.house.traces.clone()),
             recorder: Arc::clone(&self.recorder),
             clock: Arc::clone(clock),
             metrics: metrics.clone(),

@@ -16,5 +16,6 @@ pub mod schedule;
 pub mod server;
 pub mod sharding;
 pub mod task;
+pub mod traces;
 pub mod webhook;
 pub mod workqueue;

@@ -166,12 +166,13 @@ impl Bound {
         let connections = TaskTracker::new();
         while let Some(accepted) = cancel.run_until_cancelled(self.listener.accept()).await {
             match accepted {
-                Ok((stream, peer)) => match places.take() {
-                    Some(place) => {
+                Ok((stream, peer)) => {
+                    if let Some(place) = places.take() {
                         connections.spawn(serve(stream, Arc::new(place)));
+                    } else {
+                        debug!(%peer, "no place for a connection: there is a request on each of the others");
                     }
-                    None => debug!(%peer, "no place for a connection: there is a request on each of the others"),
-                },
+                }
                 Err(error) => {
                     warn!(addr = %self.local_addr, %error, "cannot accept a connection");
                     sleep(ACCEPT_PAUSE).await;

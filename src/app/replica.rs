@@ -50,7 +50,7 @@ pub trait Onlooker: Send + Sync + 'static {
 pub async fn run_replica(config: &Config, replica: Replica, stop: CancellationToken) -> Result<(), AppError> {
     let Replica { client, clock, identity, seed, onlooker } = replica;
     let registry = Registry::new();
-    let house = House::new(config, &client, &registry, &clock, seed, onlooker)?;
+    let house = Arc::new(House::new(config, &client, &registry, &clock, seed, onlooker)?);
     let candidate = match &config.leader_election {
         None => None,
         Some(settings) => {

@@ -24,6 +24,7 @@ use crate::api::{
     ACCEPT_METADATA, ApiError, Flavour, Interner, NO_FIELD_VALIDATION, Object, ObjectName, ResourceKind, Uid,
 };
 use crate::client::WriteGate;
+use crate::traces::{Stopwatch, Traces};
 
 /// Reads, creates and deletes Jobs.
 pub trait JobControl: Send + Sync + 'static {
@@ -55,12 +56,19 @@ pub struct RealControl {
     interner: Arc<Interner>,
     gate: WriteGate,
     timeout: Duration,
+    traces: Option<Arc<Traces>>,
 }
 
 impl RealControl {
     /// Ports of a controller of `flavour` on `client`. Each request is given up after `timeout`.
     pub fn new(flavour: Flavour, client: Client, gate: WriteGate, timeout: Duration) -> Self {
-        Self { flavour, client, interner: Arc::default(), gate, timeout }
+        Self { flavour, client, interner: Arc::default(), gate, timeout, traces: None }
+    }
+
+    /// The same, with fires told to `traces`.
+    #[must_use]
+    pub fn traced(self, traces: Option<Arc<Traces>>) -> Self {
+        Self { traces, ..self }
     }
 
     async fn request<T: Object>(&self, request: ApiRequest<'_>) -> Result<Arc<T>, ApiError> {
@@ -156,7 +164,11 @@ impl JobControl for RealControl {
     }
 
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>) -> Result<Arc<Job>, ApiError> {
-        self.request(ApiRequest { body, ..ApiRequest::new("create", Method::POST, self.flavour.child, name) }).await
+        let watch = Stopwatch::start(self.traces.as_ref());
+        let request = ApiRequest { body, ..ApiRequest::new("create", Method::POST, self.flavour.child, name) };
+        let reply = self.request(request).await;
+        watch.created(name, &reply);
+        reply
     }
 
     async fn delete_job(&self, name: &ObjectName, uid: &Uid) -> Result<(), ApiError> {
@@ -184,7 +196,10 @@ impl CronJobControl for RealControl {
             body: status_patch(write),
             ..ApiRequest::new(UPDATE_STATUS, Method::PATCH, self.flavour.parent, name)
         };
-        let text = self.send(request).await?;
+        let watch = Stopwatch::start(self.traces.as_ref());
+        let reply = self.send(request).await;
+        watch.settled(name, &write.base.uid, &reply);
+        let text = reply?;
         let written: Written = serde_json::from_str(&text).map_err(|error| {
             ApiError::transport(operation(UPDATE_STATUS, self.flavour.parent), name.clone(), error.to_string())
         })?;

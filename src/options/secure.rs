@@ -158,13 +158,12 @@ pub(super) fn tls(raw: &RawFlags, faults: &mut Faults) -> TlsParameters {
     let mut suites = Vec::new();
     for name in values(&flags.tls_cipher_suites) {
         // Go's names from before the RFC are two short.
-        match cipher_suites().find(|suite| suite == name || suite.strip_suffix("_SHA256") == Some(name)) {
-            Some(suite) => suites.push(suite),
-            None => {
-                let known: Vec<String> = cipher_suites().collect();
-                faults.add("tls-cipher-suites", name, &format!("one or more of {}", known.join(", ")));
-            }
+        let suite = cipher_suites().find(|suite| suite == name || suite.strip_suffix("_SHA256") == Some(name));
+        if suite.is_none() {
+            let known: Vec<String> = cipher_suites().collect();
+            faults.add("tls-cipher-suites", name, &format!("one or more of {}", known.join(", ")));
         }
+        suites.extend(suite);
     }
     TlsParameters { min_version: min_version.unwrap_or_default(), cipher_suites: suites, client_certificates: false }
 }

@@ -373,14 +373,14 @@ async fn what_is_larger_than_it_may_be_is_refused_before_it_is_read() {
     ];
     for (sentence, sent, status) in rows {
         let (mut client, server) = duplex(128 << 10);
-        let served = serve_connection(
+        let whole = serve_connection(
             server,
             somebody(Protocol::Http1),
             router(endpoints(), Which::All),
             LIMITS,
             CancellationToken::new(),
         );
-        let serving = tokio::spawn(served);
+        let serving = tokio::spawn(whole);
         client.write_all(sent.as_bytes()).await.unwrap();
         let answer = timeout(Duration::from_secs(10), read_all(&mut client)).await.unwrap();
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{sentence}: {answer}");

@@ -6,6 +6,7 @@
 //!
 //! Matches k8s.io/apiserver's pkg/authentication/request/x509 (`CommonNameUserConversion`).
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 use yasna::models::ObjectIdentifier;
-use yasna::{ASN1Result, Tag};
+use yasna::{ASN1Result, BERReader, Tag};
 
 use super::REVIEW_TIMEOUT;
 use super::reviews::User;
@@ -114,14 +115,16 @@ impl ClientCa {
         if subject.common_name.is_empty() {
             return Ok(None);
         }
-        let fingerprint: String =
-            digest::digest(&digest::SHA256, own).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        let credential = ("authentication.kubernetes.io/credential-id", format!("X509SHA256={fingerprint}"));
+        let mut fingerprint = "X509SHA256=".to_owned();
+        for byte in digest::digest(&digest::SHA256, own).as_ref() {
+            // Writing into a String cannot fail.
+            let _ = write!(fingerprint, "{byte:02x}");
+        }
         Ok(Some(User {
             name: subject.common_name,
             uid: subject.uid,
             groups: subject.organizations,
-            extra: [(credential.0.to_owned(), vec![credential.1])].into(),
+            extra: [("authentication.kubernetes.io/credential-id".to_owned(), vec![fingerprint])].into(),
         }))
     }
 
@@ -209,13 +212,13 @@ fn subject(certificate: &[u8]) -> ASN1Result<Subject> {
     yasna::parse_der(certificate, |reader| {
         reader.read_sequence(|certificate| {
             let subject = certificate.next().read_sequence(|fields| {
-                fields.read_optional(|version| version.read_tagged(Tag::context(0), |version| version.read_der()))?;
+                fields.read_optional(|version| version.read_tagged(Tag::context(0), BERReader::read_der))?;
                 for _serial_algorithm_issuer_validity in 0..4 {
                     fields.next().read_der()?;
                 }
                 let subject = read_name(fields.next())?;
                 // The key, and what else there is.
-                while fields.read_optional(|field| field.read_der())?.is_some() {}
+                while fields.read_optional(BERReader::read_der)?.is_some() {}
                 Ok(subject)
             })?;
             for _algorithm_and_signature in 0..2 {
@@ -226,7 +229,7 @@ fn subject(certificate: &[u8]) -> ASN1Result<Subject> {
     })
 }
 
-fn read_name(reader: yasna::BERReader<'_, '_>) -> ASN1Result<Subject> {
+fn read_name(reader: BERReader<'_, '_>) -> ASN1Result<Subject> {
     let mut subject = Subject::default();
     reader.read_sequence_of(|part| {
         part.read_set_of(|attribute| {

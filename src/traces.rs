@@ -1,0 +1,230 @@
+//! A trace of each fire, for whoever collects OpenTelemetry: from the slot to the status that names the Job.
+//!
+//! Guarantees: nothing is noted and nothing sent unless the environment names a collector ([`Traces::from_environment`]). A
+//! fire is never held up: what is traced is told to a thread in the background, and what cannot be sent is dropped. What
+//! waits for its status is bounded.
+//!
+//! A trace has a span `fire` that begins at the slot, with `create` and `status` in it: how long these two requests took.
+//! What is between them is what else was more urgent. A create that was refused is a trace of its own; a status that could
+//! not be written is in the trace of the one that was.
+
+mod collector;
+mod environment;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, Utc};
+use dashmap::DashMap;
+use opentelemetry::trace::{Span as _, SpanBuilder, Status, TraceContextExt, Tracer as _, TracerProvider as _};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, TracerProviderBuilder};
+use tracing::{info, warn};
+
+use self::collector::Collector;
+use self::environment::Wanted;
+use crate::api::batch_v1::Job;
+use crate::api::{ObjectName, Uid};
+use crate::clock::SharedClock;
+use crate::options::PROGRAM;
+
+/// How many requests about one CronJob may wait for a status that was written. More wait where there are more Jobs at a time
+/// than that, and then the oldest are left out of the trace.
+const WAITING: usize = 16;
+
+/// Of how many CronJobs something may wait. Beyond that no more is noted: a CronJob that is deleted before its status is
+/// written leaves what it had here.
+const CRON_JOBS: usize = 65_536;
+
+/// How long the last batch may take at the end of the process.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// Why nothing can be traced although somebody asked for it.
+#[derive(Debug, thiserror::Error)]
+pub enum TracesError {
+    /// A variable has a value that means nothing here.
+    #[error("{variable}: {value} is not allowed; use {remedy}")]
+    Variable {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        remedy: &'static str,
+    },
+    /// The file with the collector's CA cannot be used.
+    #[error("OTEL_EXPORTER_OTLP_CERTIFICATE: the file {file} cannot be used: {cause}")]
+    Certificate {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// No client for the collector.
+    #[error("making a client for the collector {endpoint}: {cause}")]
+    Client {
+        /// Where the collector is.
+        endpoint: String,
+        /// What is wrong.
+        cause: String,
+    },
+}
+
+/// Traces fires.
+pub struct Traces {
+    provider: SdkTracerProvider,
+    tracer: SdkTracer,
+    clock: SharedClock,
+    /// What was done for a CronJob whose status is not written yet.
+    waiting: DashMap<Uid, VecDeque<Done>>,
+}
+
+/// A request that was answered.
+#[derive(Debug, Clone)]
+struct Done {
+    span: &'static str,
+    /// The Job that was created, and its slot if it has one.
+    job: Option<(ObjectName, Option<DateTime<Utc>>)>,
+    began: SystemTime,
+    ended: SystemTime,
+    error: Option<String>,
+}
+
+impl Traces {
+    /// By the environment's variables, as <https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables>
+    /// has them: nothing, unless `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector or
+    /// `OTEL_TRACES_EXPORTER` is `otlp`. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When a variable asks for what is not there, or the collector's CA cannot be used.
+    pub fn from_environment(clock: &SharedClock) -> Result<Option<Arc<Self>>, TracesError> {
+        let Some(wanted) = environment::wanted(&|name| std::env::var(name).ok())? else { return Ok(None) };
+        info!(endpoint = wanted.endpoint, "tracing fires");
+        Self::to_collector(&wanted, clock).map(Some)
+    }
+
+    fn to_collector(wanted: &Wanted, clock: &SharedClock) -> Result<Arc<Self>, TracesError> {
+        let collector = Collector::new(wanted)?;
+        // Headers, timeout and compression are its own to look for in the environment, as the sampler is the provider's.
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(&wanted.endpoint)
+            .with_http_client(collector)
+            .build()
+            .map_err(|cause| TracesError::Client { endpoint: wanted.endpoint.clone(), cause: cause.to_string() })?;
+        let mut resource = Resource::builder();
+        if !wanted.is_named {
+            resource = resource.with_service_name(PROGRAM);
+        }
+        let resource = resource.with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))).build();
+        let provider = SdkTracerProvider::builder().with_resource(resource).with_batch_exporter(exporter);
+        Ok(Self::new(provider, clock))
+    }
+
+    fn new(provider: TracerProviderBuilder, clock: &SharedClock) -> Arc<Self> {
+        let provider = provider.build();
+        let tracer = provider.tracer(PROGRAM);
+        Arc::new(Self { provider, tracer, clock: Arc::clone(clock), waiting: DashMap::new() })
+    }
+
+    fn now(&self) -> SystemTime {
+        self.clock.now().into()
+    }
+
+    fn wait(&self, cron_job: &Uid, done: Done) {
+        if self.waiting.len() >= CRON_JOBS && !self.waiting.contains_key(cron_job) {
+            return;
+        }
+        let mut waiting = self.waiting.entry(cron_job.clone()).or_default();
+        if waiting.len() >= WAITING {
+            waiting.pop_front();
+        }
+        waiting.push_back(done);
+    }
+
+    /// Tells the trace of `cron_job`, whose requests these were.
+    fn tell(&self, cron_job: &ObjectName, done: &[Done]) {
+        let (Some(first), Some(last)) = (done.first(), done.last()) else { return };
+        let (job, slot) = match done.iter().find_map(|done| done.job.clone()) {
+            Some((job, slot)) => (Some(job), slot),
+            None => (None, None),
+        };
+        let mut attributes = vec![
+            KeyValue::new("k8s.namespace.name", cron_job.namespace.to_string()),
+            KeyValue::new("k8s.cronjob.name", cron_job.name.to_string()),
+        ];
+        attributes.extend(job.map(|job| KeyValue::new("k8s.job.name", job.name.to_string())));
+        let began = slot.map_or(first.began, |slot| SystemTime::from(slot).min(first.began));
+        let fire = SpanBuilder::from_name("fire").with_start_time(began).with_attributes(attributes);
+        let fire = self.tracer.build_with_context(fire, &Context::new());
+        let context = Context::new().with_span(fire);
+        for done in done {
+            let span = SpanBuilder::from_name(done.span).with_start_time(done.began);
+            let mut span = self.tracer.build_with_context(span, &context);
+            if let Some(error) = &done.error {
+                span.set_status(Status::error(error.clone()));
+                context.span().set_status(Status::error(error.clone()));
+            }
+            span.end_with_timestamp(done.ended);
+        }
+        context.span().end_with_timestamp(last.ended);
+    }
+
+    /// Sends what is left, as far as it can be sent in time.
+    pub async fn shut_down(self: Arc<Self>) {
+        let ended = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(FLUSH)).await;
+        if let Ok(Err(error)) = ended {
+            warn!(%error, "the last traces were not sent");
+        }
+    }
+}
+
+/// Takes the time of one request, where somebody wants to know.
+#[derive(Clone)]
+pub struct Stopwatch {
+    running: Option<(Arc<Traces>, SystemTime)>,
+}
+
+impl Stopwatch {
+    /// Begins.
+    pub fn start(traces: Option<&Arc<Traces>>) -> Self {
+        Self { running: traces.map(|traces| (Arc::clone(traces), traces.now())) }
+    }
+
+    /// The request was to create the Job `name`.
+    pub fn created<E: Display>(self, name: &ObjectName, reply: &Result<Arc<Job>, E>) {
+        let Some((traces, began)) = self.running else { return };
+        let slot = reply.as_ref().ok().and_then(|job| job.scheduled_timestamp);
+        let error = reply.as_ref().err().map(ToString::to_string);
+        let job = Some((name.clone(), slot));
+        let done = Done { span: "create", job, began, ended: traces.now(), error };
+        match reply.as_ref().ok().and_then(|job| job.controller.as_ref()) {
+            Some(cron_job) => traces.wait(&cron_job.uid, done),
+            // Nothing follows: the next try has a trace of its own.
+            None => traces.tell(name, &[done]),
+        }
+    }
+
+    /// The request was to write the status of a CronJob.
+    pub fn settled<T, E: Display>(self, cron_job: &ObjectName, uid: &Uid, reply: &Result<T, E>) {
+        let Some((traces, began)) = self.running else { return };
+        // What says only that a Job has ended is no fire's status.
+        if !traces.waiting.contains_key(uid) {
+            return;
+        }
+        let error = reply.as_ref().err().map(ToString::to_string);
+        traces.wait(uid, Done { span: "status", job: None, began, ended: traces.now(), error });
+        if reply.is_ok()
+            && let Some((_, done)) = traces.waiting.remove(uid)
+        {
+            traces.tell(cron_job, &Vec::from(done));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The way to the collector.
+//!
+//! Guarantees: a request ends after [`TIMEOUT`] at the latest, and its answer is read up to [`MAX_ANSWER`] bytes. It runs in
+//! the process's own runtime, wherever it is asked for: the exporter has a thread without one.
+
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use http::{Request, Response, Uri};
+use http_body_util::{BodyExt, Limited};
+use kube::client::Body;
+use opentelemetry_http::{Bytes, HttpClient, HttpError};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio::runtime::Handle;
+
+use super::TracesError;
+use super::environment::Wanted;
+
+/// The longest that a batch may take, as the specification has it.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The most of an answer that is read.
+const MAX_ANSWER: usize = 64 << 10;
+
+/// A collector. The client is the API server's, with another address and nobody's credentials: TLS is set up in one place.
+pub(super) struct Collector {
+    client: kube::Client,
+    runtime: Handle,
+}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Collector")
+    }
+}
+
+impl Collector {
+    /// Reads the file with its CA; sends nothing yet.
+    pub(super) fn new(wanted: &Wanted) -> Result<Self, TracesError> {
+        let failed = |cause: String| TracesError::Client { endpoint: wanted.endpoint.clone(), cause };
+        let endpoint: Uri = wanted.endpoint.parse().map_err(|error| failed(format!("{error}")))?;
+        let mut origin = endpoint.into_parts();
+        origin.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
+        let origin = Uri::from_parts(origin).map_err(|error| failed(error.to_string()))?;
+        let mut config = kube::Config::new(origin);
+        config.default_retry = false;
+        config.proxy_url = None;
+        config.connect_timeout = Some(TIMEOUT);
+        if let Some(file) = &wanted.certificate {
+            let unusable = |cause: String| TracesError::Certificate { file: file.clone(), cause };
+            let pem = std::fs::read(file).map_err(|error| unusable(error.to_string()))?;
+            let certificates = CertificateDer::pem_slice_iter(&pem).map(|found| found.map(|der| der.to_vec()));
+            config.root_cert =
+                Some(certificates.collect::<Result<_, _>>().map_err(|error| unusable(error.to_string()))?);
+        }
+        let client = kube::Client::try_from(config).map_err(|error| failed(error.to_string()))?;
+        Ok(Self { client, runtime: Handle::current() })
+    }
+}
+
+async fn exchange(client: kube::Client, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+    let response = client.send(request.map(|body| Body::from(Vec::from(body)))).await?;
+    let (head, body) = response.into_parts();
+    let body = Limited::new(body, MAX_ANSWER).collect().await?.to_bytes();
+    Ok(Response::from_parts(head, body))
+}
+
+impl HttpClient for Collector {
+    fn send_bytes<'a, 'b>(
+        &'a self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        let client = self.client.clone();
+        let answer = self.runtime.spawn(async move { tokio::time::timeout(TIMEOUT, exchange(client, request)).await });
+        Box::pin(async move { answer.await?? })
+    }
+}

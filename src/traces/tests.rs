@@ -1,0 +1,261 @@
+//! What is told of fires, to an exporter that keeps it and to a collector on a socket.
+#![allow(clippy::unwrap_used)]
+
+use std::convert::Infallible;
+
+use axum::Router;
+use axum::body::Body;
+use axum::routing::post;
+use chrono::{TimeDelta, TimeZone};
+use http::Request;
+use http_body_util::BodyExt;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::SpanData;
+use parking_lot::Mutex;
+
+use super::*;
+use crate::api::ControllerRef;
+use crate::clock::TestClock;
+
+/// An exporter that keeps what it is told.
+#[derive(Debug, Clone, Default)]
+struct Kept(Arc<Mutex<Vec<SpanData>>>);
+
+impl opentelemetry_sdk::trace::SpanExporter for Kept {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        self.0.lock().extend(batch);
+        Ok(())
+    }
+}
+
+fn slot() -> DateTime<Utc> {
+    Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap()
+}
+
+fn name(name: &str) -> ObjectName {
+    ObjectName { namespace: "ns".into(), name: name.into() }
+}
+
+fn job(job: &str, cron_job: &str) -> Arc<Job> {
+    Arc::new(Job {
+        name: name(job),
+        uid: job.into(),
+        resource_version: "1".into(),
+        creation_timestamp: slot(),
+        deleting: false,
+        controller: Some(Arc::new(ControllerRef {
+            group: "batch".into(),
+            kind: "CronJob".into(),
+            name: cron_job.into(),
+            uid: cron_job.into(),
+        })),
+        scheduled_timestamp: Some(slot()),
+        start_time: None,
+        completion_time: None,
+        finished: None,
+        succeeded: false,
+    })
+}
+
+fn uid_of(job: &Job) -> Uid {
+    job.controller.as_ref().unwrap().uid.clone()
+}
+
+type Failed = Result<Arc<Job>, &'static str>;
+
+/// Name, milliseconds after the slot of its begin and end, and error of each span, children behind their fires.
+fn told(kept: &Kept) -> Vec<(String, i64, i64, String)> {
+    let after = |time: SystemTime| (DateTime::<Utc>::from(time) - slot()).num_milliseconds();
+    let spans = std::mem::take(&mut *kept.0.lock());
+    let mut rows = Vec::new();
+    for fire in spans.iter().filter(|span| span.name == "fire") {
+        let within = spans.iter().filter(|span| span.parent_span_id == fire.span_context.span_id());
+        for span in std::iter::once(fire).chain(within) {
+            assert_eq!(span.span_context.trace_id(), fire.span_context.trace_id());
+            let error = match &span.status {
+                Status::Error { description } => description.to_string(),
+                _ => String::new(),
+            };
+            rows.push((span.name.to_string(), after(span.start_time), after(span.end_time), error));
+        }
+    }
+    rows
+}
+
+fn row(span: &str, began: i64, ended: i64, error: &str) -> (String, i64, i64, String) {
+    (span.to_owned(), began, ended, error.to_owned())
+}
+
+struct Bench {
+    clock: Arc<TestClock>,
+    traces: Arc<Traces>,
+    kept: Kept,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (clock, kept) = (TestClock::new(slot()), Kept::default());
+        let shared: SharedClock = clock.clone();
+        let traces = Traces::new(SdkTracerProvider::builder().with_simple_exporter(kept.clone()), &shared);
+        Self { clock, traces, kept }
+    }
+
+    fn pass(&self, millis: i64) {
+        self.clock.step(TimeDelta::milliseconds(millis));
+    }
+
+    /// A request that takes so long.
+    fn watch(&self, millis: i64) -> Stopwatch {
+        let watch = Stopwatch::start(Some(&self.traces));
+        self.pass(millis);
+        watch
+    }
+}
+
+#[tokio::test]
+async fn a_fire_is_traced_from_its_slot_to_its_status() {
+    let bench = Bench::new();
+    let made = job("hello-1", "hello");
+    bench.pass(3);
+    bench.watch(10).created(&made.name, &Failed::Ok(made.clone()));
+    assert!(bench.kept.0.lock().is_empty(), "its status is not written yet");
+    bench.pass(100);
+    bench.watch(7).settled::<(), _>(&name("hello"), &uid_of(&made), &Err("conflict"));
+    bench.pass(50);
+    bench.watch(5).settled::<_, &str>(&name("hello"), &uid_of(&made), &Ok(()));
+    let attributes: Vec<String> = bench
+        .kept
+        .0
+        .lock()
+        .iter()
+        .flat_map(|span| span.attributes.clone())
+        .map(|a| format!("{}={}", a.key, a.value))
+        .collect();
+    assert_eq!(attributes, ["k8s.namespace.name=ns", "k8s.cronjob.name=hello", "k8s.job.name=hello-1"]);
+    let want = [
+        row("fire", 0, 175, "conflict"),
+        row("create", 3, 13, ""),
+        row("status", 113, 120, "conflict"),
+        row("status", 170, 175, ""),
+    ];
+    assert_eq!(told(&bench.kept), want);
+    bench.watch(5).settled::<_, &str>(&name("hello"), &uid_of(&made), &Ok(()));
+    assert_eq!(told(&bench.kept), [], "a status without a fire is no trace");
+}
+
+#[tokio::test]
+async fn a_create_that_is_refused_is_a_trace_of_its_own() {
+    let bench = Bench::new();
+    bench.pass(3);
+    bench.watch(10).created(&name("hello-1"), &Failed::Err("quota"));
+    assert_eq!(told(&bench.kept), [row("fire", 3, 13, "quota"), row("create", 3, 13, "quota")]);
+}
+
+#[tokio::test]
+async fn what_waits_for_a_status_is_bounded() {
+    let bench = Bench::new();
+    for index in 0..100 {
+        let made = job(&format!("hello-{index}"), "hello");
+        bench.watch(1).created(&made.name, &Failed::Ok(made.clone()));
+    }
+    assert_eq!(bench.traces.waiting.iter().map(|waiting| waiting.len()).sum::<usize>(), WAITING);
+}
+
+#[tokio::test]
+async fn nothing_is_noted_where_nobody_wants_to_know() {
+    let made = job("hello-1", "hello");
+    let watch = Stopwatch::start(None);
+    assert!(watch.running.is_none());
+    watch.created(&made.name, &Failed::Ok(made.clone()));
+}
+
+#[test]
+fn the_environment_decides_whether_and_where_to() {
+    type Variables = &'static [(&'static str, &'static str)];
+    type Endpoint = Result<Option<String>, &'static str>;
+    let to = |endpoint: &str| Ok(Some(endpoint.to_owned()));
+    let rows: [(&str, Variables, Endpoint); 13] = [
+        ("off by default", &[], Ok(None)),
+        ("a collector", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/")], to("http://c:4318/v1/traces")),
+        (
+            "one for traces",
+            &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://c/t"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c")],
+            to("https://c/t"),
+        ),
+        ("the default one", &[("OTEL_TRACES_EXPORTER", "otlp")], to("http://localhost:4318/v1/traces")),
+        ("none", &[("OTEL_TRACES_EXPORTER", "none"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c")], Ok(None)),
+        ("everything off", &[("OTEL_SDK_DISABLED", "TRUE"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c")], Ok(None)),
+        ("an empty variable is none", &[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")], Ok(None)),
+        (
+            "the protocol that there is",
+            &[("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"), ("OTEL_TRACES_EXPORTER", "otlp")],
+            to("http://localhost:4318/v1/traces"),
+        ),
+        (
+            "a protocol of traces goes first",
+            &[
+                ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+                ("OTEL_TRACES_EXPORTER", "otlp"),
+            ],
+            to("http://localhost:4318/v1/traces"),
+        ),
+        (
+            "another protocol",
+            &[("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c")],
+            Err("OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not allowed; use http/protobuf"),
+        ),
+        ("another protocol without traces", &[("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], Ok(None)),
+        (
+            "another exporter",
+            &[("OTEL_TRACES_EXPORTER", "zipkin")],
+            Err("OTEL_TRACES_EXPORTER: zipkin is not allowed; use otlp or none"),
+        ),
+        (
+            "no URL",
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", "c:4318")],
+            Err(
+                "OTEL_EXPORTER_OTLP_ENDPOINT: c:4318/v1/traces is not allowed; use a URL such as http://collector:4318",
+            ),
+        ),
+    ];
+    for (sentence, variables, want) in rows {
+        let variable =
+            |name: &str| variables.iter().find(|(found, _)| *found == name).map(|(_, value)| (*value).to_owned());
+        let found = environment::wanted(&variable).map(|wanted| wanted.map(|wanted| wanted.endpoint));
+        assert_eq!(found.map_err(|error| error.to_string()), want.map_err(str::to_owned), "{sentence}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_is_told_in_its_own_words() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}/v1/traces", listener.local_addr().unwrap());
+    let (batches, mut received) = tokio::sync::mpsc::unbounded_channel();
+    let receive = post(async move |request: Request<Body>| {
+        let kind = request.headers()["content-type"].to_str().unwrap().to_owned();
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        batches.send((kind, body)).unwrap();
+        Ok::<_, Infallible>("")
+    });
+    tokio::spawn(axum_serve(listener, Router::new().route("/v1/traces", receive)));
+    let clock: SharedClock = TestClock::new(slot());
+    let wanted = Wanted { endpoint, certificate: None, is_named: false };
+    let traces = Traces::to_collector(&wanted, &clock).unwrap();
+    Stopwatch::start(Some(&traces)).created(&name("hello-1"), &Failed::Err("quota"));
+    traces.shut_down().await;
+    let (kind, body) = received.try_recv().unwrap();
+    assert_eq!(kind, "application/x-protobuf");
+    for text in ["cronjob-controller", "service.version", "fire", "create", "k8s.job.name", "hello-1", "quota"] {
+        assert!(body.windows(text.len()).any(|window| window == text.as_bytes()), "{text} is not in it");
+    }
+}
+
+/// Serves HTTP, one connection after the other.
+async fn axum_serve(listener: tokio::net::TcpListener, router: Router) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let service = hyper_util::service::TowerToHyperService::new(router.clone());
+        let builder = hyper_util::server::conn::auto::Builder::new(hyper_util::rt::TokioExecutor::new());
+        let _ = builder.serve_connection(hyper_util::rt::TokioIo::new(stream), service).await;
+    }
+}
