@@ -144,11 +144,12 @@ $(TOOLS)/bin/hadolint:
 $(TOOLS)/bin/actionlint:
 	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 
-# What is in the binary, as CycloneDX, without what only builds and tests it.
+# What the binary and its build consist of, without the tests', as CycloneDX; the same wherever it is written.
 sbom: $(TOOLS)/bin/cargo-cyclonedx
 	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(TOOLS)/bin/cargo-cyclonedx cyclonedx --format json --spec-version 1.5 \
 		--target x86_64-unknown-linux-gnu --describe binaries
-	mv cronjob-controller_bin.cdx.json target/cronjob-controller.cdx.json
+	sed 's|path+file://$(CURDIR)#||g' cronjob-controller_bin.cdx.json >target/cronjob-controller.cdx.json
+	rm cronjob-controller_bin.cdx.json
 
 $(TOOLS)/bin/cargo-cyclonedx:
 	cargo install --quiet --locked --root $(TOOLS) cargo-cyclonedx@$(CYCLONEDX_VERSION)
