@@ -69,6 +69,7 @@ mod tests {
     use super::*;
     use crate::api::{Interner, Object};
 
+    #[allow(clippy::unwrap_used)]
     fn cron_job(suspend: bool, annotations: &serde_json::Value) -> CronJob {
         let object = json!({
             "metadata": { "name": "c", "namespace": "ns", "uid": "u", "resourceVersion": "1", "annotations": annotations },
