@@ -356,6 +356,8 @@ impl Ground<'_> {
         let (namespaces, shard) = (&config.namespaces, self.shard);
         let mut cron_job_informer =
             Informer::<CronJob>::of_shard(client.clone(), namespaces, shard, seed).of_resource(flavour.parent);
+        let manage = config.manage_of(flavour);
+        cron_job_informer = cron_job_informer.selecting(move |cron_job| manage.takes(cron_job));
         let mut job_informer =
             Informer::<Job>::of_shard(client.clone(), namespaces, shard, !seed).of_resource(flavour.child);
         cache_metrics.watch(flavour.name, &mut cron_job_informer);
@@ -369,11 +371,13 @@ impl Ground<'_> {
             .then(|| Informer::<Namesake>::of_shard(client.clone(), namespaces, shard, seed.rotate_left(32)));
         let controller = Controller::new(Parts {
             flavour,
+            manage,
             queue,
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             namesakes: namesake_informer.as_ref().map(Informer::store),
             control: RealControl::new(flavour, client.clone(), may_write, request_timeout(config))
+                .managing(manage)
                 .traced(self.house.traces.clone()),
             recorder: Arc::clone(&self.recorder),
             clock: Arc::clone(clock),

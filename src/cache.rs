@@ -46,11 +46,16 @@ use crate::api::{Interner, Object, ResourceKind};
 use crate::sharding::Shard;
 use crate::task;
 
+/// Says whether an object that was decoded is kept, and may change how it reads. What is not kept is, for the store and its
+/// handlers, not there.
+pub type Select<T> = Arc<dyn Fn(&mut T) -> bool + Send + Sync>;
+
 /// Keeps a [`Store`] equal to the objects of one kind, in some namespaces or in all, and tells handlers of every change.
 pub struct Informer<T> {
     client: Client,
     resource: ResourceKind,
     shard: Shard,
+    select: Select<T>,
     store: Arc<Store<T>>,
     handlers: Vec<Arc<dyn ResourceEventHandler<T>>>,
     observer: Arc<dyn Observer>,
@@ -80,6 +85,7 @@ impl<T: Object> Informer<T> {
             client,
             resource: T::RESOURCE,
             shard,
+            select: Arc::new(|_| true),
             store: Arc::new(Store::new(scopes)),
             handlers: Vec::new(),
             observer: Arc::new(NoObserver),
@@ -91,6 +97,13 @@ impl<T: Object> Informer<T> {
     #[must_use]
     pub fn of_resource(self, resource: ResourceKind) -> Self {
         Self { resource, ..self }
+    }
+
+    /// The same for those objects only that `select` keeps: one that is no longer kept has gone, and one that is kept from
+    /// now on has appeared.
+    #[must_use]
+    pub fn selecting(self, select: impl Fn(&mut T) -> bool + Send + Sync + 'static) -> Self {
+        Self { select: Arc::new(select), ..self }
     }
 
     /// The store that this informer fills.
@@ -123,6 +136,7 @@ impl<T: Object> Informer<T> {
             let endpoint = Endpoint::new(self.client.clone(), self.resource.path(namespace.as_deref()), selector);
             let mirror = Mirror {
                 shard: self.shard,
+                select: Arc::clone(&self.select),
                 store: Arc::clone(&self.store),
                 dispatcher: Arc::clone(&dispatcher),
                 interner: Arc::clone(&interner),

@@ -8,7 +8,8 @@
 //! sync of its key, which waits behind every key whose slot is due, but no longer than the queue's patience allows; Events
 //! wait behind both. So of a thousand CronJobs due at once each waits for the creates before it and for nothing else,
 //! and a status is written once for a Job that starts and another that ends. When the API server says that it is
-//! overloaded, settling pauses and firing goes on, as many at a time as it takes.
+//! overloaded, settling pauses and firing goes on, as many at a time as it takes. A CronJob that kube-controller-manager's
+//! controller works on, too, is settled at once.
 //!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`ControllerV2`).
 
@@ -25,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Flavour, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions};
+use crate::api::{EventType, Flavour, Manage, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions};
 use crate::cache::Store;
 use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
@@ -37,6 +38,7 @@ use crate::workqueue::WorkQueue;
 mod conditions;
 pub mod control;
 pub mod cron_job_metrics;
+mod foreign_fires;
 mod handlers;
 mod ledger;
 pub mod observation;
@@ -51,6 +53,7 @@ mod unsettled;
 
 use control::{CronJobControl, JobControl};
 use cron_job_metrics::Ledgers;
+use foreign_fires::ForeignFires;
 pub use handlers::{CronJobHandler, JobHandler, NamesakeHandler};
 use observation::Observation;
 use own_writes::OwnWrites;
@@ -76,6 +79,8 @@ const AMBIGUOUS_NAME: &str = "A batch/v1 CronJob has the same name, and kube-con
 pub struct Parts<C> {
     /// What the controller works on.
     pub flavour: Flavour,
+    /// Which of them the stores hold; `control` must go by the same.
+    pub manage: Manage,
     /// The queue of CronJob keys.
     pub queue: WorkQueue<ObjectName>,
     /// CronJobs, as the watch shows them.
@@ -107,6 +112,7 @@ pub struct Controller<C> {
     pace: Pace,
     own_writes: OwnWrites,
     unsettled: Unsettled,
+    foreign_fires: ForeignFires,
     name_taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
     /// Whose owners were told of a namesake.
     namesakes_told: DashMap<ObjectName, Uid>,
@@ -123,6 +129,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             pace: Pace::new(),
             own_writes: OwnWrites::default(),
             unsettled: Unsettled::default(),
+            foreign_fires: ForeignFires::default(),
             name_taken: DashMap::new(),
             namesakes_told: DashMap::new(),
             epoch: AtomicU64::new(0),
@@ -164,6 +171,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
         info!(workers, controller = self.parts.flavour.name, "Starting cronjob controller");
         self.pace.set_workers(workers);
+        self.foreign_fires.begin(self.parts.clock.now());
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let controller = Arc::clone(self);
@@ -223,7 +231,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     fn retry(&self, key: &ObjectName, failure: &Failure) {
         // In an outage thousands of keys fail again and again: each is heard of ever more rarely.
         let failures = self.parts.queue.num_requeues(key);
-        if failures == 0 || failures.is_power_of_two() {
+        if failures == 0 && matches!(failure, Failure::Api(error) if error.is_conflict()) {
+            // Somebody else's write came first; with a second controller that is how it goes.
+            debug!(cronjob = %key, "the CronJob has changed meanwhile, requeuing");
+        } else if failures == 0 || failures.is_power_of_two() {
             warn!(cronjob = %key, failures, error = %failure, "error syncing CronJob, requeuing");
         }
         match failure {
@@ -262,7 +273,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             .get(key)
             .filter(|reported| reported.0 == observation.cron_job.uid)
             .map(|reported| reported.1);
-        observation.settle_later = !self.parts.queue.shutting_down();
+        observation.is_shared = self.parts.manage == Manage::Annotated;
+        // The other controller takes a Job for an unexpected one until the status names it.
+        observation.settle_later = !observation.is_shared && !self.parts.queue.shutting_down();
         observation.carried = self.unsettled.owed(key, &observation.cron_job.uid);
         if let Some(slot) = self.own_writes.taken(&observation.cron_job) {
             observation.carried.scheduled(slot);
@@ -308,6 +321,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     fn forget(&self, key: &ObjectName) {
         self.own_writes.cron_job_gone(key);
         self.unsettled.forget(key);
+        self.foreign_fires.forget(key);
         self.name_taken.remove(key);
         self.namesakes_told.remove(key);
         self.confirmed.remove(key);
@@ -323,6 +337,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let owner = job.controller.as_ref()?;
         let name = ObjectName { namespace: Arc::clone(&job.name.namespace), name: Arc::clone(&owner.name) };
         self.parts.cron_jobs.get(&name).filter(|cron_job| job.is_child_of(cron_job))
+    }
+
+    /// Another controller works on the same CronJobs: it has started the Job of a slot. That does no harm, but costs.
+    fn tell_of_foreign_fire(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        self.parts.metrics.foreign_fires_total.inc();
+        if let Some(jobs) = self.foreign_fires.tell() {
+            let job = cron_job.flavour.child_name(&cron_job.name.name, slot);
+            warn!(cronjob = %cron_job.name, job, jobs, "another controller starts Jobs of the same CronJobs");
+        }
     }
 
     fn enqueue_owner(&self, job: &Job) {
@@ -384,6 +407,10 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
         }
     }
 
+    fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        self.controller.foreign_fires.creating(&cron_job.name, slot);
+    }
+
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
         let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
         self.controller.own_writes.slot_taken(cron_job, slot);
@@ -437,6 +464,12 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn not_pruned(&self, cron_job: &ObjectName) {
         self.controller.parts.queue.add_after(cron_job.clone(), PRUNE_RETRY);
+    }
+
+    fn already_there(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        if self.controller.foreign_fires.already_there(&cron_job.name, slot) {
+            self.controller.tell_of_foreign_fire(cron_job, slot);
+        }
     }
 
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {

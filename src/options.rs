@@ -26,7 +26,7 @@ use std::time::Duration;
 
 pub use self::secure::{AuthenticationConfig, AuthorizationConfig, ClientCaConfig, SecureServing};
 pub use self::webhook::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
-pub use crate::api::Flavour;
+pub use crate::api::{Flavour, Manage};
 use crate::dev;
 pub use crate::dev::options::DevConfig;
 
@@ -66,6 +66,8 @@ pub struct Config {
     pub master: Option<String>,
     /// The controllers that run, at least one, in order.
     pub controllers: Vec<Flavour>,
+    /// Which batch/v1 CronJobs are worked on.
+    pub manage: Manage,
     /// The number of workers.
     pub concurrent_cronjob_syncs: NonZeroUsize,
     /// How many shards the replicas share out; more than one only with leader election.
@@ -100,6 +102,7 @@ impl Config {
             kubeconfig: None,
             master: None,
             controllers: vec![Flavour::CronJob],
+            manage: Manage::All,
             concurrent_cronjob_syncs,
             shards: NonZeroU32::MIN,
             kube_api: None,
@@ -113,6 +116,11 @@ impl Config {
             verbosity: 0,
             logging_format: LogFormat::Text,
         }
+    }
+
+    /// Which objects of that flavour are worked on: where kube-controller-manager has no controller, all.
+    pub fn manage_of(&self, flavour: Flavour) -> Manage {
+        if flavour.is_in_tree { self.manage } else { Manage::All }
     }
 }
 

@@ -19,10 +19,11 @@ use cronjob_controller::workqueue::{Config, Membership, QueueGroup, WorkQueue};
 const REFERENCE: &str = include_str!("reference/in-tree-metrics.txt");
 
 /// Families that only we have.
-const OURS: [&str; 4] = [
+const OURS: [&str; 5] = [
     "cronjob_controller_job_creation_skew_seconds",
     "cronjob_controller_sync_panics_total",
     "cronjob_controller_malformed_objects_total",
+    "cronjob_controller_foreign_fires_total",
     "cronjob_controller_events_discarded_total",
 ];
 

@@ -14,6 +14,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::manage::Handover;
 use super::{
     Condition, ControllerRef, DecodeError, Flavour, Interner, Object, ObjectName, ObjectReference, Recurrence,
     ResourceKind, ResourceVersion, Uid,
@@ -53,6 +54,8 @@ pub struct CronJob {
     pub creation_timestamp: DateTime<Utc>,
     /// Whether `deletionTimestamp` is set: nothing is started for such a CronJob.
     pub deleting: bool,
+    /// What [`Manage`](super::Manage) goes by.
+    pub handover: Handover,
     /// What its owner asked for.
     pub spec: CronJobSpec,
     /// What the controller last wrote.
@@ -173,6 +176,7 @@ impl Object for CronJob {
             resource_version: (&*wire.metadata.resource_version).into(),
             creation_timestamp: wire.metadata.creation_timestamp.unwrap_or_default(),
             deleting: wire.metadata.deletion_timestamp.is_some(),
+            handover: wire.metadata.annotations.handover(),
             spec: CronJobSpec {
                 recurrence: interner.recurrence(&wire.spec.schedule, wire.spec.time_zone.as_deref()),
                 starting_deadline_seconds: wire.spec.starting_deadline_seconds,

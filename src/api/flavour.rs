@@ -47,6 +47,8 @@ pub struct Differences {
     pub has_last_successful_time: bool,
     /// Whether the status has conditions.
     pub has_conditions: bool,
+    /// Whether kube-controller-manager has a controller for it.
+    pub is_in_tree: bool,
     /// Whether another controller could take its children for those of a batch/v1 CronJob of the same name.
     pub fears_namesakes: bool,
 }
@@ -64,6 +66,7 @@ const CRON_JOB: Differences = Differences {
     has_time_zone: true,
     has_last_successful_time: true,
     has_conditions: false,
+    is_in_tree: true,
     fears_namesakes: false,
 };
 
@@ -76,6 +79,7 @@ const TUTORIAL: Differences = Differences {
     has_time_zone: false,
     has_last_successful_time: false,
     has_conditions: true,
+    is_in_tree: false,
     fears_namesakes: true,
     ..CRON_JOB
 };

@@ -1,7 +1,8 @@
 //! Applies what the server says to the store and tells the handlers.
 //!
 //! Guarantees: the store is changed before a handler hears of it; the first list of a scope is announced as synced only
-//! after its last handler call; a malformed object is never in the store, nor is one of another shard.
+//! after its last handler call; a malformed object is never in the store, nor is one of another shard, nor one that is not
+//! selected.
 //!
 //! A malformed object takes its older, readable version with it, as a deletion whose final state is unknown. To keep the
 //! old version would be to act on what is known to be outdated: a CronJob would go on firing by a schedule its owner has
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tracing::warn;
 
+use super::Select;
 use super::decode::{Change, decode_object, decode_quickly};
 use super::handlers::{Dispatcher, MalformedObject};
 use super::store::{ByName, Delta, Named, Store};
@@ -31,6 +33,8 @@ pub(super) struct Mirror<T> {
     pub(super) namespace: Option<Arc<str>>,
     /// What is in no namespace of it is passed over, also where the server was asked to leave it out.
     pub(super) shard: Shard,
+    /// Which objects are kept.
+    pub(super) select: Select<T>,
     /// The objects that exist and cannot be read, with the resource version that was reported.
     pub(super) malformed: HashMap<ObjectName, String>,
     /// Whether a list was completed.
@@ -90,9 +94,15 @@ impl<T: Object> Mirror<T> {
         }
     }
 
-    fn take(&self, listing: &mut Listing<T>, object: T) {
-        if self.shard.owns(&object.object_name().namespace) {
+    fn take(&self, listing: &mut Listing<T>, mut object: T) {
+        if !self.shard.owns(&object.object_name().namespace) {
+            return;
+        }
+        if (self.select)(&mut object) {
             listing.add(object);
+        } else {
+            // An earlier version of it may have been kept.
+            listing.forget(object.object_name());
         }
     }
 
@@ -137,11 +147,14 @@ impl<T: Object> Mirror<T> {
         })
     }
 
-    fn put(&mut self, object: T) -> String {
+    fn put(&mut self, mut object: T) -> String {
         let resource_version = object.resource_version().to_owned();
         if !self.shard.owns(&object.object_name().namespace) {
             self.observe(&resource_version);
             return resource_version;
+        }
+        if !(self.select)(&mut object) {
+            return self.remove(&object.object_name().clone(), resource_version, Some(object));
         }
         self.is_readable_or_gone(object.object_name());
         let deltas = self.store.upsert(object);

@@ -3,6 +3,7 @@
 mod history;
 mod metrics;
 mod script;
+mod selection;
 mod shards;
 mod store;
 
@@ -49,7 +50,11 @@ async fn run_for(seconds: u64, namespaces: &[&str], script: Arc<Script>) -> Run 
 
 async fn run_shard(seconds: u64, namespaces: &[&str], shard: Shard, script: Arc<Script>) -> Run {
     let namespaces: Vec<String> = namespaces.iter().map(ToString::to_string).collect();
-    let mut informer = Informer::<Job>::of_shard(script.client(), &namespaces, shard, 17);
+    let informer = Informer::<Job>::of_shard(script.client(), &namespaces, shard, 17);
+    run_informer(seconds, informer, script).await
+}
+
+async fn run_informer(seconds: u64, mut informer: Informer<Job>, script: Arc<Script>) -> Run {
     let recorder = Arc::new(Recorder::default());
     informer.add_event_handler(Arc::clone(&recorder) as Arc<dyn ResourceEventHandler<Job>>);
     informer.set_observer(Arc::clone(&recorder) as Arc<dyn Observer>);

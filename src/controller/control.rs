@@ -21,7 +21,7 @@ use serde_json::json;
 use super::plan::StatusWrite;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{
-    ACCEPT_METADATA, ApiError, Flavour, Interner, NO_FIELD_VALIDATION, Object, ObjectName, ResourceKind, Uid,
+    ACCEPT_METADATA, ApiError, Flavour, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName, ResourceKind, Uid,
 };
 use crate::client::WriteGate;
 use crate::traces::{Stopwatch, Traces};
@@ -52,6 +52,7 @@ pub trait CronJobControl: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct RealControl {
     flavour: Flavour,
+    manage: Manage,
     client: Client,
     interner: Arc<Interner>,
     gate: WriteGate,
@@ -62,7 +63,7 @@ pub struct RealControl {
 impl RealControl {
     /// Ports of a controller of `flavour` on `client`. Each request is given up after `timeout`.
     pub fn new(flavour: Flavour, client: Client, gate: WriteGate, timeout: Duration) -> Self {
-        Self { flavour, client, interner: Arc::default(), gate, timeout, traces: None }
+        Self { flavour, manage: Manage::All, client, interner: Arc::default(), gate, timeout, traces: None }
     }
 
     /// The same, with fires told to `traces`.
@@ -71,11 +72,16 @@ impl RealControl {
         Self { traces, ..self }
     }
 
-    async fn request<T: Object>(&self, request: ApiRequest<'_>) -> Result<Arc<T>, ApiError> {
+    /// The same for CronJobs that are ours by `manage`: any other is not there.
+    #[must_use]
+    pub fn managing(self, manage: Manage) -> Self {
+        Self { manage, ..self }
+    }
+
+    async fn request<T: Object>(&self, request: ApiRequest<'_>) -> Result<T, ApiError> {
         let (verb, resource, name) = (request.verb, request.resource, request.name);
         let text = self.send(request).await?;
         T::decode(&text, &self.interner)
-            .map(Arc::new)
             .map_err(|error| ApiError::transport(operation(verb, resource), name.clone(), error.to_string()))
     }
 
@@ -160,13 +166,13 @@ impl<'a> ApiRequest<'a> {
 
 impl JobControl for RealControl {
     async fn get_job(&self, name: &ObjectName) -> Result<Arc<Job>, ApiError> {
-        self.request(ApiRequest::new("get", Method::GET, self.flavour.child, name)).await
+        self.request(ApiRequest::new("get", Method::GET, self.flavour.child, name)).await.map(Arc::new)
     }
 
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>) -> Result<Arc<Job>, ApiError> {
         let watch = Stopwatch::start(self.traces.as_ref());
         let request = ApiRequest { body, ..ApiRequest::new("create", Method::POST, self.flavour.child, name) };
-        let reply = self.request(request).await;
+        let reply = self.request(request).await.map(Arc::new);
         watch.created(name, &reply);
         reply
     }
@@ -186,7 +192,8 @@ impl JobControl for RealControl {
 
 impl CronJobControl for RealControl {
     async fn get_cron_job(&self, name: &ObjectName) -> Result<Arc<CronJob>, ApiError> {
-        self.request(ApiRequest::new("get", Method::GET, self.flavour.parent, name)).await
+        let mut cron_job = self.request(ApiRequest::new("get", Method::GET, self.flavour.parent, name)).await?;
+        if self.manage.takes(&mut cron_job) { Ok(Arc::new(cron_job)) } else { Err(not_ours(cron_job.name)) }
     }
 
     async fn update_status(&self, name: &ObjectName, write: &StatusWrite) -> Result<Arc<CronJob>, ApiError> {
@@ -234,6 +241,12 @@ fn status_patch(write: &StatusWrite) -> Vec<u8> {
     json!({ "metadata": { "resourceVersion": &*write.base.resource_version }, "status": status })
         .to_string()
         .into_bytes()
+}
+
+/// A CronJob that is there, but no longer for us; the watch has yet to tell.
+fn not_ours(name: ObjectName) -> ApiError {
+    let error = ApiError::transport("get CronJob", name, "it is no longer handed over to this controller");
+    ApiError { code: 404, reason: "NotFound".to_owned(), ..error }
 }
 
 /// The error and all that caused it, in one line.

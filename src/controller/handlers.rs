@@ -1,6 +1,7 @@
 //! What the informers tell the controller.
 //!
-//! Guarantees: a handler only looks into the stores and adds to the queue; a Job wakes the CronJob that controls it,
+//! Guarantees: a handler only looks into the stores and adds to the queue (and a Job that somebody else started is
+//! counted); a Job wakes the CronJob that controls it,
 //! and on a change of owner the old one too; a CronJob that is new here goes before what waits to be settled; a changed
 //! schedule is waited for, any other change is synced at once.
 //!
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use super::control::{CronJobControl, JobControl};
 use super::{Controller, reference};
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Namesake, Object, ObjectName, ResourceKind};
+use crate::api::{EventType, Manage, Namesake, Object, ObjectName, ResourceKind};
 use crate::cache::{MalformedObject, ResourceEventHandler};
 use crate::workqueue::Priority;
 
@@ -41,7 +42,13 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
     fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
         self.0.own_writes.job_seen(&job.uid);
         // A Job that is first seen while pending deletion is no creation, but it wakes its owner all the same.
-        self.0.enqueue_owner(job);
+        let Some(cron_job) = self.0.resolve_controller_ref(job) else { return };
+        if let Some(slot) = job.slot_of(&cron_job)
+            && self.0.foreign_fires.appeared(&cron_job.name, slot)
+        {
+            self.0.tell_of_foreign_fire(&cron_job, slot);
+        }
+        self.0.enqueue(cron_job.name.clone());
     }
 
     fn on_update(&self, old: &Arc<Job>, new: &Arc<Job>) {
@@ -70,7 +77,10 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
 }
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHandler<C> {
-    fn on_add(&self, cron_job: &Arc<CronJob>, _is_in_initial_list: bool) {
+    fn on_add(&self, cron_job: &Arc<CronJob>, is_in_initial_list: bool) {
+        if self.0.parts.manage == Manage::Annotated && !is_in_initial_list {
+            self.0.foreign_fires.handed_over(&cron_job.name, self.0.parts.clock.now());
+        }
         // Nobody has looked at it yet: it may be overdue, and then it must not wait for what is only to be settled.
         self.0.parts.queue.add_with(cron_job.name.clone(), Priority::High);
     }
@@ -127,6 +137,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     fn report_malformed(&self, kind: ResourceKind, object: &MalformedObject) {
         self.parts.metrics.malformed_objects_total.with_label_values(&[kind.kind]).inc();
+        if self.parts.manage == Manage::Annotated {
+            // Nobody can tell whose it is.
+            return;
+        }
         let name = ObjectName::new(object.namespace.as_str(), object.name.as_str());
         let regarding = reference(kind, &name, &object.uid, &object.resource_version);
         let text = format!("The cronjob-controller cannot read this object and ignores it: {}", object.error);

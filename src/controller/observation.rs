@@ -41,6 +41,8 @@ pub struct Observation {
     pub name_taken_reported: Option<DateTime<Utc>>,
     /// What an earlier sync decided about the status and left to be written.
     pub carried: Edits,
+    /// Whether kube-controller-manager's controller works on the CronJob, too, though it starts none of its Jobs.
+    pub is_shared: bool,
     /// Whether a sync that starts a Job leaves the pruning and the status for later.
     pub settle_later: bool,
     /// The CronJob as the API server has it, once asked.
@@ -59,6 +61,7 @@ impl Observation {
             jobs,
             local_zone,
             view_is_suspect: false,
+            is_shared: false,
             name_taken_reported: None,
             carried: Edits::default(),
             settle_later: false,

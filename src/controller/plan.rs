@@ -74,6 +74,8 @@ pub struct Settlement {
     pub verdict: Verdict,
     /// What else there is to tell.
     pub notes: Vec<Note>,
+    /// The slot for which this CronJob had a Job before ours could be created.
+    pub already_there: Option<DateTime<Utc>>,
     /// What becomes of the key.
     pub outcome: Outcome,
 }

@@ -346,6 +346,7 @@ impl Sync<'_> {
         let ours = job.controller.as_ref().is_some_and(|owner| owner.uid == self.draft.base.uid);
         if ours {
             self.draft.verdict = Verdict::NothingDue;
+            self.draft.already_there = Some(slot);
             if !self.draft.status.in_active_list(&job.uid) {
                 self.started(&job, slot);
             }
@@ -431,7 +432,13 @@ pub fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: Date
 }
 
 /// What both history limits leave no room for. Matches upstream `cleanupFinishedJobs`.
+///
+/// A history that is shared is pruned by the other controller the moment that a Job ends; a Job that both delete gives a
+/// Warning about the one who comes second. So this one waits until the next Job was started, and deletes what is left then.
 fn history_victims(observation: &Observation) -> Vec<Arc<Job>> {
+    if observation.is_shared && observation.create.is_none() {
+        return Vec::new();
+    }
     let spec = &observation.cron_job.spec;
     let limits = [(spec.successful_jobs_history_limit, true), (spec.failed_jobs_history_limit, false)];
     let beyond =

@@ -101,6 +101,8 @@ pub struct Draft<'a> {
     pub name_taken: Option<DateTime<Utc>>,
     /// What is decided about the slots that have come.
     pub verdict: Verdict,
+    /// The slot for which this CronJob had a Job before ours could be created.
+    pub already_there: Option<DateTime<Utc>>,
     edits: Edits,
     events: Vec<Event>,
     notes: Vec<Note>,
@@ -112,7 +114,8 @@ impl<'a> Draft<'a> {
         let mut status = Cow::Borrowed(&base.status);
         carried.apply(&mut status);
         let (edits, verdict) = (carried.clone(), Verdict::Open);
-        Self { base, status, name_taken: None, verdict, edits, events: Vec::new(), notes: Vec::new() }
+        let (events, notes) = (Vec::new(), Vec::new());
+        Self { base, status, name_taken: None, already_there: None, verdict, edits, events, notes }
     }
 
     /// Moves the edits to a fresher version. Upstream goes on with the fresher copy but writes the older one.
@@ -221,17 +224,17 @@ impl<'a> Draft<'a> {
 
     /// Ends the sync for now: the status is left to be written.
     pub fn put_off(self, next: Option<Requeue>) -> Settlement {
-        let Self { base, name_taken, verdict, edits, events, notes, .. } = self;
+        let Self { base, name_taken, already_there, verdict, edits, events, notes, .. } = self;
         let (edits, outcome) = (edits.needed_by(&base.status), Outcome::SettleLater { next });
-        Settlement { status: None, edits, events, name_taken, verdict, notes, outcome }
+        Settlement { status: None, edits, events, name_taken, already_there, verdict, notes, outcome }
     }
 
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
-        let Self { base, status, name_taken, verdict, edits, events, notes } = self;
+        let Self { base, status, name_taken, already_there, verdict, edits, events, notes } = self;
         let status = changed(status, base).map(|status| StatusWrite { base: Arc::clone(base), status });
         let edits = if status.is_some() { edits.needed_by(&base.status) } else { Edits::default() };
-        Settlement { status, edits, events, name_taken, verdict, notes, outcome }
+        Settlement { status, edits, events, name_taken, already_there, verdict, notes, outcome }
     }
 }
 

@@ -28,6 +28,10 @@ const REQUESTS_PER_KEY: usize = 8;
 pub trait Witness: Send + Sync {
     /// The CronJob was read live: its sync goes on with what is true now.
     fn view_confirmed(&self, cron_job: &Arc<CronJob>);
+    /// A request to create the Job of `slot` is about to be sent.
+    fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        let _ = (cron_job, slot);
+    }
     /// A Job was created for `slot`.
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>);
     /// A Job of the CronJob was deleted.
@@ -52,6 +56,10 @@ pub trait Witness: Send + Sync {
     /// A finished Job that the history has no room for could not be deleted.
     fn not_pruned(&self, cron_job: &ObjectName) {
         let _ = cron_job;
+    }
+    /// The CronJob had a Job for `slot` before the one that was to be created now.
+    fn already_there(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        let _ = (cron_job, slot);
     }
     /// The slot's name belongs to somebody else's Job.
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>);
@@ -137,6 +145,7 @@ async fn create<C: JobControl>(
         Ok(body) => body,
         Err(error) => return CreateReply::BadTemplate(error.to_string()),
     };
+    witness.creating(cron_job, slot);
     match control.create_job(name, body).await {
         Ok(job) => {
             witness.created(cron_job, &job, slot);
@@ -174,6 +183,9 @@ async fn settle<C: CronJobControl>(
     }
     if let Some(slot) = settlement.name_taken {
         witness.name_taken(cron_job, slot);
+    }
+    if let Some(slot) = settlement.already_there {
+        witness.already_there(cron_job, slot);
     }
     let Some(write) = settlement.status else {
         witness.owes(cron_job, settlement.edits);

@@ -5,8 +5,10 @@ mod day;
 mod fire_first;
 mod flavours;
 mod found;
+mod handover;
 mod logs;
 pub(crate) mod objects;
+mod rivals;
 pub(crate) mod support;
 pub(crate) mod wire;
 

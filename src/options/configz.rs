@@ -15,6 +15,7 @@ impl Config {
             "kubeconfig": self.kubeconfig,
             "master": self.master,
             "controllers": self.controllers.iter().map(|flavour| flavour.name).collect::<Vec<_>>(),
+            "manage": self.manage.name(),
             "concurrentCronJobSyncs": self.concurrent_cronjob_syncs,
             "shards": self.shards,
             "clientConnection": self.kube_api.map(|limit| json!({ "qps": limit.qps, "burst": limit.burst })),

@@ -1,11 +1,11 @@
-//! `--controllers`: which of the controllers in this binary run.
+//! `--controllers` and `--manage`: which of the controllers in this binary run, and on what.
 //!
 //! Guarantee: the list is read as kube-controller-manager reads its own; the first entry that names a controller decides
 //! about it, and `*` about those that no entry names.
 
 use super::flags::RawFlags;
 use super::resolve::Faults;
-use crate::api::Flavour;
+use crate::api::{Flavour, Manage};
 
 /// The controller of that name. Upstream has two names for its own: the canonical one, and an older alias.
 fn from_name(name: &str) -> Option<Flavour> {
@@ -47,4 +47,18 @@ pub(super) fn resolve(raw: &RawFlags, faults: &mut Faults) -> Vec<Flavour> {
         faults.add("controllers", &raw.controllers.join(","), "a list that leaves a controller on");
     }
     on
+}
+
+/// Which batch/v1 CronJobs are worked on. Refused where nobody works on any.
+pub(super) fn manage(raw: &RawFlags, controllers: &[Flavour], faults: &mut Faults) -> Option<Manage> {
+    let by_name = |name: &str| Manage::BOTH.into_iter().find(|manage| manage.name() == name);
+    let manage = faults.read("manage", &raw.manage, "all or annotated", by_name)?;
+    if manage != Manage::All && !controllers.is_empty() && !controllers.iter().any(|flavour| flavour.is_in_tree) {
+        faults.add(
+            "manage",
+            &raw.manage,
+            "all where --controllers leaves cronjob out: the other kinds have no other controller",
+        );
+    }
+    Some(manage)
 }

@@ -86,6 +86,11 @@ pub(super) struct RawFlags {
           verbatim_doc_comment)]
     pub controllers: Vec<String>,
 
+    /// Which batch/v1 CronJobs are worked on: all, or, beside the controller in kube-controller-manager, those that are
+    /// annotated with cronjob-controller.dev/managed: "true" and suspended for that one
+    #[arg(long, value_name = "STRING", default_value = "all", help_heading = CONTROLLER, verbatim_doc_comment)]
+    pub manage: String,
+
     /// How many parts the namespaces are cut into, by a hash of their names. The replicas share them out, one Lease for
     /// each, and take over what another leaves. The same for all replicas; more than 1 needs --leader-elect
     #[arg(long, value_name = "INT", default_value = "1", help_heading = CONTROLLER, verbatim_doc_comment)]

@@ -76,6 +76,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         positive_int32,
     );
     let controllers = controllers::resolve(raw, &mut faults);
+    let manage = controllers::manage(raw, &controllers, &mut faults);
     let shards = shards(raw, &mut faults);
     let namespaces = namespaces(raw, &mut faults);
     let cronjob_metrics =
@@ -102,6 +103,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         kubeconfig: path(&raw.kubeconfig),
         master,
         controllers,
+        manage: manage.unwrap_or_default(),
         concurrent_cronjob_syncs: syncs.unwrap_or(NonZeroUsize::MIN),
         shards: shards.unwrap_or(NonZeroU32::MIN),
         kube_api,

@@ -35,6 +35,7 @@ fn defaults() -> Config {
         kubeconfig: None,
         master: None,
         controllers: vec![Flavour::CronJob],
+        manage: Manage::All,
         concurrent_cronjob_syncs: NonZeroUsize::new(32).unwrap(),
         shards: NonZeroU32::MIN,
         kube_api: None,
@@ -250,6 +251,7 @@ fn every_flag_has_upstreams_meaning() {
             &["--metrics-bind-address=:1", "--health-probe-bind-address=:1"],
             { Config { health_addr: Some("0.0.0.0:1".parse().unwrap()), ..metrics("0.0.0.0:1") } },
         ),
+        ("what was handed over", &["--manage=annotated"], Config { manage: Manage::Annotated, ..defaults() }),
         ("one namespace", &["--namespace=a"], only(&["a"])),
         ("namespaces pile up, sorted, each once", &["--namespace=c,a", "--namespace", "b,a"], only(&["a", "b", "c"])),
         ("an empty list is all namespaces", &["--namespace="], defaults()),
@@ -541,6 +543,12 @@ fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
             &["--controllers=-tutorial"],
             "--controllers: -tutorial is not allowed; use a list that leaves a controller on",
         ),
+        (&["--manage=some"], "--manage: some is not allowed; use all or annotated"),
+        (
+            &["--manage=annotated", "--controllers=tutorial,apiexample"],
+            "--manage: annotated is not allowed; \
+             use all where --controllers leaves cronjob out: the other kinds have no other controller",
+        ),
         (
             &["--controllers=tutorial", "--webhook-self-signed", "--webhook-cert-dir=d"],
             "--webhook-cert-dir: d is not allowed; use it without --webhook-self-signed",
@@ -699,7 +707,7 @@ proptest! {
     fn a_known_flag_with_any_value_gives_a_configuration_or_sentences(
         flag in prop::sample::select(vec![
             "kube-api-qps", "kube-api-burst", "leader-elect", "leader-elect-lease-duration", "namespace", "secure-port",
-            "bind-address", "metrics-bind-address", "v", "master", "concurrent-cronjob-syncs", "controllers",
+            "bind-address", "metrics-bind-address", "v", "master", "concurrent-cronjob-syncs", "controllers", "manage",
             "cronjob-metrics",
             "webhook-port", "webhook-self-signed",
         ]),

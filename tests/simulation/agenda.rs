@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use cronjob_controller::api::Manage;
 use cronjob_controller::app::{self, Replica};
 use cronjob_controller::clock::SharedClock;
 use cronjob_controller::options::{Config, LeaderElectionConfig};
@@ -11,6 +12,7 @@ use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use crate::faults::{Fault, FaultKind as F};
+use crate::in_tree;
 use crate::job_world;
 use crate::network::Network;
 use crate::people;
@@ -35,6 +37,8 @@ pub enum Act {
     JobBegins(String),
     /// And fulfilled.
     Job(String, job_world::Step),
+    /// The in-tree controller has a look.
+    InTree,
     /// Everything goes right from now on.
     Calm,
 }
@@ -81,6 +85,9 @@ impl Sim {
             state.plan(fault.at, Act::Begin(place));
             state.plan(fault.until, Act::End(fault.number));
         }
+        if scenario.manage == Manage::Annotated {
+            state.plan(0, Act::InTree);
+        }
         state.plan(scenario.active, Act::Calm);
     }
 
@@ -94,6 +101,7 @@ impl Sim {
             Act::Edit(place) => people::edit(self, place, at),
             Act::JobBegins(uid) => job_world::begins(self, &uid, at),
             Act::Job(uid, step) => job_world::step(self, &uid, step, at),
+            Act::InTree => in_tree::look(self, at),
             Act::Calm => self.calm(),
         }
     }
@@ -239,6 +247,7 @@ fn config(scenario: &Scenario) -> Config {
         }),
         shards: scenario.shards,
         controllers: vec![scenario.flavour],
+        manage: scenario.manage,
         ..Config::embedded(5.try_into().unwrap())
     }
 }

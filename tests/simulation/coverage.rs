@@ -72,6 +72,7 @@ const REQUIRED: [(&str, &[&str]); 6] = [
             "Job failed",
             "Job gone after its TTL",
             "reads otherwise",
+            "in-tree controller writes",
         ],
     ),
 ];

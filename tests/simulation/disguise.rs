@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use axum::body::Bytes;
+use cronjob_controller::api::manage::MANAGED_ANNOTATION;
 use serde_json::{Value, json};
 
 /// The annotation that says what an object reads as.
@@ -25,7 +26,11 @@ pub fn disguised(object: &Value) -> Cow<'_, Value> {
         _ => {
             spec["suspend"] =
                 spec.get("suspend").filter(|suspend| **suspend == json!(true)).cloned().unwrap_or_default();
-            for field in ["annotations", "labels", "ownerReferences", "managedFields", "deletionTimestamp"] {
+            // Who is handed over says so in an annotation.
+            if shown["metadata"]["annotations"][MANAGED_ANNOTATION].is_null() {
+                shown["metadata"]["annotations"] = Value::Null;
+            }
+            for field in ["labels", "ownerReferences", "managedFields", "deletionTimestamp"] {
                 shown["metadata"][field] = Value::Null;
             }
             if shown["status"]["active"].is_null() {

@@ -2,8 +2,10 @@
 //!
 //! Two or three replicas (informers, workqueue, workers, leader election, recorder) run against the in-memory API server
 //! in one thread on paused time, in every second world with the cluster cut into shards, on batch/v1's CronJobs, on the
-//! tutorial's, or on ApiExamples, for whose Pods everything holds that is said of Jobs here. A seed decides the world: its
-//! CronJobs, what people do to them, what becomes of Jobs, and what goes wrong. The same seed gives the same history.
+//! tutorial's, or on ApiExamples, for whose Pods everything holds that is said of Jobs here. In some of the first every CronJob
+//! is handed over to them by annotation (`--manage=annotated`), and beside them works what stands for the controller in
+//! kube-controller-manager. A seed decides the world: its CronJobs, what people do to them, what becomes of Jobs, and what
+//! goes wrong. The same seed gives the same history.
 //!
 //! What is judged, by its number in a failure:
 //! 1. At most one Job for a slot, over all history.
@@ -30,6 +32,7 @@ mod coverage;
 mod disguise;
 mod faults;
 mod feed;
+mod in_tree;
 mod invariants;
 mod job_world;
 mod journal;

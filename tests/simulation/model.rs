@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::Flavour;
+use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use cronjob_controller::apiserver::Object;
 use cronjob_controller::schedule::missed::Observed;
 use cronjob_controller::schedule::{Timing, local_zone};
@@ -53,8 +54,14 @@ impl Version {
         self.spec()["concurrencyPolicy"].as_str().unwrap_or("Allow")
     }
 
+    /// By the annotation, where it is handed over; one that was taken back is suspended for everybody in these worlds.
     pub fn is_suspended(&self) -> bool {
-        self.spec()["suspend"] == true
+        let annotations = &self.object["metadata"]["annotations"];
+        if annotations[MANAGED_ANNOTATION] == "true" {
+            annotations[SUSPEND_ANNOTATION] == "true"
+        } else {
+            self.spec()["suspend"] == true
+        }
     }
 
     pub fn deadline(&self) -> Option<i64> {

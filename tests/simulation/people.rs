@@ -1,7 +1,8 @@
 //! What people do to CronJobs.
 
 use chrono::TimeDelta;
-use cronjob_controller::api::Flavour;
+use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
+use cronjob_controller::api::{Flavour, Manage};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -47,6 +48,12 @@ fn spec(flavour: Flavour, spec: &Spec) -> Value {
     object
 }
 
+/// What changes in the annotations of a CronJob that is handed over, or has been.
+fn handover(is_suspended: bool, is_taken_back: bool) -> Value {
+    let text = |is: bool| if is { json!("true") } else { Value::Null };
+    json!({MANAGED_ANNOTATION: text(!is_taken_back), SUSPEND_ANNOTATION: text(is_suspended)})
+}
+
 /// Creates a CronJob of the scenario, unless it is there.
 pub fn create(sim: &Sim, place: usize, _at: Millis) {
     let cron_job = &sim.scenario.cron_jobs[place];
@@ -55,10 +62,17 @@ pub fn create(sim: &Sim, place: usize, _at: Millis) {
         sim.act(&Call::world(Method::POST, "/api/v1/namespaces", &namespace));
     }
     let flavour = sim.scenario.flavour;
-    let object = json!({
+    let mut object = json!({
         "apiVersion": flavour.parent.api_version(), "kind": flavour.parent.kind,
         "metadata": {"name": cron_job.name}, "spec": spec(flavour, &cron_job.spec),
     });
+    if sim.scenario.manage == Manage::Annotated {
+        object["metadata"]["annotations"][MANAGED_ANNOTATION] = json!("true");
+        if cron_job.spec.suspend {
+            object["metadata"]["annotations"][SUSPEND_ANNOTATION] = json!("true");
+        }
+        object["spec"]["suspend"] = json!(true);
+    }
     sim.act(&Call::world(Method::POST, flavour.parent.path(Some(cron_job.namespace)), &object));
 }
 
@@ -86,9 +100,14 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             patch("limits changed", json!({"spec": {fields[0]: successful, fields[1]: failed}}));
         }
         Action::Deadline(seconds) => patch("deadline changed", json!({"spec": {"startingDeadlineSeconds": seconds}})),
-        Action::Suspend(suspend) => {
-            patch(if *suspend { "suspended" } else { "resumed" }, json!({"spec": {"suspend": suspend}}));
-        }
+        Action::Suspend(suspend) => patch(if *suspend { "suspended" } else { "resumed" }, {
+            // Of those that are handed over some are suspended, and the others taken back.
+            let is_taken_back = *suspend && edit.at.is_multiple_of(2);
+            match sim.scenario.manage {
+                Manage::All => json!({"spec": {"suspend": suspend}}),
+                Manage::Annotated => json!({"metadata": {"annotations": handover(*suspend, is_taken_back)}}),
+            }
+        }),
         Action::Template(number) => patch(
             "template changed",
             json!({"spec": {"jobTemplate": {"metadata": {"labels": {"number": number.to_string()}}}}}),

@@ -5,7 +5,7 @@
 use std::num::NonZeroU32;
 
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
-use cronjob_controller::api::Flavour;
+use cronjob_controller::api::{Flavour, Manage};
 use cronjob_controller::leader_election::shares::Names;
 use cronjob_controller::sharding::Shard;
 
@@ -27,6 +27,8 @@ pub struct Scenario {
     pub shards: NonZeroU32,
     /// Whose CronJobs these are: upstream's, the tutorial's, or ApiExamples.
     pub flavour: Flavour,
+    /// Whether they had to be handed over.
+    pub manage: Manage,
     /// How long things go wrong.
     pub active: Millis,
     /// How far each replica's clock is off until then, in milliseconds.
@@ -132,13 +134,16 @@ impl Scenario {
         let active = rng.range(14, 22) * MINUTE;
         let replicas = if rng.percent(40) { 3 } else { 2 };
         let count = if rng.percent(4) { rng.range(25, 41) } else { rng.range(5, 11) };
+        let flavour = *Rng::fork(seed, "flavour").pick(&Flavour::ALL);
+        let is_shared = flavour.is_in_tree && Rng::fork(seed, "manage").percent(40);
         let mut scenario = Self {
             seed,
             start,
             replicas,
             // Of a sequence of its own: the rest of the world is the same.
             shards: NonZeroU32::new(*Rng::fork(seed, "shards").pick(&[1, 4])).unwrap(),
-            flavour: *Rng::fork(seed, "flavour").pick(&Flavour::ALL),
+            flavour,
+            manage: if is_shared { Manage::Annotated } else { Manage::All },
             active,
             skews: (0..replicas).map(|_| skew(&mut rng)).collect(),
             cron_jobs: Vec::new(),
@@ -162,6 +167,11 @@ impl Scenario {
                 scenario.edits.push(Edit { at: active, cron_job, action: Action::Schedule(back.0, back.1) });
             }
             scenario.edits.push(Edit { at, cron_job, action });
+        }
+        if is_shared {
+            // Who may have taken one back hands it over again, so that the end is ours to answer for.
+            let all = 0..scenario.cron_jobs.len();
+            scenario.edits.extend(all.map(|cron_job| Edit { at: active, cron_job, action: Action::Suspend(false) }));
         }
         for number in 0..rng.range(5, 15) {
             scenario.faults.push(Fault::generate(&mut rng, number, &scenario, active));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use serde::Deserialize;
 
 use crate::scenario::Millis;
@@ -46,6 +47,17 @@ pub struct Metadata {
     pub resource_version: String,
     #[serde(default)]
     pub deletion_timestamp: Option<String>,
+    #[serde(default)]
+    pub annotations: Option<BTreeMap<String, String>>,
+}
+
+impl Shown {
+    /// As [`Version::is_suspended`](crate::model::Version::is_suspended).
+    fn is_suspended(&self) -> bool {
+        let is_true =
+            |name| self.metadata.annotations.as_ref().is_some_and(|all| all.get(name).is_some_and(|v| v == "true"));
+        if is_true(MANAGED_ANNOTATION) { is_true(SUSPEND_ANNOTATION) } else { self.spec.suspend == Some(true) }
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -64,11 +76,12 @@ pub struct Event {
 
 impl View {
     pub fn shown(&mut self, object: Shown, at: Millis) {
-        let Shown { metadata, spec } = object;
+        let suspend = object.is_suspended();
+        let Shown { metadata, .. } = object;
         let mut delivered = Delivered {
             uid: metadata.uid,
             revision: metadata.resource_version.parse().unwrap_or(0),
-            suspend: spec.suspend == Some(true),
+            suspend,
             deleting: metadata.deletion_timestamp.is_some(),
             at,
         };

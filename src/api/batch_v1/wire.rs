@@ -13,6 +13,7 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::super::job_template::time;
+use super::super::manage::Handover;
 use super::super::{Flavour, Interner, ObjectName, Uid};
 use super::{ConcurrencyPolicy, CronJobStatus, FinishedCondition, null_as_default};
 
@@ -42,13 +43,17 @@ impl Metadata<'_> {
     }
 }
 
-/// The annotations in which children carry their slots.
+/// The annotations in which children carry their slots, and CronJobs whose they are.
 #[derive(Default, serde::Deserialize)]
 pub struct Annotations<'a> {
     #[serde(borrow, default, rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
     upstream: Option<Text<'a>>,
     #[serde(borrow, default, rename = "batch.tutorial.kubebuilder.io/scheduled-at")]
     tutorial: Option<Text<'a>>,
+    #[serde(borrow, default, rename = "cronjob-controller.dev/managed")]
+    managed: Option<Text<'a>>,
+    #[serde(borrow, default, rename = "cronjob-controller.dev/suspend")]
+    suspend: Option<Text<'a>>,
 }
 
 impl Annotations<'_> {
@@ -58,6 +63,12 @@ impl Annotations<'_> {
             Flavour::CronJob => self.upstream.as_deref(),
             Flavour::Tutorial | Flavour::ApiExample => self.tutorial.as_deref(),
         }
+    }
+
+    /// What they say about a CronJob's being handed over.
+    pub fn handover(&self) -> Handover {
+        let is_true = |text: &Option<Text<'_>>| text.as_deref() == Some("true");
+        Handover { managed: is_true(&self.managed), suspend: is_true(&self.suspend) }
     }
 }
 

@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::objects::{merged, time};
 use super::wire::Wire;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{Flavour, Namesake, ObjectName, crd};
+use crate::api::{Flavour, Manage, Namesake, ObjectName, crd};
 use crate::apiserver::{self, ApiServer, kinds};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::clock::{Clock, SharedClock, TestClock};
@@ -53,6 +53,7 @@ pub enum Ending {
 /// A controller that does not work yet, its informers, which do, and the server.
 pub struct World {
     flavour: Flavour,
+    manage: Manage,
     pub server: ApiServer,
     pub wire: Wire,
     pub clock: Arc<TestClock>,
@@ -78,24 +79,32 @@ impl World {
 
     /// The same for a controller of `flavour`; the kinds of all flavours are served.
     pub async fn of(flavour: Flavour, now: &str, ends: Ends) -> Self {
+        Self::managing(Manage::All, flavour, now, ends).await
+    }
+
+    /// The same for a controller to whom not everything may belong.
+    pub async fn managing(manage: Manage, flavour: Flavour, now: &str, ends: Ends) -> Self {
         let clock = TestClock::new(time(now));
         let shared: SharedClock = clock.clone();
         let mut resources = kinds::builtin();
         resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));
         let server = ApiServer::new(apiserver::Config::new(shared, resources));
-        Self::on(server, clock, flavour, ends).await
+        Self::on(server, clock, (flavour, manage), ends).await
     }
 
     /// Whoever comes after this controller, which is gone without a word.
     pub async fn successor(self) -> Self {
-        Self::on(self.server.clone(), Arc::clone(&self.clock), self.flavour, |_| None).await
+        Self::on(self.server.clone(), Arc::clone(&self.clock), (self.flavour, self.manage), |_| None).await
     }
 
-    async fn on(server: ApiServer, clock: Arc<TestClock>, flavour: Flavour, ends: Ends) -> Self {
+    async fn on(server: ApiServer, clock: Arc<TestClock>, what: (Flavour, Manage), ends: Ends) -> Self {
+        let (flavour, manage) = what;
         let shared: SharedClock = clock.clone();
         let (wire, stop) = (Wire::new(), CancellationToken::new());
         let client = Client::new(wire.around(server.into_service()), NAMESPACE);
-        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &[], 1).of_resource(flavour.parent);
+        let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &[], 1)
+            .of_resource(flavour.parent)
+            .selecting(move |cron_job| manage.takes(cron_job));
         let mut job_informer = Informer::<Job>::new(client.clone(), &[], 2).of_resource(flavour.child);
         let mut namesake_informer = Informer::<Namesake>::new(client.clone(), &[], 4);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
@@ -106,11 +115,13 @@ impl World {
         let ledgers = all.join(flavour, Arc::clone(&cron_jobs), Arc::clone(&shared), Zone::UTC);
         let controller = Controller::new(Parts {
             flavour,
+            manage,
             queue: WorkQueue::new(workqueue::Config::new(flavour.name, Arc::clone(&shared))),
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             namesakes: Some(namesake_informer.store()),
-            control: RealControl::new(flavour, client.clone(), Arc::new(|| true), Duration::from_secs(10)),
+            control: RealControl::new(flavour, client.clone(), Arc::new(|| true), Duration::from_secs(10))
+                .managing(manage),
             recorder: Arc::new(recorder),
             clock: shared,
             metrics: ControllerMetrics::register(&Registry::new()).unwrap(),
@@ -135,7 +146,8 @@ impl World {
         tokio::spawn(sink.run(events::KubeSink::new(client, Arc::new(|| true)), stop.clone()));
         cron_jobs.wait_for_cache_sync().await;
         jobs.wait_for_cache_sync().await;
-        Self { flavour, server, wire, clock, controller, cron_jobs, jobs, registry, seen, _ends: stop.drop_guard() }
+        let _ends = stop.drop_guard();
+        Self { flavour, manage, server, wire, clock, controller, cron_jobs, jobs, registry, seen, _ends }
     }
 
     /// Lets the controller work until the answer is cancelled.

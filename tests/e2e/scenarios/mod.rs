@@ -8,6 +8,7 @@ mod policy;
 mod rights;
 mod secure;
 mod shards;
+mod takeover;
 mod tutorial;
 
 use super::runner::{Group, Scenario};
@@ -95,6 +96,12 @@ pub fn all() -> Vec<Scenario> {
             failures::failover,
             "of two replicas one leads, and the other takes over when it is killed or told to stop",
             Some("it dies of SIGTERM and keeps its lease")
+        ),
+        scenario!(
+            Alone,
+            takeover::three_ways,
+            "the in-tree controller is taken over from and given back to in a burst, and worked beside, and no slot fires twice or never",
+            Some("it is about both")
         ),
         scenario!(
             Alone,

@@ -1,0 +1,197 @@
+//! Whether somebody else starts Jobs for the CronJobs that this process works on.
+//!
+//! Guarantees: a Job counts only if nobody but another controller at work can have made it: it is named after a slot that
+//! came due [`MARGIN`] after this process began its work (or the CronJob was handed over to it), so that no predecessor and
+//! no request that was on its way for long can have made it; and it was there before this process sent its first request
+//! for that slot, so that it is not what came of a request whose answer was lost. Each Job counts once. What somebody else
+//! starts after us is not seen: the server refuses it.
+//!
+//! Such Jobs do no harm, since a slot has one name; but two controllers do everything twice.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::api::ObjectName;
+
+/// How much later than the beginning of the work a slot must be: clocks disagree, and a watch may be behind.
+pub const MARGIN: TimeDelta = TimeDelta::seconds(30);
+
+/// There is at most one Warning in this time.
+pub const TOLD_EVERY: Duration = Duration::from_secs(600);
+
+/// Which slots are accounted for, and what was said about others.
+#[derive(Debug, Default)]
+pub struct ForeignFires {
+    /// When this process began to work.
+    since: OnceLock<DateTime<Utc>>,
+    accounts: DashMap<ObjectName, Account>,
+    told: Mutex<Told>,
+}
+
+/// Up to which slot all is clear about a CronJob.
+#[derive(Debug, Clone, Copy)]
+struct Account {
+    slot: DateTime<Utc>,
+    /// Whether a Job that this very slot had already, when ours was to be created, is somebody else's.
+    is_first_try: bool,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    last: Option<Instant>,
+    since_then: u64,
+}
+
+impl ForeignFires {
+    /// From now on this process is the one that works.
+    pub fn begin(&self, now: DateTime<Utc>) {
+        let _ = self.since.set(now);
+    }
+
+    /// The CronJob was handed over to this process now: its last Jobs may be the other controller's.
+    pub fn handed_over(&self, key: &ObjectName, now: DateTime<Utc>) {
+        self.accounts.insert(key.clone(), Account { slot: now + MARGIN, is_first_try: false });
+    }
+
+    /// A request to create the Job of `slot` is about to be sent.
+    pub fn creating(&self, key: &ObjectName, slot: DateTime<Utc>) {
+        let first_try = Account { slot, is_first_try: true };
+        let again = |known: &mut Account| {
+            if known.slot < slot {
+                *known = first_try;
+            } else if known.slot == slot {
+                known.is_first_try = false;
+            }
+        };
+        self.accounts.entry(key.clone()).and_modify(again).or_insert(first_try);
+    }
+
+    /// The watch shows a Job of `slot`, which it did not know. Whether it is somebody else's.
+    pub fn appeared(&self, key: &ObjectName, slot: DateTime<Utc>) -> bool {
+        let is_news = self.is_in_our_time(slot) && self.accounts.get(key).is_none_or(|known| known.slot < slot);
+        if is_news {
+            self.accounts.insert(key.clone(), Account { slot, is_first_try: false });
+        }
+        is_news
+    }
+
+    /// The Job of `slot` was there when ours was to be created. Whether it is somebody else's.
+    pub fn already_there(&self, key: &ObjectName, slot: DateTime<Utc>) -> bool {
+        let Some(mut known) = self.accounts.get_mut(key) else { return false };
+        let is_news = self.is_in_our_time(slot) && known.slot == slot && known.is_first_try;
+        known.is_first_try = false;
+        is_news
+    }
+
+    /// The CronJob is gone.
+    pub fn forget(&self, key: &ObjectName) {
+        self.accounts.remove(key);
+    }
+
+    /// One more is somebody else's: how many there were since the last Warning, if it is time for the next.
+    pub fn tell(&self) -> Option<u64> {
+        let mut told = self.told.lock();
+        told.since_then += 1;
+        if told.last.is_some_and(|last| last.elapsed() < TOLD_EVERY) {
+            return None;
+        }
+        told.last = Some(Instant::now());
+        Some(std::mem::take(&mut told.since_then))
+    }
+
+    fn is_in_our_time(&self, slot: DateTime<Utc>) -> bool {
+        self.since.get().is_some_and(|since| *since + MARGIN < slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::tests::objects::time;
+
+    fn at(clock: &str) -> DateTime<Utc> {
+        time(&format!("2026-03-02T{clock}Z"))
+    }
+
+    enum Step {
+        Begin(&'static str),
+        HandedOver(&'static str),
+        Creating(&'static str),
+        Appeared(&'static str, bool),
+        AlreadyThere(&'static str, bool),
+        Forget,
+    }
+
+    #[test]
+    fn a_job_is_somebody_elses_if_nobody_but_another_controller_can_have_made_it() {
+        use Step::{AlreadyThere, Appeared, Begin, Creating, Forget, HandedOver};
+        let began = || Begin("10:00:00");
+        let table: Vec<(&str, Vec<Step>)> = vec![
+            ("who does not work knows nothing", vec![Appeared("10:05:00", false)]),
+            ("a Job that nobody here asked for", vec![began(), Appeared("10:01:00", true)]),
+            ("it counts once", vec![began(), Appeared("10:01:00", true), Appeared("10:01:00", false)]),
+            ("so does each", vec![began(), Appeared("10:01:00", true), Appeared("10:02:00", true)]),
+            ("a predecessor's", vec![began(), Appeared("09:59:00", false), Appeared("10:00:00", false)]),
+            ("a predecessor's whose clock was ahead", vec![began(), Appeared("10:00:30", false)]),
+            ("our own", vec![began(), Creating("10:01:00"), Appeared("10:01:00", false)]),
+            (
+                "our own of a slot before, shown late",
+                vec![began(), Creating("10:01:00"), Creating("10:02:00"), Appeared("10:01:00", false)],
+            ),
+            (
+                "there before our first request, shown afterwards",
+                vec![began(), Creating("10:01:00"), AlreadyThere("10:01:00", true), Appeared("10:01:00", false)],
+            ),
+            (
+                "shown between the decision and the request",
+                vec![began(), Appeared("10:01:00", true), Creating("10:01:00"), AlreadyThere("10:01:00", false)],
+            ),
+            (
+                "there at the second request: the first may have made it",
+                vec![began(), Creating("10:01:00"), Creating("10:01:00"), AlreadyThere("10:01:00", false)],
+            ),
+            (
+                "there at the first request, of a predecessor's slot",
+                vec![began(), Creating("10:00:00"), AlreadyThere("10:00:00", false)],
+            ),
+            (
+                "the one before's, of a CronJob that was handed over",
+                vec![began(), HandedOver("10:04:50"), Appeared("10:05:00", false), Appeared("10:06:00", true)],
+            ),
+            (
+                "there at the first request for one that was handed over",
+                vec![began(), HandedOver("10:04:50"), Creating("10:05:00"), AlreadyThere("10:05:00", false)],
+            ),
+            ("a new CronJob of the same name", vec![began(), Creating("10:05:00"), Forget, Appeared("10:05:00", true)]),
+        ];
+        let key = ObjectName::new("ns", "c");
+        for (sentence, steps) in table {
+            let foreign = ForeignFires::default();
+            for step in steps {
+                match step {
+                    Begin(now) => foreign.begin(at(now)),
+                    HandedOver(now) => foreign.handed_over(&key, at(now)),
+                    Creating(slot) => foreign.creating(&key, at(slot)),
+                    Appeared(slot, want) => assert_eq!(foreign.appeared(&key, at(slot)), want, "{sentence}: {slot}"),
+                    AlreadyThere(slot, want) => {
+                        assert_eq!(foreign.already_there(&key, at(slot)), want, "{sentence}: {slot}");
+                    }
+                    Forget => foreign.forget(&key),
+                }
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_is_one_warning_in_ten_minutes_and_it_says_how_many_there_were() {
+        let foreign = ForeignFires::default();
+        assert_eq!([foreign.tell(), foreign.tell(), foreign.tell()], [Some(1), None, None]);
+        tokio::time::advance(TOLD_EVERY).await;
+        assert_eq!([foreign.tell(), foreign.tell()], [Some(3), None]);
+    }
+}

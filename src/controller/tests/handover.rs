@@ -1,0 +1,195 @@
+//! Beside kube-controller-manager's own controller: what was handed over, and nothing else. What that controller does to a
+//! suspended CronJob is done by the tests.
+
+use super::*;
+use crate::api::batch_v1::Job;
+use crate::api::{Flavour, Manage};
+
+const SLOT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
+async fn beside(now: &str, ends: support::Ends) -> World {
+    World::managing(Manage::Annotated, Flavour::CronJob, now, ends).await
+}
+
+/// Hands a CronJob over.
+fn over() -> Value {
+    json!({ "metadata": { "annotations": { "cronjob-controller.dev/managed": "true" } }, "spec": { "suspend": true } })
+}
+
+/// Takes it back.
+fn back() -> Value {
+    json!({ "metadata": { "annotations": { "cronjob-controller.dev/managed": null } }, "spec": { "suspend": false } })
+}
+
+async fn patch(world: &World, name: &str, patch: &Value) {
+    world.write("PATCH", &format!("{CRON_JOBS}/{name}"), patch).await;
+}
+
+/// Creates a CronJob that is handed over.
+async fn create_handed_over(world: &World, name: &str, spec: Value) -> String {
+    let object = objects::merged(cron_job(name, spec), over());
+    world.write("POST", CRON_JOBS, &object).await["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+/// The Job that another controller starts for a slot.
+fn theirs(cron_job: &str, uid: &str, slot: &str) -> Value {
+    let minutes = time(slot).timestamp() / 60;
+    let mut theirs = job(&format!("{cron_job}-{minutes}"), &json!([controlled_by(cron_job, uid)]));
+    theirs["metadata"]["annotations"] = json!({ SLOT: slot });
+    theirs
+}
+
+async fn status_of(world: &World, name: &str) -> Value {
+    world.get(name).await["status"].take()
+}
+
+/// What was asked of the server about CronJobs and Jobs, but for lists and watches.
+fn asked(world: &World) -> Vec<(Verb, String)> {
+    let all = world.wire.asked_for_anything().into_iter();
+    let asked = all.filter(|ask| !matches!(ask.verb, Verb::List | Verb::Watch) && ask.resource != "events");
+    asked.map(|ask| (ask.verb, if ask.name.is_empty() { ask.resource } else { ask.name })).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_handed_over_is_neither_fired_nor_pruned_nor_written_nor_told_of() {
+    let ends = |_: &Job| Some((seconds(5), Ending::Complete));
+    let world = beside("2026-03-02T09:59:30Z", ends).await;
+    let limit = json!({ "successfulJobsHistoryLimit": 0 });
+    let uid = world.create_cron_job("theirs", limit.clone()).await["metadata"]["uid"].as_str().unwrap().to_owned();
+    world.create_cron_job("held", objects::merged(limit.clone(), json!({ "suspend": true }))).await;
+    let annotated = json!({ "metadata": { "annotations": { "cronjob-controller.dev/managed": "true" } } });
+    let undecided = objects::merged(cron_job("undecided", limit.clone()), annotated);
+    world.write("POST", CRON_JOBS, &undecided).await;
+    create_handed_over(&world, "ours", limit).await;
+    world.write("POST", JOBS, &theirs("theirs", &uid, "2026-03-02T09:59:00Z")).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    // Nothing of this is our affair.
+    world.smuggle("cronjobs.batch", "theirs", json!({ "spec": { "schedule": "bad" } })).await;
+    world.smuggle("cronjobs.batch", "held", json!({ "spec": { "schedule": 5 } })).await;
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    stop.cancel();
+    assert_eq!(world.seen_names()[1..], ["ours-29540760", "ours-29540761", "ours-29540762"]);
+    assert!(world.children().await.contains(&"theirs-29540759".to_owned()), "beyond its limit, and left alone");
+    assert!(asked(&world).iter().all(|(_, name)| name == "jobs" || name.starts_with("ours")), "{:?}", asked(&world));
+    let told = world.events().await;
+    assert!(told.iter().all(|(_, name)| name == "ours"), "{told:?}");
+    assert_eq!(world.cron_jobs.len(), 1, "and it takes no memory");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cron_job_that_is_handed_over_is_taken_up_and_one_that_is_taken_back_is_dropped() {
+    let world = beside("2026-03-02T10:00:30Z", |_| None).await;
+    let uid = world.create_cron_job("c", json!({})).await["metadata"]["uid"].as_str().unwrap().to_owned();
+    let stop = world.work(2);
+    // They start the Job of 10:01 and could not say so; we know it from its name.
+    world.pass_until("2026-03-02T10:01:00.100Z").await;
+    world.write("POST", JOBS, &theirs("c", &uid, "2026-03-02T10:01:00Z")).await;
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    assert_eq!(asked(&world), []);
+    patch(&world, "c", &over()).await;
+    world.pass(seconds(1)).await;
+    let status = status_of(&world, "c").await;
+    assert_eq!(status["lastScheduleTime"], "2026-03-02T10:01:00Z");
+    assert_eq!(status["active"][0]["name"], "c-29540761");
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    patch(&world, "c", &back()).await;
+    world.pass_until("2026-03-02T10:03:30Z").await;
+    // Over again, though nobody has started the Job of 10:03: that is now for us to do.
+    patch(&world, "c", &over()).await;
+    world.pass_until("2026-03-02T10:04:30Z").await;
+    patch(&world, "c", &back()).await;
+    world.pass_until("2026-03-02T10:06:30Z").await;
+    let names = world.seen_names();
+    assert_eq!(names, ["c-29540761", "c-29540762", "c-29540763", "c-29540764"], "10:01 to 10:04, and no more");
+    assert!(world.controller.unattended().is_empty() && world.cron_jobs.is_empty());
+    assert_eq!(world.controller.parts.metrics.foreign_fires_total.get(), 0);
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_suspension_of_a_handed_over_cron_job_is_its_annotation() {
+    let world = beside("2026-03-02T09:59:30Z", |_| None).await;
+    create_handed_over(&world, "c", json!({})).await;
+    let suspend = |value: Value| json!({ "metadata": { "annotations": { "cronjob-controller.dev/suspend": value } } });
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    patch(&world, "c", &suspend(json!("true"))).await;
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    assert_eq!(world.seen_names(), ["c-29540760"]);
+    patch(&world, "c", &suspend(Value::Null)).await;
+    world.pass_until("2026-03-02T10:03:30Z").await;
+    stop.cancel();
+    assert_eq!(world.seen_names(), ["c-29540760", "c-29540762", "c-29540763"], "the newest missed slot, as ever");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_of_a_shared_cron_job_is_written_directly_after_its_job_was_created() {
+    let world = beside("2026-03-02T10:00:30Z", |_| None).await;
+    for name in ["a", "b", "c"] {
+        create_handed_over(&world, name, json!({ "schedule": "1 10 * * *" })).await;
+    }
+    let stop = world.work(1);
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    stop.cancel();
+    let asked = asked(&world);
+    let creates: Vec<_> = asked.iter().step_by(2).map(|(verb, name)| (*verb, &**name)).collect();
+    let mut statuses: Vec<_> = asked.iter().skip(1).step_by(2).map(|(verb, name)| (*verb, &**name)).collect();
+    statuses.sort_unstable_by_key(|(_, name)| *name);
+    assert_eq!(creates, [(Verb::Create, "jobs"); 3]);
+    assert_eq!(statuses, ["a", "b", "c"].map(|name| (Verb::Patch, name)), "though others are due, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_history_is_pruned_by_the_other_and_what_it_leaves_with_the_next_start() {
+    let ends = |_: &Job| Some((seconds(5), Ending::Complete));
+    let world = beside("2026-03-02T09:59:30Z", ends).await;
+    create_handed_over(&world, "c", json!({ "successfulJobsHistoryLimit": 1 })).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:50Z").await;
+    let both = ["c-29540760", "c-29540761"];
+    assert_eq!((world.children().await, world.wire.count(Verb::Delete, "jobs")), (both.map(str::to_owned).to_vec(), 0));
+    let status = status_of(&world, "c").await;
+    assert_eq!((&status["active"], &status["lastSuccessfulTime"]), (&Value::Null, &json!("2026-03-02T10:01:05Z")));
+    // The other is not there; so it is done here after all.
+    world.pass_until("2026-03-02T10:02:02Z").await;
+    assert_eq!(world.children().await, ["c-29540761", "c-29540762"]);
+    // Now it is.
+    world.pass_until("2026-03-02T10:02:10Z").await;
+    world.write("DELETE", &format!("{JOBS}/c-29540761"), &json!({ "propagationPolicy": "Background" })).await;
+    world.pass_until("2026-03-02T10:03:02Z").await;
+    stop.cancel();
+    assert_eq!(world.children().await, ["c-29540762", "c-29540763"]);
+    assert_eq!(world.wire.count(Verb::Delete, "jobs"), 1);
+    let reasons = world.reasons().await;
+    assert!(!reasons.iter().any(|reason| reason == "FailedDelete" || reason == "MissingJob"), "{reasons:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_created_for_a_cron_job_taken_back_while_an_answer_was_waited_for() {
+    let world = beside("2026-03-02T10:00:30Z", |_| None).await;
+    create_handed_over(&world, "c", json!({ "concurrencyPolicy": "Replace" })).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    world.wire.judge(|ask| Orders { back: seconds(u64::from(ask.is(Verb::Get, "jobs"))), ..Orders::default() });
+    world.pass_until("2026-03-02T10:02:00.500Z").await;
+    patch(&world, "c", &back()).await;
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    stop.cancel();
+    assert!(world.wire.count(Verb::Get, "jobs") > 0, "the slot was about to be started");
+    assert_eq!((world.seen().len(), world.wire.count(Verb::Delete, "jobs")), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cron_job_that_was_taken_back_unseen_is_read_before_it_fires_and_left_alone() {
+    let world = beside("2026-03-02T10:00:30Z", |_| None).await;
+    create_handed_over(&world, "c", json!({})).await;
+    world.wire.hold_watches(true);
+    patch(&world, "c", &back()).await;
+    world.controller.suspect_views();
+    let stop = world.work(1);
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    stop.cancel();
+    assert!(world.wire.count(Verb::Get, "cronjobs") > 0);
+    assert_eq!(asked(&world).iter().filter(|(verb, _)| *verb != Verb::Get).count(), 0, "{:?}", asked(&world));
+}

@@ -1,0 +1,82 @@
+//! Another controller that starts Jobs of the same CronJobs.
+
+use super::*;
+
+/// A world at 10:00:30 with the CronJob `c`, and what its Jobs of another controller are like.
+async fn contested(spec: Value) -> (World, impl Fn(&str) -> Value) {
+    let world = World::new("2026-03-02T10:00:30Z").await;
+    let uid = world.create_cron_job("c", spec).await["metadata"]["uid"].as_str().unwrap().to_owned();
+    let theirs = move |slot: &str| {
+        let mut theirs = job(&format!("c-{}", time(slot).timestamp() / 60), &json!([controlled_by("c", &uid)]));
+        theirs["metadata"]["annotations"] = json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": slot });
+        theirs
+    };
+    (world, theirs)
+}
+
+fn foreign(world: &World) -> u64 {
+    world.controller.parts.metrics.foreign_fires_total.get()
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_another_controller_starts_are_counted_once_each_and_start_no_slot_twice() {
+    let (world, theirs) = contested(json!({})).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    assert_eq!(foreign(&world), 0);
+    // Its clock is ahead.
+    world.pass_until("2026-03-02T10:01:59.900Z").await;
+    world.write("POST", JOBS, &theirs("2026-03-02T10:02:00Z")).await;
+    assert_eq!(foreign(&world), 1);
+    // It is faster, and our watch has yet to tell.
+    world.pass_until("2026-03-02T10:02:59.900Z").await;
+    world.wire.hold_watches(true);
+    world.write("POST", JOBS, &theirs("2026-03-02T10:03:00Z")).await;
+    world.pass_until("2026-03-02T10:03:10Z").await;
+    assert_eq!((foreign(&world), world.wire.count(Verb::Create, "jobs")), (2, 2), "the server told");
+    world.wire.hold_watches(false);
+    world.pass_until("2026-03-02T10:04:30Z").await;
+    stop.cancel();
+    assert_eq!(foreign(&world), 2, "each counts once");
+    let names: Vec<String> = (761..765).map(|at| format!("c-29540{at}")).collect();
+    assert_eq!(world.seen_names(), names);
+    let status = world.cron_jobs.get(&key("c")).unwrap().status.clone();
+    assert_eq!((status.active.len(), status.last_schedule_time), (4, Some(time("2026-03-02T10:04:00Z"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_predecessor_left_is_not_another_controllers() {
+    let (world, theirs) = contested(json!({})).await;
+    // Of these the informers tell only when the work has begun.
+    world.wire.hold_watches(true);
+    world.pass_until("2026-03-02T10:01:05Z").await;
+    world.write("POST", JOBS, &theirs("2026-03-02T10:01:00Z")).await;
+    let stop = world.work(2);
+    world.pass(seconds(1)).await;
+    world.wire.hold_watches(false);
+    world.pass_until("2026-03-02T10:03:30Z").await;
+    stop.cancel();
+    assert_eq!((world.seen().len(), foreign(&world)), (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_of_a_request_without_an_answer_is_not_another_controllers() {
+    for fate in [Fate::AnswerLost, Fate::Unreachable, Fate::Swallowed, Fate::Refused(504, "Timeout")] {
+        for held in [false, true] {
+            let (world, _) = contested(json!({})).await;
+            let mut creates = 0;
+            world.wire.judge(move |ask| {
+                creates += u32::from(ask.is(Verb::Create, "jobs"));
+                if ask.is(Verb::Create, "jobs") && creates % 2 == 1 { fate } else { Fate::Pass }
+            });
+            let stop = world.work(2);
+            world.pass_until("2026-03-02T10:01:50Z").await;
+            world.wire.hold_watches(held);
+            world.pass_until("2026-03-02T10:02:40Z").await;
+            world.wire.hold_watches(false);
+            world.pass_until("2026-03-02T10:04:40Z").await;
+            stop.cancel();
+            assert_eq!((world.seen().len(), foreign(&world)), (4, 0), "{fate:?}, held: {held}");
+        }
+    }
+}
