@@ -208,17 +208,18 @@ impl Subject {
 }
 
 /// Reads the subject of a certificate.
+#[allow(clippy::redundant_closure_for_method_calls, reason = "the method's path is not general enough")]
 fn subject(certificate: &[u8]) -> ASN1Result<Subject> {
     yasna::parse_der(certificate, |reader| {
         reader.read_sequence(|certificate| {
             let subject = certificate.next().read_sequence(|fields| {
-                fields.read_optional(|version| version.read_tagged(Tag::context(0), BERReader::read_der))?;
+                fields.read_optional(|version| version.read_tagged(Tag::context(0), |version| version.read_der()))?;
                 for _serial_algorithm_issuer_validity in 0..4 {
                     fields.next().read_der()?;
                 }
                 let subject = read_name(fields.next())?;
                 // The key, and what else there is.
-                while fields.read_optional(BERReader::read_der)?.is_some() {}
+                while fields.read_optional(|field| field.read_der())?.is_some() {}
                 Ok(subject)
             })?;
             for _algorithm_and_signature in 0..2 {
