@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 fn root() -> &'static Path {
@@ -165,20 +166,29 @@ struct World {
     _prometheus: Process,
 }
 
-/// Every second: one that succeeds, one that fails, one that blocks itself, one that is suspended.
-const CRON_JOBS: [(&str, &str, &str); 4] = [
-    ("good", "dev.cronjob-controller/duration: 0s", ""),
-    ("bad", "dev.cronjob-controller/outcome: fail", "failedJobsHistoryLimit: 1"),
-    ("stuck", "dev.cronjob-controller/duration: 1h", "concurrencyPolicy: Forbid"),
-    ("paused", "dev.cronjob-controller/duration: 0s", "suspend: true"),
+/// Names, schedules, and what else there is in their specs. Slots of one minute share a Job, but come all the same.
+const CRON_JOBS: [(&str, &str, &str); 6] = [
+    ("good", "* * * * *", ""),
+    ("bad", "* * * * *", "failedJobsHistoryLimit: 9"),
+    ("stuck", "* * * * *", "concurrencyPolicy: Forbid"),
+    ("paused", "* * * * *", "suspend: true"),
+    ("often", "@every 1s", ""),
+    ("as-often", "@every 1s", ""),
 ];
 
+/// How long the CronJobs have been there, nobody having started them, when the controller comes.
+const NEGLECTED: TimeDelta = TimeDelta::minutes(10);
+
+fn rfc3339(time: DateTime<Utc>) -> Value {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true).into()
+}
+
 fn manifests() -> String {
-    let one = |(name, annotation, more): (&str, &str, &str)| {
+    let template = "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}";
+    let one = |(name, schedule, more): (&str, &str, &str)| {
         format!(
-            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: {name}}}\nspec:\n  schedule: \"@every 1s\"\n  {more}\n  \
-             jobTemplate:\n    spec:\n      backoffLimit: 0\n      template:\n        metadata:\n          annotations: \
-             {{{annotation}}}\n        spec: {{restartPolicy: Never, containers: [{{name: c, image: i}}]}}\n---\n"
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: {name}}}\nspec:\n  schedule: \"{schedule}\"\n  {more}\n  \
+             jobTemplate: {template}\n---\n"
         )
     };
     CRON_JOBS.map(one).concat()
@@ -192,6 +202,9 @@ impl World {
             let state = directory.join("data/state.json");
             let mut stored: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
             let cron_jobs = stored["collections"]["cronjobs.batch"].as_array_mut().unwrap();
+            for cron_job in &mut *cron_jobs {
+                cron_job["metadata"]["creationTimestamp"] = rfc3339(Utc::now() - NEGLECTED);
+            }
             let mut broken = cron_jobs[0].clone();
             broken["metadata"]["name"] = "broken".into();
             broken["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000".into();
@@ -258,25 +271,15 @@ impl World {
         (answer["status"] == "success").then(|| answer["data"]["result"].as_array().unwrap().clone())
     }
 
-    /// Whether the alert fires, as the impatient rules see it.
-    fn is_firing(&self, alert: &str) -> bool {
-        let alerts = http(&self.prometheus, "GET", "/api/v1/alerts", "").unwrap_or_default();
-        let is_it = |one: &Value| {
-            one["labels"]["alertname"] == alert && one["labels"]["impatient"] == "true" && one["state"] == "firing"
-        };
-        alerts["data"]["alerts"].as_array().is_some_and(|alerts| alerts.iter().any(is_it))
-    }
-
-    /// Waits for it.
+    /// Waits until the alert fires, as the impatient rules see it.
     fn fires(&self, alert: &str) {
-        until(alert, || self.is_firing(alert).then_some(()));
-    }
-
-    /// The API server answers nothing for a while.
-    fn freeze_the_server(&self, meanwhile: impl FnOnce()) {
-        self.server.signal("-STOP");
-        meanwhile();
-        self.server.signal("-CONT");
+        until(alert, || {
+            let alerts = http(&self.prometheus, "GET", "/api/v1/alerts", "")?;
+            let is_it = |one: &Value| {
+                one["labels"]["alertname"] == alert && one["labels"]["impatient"] == "true" && one["state"] == "firing"
+            };
+            alerts["data"]["alerts"].as_array()?.iter().any(is_it).then_some(())
+        });
     }
 
     /// State and health of the shipped rules, by alert.
@@ -290,6 +293,36 @@ impl World {
             (text(rule, "name").to_owned(), (text(rule, "state").to_owned(), health))
         };
         Some(rules.map(one).collect())
+    }
+
+    /// Creates a Job of a CronJob, which `pod` annotations make end.
+    fn job(&self, cron_job: &str, name: &str, annotations: &Value, pod: &Value) {
+        let batch = "/apis/batch/v1/namespaces/default";
+        let owner = http(&self.api, "GET", &format!("{batch}/cronjobs/{cron_job}"), "").unwrap();
+        let owner = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job, "uid": owner["metadata"]["uid"],
+            "controller": true,
+        });
+        let spec = json!({ "restartPolicy": "Never", "containers": [{ "name": "c", "image": "i" }] });
+        let template = json!({ "metadata": { "annotations": pod }, "spec": spec });
+        let job = json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": { "name": name, "annotations": annotations, "ownerReferences": [owner] },
+            "spec": { "backoffLimit": 0, "template": template },
+        });
+        let created = http(&self.api, "POST", &format!("{batch}/jobs"), &job.to_string()).unwrap();
+        assert!(created["metadata"]["uid"].is_string(), "{created}");
+    }
+
+    /// What an earlier controller has left: three Jobs that fail, and one that never ends.
+    fn leave_jobs(&self) {
+        for name in ["bad-1", "bad-2", "bad-3"] {
+            self.job("bad", name, &json!({}), &json!({ "dev.cronjob-controller/outcome": "fail" }));
+        }
+        let slot = (Utc::now() - NEGLECTED).timestamp() / 60 + 1;
+        let at = rfc3339(DateTime::from_timestamp(slot * 60, 0).unwrap());
+        let annotations = json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": at });
+        self.job("stuck", &format!("stuck-{slot}"), &annotations, &json!({ "dev.cronjob-controller/duration": "1h" }));
     }
 
     /// Somebody else has the lease, or nobody.
@@ -363,6 +396,7 @@ fn a_real_prometheus_sees_each_alert_that_can_be_provoked_and_answers_every_quer
         return;
     }
     let world = World::start();
+    world.leave_jobs();
     world.fires("CronJobControllerAbsent");
 
     world.lease(true);
@@ -373,7 +407,7 @@ fn a_real_prometheus_sees_each_alert_that_can_be_provoked_and_answers_every_quer
     world.fires("CronJobControllerMalformedObjects");
 
     world.lease(false);
-    for alert in ["CronJobRunsMissed", "CronJobForbidBlocked", "CronJobFailing"] {
+    for alert in ["CronJobControllerLate", "CronJobRunsMissed", "CronJobForbidBlocked", "CronJobFailing"] {
         world.fires(alert);
     }
     until("every query of the dashboard has an answer", || {
@@ -388,17 +422,12 @@ fn a_real_prometheus_sees_each_alert_that_can_be_provoked_and_answers_every_quer
             .then_some(())
     });
 
-    until("CronJobControllerLate", || {
-        world.freeze_the_server(|| std::thread::sleep(Duration::from_secs(2)));
-        std::thread::sleep(Duration::from_secs(1));
-        world.is_firing("CronJobControllerLate").then_some(())
-    });
-    world.freeze_the_server(|| {
-        world.fires("CronJobOverdue");
-        world.fires("CronJobControllerSyncStuck");
-        world.fires("CronJobControllerWatchStale");
-        world.fires("CronJobControllerQueueNotDrained");
-    });
+    world.server.signal("-STOP");
+    for alert in ["CronJobOverdue", "CronJobControllerSyncStuck", "CronJobControllerWatchStale"] {
+        world.fires(alert);
+    }
+    world.fires("CronJobControllerQueueNotDrained");
+    world.server.signal("-CONT");
 
     let rules = until("all rules are evaluated", || {
         world.rules().filter(|rules| rules.values().all(|(_, health)| !health.starts_with("unknown")))

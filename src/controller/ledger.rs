@@ -25,6 +25,8 @@ pub struct Ledger {
     /// The newest slot that is started or left out for good, or what slots are counted from.
     decided: DateTime<Utc>,
     is_invalid: bool,
+    /// The Job that ended last: slots of one minute share a Job, which is seen to end at each of them.
+    last_ended: Option<Uid>,
     /// Jobs started.
     pub fires: u64,
     /// Slots that nobody started and that no reason was given for: the controller was not there, or could not.
@@ -69,6 +71,7 @@ impl Ledger {
             uid: cron_job.uid.clone(),
             decided: cron_job.status.last_schedule_time.unwrap_or(cron_job.creation_timestamp),
             is_invalid: false,
+            last_ended: None,
             fires: 0,
             missed: 0,
             skipped: Skipped::default(),
@@ -120,6 +123,9 @@ impl Ledger {
     pub fn noted(&mut self, notes: &[Note], now: DateTime<Utc>) {
         for note in notes {
             let Note::Ended(job) = note else { continue };
+            if self.last_ended.replace(job.uid.clone()).as_ref() == Some(&job.uid) {
+                continue;
+            }
             if job.succeeded {
                 self.failures_in_a_row = 0;
                 self.last_success = self.last_success.max(Some(job.completion_time.unwrap_or(now)));

@@ -144,6 +144,8 @@ fn what_ended_is_counted_since_the_last_success_and_at_first_from_the_jobs_that_
     assert_eq!((ledger.failures_in_a_row, ledger.last_success), (2, Some(at("06:10:00"))));
     ledger.noted(&[Note::Ended(bad("e", "09"))], now);
     assert_eq!(ledger.failures_in_a_row, 3);
+    ledger.noted(&[Note::Ended(bad("e", "09"))], now);
+    assert_eq!(ledger.failures_in_a_row, 3, "a Job ends once");
     ledger.noted(&[Note::Adopted(bad("e", "09"), now)], now);
     assert_eq!(ledger.failures_in_a_row, 3, "an adoption is no end");
     ledger.noted(&[Note::Ended(good("f", "10")), Note::Ended(bad("g", "10"))], now);
