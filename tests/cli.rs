@@ -241,6 +241,26 @@ fn kubectl_finds_the_plugin_and_its_completions() {
 }
 
 #[test]
+fn bash_completes_commands_flags_and_values() {
+    for (file, function) in [("cronjob-controller", "_cronjob__controller"), ("kubectl-cronjob", "_kubectl__cronjob")] {
+        let (_, script, _) = ended(command(&["completion", "bash"]).arg0(file));
+        let rows = [
+            ("the start of a command", "expl", "", "explain"),
+            ("the start of a flag", "explain --con", "explain", "--context --controller"),
+            ("a value", "next x -o j", "-o", "json"),
+        ];
+        for (sentence, line, previous, want) in rows {
+            let words = format!("COMP_WORDS=({file} {line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))");
+            let call = format!("{function} {file} \"${{COMP_WORDS[COMP_CWORD]}}\" {previous}; echo ${{COMPREPLY[@]}}");
+            let (_, out, err) = ended(Command::new("bash").arg("-c").arg(format!("{script}\n{words}\n{call}")));
+            let mut found: Vec<&str> = out.split_whitespace().collect();
+            found.sort_unstable();
+            assert_eq!(found.join(" "), want, "{file}: {sentence}: {err}");
+        }
+    }
+}
+
+#[test]
 fn completions_and_the_manual_are_printed_and_written() {
     for shell in ["bash", "zsh", "fish", "powershell"] {
         let (code, out, err) = run(&["completion", shell]);

@@ -330,7 +330,13 @@ impl<'a> Case<'a> {
                 )
             }
             (None, None) => "It has never run: its first time is yet to come.".to_owned(),
-            (Some(_), None) => "It runs as it should, and waits for its next time.".to_owned(),
+            (Some(slot), None) => match self.job_of(slot) {
+                Some(job) if job.finished == Some(FinishedCondition::Failed) => {
+                    let (noun, name) = (self.noun(), &job.name.name);
+                    format!("It runs at its times, but the last run has failed: {noun} {name}. It waits for the next.")
+                }
+                _ => "It runs as it should, and waits for its next time.".to_owned(),
+            },
         }
     }
 
@@ -344,11 +350,15 @@ impl<'a> Case<'a> {
         if newest(true).is_some() { None } else { newest(false) }
     }
 
+    /// What was started for a slot, while it is there.
+    fn job_of(&self, slot: DateTime<Utc>) -> Option<&Arc<Job>> {
+        let name = self.cron_job.flavour.child_name(&self.cron_job.name.name, slot);
+        self.facts.jobs.iter().find(|job| *job.name.name == *name && job.is_child_of(self.cron_job))
+    }
+
     fn last_run(&self) -> Option<LastRun> {
         let slot = self.last_slot()?;
-        let name = self.cron_job.flavour.child_name(&self.cron_job.name.name, slot);
-        let job = self.facts.jobs.iter().find(|job| *job.name.name == *name && job.is_child_of(self.cron_job));
-        let outcome = match job.map(|job| (job, job.finished)) {
+        let outcome = match self.job_of(slot).map(|job| (job, job.finished)) {
             None => "is gone".to_owned(),
             Some((job, None)) => format!("has been running for {}", stretch(self.now - since(job))),
             Some((job, Some(FinishedCondition::Complete))) => {
@@ -357,7 +367,8 @@ impl<'a> Case<'a> {
             }
             Some((_, Some(FinishedCondition::Failed))) => "failed".to_owned(),
         };
-        Some(LastRun { time: self.zone.at(slot), job: name, outcome })
+        let job = self.cron_job.flavour.child_name(&self.cron_job.name.name, slot);
+        Some(LastRun { time: self.zone.at(slot), job, outcome })
     }
 
     /// The next time, and what a sync would then do.

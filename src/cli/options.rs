@@ -29,15 +29,37 @@ pub(super) struct Entry {
     pub usage: &'static str,
     /// Its flags.
     pub command: fn() -> clap::Command,
+    /// What the help ends with, `{}` for the program.
+    pub remark: &'static str,
 }
 
 /// All of them, in the order of the help.
 pub(super) const COMMANDS: [Entry; 5] = [
-    Entry { name: "next", usage: "SCHEDULE [flags]", command: Next::command },
-    Entry { name: "explain", usage: "NAME [flags]", command: Explain::command },
-    Entry { name: "check", usage: "-f FILE [flags]", command: Check::command },
-    Entry { name: "completion", usage: "SHELL", command: Completion::command },
-    Entry { name: "man", usage: "[flags]", command: Man::command },
+    Entry {
+        name: "next",
+        usage: "SCHEDULE [flags]",
+        command: Next::command,
+        remark: "The exit code is 1 if the schedule never fires. To try it: {} next '30 2 * * *' --time-zone Europe/Berlin",
+    },
+    Entry {
+        name: "explain",
+        usage: "NAME [flags]",
+        command: Explain::command,
+        remark: "Reads the CronJob, the Jobs of its namespace and the Warnings about it; writes nothing.",
+    },
+    Entry {
+        name: "check",
+        usage: "-f FILE [flags]",
+        command: Check::command,
+        remark: "The exit code is 1 if something was found that --fail-on names. To try it: {} check -f manifests/samples",
+    },
+    Entry {
+        name: "completion",
+        usage: "SHELL",
+        command: Completion::command,
+        remark: "To try it in bash: source <({} completion bash)",
+    },
+    Entry { name: "man", usage: "[flags]", command: Man::command, remark: "To read it at once: {} man | man -l -" },
 ];
 
 const ZONES: &str = "a name of the time zone database, such as Europe/Berlin";
@@ -46,7 +68,6 @@ const FORMATS: &str = "table, json or yaml";
 #[derive(Debug, Clone, Parser)]
 #[command(
     about = "Tells the next runs of a schedule, and what changes of the clocks do to them.",
-    after_help = "The exit code is 1 if the schedule never fires.",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -82,7 +103,6 @@ struct Next {
 #[derive(Debug, Clone, Parser)]
 #[command(
     about = "Says why a CronJob did or did not run, and what it will do next.",
-    after_help = "Reads the CronJob, the Jobs of its namespace and the Events about it; writes nothing.",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -125,7 +145,6 @@ struct Explain {
 #[derive(Debug, Clone, Parser)]
 #[command(
     about = "Judges manifests of CronJobs: faults, schedules that never fire, changes of the clocks, busy minutes.",
-    after_help = "The exit code is 1 if something was found that --fail-on names.",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -160,7 +179,6 @@ struct Check {
 #[derive(Debug, Clone, Parser)]
 #[command(
     about = "Prints the completions of a shell: bash, zsh, fish, powershell or elvish.",
-    after_help = "To try it in bash: source <(cronjob-controller completion bash)",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -179,7 +197,6 @@ struct Completion {
 #[derive(Debug, Clone, Parser)]
 #[command(
     about = "Prints the manual's page.",
-    after_help = "To read it at once: cronjob-controller man | man -l -",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,

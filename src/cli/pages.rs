@@ -19,9 +19,9 @@ pub const SHELLS: [Shell; 5] = [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Pow
 
 /// One command, as it is called in this program.
 pub(super) fn command(program: Program, entry: &Entry) -> clap::Command {
-    let Entry { name, usage, command } = entry;
-    let line = format!("{} {name}", program.said());
-    command().name(*name).override_usage(format!("{line} {usage}"))
+    let Entry { name, usage, command, remark } = entry;
+    let said = program.said();
+    command().name(*name).override_usage(format!("{said} {name} {usage}")).after_help(remark.replace("{}", said))
 }
 
 /// The program with all its commands. It is for reading, and reads nothing: values that the command lines judge in a later
@@ -33,7 +33,7 @@ pub fn tree(program: Program) -> clap::Command {
             flags::command().subcommands([dev, crd::command().name("crd")])
         }
         Program::Plugin | Program::Completer => clap::Command::new(program.file())
-            .about("Tells what CronJobs do and why, in front of a cluster and behind one.")
+            .about("Tells what CronJobs do, and why.")
             .override_usage(format!("{} COMMAND [flags]", program.said())),
     };
     root.version(env!("CARGO_PKG_VERSION"))
@@ -62,7 +62,14 @@ fn with_values(command: clap::Command) -> clap::Command {
 pub fn completion(program: Program, shell: Shell) -> String {
     let mut script = Vec::new();
     generate(shell, &mut tree(program), program.file(), &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+    let script = String::from_utf8_lossy(&script).into_owned();
+    if shell != Shell::Bash {
+        return script;
+    }
+    // In the script for bash a command of a program with a hyphen is looked for by one name and found by another
+    // (clap-rs/clap#6421); where they are one, nothing is replaced.
+    let [written, sought] = ["__subcmd__", "__"].map(|hyphen| program.file().replace('-', hyphen) + "__subcmd__");
+    script.replace(&written, &sought)
 }
 
 /// The pages of the manual with the names of their files: first the program's own, then one for each command.

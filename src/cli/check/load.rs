@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, FixedOffset, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, FixedOffset, SubsecRound, TimeDelta, Timelike, Utc};
 use serde::Serialize;
 
 use super::Fault;
@@ -54,7 +54,7 @@ struct Bucket {
 impl Load {
     /// Counts the runs of the week after `now`.
     pub fn of(runners: &[(String, Schedule)], zone: Zone, now: DateTime<Utc>) -> Self {
-        let start = now + TimeDelta::seconds(60 - now.timestamp().rem_euclid(60));
+        let start = now.trunc_subsecs(0) + TimeDelta::seconds(60 - now.timestamp().rem_euclid(60));
         let mut minutes = vec![0; MINUTES];
         let counted = runners.iter().filter(|(_, schedule)| schedule.zone().is_some());
         for (_, schedule) in counted.clone() {
@@ -116,10 +116,10 @@ impl Load {
             let names = self.names(runners, minute);
             let more = most.saturating_sub(MAX_NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let days = if days < DAYS { format!(" on {}", count(days, "day")) } else { String::new() };
+            let days =
+                if days < DAYS { format!("on {} of the week", count(days, "day")) } else { "every day".to_owned() };
             let names = names.join(", ");
-            let message =
-                format!("at {time} {} {most} start in one minute{days} of the week: {names}{more}", self.time_zone);
+            let message = format!("{most} start in one minute, at {time} {} {days}: {names}{more}", self.time_zone);
             Fault::warning("", message)
         });
         let rest =
@@ -152,7 +152,8 @@ impl Load {
         };
         let headings = ["HOUR", "RUNS A DAY", "MOST IN A MINUTE", ""].map(str::to_owned);
         let table: Vec<[String; 4]> = std::iter::once(headings).chain(self.hours.iter().map(row)).collect();
-        let what = format!("The next seven days of {}, {}:", count(self.cron_jobs, "CronJob"), self.time_zone);
+        let number = count(self.cron_jobs, "CronJob");
+        let what = format!("The next seven days, {}: {number}, without what is suspended or @every.", self.time_zone);
         [vec![what], view::columns(&table), vec![String::new()]].concat()
     }
 }

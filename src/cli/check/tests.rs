@@ -3,7 +3,7 @@
 use super::*;
 use crate::cli::output::{Format, render};
 
-const NOW: &str = "2026-11-22T10:00:30Z";
+const NOW: &str = "2026-11-22T10:00:30.5Z";
 
 fn rules() -> Rules {
     Rules { zone: Zone::UTC, max_per_minute: 2, fail_on: Severity::Error }
@@ -181,13 +181,13 @@ fn minutes_in_which_too_many_start_are_found_and_the_day_is_drawn() {
     assert_eq!(
         lines,
         [
-            "warning: at 00:00 UTC 5 start in one minute of the week: CronJob shop/a, CronJob shop/b, CronJob shop/c and 2 more",
-            "warning: at 06:30 UTC 3 start in one minute on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g",
+            "warning: 5 start in one minute, at 00:00 UTC every day: CronJob shop/a, CronJob shop/b, CronJob shop/c and 2 more",
+            "warning: 3 start in one minute, at 06:30 UTC on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g",
         ]
     );
     let drawn = report.lines();
     let at = |start: &str| drawn.iter().find(|line| line.starts_with(start)).unwrap().as_str();
-    assert_eq!(at("The next"), "The next seven days of 8 CronJobs, UTC:");
+    assert_eq!(at("The next"), "The next seven days, UTC: 8 CronJobs, without what is suspended or @every.");
     assert_eq!(at("HOUR"), "HOUR    RUNS A DAY   MOST IN A MINUTE");
     assert_eq!(at("00:00"), format!("00:00   5.0          5 at 00:00         {}", "█".repeat(40)));
     assert_eq!(at("05:00"), "05:00   0.0          -");

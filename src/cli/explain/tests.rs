@@ -261,6 +261,15 @@ fn the_next_run_is_told_with_what_it_will_do() {
             Some("starts Job nightly-29923320"),
         ),
         (
+            "the last one has failed",
+            json!({}),
+            vec![job(today, "cj", Some("Failed"))],
+            NOW,
+            State::Waiting,
+            "It runs at its times, but the last run has failed: Job nightly-29921880. It waits for the next.",
+            Some("starts Job nightly-29923320"),
+        ),
+        (
             "one goes on under Allow",
             running("Allow"),
             vec![job(today, "cj", None)],

@@ -153,6 +153,7 @@ fn as_a_plugin_it_speaks_of_kubectl_and_starts_no_controller() {
     let plugin = |args: &[&str]| options::parse(["/usr/bin/kubectl-cronjob"].iter().chain(args), &Berlin);
     let Line::Help(help) = plugin(&["next", "--help"]).unwrap() else { panic!("no help") };
     assert!(help.contains("Usage: kubectl cronjob next SCHEDULE [flags]"), "{help}");
+    assert!(!help.contains(options::PROGRAM), "{help}");
     for args in [&[][..], &["--help"], &["help"]] {
         let Line::Help(help) = plugin(args).unwrap() else { panic!("no help") };
         assert!(help.contains("Usage: kubectl cronjob COMMAND [flags]") && help.contains("explain"), "{help}");
