@@ -1,7 +1,7 @@
 //! What is wrong with manifests of CronJobs, and what will surprise their owners.
 //!
 //! Guarantees: a batch/v1 CronJob is judged by the rules and in the words of kube-apiserver (the embedded server's, which are
-//! held against the real one), the other kinds by the schemas of their definitions; every finding names the file, the
+//! held against the real one), the other kinds by their definitions; every finding names the file, the
 //! document in it and, where there is one, the field; one document that cannot be read harms no other. Pure.
 
 mod load;

@@ -1,7 +1,7 @@
 //! Why a CronJob did or did not run, and what it will do next, in plain words.
 //!
-//! Guarantees: what is said follows from `reconcile`, `schedule` and `missed` as the controller asks them, at the time that is
-//! passed in ([`rehearsal`]), and from the Warnings that a controller has left; where something depends on what happens until
+//! Guarantees: what is said follows from the verdicts of `reconcile`, asked as the controller asks it, at the time that is
+//! passed in (`rehearsal`), and from the Warnings that a controller has left; where something depends on what happens until
 //! then (a Job ends, somebody resumes it), that case is rehearsed, too. Pure, but for [`read`].
 
 pub mod read;
@@ -15,8 +15,7 @@ use serde::Serialize;
 
 use super::output::{count, moment, stretch};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
-use crate::controller::plan::{Failure, Outcome};
-use crate::schedule::missed::{Observed, most_recent_schedule_time};
+use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 use crate::schedule::{Schedule, Zone};
 use read::Said;
 use rehearsal::Rehearsal;
@@ -225,26 +224,18 @@ impl<'a> Case<'a> {
             Outcome::Failed(Failure::Template(message)) => {
                 return (State::BadTemplate, format!("A run is due, and cannot be started: {message}."));
             }
-            Outcome::Done => {
+            Outcome::Done if self.sync.starts().is_none() => {
                 let text = "It never runs: no day of the next five years has a time that the schedule names.";
                 return (State::NeverFires, text.to_owned());
             }
             _ => {}
         }
-        if self.sync.event("JobAlreadyActive").is_some() {
-            return (State::Blocked, self.blocked());
-        }
-        if let Some(slot) = self.sync.settlement.name_taken {
-            let (noun, name) = (self.noun(), cron_job.flavour.child_name(&cron_job.name.name, slot));
-            let slot = self.moment(slot);
-            let text = format!(
-                "The run of {slot} cannot start: there is a {noun} {name} already, and it belongs to somebody else."
-            );
-            return (State::NameTaken, text);
-        }
-        match self.sync.starts() {
-            Some((_, slot)) => self.due(*slot),
-            None => (State::Waiting, self.waiting()),
+        match self.sync.settlement.verdict {
+            Verdict::Skipped(Skip::Forbid(_)) => (State::Blocked, self.blocked()),
+            Verdict::Skipped(Skip::NameTaken(slot)) => (State::NameTaken, self.name_taken(slot)),
+            Verdict::Skipped(Skip::Deadline(slot)) => (State::Waiting, self.too_late(slot)),
+            Verdict::Started { slot, .. } => self.due(slot),
+            _ => (State::Waiting, self.waiting()),
         }
     }
 
@@ -283,7 +274,7 @@ impl<'a> Case<'a> {
             None => String::new(),
         };
         let missed = self.skipped().map(|missed| format!(" {missed} passed over since.")).unwrap_or_default();
-        format!("A run is due and is held up: {why}, and concurrencyPolicy is Forbid.{missed}{then}")
+        format!("It is held up: {why}, and concurrencyPolicy is Forbid.{missed}{then}")
     }
 
     fn deadline_of(&self, slot: DateTime<Utc>) -> String {
@@ -320,34 +311,31 @@ impl<'a> Case<'a> {
         (State::Overdue, text)
     }
 
-    fn waiting(&self) -> String {
-        match (self.last_slot(), self.lost()) {
-            (_, Some(slot)) => {
-                let seconds = self.cron_job.spec.starting_deadline_seconds.unwrap_or_default();
-                format!(
-                    "The run of {} was missed: nobody started it within its {seconds} s (spec.startingDeadlineSeconds). It waits for the next.",
-                    self.moment(slot)
-                )
-            }
-            (None, None) => "It has never run: its first time is yet to come.".to_owned(),
-            (Some(slot), None) => match self.job_of(slot) {
-                Some(job) if job.finished == Some(FinishedCondition::Failed) => {
-                    let (noun, name) = (self.noun(), &job.name.name);
-                    format!("It runs at its times, but the last run has failed: {noun} {name}. It waits for the next.")
-                }
-                _ => "It runs as it should, and waits for its next time.".to_owned(),
-            },
-        }
+    fn name_taken(&self, slot: DateTime<Utc>) -> String {
+        let (noun, name) = (self.noun(), self.cron_job.flavour.child_name(&self.cron_job.name.name, slot));
+        let slot = self.moment(slot);
+        format!("The run of {slot} cannot start: there is a {noun} {name} already, and it belongs to somebody else.")
     }
 
-    /// The newest slot that is past its starting deadline and was never started.
-    fn lost(&self) -> Option<DateTime<Utc>> {
-        let observed: Observed = self.cron_job.observed(self.last_slot());
-        observed.starting_deadline_seconds?;
-        let newest = |with_deadline| {
-            most_recent_schedule_time(&observed, self.now, self.schedule()?, with_deadline).ok()?.most_recent
-        };
-        if newest(true).is_some() { None } else { newest(false) }
+    /// Nobody was there in time.
+    fn too_late(&self, slot: DateTime<Utc>) -> String {
+        let seconds = self.cron_job.spec.starting_deadline_seconds.unwrap_or_default();
+        let slot = self.moment(slot);
+        format!(
+            "The run of {slot} was missed: nobody started it within its {seconds} s (spec.startingDeadlineSeconds). It \
+             waits for the next."
+        )
+    }
+
+    fn waiting(&self) -> String {
+        let Some(slot) = self.last_slot() else { return "It has never run: its first time is yet to come.".to_owned() };
+        match self.job_of(slot) {
+            Some(job) if job.finished == Some(FinishedCondition::Failed) => {
+                let (noun, name) = (self.noun(), &job.name.name);
+                format!("It runs at its times, but the last run has failed: {noun} {name}. It waits for the next.")
+            }
+            _ => "It runs as it should, and waits for its next time.".to_owned(),
+        }
     }
 
     /// What was started for a slot, while it is there.
@@ -386,7 +374,7 @@ impl<'a> Case<'a> {
             }
             Some((name, _)) if running().is_empty() => format!("starts {noun} {}", name.name),
             Some((name, _)) => format!("starts {noun} {}, beside {} if it still runs", name.name, running()),
-            None if then.event("JobAlreadyActive").is_some() => {
+            None if matches!(then.settlement.verdict, Verdict::Skipped(Skip::Forbid(_))) => {
                 format!("is passed over if {noun} {} still runs", running())
             }
             None => "starts nothing".to_owned(),

@@ -1,8 +1,8 @@
 //! From a document to objects, and what an API server would say of each.
 //!
 //! Guarantees: a batch/v1 CronJob passes the steps of a create on the embedded server, with unknown fields refused as kubectl
-//! asks for it; of the other kinds everything is judged that their definition's schema says, and the schedule by the
-//! controller's own parser. Pure.
+//! asks for it; so does an object of the other kinds, by its definition, and its schedule is judged by the controller's own
+//! parser. Pure.
 
 use serde_json::Value;
 
@@ -71,15 +71,10 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
 
 /// Everything that an API server would say of a new object of that flavour.
 pub(super) fn judge(flavour: Flavour, object: &Value) -> Vec<Fault> {
-    match flavour {
-        Flavour::CronJob => judge_builtin(object),
-        Flavour::Tutorial | Flavour::ApiExample => judge_custom(flavour, object),
-    }
-}
-
-fn judge_builtin(object: &Value) -> Vec<Fault> {
-    let is_meant = |resource: &Resource| resource.group == "batch" && resource.kind == "CronJob";
-    let Some(resource) = kinds::builtin().into_iter().find(is_meant) else { return Vec::new() };
+    let definitions = crd::all();
+    let defined = definitions.iter().filter_map(|definition| kinds::custom(definition).ok());
+    let is_meant = |resource: &Resource| resource.group == flavour.parent.group && resource.kind == flavour.parent.kind;
+    let Some(resource) = kinds::builtin().into_iter().chain(defined).find(is_meant) else { return Vec::new() };
     let judgement = match apiserver::judge_new(&resource, object.clone()) {
         Ok(judgement) => judgement,
         // Go's sentence names the type and the field.
@@ -88,76 +83,14 @@ fn judge_builtin(object: &Value) -> Vec<Fault> {
     let unknown = judgement.unknown.into_iter().map(|field| Fault::error(field, "there is no such field"));
     let refused = judgement.errors.into_iter().map(|error| Fault::error(error.field, error.body));
     let warned = judgement.warnings.into_iter().map(|warning| Fault::warning("", warning));
-    unknown.chain(refused).chain(warned).collect()
+    let webhook = schedule_fault(flavour, object);
+    unknown.chain(refused).chain(warned).chain(webhook).collect()
 }
 
-fn judge_custom(flavour: Flavour, object: &Value) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    let definitions = crd::all();
-    let is_meant = |definition: &&Value| definition["spec"]["group"] == flavour.parent.group;
-    if let Some(definition) = definitions.iter().find(is_meant) {
-        compare(&definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"], object, "", &mut faults);
-    }
-    if object["metadata"]["name"].as_str().or(object["metadata"]["generateName"].as_str()).is_none_or(str::is_empty) {
-        faults.push(Fault::error("metadata.name", "is missing; every manifest needs it"));
-    }
+/// What no schema can say, and a webhook does where there is one.
+fn schedule_fault(flavour: Flavour, object: &Value) -> Option<Fault> {
     let schedule = &object["spec"]["schedule"];
-    if let Some(Err(error)) = schedule.as_str().map(|text| Schedule::parse_standard(text, Zone::UTC)) {
-        faults.push(Fault::error("spec.schedule", invalid_field("spec.schedule", schedule, &error.to_string()).body));
-    }
-    faults
-}
-
-/// Compares a value with a structural schema, as far as the schemas of this program go.
-fn compare(schema: &Value, value: &Value, path: &str, faults: &mut Vec<Fault>) {
-    let mut fault = |message: String| faults.push(Fault::error(path, message));
-    match (schema["type"].as_str().unwrap_or_default(), value) {
-        // Nothing may be null here, and the server drops what is.
-        (_, Value::Null) | ("boolean", Value::Bool(_)) => {}
-        ("string", Value::String(text)) => {
-            let allowed = schema["enum"].as_array();
-            if let Some(allowed) = allowed.filter(|allowed| !allowed.contains(value)) {
-                let names: Vec<&str> = allowed.iter().filter_map(Value::as_str).collect();
-                fault(format!("{value} is not allowed; use one of {}", names.join(", ")));
-            }
-            if schema["maxLength"].as_u64().is_some_and(|most| text.chars().count() as u64 > most) {
-                fault(format!("must be no more than {} characters", schema["maxLength"]));
-            }
-        }
-        ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => {
-            if schema["minimum"].as_f64().zip(number.as_f64()).is_some_and(|(least, number)| number < least) {
-                fault(format!("must be {} or more, and is {number}", schema["minimum"]));
-            }
-        }
-        ("array", Value::Array(items)) => {
-            if schema["minItems"].as_u64().is_some_and(|least| (items.len() as u64) < least) {
-                fault(format!("needs at least {} of them", schema["minItems"]));
-            }
-            for (index, item) in items.iter().enumerate() {
-                compare(&schema["items"], item, &format!("{path}[{index}]"), faults);
-            }
-        }
-        ("object", Value::Object(_)) => compare_fields(schema, value, path, faults),
-        (type_, value) => fault(format!("{value} is no {type_}")),
-    }
-}
-
-fn compare_fields(schema: &Value, value: &Value, path: &str, faults: &mut Vec<Fault>) {
-    let inner = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-    let is_there = |name: &str| !value[name].is_null();
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if !is_there(name) {
-            faults.push(Fault::error(inner(name), "is missing"));
-        }
-    }
-    // Of metadata a schema says only what is special about it.
-    let is_open = schema["x-kubernetes-preserve-unknown-fields"] == true || path == "metadata";
-    for (name, value) in value.as_object().into_iter().flatten() {
-        match (&schema["properties"][name], &schema["additionalProperties"]) {
-            (Value::Null, Value::Object(_)) => compare(&schema["additionalProperties"], value, &inner(name), faults),
-            (Value::Null, _) if is_open => {}
-            (Value::Null, _) => faults.push(Fault::error(inner(name), "there is no such field")),
-            (known, _) => compare(known, value, &inner(name), faults),
-        }
-    }
+    let text = schedule.as_str().filter(|_| flavour != Flavour::CronJob)?;
+    let error = Schedule::parse_standard(text, Zone::UTC).err()?;
+    Some(Fault::error("spec.schedule", invalid_field("spec.schedule", schedule, &error.to_string()).body))
 }

@@ -11,7 +11,7 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::job_template::job_from_template;
 use crate::api::{ApiError, ObjectName, Uid};
 use crate::controller::observation::{CreateReply, Observation};
-use crate::controller::plan::{Lookup, Plan, Settlement};
+use crate::controller::plan::{Lookup, Plan, Settlement, Verdict};
 use crate::controller::reconcile::reconcile;
 use crate::schedule::Zone;
 
@@ -72,7 +72,7 @@ impl Rehearsal {
 
     /// Whether what it would create can be created, as far as is known.
     pub fn starts(&self) -> Option<&(ObjectName, DateTime<Utc>)> {
-        self.start.as_ref().filter(|_| self.event("SuccessfulCreate").is_some())
+        self.start.as_ref().filter(|_| matches!(self.settlement.verdict, Verdict::Started { .. }))
     }
 }
 

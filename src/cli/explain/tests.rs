@@ -169,7 +169,7 @@ fn a_run_that_is_due_and_does_not_start_has_a_reason() {
     let unstarted = json!({"status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
     let mut too_late = unstarted.clone();
     merge(&mut too_late, &json!({"spec": {"startingDeadlineSeconds": 600}}));
-    let blocked = "A run is due and is held up: Job nightly-29917560 has been running for 3d08h, and concurrencyPolicy is \
+    let blocked = "It is held up: Job nightly-29917560 has been running for 3d08h, and concurrencyPolicy is \
                    Forbid. 3 runs were passed over since. Were that over now, the run of Sun 2026-11-22 02:00:00 +00:00 would \
                    start at once";
     let blocked_until = format!("{blocked} (until Sun 2026-11-22 12:00:00 +00:00, its startingDeadlineSeconds).");
@@ -369,7 +369,7 @@ fn the_answer_comes_first_and_then_the_facts() {
     assert_eq!(
         told.lines(),
         [
-            "CronJob shop/nightly: A run is due and is held up: Job nightly-29917560 has been running for 3d08h, and \
+            "CronJob shop/nightly: It is held up: Job nightly-29917560 has been running for 3d08h, and \
              concurrencyPolicy is Forbid. 3 runs were passed over since. Were that over now, the run of Sun 2026-11-22 \
              03:00:00 +01:00 would start at once.",
             "",
