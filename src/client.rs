@@ -144,7 +144,7 @@ pub async fn connect_for_person(
 ) -> Result<(Client, String), ConnectError> {
     let kube = kubeconfig::of_person(kubeconfig, context).await?;
     let namespace = kube.default_namespace.clone();
-    Ok((on_connection(kube, None, None)?, namespace))
+    Ok((build(kube, None, None)?, namespace))
 }
 
 /// The client on a service that needs no connection, in the same layers as [`connect`]'s. Must be called inside a tokio
@@ -161,15 +161,6 @@ where
 }
 
 fn build(
-    kube: kube::Config,
-    limit: Option<RateLimit>,
-    observer: Option<Arc<dyn RequestObserver>>,
-) -> Result<Client, ConnectError> {
-    on_connection(kubeconfig::kube_config(config, component).await?, limit, observer)
-}
-
-/// The client on a connection of its own.
-fn on_connection(
     kube: kube::Config,
     limit: Option<RateLimit>,
     observer: Option<Arc<dyn RequestObserver>>,

@@ -45,8 +45,8 @@ pub(super) async fn named(
     Ok(with_limits(kube, component))
 }
 
-/// kube's configuration for a person: the file and the context that are named, else kubectl's own. Inside a Pod that has no
-/// such file it is the service account. Matches client-go's `NewDefaultClientConfigLoadingRules`.
+/// kube's configuration for a person: the file and the context that are named, else kubectl's own. Inside a Pod that has
+/// no such file it is the service account. Matches client-go's `NewDefaultClientConfigLoadingRules`.
 pub(super) async fn of_person(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConnectError> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let (read, named) = match file {
@@ -61,7 +61,7 @@ pub(super) async fn of_person(file: Option<&Path>, context: Option<&str>) -> Res
         },
     };
     let kube = made.map_err(|cause| match named {
-        Some(file) => ConnectError::Kubeconfig { flag: "--kubeconfig", file: file.to_owned(), cause: Box::new(cause) },
+        Some(file) => ConnectError::Kubeconfig { flag: "kubeconfig", file: file.to_owned(), cause: Box::new(cause) },
         None => ConnectError::Kubectl { cause: Box::new(cause) },
     })?;
     Ok(with_limits(kube, PROGRAM))
