@@ -16,7 +16,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 .PHONY: all build run fmt vet generate manifests check test e2e fault-matrix soak bench bench-size
 .PHONY: bench-burst bench-paired conformance demo fixture ci
 .PHONY: static docker-build docker-push docker-buildx image-offline image-test lint sbom
-.PHONY: install uninstall deploy undeploy
+.PHONY: install uninstall deploy undeploy man install-plugin
 
 all: check test
 
@@ -123,6 +123,23 @@ $(FIXTURE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/
 		-X $(VERSION_PACKAGE).gitVersion=$(KUBERNETES_VERSION) \
 		-X $(VERSION_PACKAGE).gitMajor=1 \
 		-X $(VERSION_PACKAGE).gitMinor=36" .
+
+# The manual's pages, from the declarations of the flags.
+MAN ?= target/man
+man:
+	mkdir -p $(MAN)
+	cargo run --quiet --locked -- man --output-dir $(MAN)
+
+# `kubectl cronjob` for one user, with what shells complete and the manual; PREFIX=/usr/local for all.
+PREFIX ?= $(HOME)/.local
+install-plugin: build
+	install -D target/release/cronjob-controller $(PREFIX)/bin/cronjob-controller
+	ln -sf cronjob-controller $(PREFIX)/bin/kubectl-cronjob
+	ln -sf cronjob-controller $(PREFIX)/bin/kubectl_complete-cronjob
+	mkdir -p $(PREFIX)/share/man/man1 $(PREFIX)/share/bash-completion/completions
+	$(PREFIX)/bin/cronjob-controller man --output-dir $(PREFIX)/share/man/man1
+	$(PREFIX)/bin/kubectl-cronjob man --output-dir $(PREFIX)/share/man/man1
+	$(PREFIX)/bin/cronjob-controller completion bash >$(PREFIX)/share/bash-completion/completions/cronjob-controller
 
 ci:
 	.ci/run

@@ -73,6 +73,7 @@ pub use self::registry::{Column, FieldError, FieldErrorKind, NameRule, Resource,
 pub use self::service::ApiService;
 pub use self::store::ChangeKind;
 use self::store::Store;
+pub use self::write::{Judgement, judge_new};
 use crate::clock::SharedClock;
 
 /// The body of an answer: whole, or a stream of watch events.

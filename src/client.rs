@@ -1,6 +1,7 @@
 //! The connection to the API server.
 //!
-//! Guarantees: what the command line names is used and nothing else (no `~/.kube/config`, no `KUBECONFIG`); a request
+//! Guarantees: what the command line names is used and nothing else (no `~/.kube/config`, no `KUBECONFIG`, but for a person
+//! at a terminal, who has them for kubectl); a request
 //! is sent once, never repeated in here, so that retries happen in the workqueue where they are seen and counted; no
 //! request waits for ever, watches excepted, which their reader must bound; a `Retry-After` of the server reaches the
 //! caller ([`retry_after()`]), whatever the shape of the answer that carried it.
@@ -55,6 +56,12 @@ pub enum ConnectError {
         flag: &'static str,
         /// The file.
         file: PathBuf,
+        /// What is wrong with it.
+        cause: Box<KubeconfigError>,
+    },
+    /// Neither `KUBECONFIG` nor the default file can be used.
+    #[error("kubectl's configuration ($KUBECONFIG, else ~/.kube/config) cannot be used: {cause}")]
+    Kubectl {
         /// What is wrong with it.
         cause: Box<KubeconfigError>,
     },
@@ -124,6 +131,20 @@ pub async fn connect_for_reviews(
         None => kubeconfig::kube_config(config, COMPONENT).await?,
     };
     build(kube, None, observer)
+}
+
+/// Makes a client for a person, from the kubeconfig file and the context that are named, else as kubectl does; also gives the
+/// context's namespace. For no more than some reads.
+///
+/// # Errors
+/// See [`ConnectError`].
+pub async fn connect_for_person(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<(Client, String), ConnectError> {
+    let kube = kubeconfig::of_person(kubeconfig, context).await?;
+    let namespace = kube.default_namespace.clone();
+    Ok((build(kube, None, None)?, namespace))
 }
 
 /// The client on a service that needs no connection, in the same layers as [`connect`]'s. Must be called inside a tokio

@@ -3,6 +3,7 @@ pub mod api;
 pub mod apiserver;
 pub mod app;
 pub mod cache;
+pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod controller;

@@ -6,10 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cronjob_controller::api::crd;
+use cronjob_controller::cli::kubectl::Program;
+use cronjob_controller::clock::SystemClock;
 use cronjob_controller::dev::output::Output;
 use cronjob_controller::logging::{self, LoggingError};
-use cronjob_controller::options::{self, Command, Config, DevConfig, PROGRAM, ProcessEnvironment};
-use cronjob_controller::{app, dev};
+use cronjob_controller::options::{self, Command, Config, DevConfig, ProcessEnvironment};
+use cronjob_controller::{app, cli, dev};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +20,7 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     match options::parse(std::env::args_os(), &ProcessEnvironment) {
+        Ok(Command::Person(command)) => answer(&command),
         Ok(Command::Help(text)) => print(&text),
         Ok(Command::Version(line)) => print(&line),
         Ok(Command::Crd(directory)) => write_crds(directory.as_deref()),
@@ -102,9 +105,27 @@ async fn stop_on_signal(stop: CancellationToken) {
     std::process::exit(1);
 }
 
+/// Answers a person.
+fn answer(command: &cli::Command) -> ExitCode {
+    match cli::run(command, &SystemClock) {
+        Ok(answer) => {
+            if !answer.text.is_empty() {
+                print(&answer.text);
+            }
+            if answer.is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            complain(&[error.to_string()]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says what is wrong, behind the name that the program was called by.
 fn complain(sentences: &[String]) {
+    let program = Program::of(&std::env::args_os().next().unwrap_or_default()).said();
     for sentence in sentences {
-        eprintln!("{PROGRAM}: {sentence}");
+        eprintln!("{program}: {sentence}");
     }
 }
 

@@ -9,7 +9,7 @@
 
 mod configz;
 mod controllers;
-mod crd;
+pub(crate) mod crd;
 pub(crate) mod flags;
 pub(crate) mod go_syntax;
 pub(crate) mod resolve;
@@ -27,8 +27,10 @@ use std::time::Duration;
 pub use self::secure::{AuthenticationConfig, AuthorizationConfig, ClientCaConfig, SecureServing};
 pub use self::webhook::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 pub use crate::api::{Flavour, Manage};
-use crate::dev;
+use crate::cli::kubectl::{Program, complete};
 pub use crate::dev::options::DevConfig;
+use crate::schedule::{Zone, local_zone};
+use crate::{cli, dev};
 
 /// The program's name, as it stands before every message on stderr and in the user agent.
 pub const PROGRAM: &str = "cronjob-controller";
@@ -51,7 +53,9 @@ pub enum Command {
     Dev(Box<DevConfig>),
     /// Print the CustomResourceDefinitions as YAML, or write each into a file of this directory.
     Crd(Option<PathBuf>),
-    /// Print this text, the help, to stdout and exit with 0.
+    /// Answer a person at a terminal.
+    Person(Box<cli::Command>),
+    /// Print this text to stdout and exit with 0: the help, a page of the manual, a shell's completions.
     Help(String),
     /// Print this line, name and version, to stdout and exit with 0.
     Version(String),
@@ -192,6 +196,11 @@ pub trait Environment {
     /// The namespace of the Pod in which the process runs; `None` outside a Pod.
     fn pod_namespace(&self) -> Option<String>;
 
+    /// The process's time zone.
+    fn local_zone(&self) -> Zone {
+        local_zone().0
+    }
+
     /// The directory for temporary files.
     fn temp_dir(&self) -> PathBuf {
         std::env::temp_dir()
@@ -228,6 +237,14 @@ where
 {
     let mut args = args.into_iter().map(Into::into).peekable();
     let program = args.next().unwrap_or_else(|| PROGRAM.into());
+    match Program::of(&program) {
+        Program::Controller if !args.peek().is_some_and(cli::options::is_command) => {}
+        Program::Completer => {
+            let words: Vec<String> = args.map(|word| word.to_string_lossy().into_owned()).collect();
+            return Ok(Command::Help(complete(&words)));
+        }
+        name => return cli::options::parse(name, args, env),
+    }
     if args.next_if(|word| word == "dev").is_some() {
         return dev::options::parse(std::iter::once(program).chain(args));
     }
@@ -239,7 +256,12 @@ where
         return Ok(Command::Help(flags::help()));
     }
     if resolve::version_asked(&raw)? {
-        return Ok(Command::Version(format!("{PROGRAM} v{}", env!("CARGO_PKG_VERSION"))));
+        return Ok(Command::Version(version_line()));
     }
     resolve::resolve(&raw, env).map(|config| Command::Run(Box::new(config)))
+}
+
+/// Name and version.
+pub(crate) fn version_line() -> String {
+    format!("{PROGRAM} v{}", env!("CARGO_PKG_VERSION"))
 }

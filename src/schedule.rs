@@ -20,7 +20,7 @@ use chrono::{DateTime, Days, NaiveTime, TimeDelta, Timelike, Utc};
 use fields::{Fields, Search};
 pub use parser::{ParseError, ParseIntError};
 pub use timing::Timing;
-pub use zone::{TIME_ZONE_DATA, UnknownZone, Zone, local_zone};
+pub use zone::{Change, TIME_ZONE_DATA, UnknownZone, Zone, local_zone};
 
 /// A parsed schedule: four words, to be parsed once per change of the spec and kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,24 @@ impl Schedule {
             }
         }
         None
+    }
+
+    /// The zone in which the fields are read; none for `@every`, which knows no calendar.
+    pub fn zone(&self) -> Option<Zone> {
+        match &self.0 {
+            Kind::Fields(fields) => Some(fields.zone),
+            Kind::Every(_) => None,
+        }
+    }
+
+    /// The same fields, read in another zone; an `@every` stays as it is. In UTC the fields are met by the times of a clock
+    /// that is never changed.
+    #[must_use]
+    pub fn in_zone(&self, zone: Zone) -> Self {
+        match &self.0 {
+            Kind::Fields(fields) => Self(Kind::Fields(Fields { zone, ..*fields })),
+            Kind::Every(_) => self.clone(),
+        }
     }
 
     /// Searches from a second on; the fraction of a second that `t` may have had plays no part.

@@ -1,19 +1,41 @@
 //! The binary as a shell sees it: exit codes, and what goes to stdout and to stderr.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-/// Exit code, stdout and stderr of the binary with these arguments, outside any Pod.
-fn run(args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
-        .args(args)
-        .env_remove("POD_NAMESPACE")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+use cronjob_controller::apiserver::{ApiServer, Config};
+use cronjob_controller::clock::SystemClock;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_cronjob-controller");
+
+/// The binary with these arguments, outside any Pod, in Berlin.
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(args).env("TZ", "Europe/Berlin").stdin(Stdio::null());
+    for variable in ["POD_NAMESPACE", "RUST_LOG", "KUBECONFIG"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Exit code, stdout and stderr.
+fn ended(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// Exit code, stdout and stderr of the binary with these arguments.
+fn run(args: &[&str]) -> (i32, String, String) {
+    ended(&mut command(args))
 }
 
 #[test]
@@ -83,4 +105,171 @@ fn help_and_version_go_to_stdout_and_exit_with_0() {
     assert!(out.contains("Generic flags:") && out.contains("--concurrent-cronjob-syncs"), "{out}");
     let version = format!("cronjob-controller v{}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(run(&["--version"]), (0, version, String::new()));
+}
+
+#[test]
+fn next_tells_runs_in_the_process_s_zone_and_fails_where_there_are_none() {
+    let (code, out, err) = run(&["next", "30 2 * * *", "-n", "1", "--from", "2026-03-28T12:00"]);
+    let want = "30 2 * * * in Europe/Berlin, after Sat 2026-03-28 12:00:00 +01:00\n\n\
+                RUN                              UTC                    NOTE\n\
+                Sun 2026-03-29 02:30:00          -                      skipped: the clocks go from 02:00 to 03:00\n\
+                Mon 2026-03-30 02:30:00 +02:00   2026-03-30T00:30:00Z\n";
+    assert_eq!((code, out.as_str(), err.as_str()), (0, want, ""));
+    let (code, out, err) = run(&["next", "0 0 31 2 *", "-o", "json"]);
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &answer["runs"], &answer["ends"], err.as_str()), (1, &json!([]), &json!(true), ""));
+    let (code, out, err) = run(&["next", "31 2"]);
+    let want = "cronjob-controller: SCHEDULE: \"31 2\" is not a schedule: expected exactly 5 fields, found 2: [31 2]\n";
+    assert_eq!((code, out.as_str(), err.as_str()), (2, "", want));
+}
+
+/// A manifest with this schedule.
+fn manifest(schedule: &str) -> String {
+    let template = json!({"spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+    }}}});
+    let spec = json!({"schedule": schedule, "timeZone": "Europe/Berlin", "jobTemplate": template});
+    json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": spec}).to_string()
+}
+
+#[test]
+fn check_reads_files_directories_and_stdin_and_its_exit_code_is_the_verdict() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    file("good.yaml", &format!("{}\n---\n{}", manifest("0 4 * * *"), manifest("0 5 * * *")));
+    file("notes.txt", "not a manifest");
+    let path = directory.path().to_str().unwrap();
+    let (code, out, err) = run(&["check", "-f", path]);
+    assert!(code == 0 && out.ends_with("2 CronJobs: 0 errors, 0 warnings.\n") && err.is_empty(), "{out}{err}");
+    file("trap.json", &manifest("30 2 * * *"));
+    assert_eq!(run(&["check", "-f", path]).0, 0);
+    assert_eq!(run(&["check", "-f", path, "--fail-on", "warning"]).0, 1);
+
+    let mut child =
+        command(&["check", "-f", "-", "-o", "yaml"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(manifest("61 * * * *").as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let report: Value = serde_yaml_ng::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!((&report["findings"][0]["file"], &report["findings"][0]["document"]), (&json!("stdin"), &json!(1)));
+
+    let (code, out, err) = run(&["check", "-f", "/nowhere.yaml"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.starts_with("cronjob-controller: /nowhere.yaml: cannot be read: "), "{err}");
+    assert_eq!(run(&["check"]).0, 2);
+}
+
+/// An API server on loopback with one CronJob, which was suspended, and a kubeconfig for it.
+async fn cluster(directory: &Path, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
+    let server = ApiServer::new(Config::builtin(Arc::new(SystemClock)));
+    let mut object: Value = serde_json::from_str(&manifest("0 4 * * *")).unwrap();
+    object["spec"]["suspend"] = json!(true);
+    let request = http::Request::post("/apis/batch/v1/namespaces/default/cronjobs")
+        .header("content-type", "application/json")
+        .body(object.to_string().into_bytes());
+    server.client().request_text(request.unwrap()).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: one\n\
+         contexts: [{{name: one, context: {{cluster: one, user: me}}}}, {{name: two, context: {{cluster: one, user: me, namespace: kube-system}}}}]\n\
+         clusters: [{{name: one, cluster: {{server: 'http://{}'}}}}]\nusers: [{{name: me, user: {{}}}}]\n",
+        listener.local_addr().unwrap()
+    );
+    std::fs::write(directory.join("kubeconfig"), kubeconfig).unwrap();
+    tokio::spawn(server.serve(listener, stop))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_reads_the_cluster_that_kubectl_would() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = CancellationToken::new();
+    let server = cluster(directory.path(), stop.clone()).await;
+    let explain = |args: &[&str]| {
+        ended(command(&[&["explain", "nightly"], args].concat()).env("KUBECONFIG", directory.path().join("kubeconfig")))
+    };
+    let (code, out, err) = explain(&[]);
+    let start = "CronJob default/nightly: It does not run: it is suspended (spec.suspend). Were it resumed now, it would run at ";
+    assert!(
+        code == 0 && out.starts_with(start) && out.contains("Schedule:   0 4 * * * in Europe/Berlin\n"),
+        "{out}{err}"
+    );
+    let (code, out, _) = explain(&["-o", "json"]);
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &answer["state"]), (0, &json!("suspended")));
+    let want = "cronjob-controller: there is no CronJob nightly in namespace kube-system\n";
+    assert_eq!(explain(&["--context", "two"]), (1, String::new(), want.to_owned()));
+    assert_eq!(explain(&["-n", "kube-system"]), (1, String::new(), want.to_owned()));
+    let (code, _, err) = explain(&["--kubeconfig", "/nowhere"]);
+    assert!(
+        code == 1 && err.starts_with("cronjob-controller: --kubeconfig: the file /nowhere cannot be used: "),
+        "{err}"
+    );
+    stop.cancel();
+    server.await.unwrap();
+}
+
+#[test]
+fn under_the_plugin_s_name_everything_speaks_of_kubectl() {
+    let directory = tempfile::tempdir().unwrap();
+    let plugin = directory.path().join("kubectl-cronjob");
+    symlink(BINARY, &plugin).unwrap();
+    let (code, out, err) = ended(Command::new(&plugin).arg("--help"));
+    assert!(code == 0 && out.contains("Usage: kubectl cronjob COMMAND [flags]") && err.is_empty(), "{out}{err}");
+    let (code, out, err) = ended(Command::new(&plugin).arg("next"));
+    let want = "kubectl cronjob: SCHEDULE is missing; give a schedule in quotes, such as '30 2 * * *'\n";
+    assert_eq!((code, out.as_str(), err.as_str()), (2, "", want));
+    let (code, out, _) = ended(command(&["check", "-f", ""]).arg0("kubectl_complete-cronjob"));
+    assert_eq!((code, out.as_str()), (0, ":0\n"));
+}
+
+#[test]
+fn kubectl_finds_the_plugin_and_its_completions() {
+    let directory = tempfile::tempdir().unwrap();
+    symlink(BINARY, directory.path().join("kubectl-cronjob")).unwrap();
+    symlink(BINARY, directory.path().join("kubectl_complete-cronjob")).unwrap();
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap_or_default());
+    let kubectl = |args: &[&str]| Command::new("kubectl").args(args).env("PATH", &path).stdin(Stdio::null()).output();
+    let Ok(output) = kubectl(&["cronjob", "next", "@daily", "--time-zone=UTC", "-n=1", "-o=json"]) else {
+        writeln!(std::io::stdout(), "cli: skipped: there is no kubectl").unwrap();
+        return;
+    };
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["schedule"], "@daily");
+    let output = kubectl(&["__complete", "cronjob", "e"]).unwrap();
+    let completions = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(completions.lines().next(), Some("explain"), "{completions}");
+}
+
+#[test]
+fn bash_completes_commands_flags_and_values() {
+    for (file, function) in [("cronjob-controller", "_cronjob__controller"), ("kubectl-cronjob", "_kubectl__cronjob")] {
+        let (_, script, _) = ended(command(&["completion", "bash"]).arg0(file));
+        let rows = [
+            ("the start of a command", "expl", "", "explain"),
+            ("the start of a flag", "explain --con", "explain", "--context --controller"),
+            ("a value", "next x -o j", "-o", "json"),
+        ];
+        for (sentence, line, previous, want) in rows {
+            let words = format!("COMP_WORDS=({file} {line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))");
+            let call = format!("{function} {file} \"${{COMP_WORDS[COMP_CWORD]}}\" {previous}; echo ${{COMPREPLY[@]}}");
+            let (_, out, err) = ended(Command::new("bash").arg("-c").arg(format!("{script}\n{words}\n{call}")));
+            let mut found: Vec<&str> = out.split_whitespace().collect();
+            found.sort_unstable();
+            assert_eq!(found.join(" "), want, "{file}: {sentence}: {err}");
+        }
+    }
+}
+
+#[test]
+fn completions_and_the_manual_are_printed_and_written() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let (code, out, err) = run(&["completion", shell]);
+        assert!(code == 0 && out.contains("explain") && err.is_empty(), "{shell}: {err}");
+    }
+    let (code, out, _) = run(&["man"]);
+    assert!(code == 0 && out.contains(".SH NAME\ncronjob\\-controller \\- "), "{out}");
+    let directory = tempfile::tempdir().unwrap();
+    let (code, out, err) = run(&["man", "--output-dir", directory.path().to_str().unwrap()]);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "", ""));
+    assert!(directory.path().join("cronjob-controller-explain.1").exists());
 }

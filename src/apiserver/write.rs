@@ -188,6 +188,37 @@ fn insert_once(
     Ok(store.put(&id, object).into())
 }
 
+/// What the server would say to the creation of an object.
+#[derive(Debug)]
+pub struct Judgement {
+    /// The paths of fields that there are none of.
+    pub unknown: Vec<String>,
+    /// Why it is refused; nothing if it is not.
+    pub errors: Vec<FieldError>,
+    /// What the client is warned of.
+    pub warnings: Vec<String>,
+}
+
+/// Judges a new object without a server: whatever depends on other objects (its namespace, quotas, admission) is left out.
+///
+/// # Errors
+/// A field of the wrong type, in Go's words.
+pub fn judge_new(resource: &Resource, mut object: Value) -> std::result::Result<Judgement, String> {
+    let strategy = &resource.strategy;
+    let unknown = strategy.normalize(&mut object)?;
+    strategy.set_defaults(&mut object);
+    if resource.namespaced && meta::text(&object, "namespace").is_empty() {
+        meta::set(&mut object, "namespace", json!("default"));
+    }
+    let prefix = meta::text(&object, "generateName").to_owned();
+    if meta::text(&object, "name").is_empty() && !prefix.is_empty() {
+        meta::set(&mut object, "name", json!(format!("{prefix}xxxxx")));
+    }
+    strategy.prepare_for_create(&mut object);
+    let (errors, warnings) = (creation_errors(resource, &object), strategy.warnings(&object));
+    Ok(Judgement { unknown, errors, warnings })
+}
+
 /// Matches `BeforeCreate`: the kind's own rules first, then those of all kinds.
 fn creation_errors(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let rule = resource.strategy.name_rule();

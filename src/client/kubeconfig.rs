@@ -45,6 +45,28 @@ pub(super) async fn named(
     Ok(with_limits(kube, component))
 }
 
+/// kube's configuration for a person: the file and the context that are named, else kubectl's own. Inside a Pod that has
+/// no such file it is the service account. Matches client-go's `NewDefaultClientConfigLoadingRules`.
+pub(super) async fn of_person(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConnectError> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let (read, named) = match file {
+        Some(file) => (Kubeconfig::read_from(file), Some(file)),
+        None => (Kubeconfig::read(), None),
+    };
+    let made = match read {
+        Ok(kubeconfig) => from_kubeconfig(kubeconfig, None, &options).await,
+        Err(cause) => match (named, kube::Config::incluster_env()) {
+            (None, Ok(in_cluster)) => Ok(in_cluster),
+            _ => Err(cause),
+        },
+    };
+    let kube = made.map_err(|cause| match named {
+        Some(file) => ConnectError::Kubeconfig { flag: "kubeconfig", file: file.to_owned(), cause: Box::new(cause) },
+        None => ConnectError::Kubectl { cause: Box::new(cause) },
+    })?;
+    Ok(with_limits(kube, PROGRAM))
+}
+
 fn with_limits(mut kube: kube::Config, component: &str) -> kube::Config {
     kube.default_retry = false;
     kube.connect_timeout = Some(CONNECT_TIMEOUT);
@@ -56,7 +78,14 @@ fn with_limits(mut kube: kube::Config, component: &str) -> kube::Config {
 }
 
 async fn from_file(file: &Path, master: Option<&str>) -> Result<kube::Config, KubeconfigError> {
-    let mut kubeconfig = Kubeconfig::read_from(file)?;
+    from_kubeconfig(Kubeconfig::read_from(file)?, master, &KubeConfigOptions::default()).await
+}
+
+async fn from_kubeconfig(
+    mut kubeconfig: Kubeconfig,
+    master: Option<&str>,
+    options: &KubeConfigOptions,
+) -> Result<kube::Config, KubeconfigError> {
     for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
         let tls = cluster.certificate_authority.is_some()
             || cluster.certificate_authority_data.is_some()
@@ -66,7 +95,7 @@ async fn from_file(file: &Path, master: Option<&str>) -> Result<kube::Config, Ku
         cluster.server = server.map(|text| server_url(text, tls).map_or(text.to_owned(), |url| url.to_string()));
     }
     let clusters = kubeconfig.clusters.clone();
-    let mut kube = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let mut kube = kube::Config::from_custom_kubeconfig(kubeconfig, options).await?;
     kube.proxy_url = named_proxy(kube.proxy_url, &clusters);
     Ok(kube)
 }

@@ -250,7 +250,7 @@ fn not_ours(name: ObjectName) -> ApiError {
 }
 
 /// The error and all that caused it, in one line.
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

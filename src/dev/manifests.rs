@@ -119,7 +119,11 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     Ok(manifests)
 }
 
-fn files(path: &Path) -> Result<Vec<PathBuf>, ManifestError> {
+/// The file, or the manifests in the directory in the order of their names.
+///
+/// # Errors
+/// When it cannot be read, or holds no manifest.
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, ManifestError> {
     let error = |source| ManifestError::Read { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(error)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -165,7 +169,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
 }
 
 /// Cuts a file at its `---` lines; the first document may do without one.
-fn documents(text: &str) -> Vec<String> {
+pub(crate) fn documents(text: &str) -> Vec<String> {
     let is_comment = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let mut documents = vec![String::new()];
     for line in text.lines() {

@@ -96,9 +96,14 @@ struct RawFlags {
     help: bool,
 }
 
+/// The flags as clap knows them.
+pub(crate) fn command() -> clap::Command {
+    RawFlags::command()
+}
+
 /// Reads the command line behind `dev`; `args` begins with the program's name.
 pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Command, UsageError> {
-    let mut command = RawFlags::command();
+    let mut command = command();
     let raw: RawFlags = flags::matches(&mut command, args)?;
     if raw.help {
         return Ok(Command::Help(command.render_long_help().to_string()));

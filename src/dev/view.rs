@@ -129,7 +129,7 @@ impl Row {
 
 /// A wait in at most two units: `9s`, `1m05s`, `2h30m`, `3d04h`. What has begun counts whole, so it never shows 0s
 /// before its time.
-fn countdown(wait: TimeDelta) -> String {
+pub(crate) fn countdown(wait: TimeDelta) -> String {
     let seconds = (wait.num_milliseconds().max(0) + 999) / 1000;
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -177,10 +177,11 @@ pub fn screen(
     lines.iter().map(|line| clip(line, width)).collect()
 }
 
-fn columns(table: &[[String; 6]]) -> Vec<String> {
+/// The rows as lines, with each column as wide as its widest cell.
+pub(crate) fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
     let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 6] = std::array::from_fn(width);
-    let line = |row: &[String; 6]| {
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(widths) {
             // Writing to a String cannot fail.

@@ -29,9 +29,14 @@ struct RawFlags {
     help: bool,
 }
 
+/// The flags as clap knows them.
+pub(crate) fn command() -> clap::Command {
+    RawFlags::command()
+}
+
 /// Reads the command line behind `crd`; `args` begins with the program's name.
 pub(super) fn parse(args: impl Iterator<Item = OsString>) -> Result<Command, UsageError> {
-    let mut command = RawFlags::command();
+    let mut command = command();
     let raw: RawFlags = flags::matches(&mut command, args)?;
     if raw.help {
         return Ok(Command::Help(command.render_help().to_string()));

@@ -25,12 +25,21 @@ const LOGS: &str = "Logs flags";
 const GLOBAL: &str = "Global flags";
 const MISC: &str = "Misc flags";
 
+const USAGE: &str = "cronjob-controller [flags]
+       cronjob-controller dev [flags]       a cluster in this process, to try it out
+       cronjob-controller crd [flags]       the CustomResourceDefinitions, as YAML
+       cronjob-controller next SCHEDULE     the next runs of a schedule
+       cronjob-controller explain NAME      why a CronJob did or did not run
+       cronjob-controller check -f FILE     what is wrong with manifests of CronJobs
+       cronjob-controller completion SHELL  completions for bash, zsh, fish, powershell or elvish
+       cronjob-controller man               the manual's page";
+
 /// The text of every flag. A boolean is a text too, so that Go's spellings are read in one place.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = PROGRAM,
     about = "Creates Jobs on the schedules of CronJobs, in place of the CronJob controller in kube-controller-manager.",
-    override_usage = "cronjob-controller [flags]\n       cronjob-controller dev [flags]   a cluster in this process, to try it out\n       cronjob-controller crd [flags]   the CustomResourceDefinitions, as YAML",
+    override_usage = USAGE,
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -223,9 +232,14 @@ pub(crate) fn matches<T: FromArgMatches>(
         .map_err(|error| UsageError::one(explain(&error)))
 }
 
+/// The flags as clap knows them.
+pub(crate) fn command() -> clap::Command {
+    RawFlags::command()
+}
+
 /// The text of `--help`, in sections as kube-controller-manager prints its own.
 pub(super) fn help() -> String {
-    RawFlags::command().render_help().to_string()
+    command().render_help().to_string()
 }
 
 /// Rewrites pflag's spellings to the one that clap reads alike: `--name=value` and `-v=value`.

@@ -32,6 +32,11 @@ impl Faults {
         self.0.push(format!("--{flag}: {value} is not allowed; use {use_instead}"));
     }
 
+    /// Notes a fault in its own words.
+    pub(crate) fn say(&mut self, sentence: String) {
+        self.0.push(sentence);
+    }
+
     /// The value as `read` understands it; else the fault is noted.
     pub(crate) fn read<T>(
         &mut self,
@@ -47,9 +52,14 @@ impl Faults {
         value
     }
 
+    /// The faults as an error, where there is at least one.
+    pub(crate) fn into_error(self) -> UsageError {
+        UsageError { sentences: self.0 }
+    }
+
     /// The faults as an error, if there are any.
     pub(crate) fn into_result(self) -> Result<(), UsageError> {
-        if self.0.is_empty() { Ok(()) } else { Err(UsageError { sentences: self.0 }) }
+        if self.0.is_empty() { Ok(()) } else { Err(self.into_error()) }
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use chrono::{DateTime, FixedOffset, Offset, SecondsFormat, TimeZone, Utc};
+use chrono::{DateTime, FixedOffset, NaiveDateTime, Offset, SecondsFormat, TimeZone, Utc};
 use chrono_tz::{IANA_TZDB_VERSION, TZ_VARIANTS, Tz};
 
 use super::civil::{self, SECONDS_PER_DAY};
@@ -80,6 +80,27 @@ impl Zone {
         self.at(t).to_rfc3339_opts(SecondsFormat::Secs, true)
     }
 
+    /// The first change of the offset after `t` and not after `until`.
+    pub fn next_change(self, t: DateTime<Utc>, until: DateTime<Utc>) -> Option<Change> {
+        let transitions = self.transitions();
+        let mut span = transitions.span(t.timestamp());
+        while span.end <= until.timestamp() {
+            let next = transitions.span(span.end);
+            if next.offset != span.offset {
+                let at = DateTime::from_timestamp(span.end, 0)?;
+                return Some(Change { at, before: span.offset, after: next.offset });
+            }
+            span = next;
+        }
+        None
+    }
+
+    /// The instant of a local time; where it comes twice or not at all, the one that Go's `time.Date` picks. None beyond
+    /// chrono's range.
+    pub fn instant(self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
+        DateTime::from_timestamp(self.transitions().instant_of_local(local.and_utc().timestamp()), 0)
+    }
+
     /// This zone's transitions, collected at the first call.
     pub(super) fn transitions(self) -> &'static Transitions {
         static TABLES: [OnceLock<Transitions>; TZ_VARIANTS.len()] = [const { OnceLock::new() }; TZ_VARIANTS.len()];
@@ -91,6 +112,17 @@ impl fmt::Display for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// A change of a zone's offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The first instant with the new offset.
+    pub at: DateTime<Utc>,
+    /// The old offset, in seconds east of UTC.
+    pub before: i32,
+    /// The new one.
+    pub after: i32,
 }
 
 /// The process's zone and where it was found: the `TZ` variable, else `/etc/localtime`, else UTC. Matches `initLocal` in

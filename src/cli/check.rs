@@ -1,0 +1,216 @@
+//! What is wrong with manifests of CronJobs, and what will surprise their owners.
+//!
+//! Guarantees: a batch/v1 CronJob is judged by the rules and in the words of kube-apiserver (the embedded server's, which are
+//! held against the real one), the other kinds by their definitions; every finding names the file, the
+//! document in it and, where there is one, the field; one document that cannot be read harms no other. Pure.
+
+mod load;
+mod manifest;
+mod times;
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::output::{Report, count};
+use crate::dev::manifests::{Place, documents};
+use crate::schedule::Zone;
+use load::Load;
+use manifest::Kind;
+
+/// A text with manifests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its name.
+    pub file: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// What is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The zone of CronJobs that name none, and of the histogram.
+    pub zone: Zone,
+    /// How many CronJobs may start in one minute.
+    pub max_per_minute: usize,
+    /// The least that makes the verdict a bad one.
+    pub fail_on: Severity,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// It is allowed, and is seldom meant.
+    Warning,
+    /// It is refused, or never does what it says.
+    #[default]
+    Error,
+}
+
+impl Severity {
+    /// The names on the command line.
+    pub const NAMES: [&str; 2] = ["error", "warning"];
+
+    /// Reads the value of `--fail-on`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "error" => Some(Self::Error),
+            "warning" => Some(Self::Warning),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+/// What is said of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fault {
+    severity: Severity,
+    /// The field, empty for the object as a whole.
+    field: String,
+    message: String,
+}
+
+impl Fault {
+    fn error(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, field: field.into(), message: message.into() }
+    }
+
+    fn warning(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, field: field.into(), message: message.into() }
+    }
+}
+
+/// One thing that was found.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Finding {
+    severity: Severity,
+    /// The file; none for what several objects do together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    /// The document in the file, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<usize>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    object: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    field: String,
+    message: String,
+}
+
+/// Everything that was found.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckReport {
+    /// How many CronJobs were judged, ApiExamples among them.
+    cron_jobs: usize,
+    /// How many objects of other kinds were passed over.
+    others: usize,
+    findings: Vec<Finding>,
+    load: Load,
+}
+
+/// Judges manifests as they are at `now`.
+pub fn check(sources: &[Source], rules: &Rules, now: DateTime<Utc>) -> CheckReport {
+    let mut findings = Vec::new();
+    let (mut cron_jobs, mut others) = (0, 0);
+    let mut runners = Vec::new();
+    for source in sources {
+        for (index, document) in documents(&source.text).into_iter().enumerate() {
+            let place = Place { file: source.file.clone(), document: index + 1 };
+            let objects = match manifest::objects(&document) {
+                Ok(objects) => objects,
+                Err(fault) => {
+                    findings.push(Finding::new(&place, String::new(), fault));
+                    continue;
+                }
+            };
+            for object in objects {
+                let name = manifest::name_of(&object);
+                let faults = match manifest::kind_of(&object) {
+                    Ok(Kind::Scheduled(flavour)) => {
+                        cron_jobs += 1;
+                        let mut faults = manifest::judge(flavour, &object);
+                        if let Some(timed) = times::Timed::of(flavour, &object, rules.zone) {
+                            faults.extend(timed.judge(now));
+                            runners.extend((!timed.suspended).then(|| (name.clone(), timed.schedule)));
+                        }
+                        faults
+                    }
+                    Ok(Kind::Other) => {
+                        others += 1;
+                        continue;
+                    }
+                    Err(fault) => vec![fault],
+                };
+                findings.extend(faults.into_iter().map(|fault| Finding::new(&place, name.clone(), fault)));
+            }
+        }
+    }
+    let load = Load::of(&runners, rules.zone, now);
+    let busy = load.busy(&runners, rules.max_per_minute);
+    findings.extend(busy.into_iter().map(Finding::of_all));
+    CheckReport { cron_jobs, others, findings, load }
+}
+
+impl Finding {
+    fn new(place: &Place, object: String, fault: Fault) -> Self {
+        let Fault { severity, field, message } = fault;
+        Self { severity, file: Some(place.file.clone()), document: Some(place.document), object, field, message }
+    }
+
+    fn of_all(fault: Fault) -> Self {
+        let Fault { severity, field, message } = fault;
+        Self { severity, file: None, document: None, object: String::new(), field, message }
+    }
+
+    fn line(&self) -> String {
+        let place =
+            self.file.as_ref().zip(self.document).map(|(file, document)| format!("{file}, document {document}"));
+        let parts = [place.unwrap_or_default(), self.object.clone(), self.severity.to_string(), self.field.clone()];
+        let said = parts.into_iter().chain([self.message.clone()]).filter(|part| !part.is_empty());
+        said.collect::<Vec<_>>().join(": ")
+    }
+}
+
+impl CheckReport {
+    /// Whether something was found that the rules call a failure.
+    pub fn fails(&self, rules: &Rules) -> bool {
+        self.findings.iter().any(|finding| finding.severity >= rules.fail_on)
+    }
+}
+
+impl Report for CheckReport {
+    fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.findings.iter().map(Finding::line).collect();
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(self.load.lines());
+        let number = |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
+        let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
+        let others = if self.others > 0 {
+            format!(", {} passed over", count(self.others, "other object"))
+        } else {
+            String::new()
+        };
+        let found = format!("{}, {}", count(errors, "error"), count(warnings, "warning"));
+        lines.push(format!("{}{others}: {found}.", count(self.cron_jobs, "CronJob")));
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! How many CronJobs start together, minute by minute.
+//!
+//! Guarantees: the week that begins now is counted, run by run, with a CronJob counted once in a minute; what is suspended
+//! and every `@every`, whose minutes depend on when it last ran, is left out. Pure.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, FixedOffset, SubsecRound, TimeDelta, Timelike, Utc};
+use serde::Serialize;
+
+use super::Fault;
+use crate::cli::output::count;
+use crate::dev::view;
+use crate::schedule::{Schedule, Zone};
+
+const DAYS: usize = 7;
+const MINUTES: usize = DAYS * 24 * 60;
+/// How many busy minutes are told.
+const MAX_TOLD: usize = 10;
+/// How many CronJobs of a busy minute are named.
+const MAX_NAMED: usize = 3;
+/// The longest bar, in characters.
+const BAR: f64 = 40.0;
+
+/// The runs of a week.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Load {
+    time_zone: &'static str,
+    /// How many CronJobs are counted.
+    cron_jobs: usize,
+    /// The hours of the day, from midnight.
+    hours: Vec<Bucket>,
+    #[serde(skip)]
+    zone: Zone,
+    /// The first minute.
+    #[serde(skip)]
+    start: DateTime<Utc>,
+    /// The runs in each minute from there.
+    #[serde(skip)]
+    minutes: Vec<usize>,
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bucket {
+    hour: usize,
+    runs_a_day: f64,
+    /// The most runs in one minute, and when that is.
+    most: usize,
+    most_at: String,
+}
+
+impl Load {
+    /// Counts the runs of the week after `now`.
+    pub fn of(runners: &[(String, Schedule)], zone: Zone, now: DateTime<Utc>) -> Self {
+        let start = now.trunc_subsecs(0) + TimeDelta::seconds(60 - now.timestamp().rem_euclid(60));
+        let mut minutes = vec![0; MINUTES];
+        let counted = runners.iter().filter(|(_, schedule)| schedule.zone().is_some());
+        for (_, schedule) in counted.clone() {
+            let mut run = schedule.next_after(start - TimeDelta::seconds(1));
+            while let Some(minute) =
+                run.and_then(|t| usize::try_from((t - start).num_minutes()).ok()).filter(|m| *m < MINUTES)
+            {
+                minutes[minute] += 1;
+                run = run.and_then(|t| schedule.next_after(t));
+            }
+        }
+        let mut load =
+            Self { time_zone: zone.name(), cron_jobs: counted.count(), hours: Vec::new(), zone, start, minutes };
+        load.hours = load.by_hour();
+        load
+    }
+
+    /// The minute's beginning, in the report's zone.
+    fn time(&self, minute: usize) -> DateTime<FixedOffset> {
+        let minutes = i64::try_from(minute).unwrap_or_default();
+        self.zone.at(self.start + TimeDelta::minutes(minutes))
+    }
+
+    fn by_hour(&self) -> Vec<Bucket> {
+        let mut totals = [0; 24];
+        let mut hours: Vec<Bucket> = (0..24).map(|hour| Bucket { hour, ..Bucket::default() }).collect();
+        for (minute, &runs) in self.minutes.iter().enumerate().filter(|(_, runs)| **runs > 0) {
+            let time = self.time(minute);
+            let at = time.hour() as usize;
+            totals[at] += runs;
+            if runs > hours[at].most {
+                hours[at].most = runs;
+                hours[at].most_at = time.format("%H:%M").to_string();
+            }
+        }
+        for (hour, total) in hours.iter_mut().zip(totals) {
+            #[allow(clippy::cast_precision_loss, reason = "a number for people")]
+            let a_day = total as f64 / DAYS as f64;
+            hour.runs_a_day = (a_day * 10.0).round() / 10.0;
+        }
+        hours
+    }
+
+    /// The minutes of the day in which more than `max` start together, the worst first.
+    pub fn busy(&self, runners: &[(String, Schedule)], max: usize) -> Vec<Fault> {
+        // By the time of the day: the most runs, the minute that has them, and the number of days.
+        let mut busy: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
+        for (minute, &runs) in self.minutes.iter().enumerate().filter(|(_, runs)| **runs > max) {
+            let (most, at, days) = busy.entry(self.time(minute).format("%H:%M").to_string()).or_default();
+            *days += 1;
+            if runs > *most {
+                (*most, *at) = (runs, minute);
+            }
+        }
+        let mut busy: Vec<_> = busy.into_iter().collect();
+        busy.sort_by_key(|(_, (most, ..))| std::cmp::Reverse(*most));
+        let untold = busy.len().saturating_sub(MAX_TOLD);
+        let told = busy.into_iter().take(MAX_TOLD).map(|(time, (most, minute, days))| {
+            let names = self.names(runners, minute);
+            let more = most.saturating_sub(MAX_NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let days =
+                if days < DAYS { format!("on {} of the week", count(days, "day")) } else { "every day".to_owned() };
+            let names = names.join(", ");
+            let message = format!("{most} start in one minute, at {time} {} {days}: {names}{more}", self.time_zone);
+            Fault::warning("", message)
+        });
+        let rest =
+            (untold > 0).then(|| Fault::warning("", format!("{} more have more than {max}", count(untold, "minute"))));
+        told.chain(rest).collect()
+    }
+
+    /// The first few of those that start in a minute.
+    fn names(&self, runners: &[(String, Schedule)], minute: usize) -> Vec<String> {
+        let start = self.time(minute).to_utc();
+        let end = start + TimeDelta::minutes(1);
+        let starts = |schedule: &Schedule| {
+            schedule.zone().is_some() && schedule.next_after(start - TimeDelta::seconds(1)).is_some_and(|t| t < end)
+        };
+        let names = runners.iter().filter(|(_, schedule)| starts(schedule)).map(|(name, _)| name.clone());
+        names.take(MAX_NAMED).collect()
+    }
+
+    /// The histogram; nothing where nothing runs.
+    pub fn lines(&self) -> Vec<String> {
+        if self.cron_jobs == 0 {
+            return Vec::new();
+        }
+        let most = self.hours.iter().map(|hour| hour.runs_a_day).fold(0.0, f64::max);
+        let row = |hour: &Bucket| {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the longest bar")]
+            let bar = if most > 0.0 { (hour.runs_a_day / most * BAR).ceil() as usize } else { 0 };
+            let peak = if hour.most > 0 { format!("{} at {}", hour.most, hour.most_at) } else { "-".to_owned() };
+            [format!("{:02}:00", hour.hour), format!("{:.1}", hour.runs_a_day), peak, "█".repeat(bar)]
+        };
+        let headings = ["HOUR", "RUNS A DAY", "MOST IN A MINUTE", ""].map(str::to_owned);
+        let table: Vec<[String; 4]> = std::iter::once(headings).chain(self.hours.iter().map(row)).collect();
+        let number = count(self.cron_jobs, "CronJob");
+        let what = format!("The next seven days, {}: {number}, without what is suspended or @every.", self.time_zone);
+        [vec![what], view::columns(&table), vec![String::new()]].concat()
+    }
+}

@@ -1,0 +1,96 @@
+//! From a document to objects, and what an API server would say of each.
+//!
+//! Guarantees: a batch/v1 CronJob passes the steps of a create on the embedded server, with unknown fields refused as kubectl
+//! asks for it; so does an object of the other kinds, by its definition, and its schedule is judged by the controller's own
+//! parser. Pure.
+
+use serde_json::Value;
+
+use super::Fault;
+use crate::api::{Flavour, crd};
+use crate::apiserver::kinds;
+use crate::apiserver::status::invalid_field;
+use crate::apiserver::{self, Resource};
+use crate::schedule::{Schedule, Zone};
+
+/// What an object is to this program.
+pub(super) enum Kind {
+    /// Something with a schedule.
+    Scheduled(Flavour),
+    /// Something else.
+    Other,
+}
+
+/// The objects of a document: none in an empty one, and of a List its items.
+pub(super) fn objects(document: &str) -> Result<Vec<Value>, Fault> {
+    let object: Value = serde_saphyr::from_str(document).map_err(|error| {
+        let text = error.to_string();
+        Fault::error("", format!("not YAML: {}", text.lines().next().unwrap_or_default()))
+    })?;
+    if object.is_null() {
+        return Ok(Vec::new());
+    }
+    Ok(match object["items"].as_array() {
+        Some(items) if object["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => items.clone(),
+        _ => vec![object],
+    })
+}
+
+/// Kind, namespace and name, as far as they are there.
+pub(super) fn name_of(object: &Value) -> String {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (kind, namespace) = (text("/kind"), text("/metadata/namespace"));
+    let name = match text("/metadata/name") {
+        "" => text("/metadata/generateName"),
+        name => name,
+    };
+    let name = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+    format!("{kind} {name}").trim().to_owned()
+}
+
+/// What kind of object it is.
+pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
+    let text = |field: &str| match object[field].as_str() {
+        Some(text) if !text.is_empty() => Ok(text),
+        _ => Err(Fault::error(field, "is missing, or no text; every manifest needs it")),
+    };
+    let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+    let flavour = Flavour::ALL
+        .into_iter()
+        .find(|flavour| flavour.parent.api_version() == api_version && flavour.parent.kind == kind);
+    match flavour {
+        Some(flavour) => Ok(Kind::Scheduled(flavour)),
+        None if kind == "CronJob" && api_version.starts_with("batch/") => {
+            let message =
+                format!("{api_version} is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21");
+            Err(Fault::error("apiVersion", message))
+        }
+        None => Ok(Kind::Other),
+    }
+}
+
+/// Everything that an API server would say of a new object of that flavour.
+pub(super) fn judge(flavour: Flavour, object: &Value) -> Vec<Fault> {
+    let definitions = crd::all();
+    let defined = definitions.iter().filter_map(|definition| kinds::custom(definition).ok());
+    let is_meant = |resource: &Resource| resource.group == flavour.parent.group && resource.kind == flavour.parent.kind;
+    let Some(resource) = kinds::builtin().into_iter().chain(defined).find(is_meant) else { return Vec::new() };
+    let judgement = match apiserver::judge_new(&resource, object.clone()) {
+        Ok(judgement) => judgement,
+        // Go's sentence names the type and the field.
+        Err(error) => return vec![Fault::error("", error)],
+    };
+    let unknown = judgement.unknown.into_iter().map(|field| Fault::error(field, "there is no such field"));
+    let refused = judgement.errors.into_iter().map(|error| Fault::error(error.field, error.body));
+    let warned = judgement.warnings.into_iter().map(|warning| Fault::warning("", warning));
+    let webhook = schedule_fault(flavour, object);
+    unknown.chain(refused).chain(warned).chain(webhook).collect()
+}
+
+/// What no schema can say, and a webhook does where there is one.
+fn schedule_fault(flavour: Flavour, object: &Value) -> Option<Fault> {
+    let schedule = &object["spec"]["schedule"];
+    let text = schedule.as_str().filter(|_| flavour != Flavour::CronJob)?;
+    let error = Schedule::parse_standard(text, Zone::UTC).err()?;
+    Some(Fault::error("spec.schedule", invalid_field("spec.schedule", schedule, &error.to_string()).body))
+}

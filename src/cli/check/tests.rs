@@ -1,0 +1,222 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::cli::output::{Format, render};
+
+const NOW: &str = "2026-11-22T10:00:30.5Z";
+
+fn rules() -> Rules {
+    Rules { zone: Zone::UTC, max_per_minute: 2, fail_on: Severity::Error }
+}
+
+fn judged(text: &str) -> CheckReport {
+    check(&[Source { file: "a.yaml".to_owned(), text: text.to_owned() }], &rules(), NOW.parse().unwrap())
+}
+
+/// What is found in `text`.
+fn found(text: &str) -> Vec<String> {
+    judged(text).findings.iter().map(Finding::line).collect()
+}
+
+/// A whole manifest with these fields in its spec.
+fn cron_job(api_version: &str, name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: {api_version}\nkind: CronJob\nmetadata: {{name: {name}, namespace: shop}}\nspec:\n  {spec}\n  jobTemplate:\n    \
+         spec:\n      template:\n        spec:\n          restartPolicy: Never\n          containers: [{{name: c, image: i}}]\n---\n"
+    )
+}
+
+const BATCH: &str = "batch/v1";
+const TUTORIAL: &str = "batch.tutorial.kubebuilder.io/v1";
+
+#[test]
+fn a_fault_is_named_with_document_object_and_field() {
+    let whole = |spec: &str| cron_job(BATCH, "a", spec);
+    let rows: [(&str, String, &[&str]); 17] = [
+        ("nothing", String::new(), &[]),
+        ("a good one", whole("schedule: '0 3 * * *'"), &[]),
+        (
+            "a bad schedule in the second document",
+            format!("{}{}", whole("schedule: '@daily'"), whole("schedule: '61 * * * *'")),
+            &["a.yaml, document 2: CronJob shop/a: error: spec.schedule: Invalid value: \"61 * * * *\": end of range (61) above maximum (59): 61"],
+        ),
+        (
+            "a zone that there is not",
+            whole("schedule: '0 3 * * *'\n  timeZone: Europe/Berln"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.timeZone: Invalid value: \"Europe/Berln\": unknown time zone Europe/Berln"],
+        ),
+        (
+            "a misspelt field",
+            whole("schedule: '0 3 * * *'\n  concurencyPolicy: Forbid"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.concurencyPolicy: there is no such field"],
+        ),
+        (
+            "a wrong type",
+            whole("schedule: '0 3 * * *'\n  startingDeadlineSeconds: soon"),
+            &["a.yaml, document 1: CronJob shop/a: error: json: cannot unmarshal string into Go struct field CronJobSpec.spec.startingDeadlineSeconds of type int64"],
+        ),
+        (
+            "a policy that there is not",
+            whole("schedule: '0 3 * * *'\n  concurrencyPolicy: Never"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.concurrencyPolicy: Unsupported value: \"Never\": supported values: \"Allow\", \"Forbid\", \"Replace\""],
+        ),
+        (
+            "a name without room for a Job's",
+            cron_job(BATCH, &"n".repeat(53), "schedule: '0 3 * * *'"),
+            &[&format!("a.yaml, document 1: CronJob shop/{0}: error: metadata.name: Invalid value: \"{0}\": must be no more than 52 characters", "n".repeat(53))],
+        ),
+        (
+            "not YAML at all, and a good document behind it",
+            format!("a: [\n---\n{}", whole("schedule: '61 * * * *'")),
+            &[
+                "a.yaml, document 1: error: not YAML: ",
+                "a.yaml, document 2: CronJob shop/a: error: spec.schedule: Invalid value: \"61 * * * *\": end of range (61) above maximum (59): 61",
+            ],
+        ),
+        ("no kind", "apiVersion: v1\nmetadata: {name: x}\n".to_owned(), &["a.yaml, document 1: x: error: kind: is missing, or no text; every manifest needs it"]),
+        (
+            "an old version",
+            cron_job("batch/v1beta1", "a", "schedule: '@daily'"),
+            &["a.yaml, document 1: CronJob shop/a: error: apiVersion: batch/v1beta1 is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21"],
+        ),
+        ("another kind is nobody's business here", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n".to_owned(), &[]),
+        (
+            "JSON, and a List",
+            r#"{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"generateName":"a-"},"spec":{"schedule":"@daily"}}]}"#.to_owned(),
+            &[
+                "a.yaml, document 1: CronJob a-: error: spec.jobTemplate.spec.template.spec.containers: Required value",
+                "a.yaml, document 1: CronJob a-: error: spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\"",
+            ],
+        ),
+        ("a good one of the tutorial's", cron_job(TUTORIAL, "a", "schedule: '0 3 * * *'\n  successfulJobsHistoryLimit: 0"), &[]),
+        (
+            "the tutorial's has no time zone",
+            cron_job(TUTORIAL, "a", "schedule: '0 3 * * *'\n  timeZone: UTC"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.timeZone: there is no such field"],
+        ),
+        (
+            "all that a schema can say",
+            cron_job(TUTORIAL, "a", "schedule: 5\n  concurrencyPolicy: Never\n  suspend: maybe\n  failedJobsHistoryLimit: -1"),
+            &[
+                "a.yaml, document 1: CronJob shop/a: error: spec.concurrencyPolicy: Unsupported value: \"Never\"",
+                "a.yaml, document 1: CronJob shop/a: error: spec.failedJobsHistoryLimit: Invalid value: -1",
+                "a.yaml, document 1: CronJob shop/a: error: spec.schedule: Invalid value: ",
+                "a.yaml, document 1: CronJob shop/a: error: spec.suspend: Invalid value: ",
+            ],
+        ),
+        (
+            "its schedule",
+            cron_job(TUTORIAL, "a", "schedule: '@never'"),
+            &["a.yaml, document 1: CronJob shop/a: error: spec.schedule: Invalid value: \"@never\": unrecognized descriptor: @never"],
+        ),
+    ];
+    for (sentence, text, want) in rows {
+        let found = found(&text);
+        let same = found.len() == want.len() && found.iter().zip(want).all(|(found, want)| found.starts_with(want));
+        assert!(same, "{sentence}:\n{found:#?}");
+    }
+}
+
+#[test]
+fn what_a_schedule_does_that_is_seldom_meant_is_a_warning() {
+    let timed =
+        |schedule: &str, zone: &str| cron_job(BATCH, "a", &format!("schedule: '{schedule}'\n  timeZone: {zone}"));
+    let rows: [(&str, String, &[&str]); 10] = [
+        (
+            "31 February",
+            timed("0 0 31 2 *", "UTC"),
+            &[
+                "spec.schedule: it never fires: no day of the next five years has such a time (spec.suspend holds a CronJob back)",
+            ],
+        ),
+        ("three in the morning", timed("0 3 * * *", "Europe/Berlin"), &[]),
+        (
+            "in the hour that is skipped and repeated",
+            timed("30 2 * * *", "Europe/Berlin"),
+            &[
+                "spec.schedule: the run of Sun 2027-03-28 02:30 is left out: the clocks of Europe/Berlin go from 02:00 to 03:00 (2 such days within two years)",
+                "spec.schedule: the run of Sun 2027-10-31 02:30 comes twice: the clocks of Europe/Berlin go back from 03:00 to 02:00 (2 such days within two years)",
+            ],
+        ),
+        (
+            "several runs of it",
+            timed("*/15 2 * * *", "America/New_York"),
+            &[
+                "spec.schedule: 4 runs from Sun 2027-03-14 02:00 to 02:45 are left out: the clocks of America/New_York go from 02:00 to 03:00 (2 such days within two years)",
+            ],
+        ),
+        (
+            "on Sundays in March only",
+            timed("30 2 * 3 0", "Europe/Berlin"),
+            &[
+                "spec.schedule: the run of Sun 2027-03-28 02:30 is left out: the clocks of Europe/Berlin go from 02:00 to 03:00 (2 such days within two years)",
+            ],
+        ),
+        ("never on a Sunday", timed("30 2 * * 1-6", "Europe/Berlin"), &[]),
+        ("every hour goes on every hour", timed("30 * * * *", "Europe/Berlin"), &[]),
+        ("no changes in UTC", timed("30 2 * * *", "UTC"), &[]),
+        (
+            "twice a minute",
+            cron_job(BATCH, "a", "schedule: '@every 30s'"),
+            &["spec.schedule: runs within 60 seconds share a Job's name: only the first of them starts"],
+        ),
+        ("which the tutorial's do not", cron_job(TUTORIAL, "a", "schedule: '@every 30s'"), &[]),
+    ];
+    for (sentence, text, want) in rows {
+        let want: Vec<_> =
+            want.iter().map(|want| format!("a.yaml, document 1: CronJob shop/a: warning: {want}")).collect();
+        assert_eq!(found(&text), want, "{sentence}");
+    }
+}
+
+#[test]
+fn minutes_in_which_too_many_start_are_found_and_the_day_is_drawn() {
+    let each = |name: &str, schedule: &str| cron_job(BATCH, name, &format!("schedule: '{schedule}'"));
+    let suspended = cron_job(BATCH, "idle", "schedule: '0 0 * * *'\n  suspend: true");
+    let daily: String = ["a", "b", "c", "d"].iter().map(|name| each(name, "0 0 * * *")).collect();
+    let weekly: String = ["e", "f", "g"].iter().map(|name| each(name, "30 6 * * 1")).collect();
+    let text = [daily, weekly, each("h", "0 */6 * * *"), each("i", "@every 1h"), suspended].concat();
+    let report = judged(&text);
+    let lines: Vec<String> = report.findings.iter().map(Finding::line).collect();
+    assert_eq!(
+        lines,
+        [
+            "warning: 5 start in one minute, at 00:00 UTC every day: CronJob shop/a, CronJob shop/b, CronJob shop/c and 2 more",
+            "warning: 3 start in one minute, at 06:30 UTC on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g",
+        ]
+    );
+    let drawn = report.lines();
+    let at = |start: &str| drawn.iter().find(|line| line.starts_with(start)).unwrap().as_str();
+    assert_eq!(at("The next"), "The next seven days, UTC: 8 CronJobs, without what is suspended or @every.");
+    assert_eq!(at("HOUR"), "HOUR    RUNS A DAY   MOST IN A MINUTE");
+    assert_eq!(at("00:00"), format!("00:00   5.0          5 at 00:00         {}", "█".repeat(40)));
+    assert_eq!(at("05:00"), "05:00   0.0          -");
+    assert_eq!(at("06:00"), format!("06:00   1.4          3 at 06:30         {}", "█".repeat(12)));
+    assert_eq!(drawn.last().unwrap(), "10 CronJobs: 0 errors, 2 warnings.");
+    let json: serde_json::Value = serde_json::from_str(&render(&report, Format::Json)).unwrap();
+    assert_eq!(json["load"]["hours"].as_array().unwrap().len(), 24);
+    assert_eq!(json["load"]["hours"][6], serde_json::json!({"hour": 6, "runsADay": 1.4, "most": 3, "mostAt": "06:30"}));
+}
+
+#[test]
+fn a_verdict_is_bad_from_the_severity_that_is_named() {
+    let warned = judged(&cron_job(BATCH, "a", "schedule: '0 0 31 2 *'"));
+    let refused = judged(&cron_job(BATCH, "a", "schedule: '0 0 31 13 *'"));
+    let strict = Rules { fail_on: Severity::Warning, ..rules() };
+    let verdicts = [&warned, &refused].map(|report| (report.fails(&rules()), report.fails(&strict)));
+    assert_eq!(verdicts, [(false, true), (true, true)]);
+}
+
+#[test]
+fn the_manifests_of_this_repository_are_good() {
+    for (file, text) in [
+        ("hello", include_str!("../../../manifests/samples/hello.yaml")),
+        ("nightly_report", include_str!("../../../manifests/samples/nightly_report.yaml")),
+        ("replace_slow_sync", include_str!("../../../manifests/samples/replace_slow_sync.yaml")),
+        ("tutorial", include_str!("../../../manifests/samples/tutorial/batch_v1_cronjob.yaml")),
+        ("apiexample", include_str!("../../../manifests/samples/tutorial/myapp_v1alpha1_apiexample.yaml")),
+    ] {
+        let report = judged(text);
+        assert!(!report.fails(&rules()) && report.cron_jobs == 1, "{file}: {:?}", report.findings);
+    }
+}

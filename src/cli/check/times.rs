@@ -1,0 +1,82 @@
+//! What a schedule does that its owner may not have meant.
+//!
+//! Guarantee: nothing is said twice that is an error already: where the schedule or the zone cannot be read, nothing is said
+//! here. Pure.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+
+use super::Fault;
+use crate::api::Flavour;
+use crate::cli::clock_changes::{Effect, clocks, effects, runs_in_every_hour};
+use crate::cli::output::count;
+use crate::schedule::{Schedule, Timing, Zone};
+
+/// How far is looked ahead for changes of the clocks: over at least one spring and one autumn, whatever the weekday is.
+const AHEAD: TimeDelta = TimeDelta::days(2 * 365);
+
+/// An object whose schedule can be read.
+pub(super) struct Timed {
+    flavour: Flavour,
+    /// The schedule, in its zone.
+    pub schedule: Schedule,
+    /// Whether it is held back.
+    pub suspended: bool,
+}
+
+impl Timed {
+    /// As the controller reads it; `zone` is that of objects which name none.
+    pub fn of(flavour: Flavour, object: &Value, zone: Zone) -> Option<Self> {
+        let spec = &object["spec"];
+        let timing = Timing::parse(spec["schedule"].as_str()?, spec["timeZone"].as_str(), zone);
+        timing.time_zone.ok()?;
+        Some(Self { flavour, schedule: timing.schedule.ok()?, suspended: spec["suspend"] == true })
+    }
+
+    /// What there is to be said of its times.
+    pub fn judge(&self, now: DateTime<Utc>) -> Vec<Fault> {
+        let field = "spec.schedule";
+        let Some(first) = self.schedule.next_after(now) else {
+            let message =
+                "it never fires: no day of the next five years has such a time (spec.suspend holds a CronJob back)";
+            return vec![Fault::warning(field, message)];
+        };
+        let mut faults = Vec::new();
+        let unit = self.flavour.seconds_in_name;
+        if self.schedule.next_after(first).is_some_and(|second| (second - first).num_seconds() < unit) {
+            let message = format!(
+                "runs within {unit} seconds share a {}'s name: only the first of them starts",
+                self.flavour.child.kind
+            );
+            faults.push(Fault::warning(field, message));
+        }
+        let effects = effects(&self.schedule, now, now + AHEAD);
+        let odd: Vec<Effect> =
+            effects.into_iter().filter(|effect| !runs_in_every_hour(&self.schedule, effect.change)).collect();
+        let zone = self.schedule.zone().unwrap_or_default();
+        faults.extend([true, false].into_iter().filter_map(|is_skip| {
+            let alike: Vec<&Effect> = odd.iter().filter(|effect| effect.is_skip() == is_skip).collect();
+            Some(Fault::warning(field, sentence(alike.first()?, alike.len(), zone)))
+        }));
+        faults
+    }
+}
+
+/// Says what the first of several changes does, and that there are more.
+fn sentence(effect: &Effect, changes: usize, zone: Zone) -> String {
+    let (old, new) = clocks(effect.change);
+    let (first, last) = (effect.times[0], effect.times[effect.times.len() - 1]);
+    let runs = match effect.times.len() {
+        1 => format!("the run of {}", first.format("%a %F %H:%M")),
+        number => format!("{number} runs from {} to {}", first.format("%a %F %H:%M"), last.format("%H:%M")),
+    };
+    let (what, how) = match (effect.is_skip(), effect.times.len()) {
+        (true, 1) => ("is left out", "go from"),
+        (true, _) => ("are left out", "go from"),
+        (false, 1) => ("comes twice", "go back from"),
+        (false, _) => ("come twice", "go back from"),
+    };
+    let more = if changes > 1 { format!(" ({} within two years)", count(changes, "such day")) } else { String::new() };
+    let (old, new) = (old.format("%H:%M"), new.format("%H:%M"));
+    format!("{runs} {what}: the clocks of {zone} {how} {old} to {new}{more}")
+}

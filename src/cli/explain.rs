@@ -1,0 +1,429 @@
+//! Why a CronJob did or did not run, and what it will do next, in plain words.
+//!
+//! Guarantees: what is said follows from the verdicts of `reconcile`, asked as the controller asks it, at the time that is
+//! passed in (`rehearsal`), and from the Warnings that a controller has left; where something depends on what happens until
+//! then (a Job ends, somebody resumes it), that case is rehearsed, too. Pure, but for [`read`].
+
+pub mod read;
+mod rehearsal;
+mod text;
+
+use std::sync::Arc;
+
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use serde::Serialize;
+
+use super::output::{count, moment, stretch};
+use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
+use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
+use crate::schedule::{Schedule, Zone};
+use read::Said;
+use rehearsal::Rehearsal;
+
+/// What is known of a CronJob.
+#[derive(Debug)]
+pub struct Facts {
+    /// The CronJob.
+    pub cron_job: Arc<CronJob>,
+    /// All Jobs (or Pods) of its namespace.
+    pub jobs: Vec<Arc<Job>>,
+    /// The Warnings about it, the newest first; or why there are none to be had.
+    pub warnings: Result<Vec<Said>, String>,
+}
+
+/// How a CronJob is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum State {
+    /// It goes.
+    BeingDeleted,
+    /// `spec.timeZone` is none.
+    UnknownTimeZone,
+    /// `spec.suspend` is true.
+    Suspended,
+    /// `spec.schedule` is none.
+    UnparseableSchedule,
+    /// No time will come that the schedule names.
+    NeverFires,
+    /// A run is due and is held up by one that goes on.
+    Blocked,
+    /// A run is due whose name belongs to somebody else's Job.
+    NameTaken,
+    /// A run is due, and the template makes no Job.
+    BadTemplate,
+    /// A run has just come due.
+    Starting,
+    /// A run is due and nobody has started it.
+    Overdue,
+    /// All is done until the next run.
+    Waiting,
+}
+
+/// An explanation.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    kind: &'static str,
+    namespace: String,
+    name: String,
+    state: State,
+    /// The answer in a sentence or two.
+    summary: String,
+    schedule: String,
+    /// The zone it runs in; none for `@every` and what cannot be read.
+    time_zone: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_run: Option<LastRun>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_successful_time: Option<DateTime<FixedOffset>>,
+    active: Vec<Active>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_run: Option<NextRun>,
+    /// What else there is to know.
+    notes: Vec<String>,
+    /// What a controller has said, the newest first.
+    warnings: Vec<Said>,
+    #[serde(skip)]
+    now: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LastRun {
+    time: DateTime<FixedOffset>,
+    job: String,
+    outcome: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Active {
+    name: String,
+    since: DateTime<FixedOffset>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NextRun {
+    time: DateTime<FixedOffset>,
+    /// What it will do if nothing changes until then.
+    effect: String,
+}
+
+/// A run that is due this long is late, and not just about to start.
+const PATIENCE: TimeDelta = TimeDelta::seconds(60);
+/// Runs are counted up to this.
+const MANY: usize = 100;
+/// So many Warnings are told.
+const MAX_WARNINGS: usize = 5;
+
+/// Explains what is known at `now`. `local` is the zone of the controller, in which schedules without one run.
+pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
+    let case = Case::new(facts, local, now);
+    let (state, summary) = case.verdict();
+    let cron_job = &case.cron_job;
+    let at = |t: DateTime<Utc>| case.zone.at(t);
+    let active = |job: &&Arc<Job>| Active { name: job.name.name.to_string(), since: at(since(job)) };
+    Explanation {
+        kind: cron_job.flavour.parent.kind,
+        namespace: cron_job.name.namespace.to_string(),
+        name: cron_job.name.name.to_string(),
+        state,
+        summary,
+        schedule: cron_job.spec.recurrence.schedule().to_owned(),
+        time_zone: case.schedule().and_then(Schedule::zone).map(Zone::name),
+        last_run: case.last_run(),
+        last_successful_time: cron_job.status.last_successful_time.map(at),
+        active: case.running().iter().map(active).collect(),
+        next_run: case.next_run(state),
+        notes: case.notes(state),
+        warnings: facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),
+        now,
+    }
+}
+
+/// When a Job began.
+fn since(job: &Job) -> DateTime<Utc> {
+    job.start_time.unwrap_or(job.creation_timestamp)
+}
+
+/// A CronJob under examination.
+struct Case<'a> {
+    facts: &'a Facts,
+    cron_job: &'a Arc<CronJob>,
+    local: Zone,
+    /// The zone in which times are told.
+    zone: Zone,
+    now: DateTime<Utc>,
+    /// What a sync would do now.
+    sync: Rehearsal,
+}
+
+impl<'a> Case<'a> {
+    fn new(facts: &'a Facts, local: Zone, now: DateTime<Utc>) -> Self {
+        let cron_job = &facts.cron_job;
+        let sync = Rehearsal::of(cron_job, &facts.jobs, local, now);
+        let zone = cron_job.timing(local).schedule.as_ref().ok().and_then(Schedule::zone).unwrap_or(local);
+        Self { facts, cron_job, local, zone, now, sync }
+    }
+
+    fn schedule(&self) -> Option<&Schedule> {
+        self.cron_job.timing(self.local).schedule.as_ref().ok()
+    }
+
+    fn noun(&self) -> &'static str {
+        self.cron_job.flavour.child.kind
+    }
+
+    fn moment(&self, t: DateTime<Utc>) -> String {
+        moment(self.zone, t)
+    }
+
+    /// A sync of the CronJob as it would be, with its Jobs as they would be.
+    fn rehearse(&self, change: impl FnOnce(&mut CronJob), jobs: &[Arc<Job>], at: DateTime<Utc>) -> Rehearsal {
+        let mut cron_job = CronJob::clone(self.cron_job);
+        change(&mut cron_job);
+        Rehearsal::of(&Arc::new(cron_job), jobs, self.local, at)
+    }
+
+    /// The children that have not ended, the oldest first.
+    fn running(&self) -> Vec<&'a Arc<Job>> {
+        let children = self.facts.jobs.iter().filter(|job| job.is_child_of(self.cron_job));
+        let mut running: Vec<_> = children.filter(|job| job.finished.is_none()).collect();
+        running.sort_by_key(|job| since(job));
+        running
+    }
+
+    /// The slot that was last started, whether the status says so yet or not.
+    fn last_slot(&self) -> Option<DateTime<Utc>> {
+        let children = self.facts.jobs.iter().filter(|job| job.is_child_of(self.cron_job));
+        children.filter_map(|job| job.slot_of(self.cron_job)).chain(self.cron_job.status.last_schedule_time).max()
+    }
+
+    fn verdict(&self) -> (State, String) {
+        let cron_job = self.cron_job;
+        let spec = &cron_job.spec;
+        if cron_job.deleting {
+            return (State::BeingDeleted, "It is being deleted: nothing is started any more.".to_owned());
+        }
+        if self.sync.event("UnknownTimeZone").is_some() {
+            let zone = spec.recurrence.time_zone().unwrap_or_default();
+            return (State::UnknownTimeZone, format!("It does not run: spec.timeZone {zone:?} is not a time zone."));
+        }
+        if spec.suspend {
+            return (State::Suspended, self.suspended());
+        }
+        if let Err(error) = &cron_job.timing(self.local).schedule {
+            let schedule = spec.recurrence.schedule();
+            return (
+                State::UnparseableSchedule,
+                format!("It does not run: spec.schedule {schedule:?} cannot be read: {error}."),
+            );
+        }
+        match &self.sync.settlement.outcome {
+            Outcome::Failed(Failure::Template(message)) => {
+                return (State::BadTemplate, format!("A run is due, and cannot be started: {message}."));
+            }
+            Outcome::Done if self.sync.starts().is_none() => {
+                let text = "It never runs: no day of the next five years has a time that the schedule names.";
+                return (State::NeverFires, text.to_owned());
+            }
+            _ => {}
+        }
+        match self.sync.settlement.verdict {
+            Verdict::Skipped(Skip::Forbid(_)) => (State::Blocked, self.blocked()),
+            Verdict::Skipped(Skip::NameTaken(slot)) => (State::NameTaken, self.name_taken(slot)),
+            Verdict::Skipped(Skip::Deadline(slot)) => (State::Waiting, self.too_late(slot)),
+            Verdict::Started { slot, .. } => self.due(slot),
+            _ => (State::Waiting, self.waiting()),
+        }
+    }
+
+    fn suspended(&self) -> String {
+        let resumed = self.rehearse(|cron_job| cron_job.spec.suspend = false, &self.facts.jobs, self.now);
+        let then = match (resumed.starts(), resumed.settlement.outcome.next_slot()) {
+            (Some((_, slot)), _) => format!("the missed run of {} would start at once", self.moment(*slot)),
+            (None, Some(next)) => format!("it would run at {}", self.moment(next.slot)),
+            (None, None) => "it would not run either".to_owned(),
+        };
+        format!("It does not run: it is suspended (spec.suspend). Were it resumed now, {then}.")
+    }
+
+    /// Held up by what still runs, under Forbid.
+    fn blocked(&self) -> String {
+        let noun = self.noun();
+        let blockers: Vec<String> = self
+            .running()
+            .iter()
+            .map(|job| format!("{noun} {} has been running for {}", job.name.name, stretch(self.now - since(job))))
+            .collect();
+        let why =
+            if blockers.is_empty() { "status.active names one that runs".to_owned() } else { blockers.join(", ") };
+        let ended: Vec<Arc<Job>> = self
+            .facts
+            .jobs
+            .iter()
+            .map(|job| if job.is_child_of(self.cron_job) { over(job) } else { Arc::clone(job) })
+            .collect();
+        let then = match self.rehearse(|_| {}, &ended, self.now).starts() {
+            Some((_, slot)) => format!(
+                " Were that over now, the run of {} would start at once{}.",
+                self.moment(*slot),
+                self.deadline_of(*slot)
+            ),
+            None => String::new(),
+        };
+        let missed = self.skipped().map(|missed| format!(" {missed} passed over since.")).unwrap_or_default();
+        format!("It is held up: {why}, and concurrencyPolicy is Forbid.{missed}{then}")
+    }
+
+    fn deadline_of(&self, slot: DateTime<Utc>) -> String {
+        let seconds = self.cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
+        let end = seconds.and_then(|seconds| slot.checked_add_signed(seconds));
+        end.map(|end| format!(" (until {}, its startingDeadlineSeconds)", self.moment(end))).unwrap_or_default()
+    }
+
+    /// How many runs there were since the last one that started.
+    fn skipped(&self) -> Option<String> {
+        let schedule = self.schedule()?;
+        let from = self.last_slot().unwrap_or(self.cron_job.creation_timestamp);
+        let runs = std::iter::successors(schedule.next_after(from), |t| schedule.next_after(*t));
+        match runs.take_while(|t| *t <= self.now).take(MANY + 1).count() {
+            0 => None,
+            1 => Some("1 run was".to_owned()),
+            number if number > MANY => Some(format!("More than {MANY} runs were")),
+            number => Some(format!("{number} runs were")),
+        }
+    }
+
+    /// A run that a sync would start now.
+    fn due(&self, slot: DateTime<Utc>) -> (State, String) {
+        let late = self.now - slot;
+        let (noun, slot) = (self.noun(), self.moment(slot));
+        if late <= PATIENCE {
+            return (State::Starting, format!("The run of {slot} is due and about to start."));
+        }
+        let text = format!(
+            "The run of {slot} is due for {} and could start, but nobody has created its {noun}: no controller is at work on it, \
+             or the API server refuses the {noun}.",
+            stretch(late)
+        );
+        (State::Overdue, text)
+    }
+
+    fn name_taken(&self, slot: DateTime<Utc>) -> String {
+        let (noun, name) = (self.noun(), self.cron_job.flavour.child_name(&self.cron_job.name.name, slot));
+        let slot = self.moment(slot);
+        format!("The run of {slot} cannot start: there is a {noun} {name} already, and it belongs to somebody else.")
+    }
+
+    /// Nobody was there in time.
+    fn too_late(&self, slot: DateTime<Utc>) -> String {
+        let seconds = self.cron_job.spec.starting_deadline_seconds.unwrap_or_default();
+        let slot = self.moment(slot);
+        format!(
+            "The run of {slot} was missed: nobody started it within its {seconds} s (spec.startingDeadlineSeconds). It \
+             waits for the next."
+        )
+    }
+
+    fn waiting(&self) -> String {
+        let Some(slot) = self.last_slot() else { return "It has never run: its first time is yet to come.".to_owned() };
+        match self.job_of(slot) {
+            Some(job) if job.finished == Some(FinishedCondition::Failed) => {
+                let (noun, name) = (self.noun(), &job.name.name);
+                format!("It runs at its times, but the last run has failed: {noun} {name}. It waits for the next.")
+            }
+            _ => "It runs as it should, and waits for its next time.".to_owned(),
+        }
+    }
+
+    /// What was started for a slot, while it is there.
+    fn job_of(&self, slot: DateTime<Utc>) -> Option<&Arc<Job>> {
+        let name = self.cron_job.flavour.child_name(&self.cron_job.name.name, slot);
+        self.facts.jobs.iter().find(|job| *job.name.name == *name && job.is_child_of(self.cron_job))
+    }
+
+    fn last_run(&self) -> Option<LastRun> {
+        let slot = self.last_slot()?;
+        let outcome = match self.job_of(slot).map(|job| (job, job.finished)) {
+            None => "is gone".to_owned(),
+            Some((job, None)) => format!("has been running for {}", stretch(self.now - since(job))),
+            Some((job, Some(FinishedCondition::Complete))) => {
+                let took = job.completion_time.map(|end| format!(" after {}", stretch(end - since(job))));
+                format!("succeeded{}", took.unwrap_or_default())
+            }
+            Some((_, Some(FinishedCondition::Failed))) => "failed".to_owned(),
+        };
+        let job = self.cron_job.flavour.child_name(&self.cron_job.name.name, slot);
+        Some(LastRun { time: self.zone.at(slot), job, outcome })
+    }
+
+    /// The next time, and what a sync would then do.
+    fn next_run(&self, state: State) -> Option<NextRun> {
+        if matches!(state, State::Suspended | State::BeingDeleted) {
+            return None;
+        }
+        let slot = self.sync.settlement.outcome.next_slot()?.slot;
+        let then = self.rehearse(|_| {}, &self.facts.jobs, slot);
+        let noun = self.noun();
+        let running = || self.running().iter().map(|job| job.name.name.to_string()).collect::<Vec<_>>().join(", ");
+        let effect = match then.starts() {
+            Some((name, _)) if !then.replaced.is_empty() => {
+                format!("deletes {noun} {} if it still runs, and starts {noun} {}", running(), name.name)
+            }
+            Some((name, _)) if running().is_empty() => format!("starts {noun} {}", name.name),
+            Some((name, _)) => format!("starts {noun} {}, beside {} if it still runs", name.name, running()),
+            None if matches!(then.settlement.verdict, Verdict::Skipped(Skip::Forbid(_))) => {
+                format!("is passed over if {noun} {} still runs", running())
+            }
+            None => "starts nothing".to_owned(),
+        };
+        Some(NextRun { time: self.zone.at(slot), effect })
+    }
+
+    fn notes(&self, state: State) -> Vec<String> {
+        let mut notes = Vec::new();
+        let recurrence = &self.cron_job.spec.recurrence;
+        let has_zone = recurrence.time_zone().is_some() || self.cron_job.timing(self.local).zone_in_schedule;
+        if !has_zone && self.schedule().and_then(Schedule::zone).is_some() {
+            notes.push(format!(
+                "No spec.timeZone: it runs in the controller's zone, which is taken to be {} (--time-zone).",
+                self.local
+            ));
+        }
+        if self.sync.event("TooManyMissedTimes").is_some() && state != State::Blocked {
+            notes.push(format!("More than {MANY} runs were missed; only the newest is made up for. spec.startingDeadlineSeconds bounds how far back is looked."));
+        }
+        if self.cron_job.spec.concurrency_policy == ConcurrencyPolicy::Unknown {
+            notes.push("spec.concurrencyPolicy is none that this version knows; it is treated as Allow.".to_owned());
+        }
+        let told = [
+            "UnknownTimeZone",
+            "UnparseableSchedule",
+            "InvalidSchedule",
+            "JobAlreadyActive",
+            "TooManyMissedTimes",
+            "SuccessfulCreate",
+            "SuccessfulDelete",
+            "FailedCreate",
+        ];
+        let untold = self.sync.settlement.events.iter().filter(|event| !told.contains(&event.reason));
+        notes.extend(untold.map(|event| format!("A sync would say {}: {}.", event.reason, event.message)));
+        if self.sync.pruned > 0 {
+            notes.push(format!("The history limits leave no room for {}.", count(self.sync.pruned, "finished one")));
+        }
+        if let Err(error) = &self.facts.warnings {
+            notes.push(format!("What a controller has said of it cannot be read: {error}"));
+        }
+        notes
+    }
+}
+
+/// The same Job, over.
+fn over(job: &Arc<Job>) -> Arc<Job> {
+    Arc::new(Job { finished: job.finished.or(Some(FinishedCondition::Failed)), ..Job::clone(job) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! A sync without a cluster: what `reconcile` would do, if every write of it succeeded.
+//!
+//! Guarantees: the decisions are `reconcile`'s own, asked with the same kind of observation that the controller has; every
+//! question it has is answered from what was read; nothing is sent. Pure.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::job_template::job_from_template;
+use crate::api::{ApiError, ObjectName, Uid};
+use crate::controller::observation::{CreateReply, Observation};
+use crate::controller::plan::{Lookup, Plan, Settlement, Verdict};
+use crate::controller::reconcile::reconcile;
+use crate::schedule::Zone;
+
+/// What a sync would do.
+#[derive(Debug)]
+pub(super) struct Rehearsal {
+    /// What it would create, and for which slot.
+    pub start: Option<(ObjectName, DateTime<Utc>)>,
+    /// What it would delete to make room.
+    pub replaced: Vec<ObjectName>,
+    /// How many finished ones the history has no room for.
+    pub pruned: usize,
+    /// How it would end.
+    pub settlement: Settlement,
+}
+
+impl Rehearsal {
+    /// Rehearses the sync of `cron_job` at `now`, where `jobs` are those of its namespace. `zone` is that of schedules which
+    /// name none.
+    pub fn of(cron_job: &Arc<CronJob>, jobs: &[Arc<Job>], zone: Zone, now: DateTime<Utc>) -> Self {
+        let children = jobs.iter().filter(|job| job.is_child_of(cron_job)).cloned().collect();
+        let mut observation = Observation::new(Arc::clone(cron_job), children, zone);
+        observation.live_cron_job = Some(Ok(Arc::clone(cron_job)));
+        let (mut start, mut replaced, mut pruned) = (None, Vec::new(), 0);
+        loop {
+            match reconcile(&observation, now) {
+                Plan::Lookup(lookups) => {
+                    for lookup in lookups {
+                        let Lookup::Job(name) = lookup else { continue };
+                        let found = jobs.iter().find(|job| job.name == name).cloned();
+                        observation.learn_job(name.clone(), found.ok_or_else(|| refusal(404, "NotFound", name)));
+                    }
+                }
+                Plan::Replace { victim, .. } => {
+                    replaced.push(victim.name);
+                    observation.learn_deletion(victim.uid, Ok(()));
+                }
+                Plan::Create { name, slot, cron_job } => {
+                    observation.create = Some(create(&cron_job, jobs, &name, slot, zone));
+                    start = Some((name, slot));
+                }
+                Plan::Prune(jobs) => {
+                    pruned += jobs.len();
+                    for job in jobs {
+                        observation.learn_deletion(job.uid.clone(), Ok(()));
+                    }
+                }
+                Plan::Settle(settlement) => return Self { start, replaced, pruned, settlement },
+            }
+        }
+    }
+
+    /// The message of the Event with that reason, if the sync would say so.
+    pub fn event(&self, reason: &str) -> Option<&str> {
+        let event = self.settlement.events.iter().find(|event| event.reason == reason);
+        event.map(|event| event.message.as_str())
+    }
+
+    /// Whether what it would create can be created, as far as is known.
+    pub fn starts(&self) -> Option<&(ObjectName, DateTime<Utc>)> {
+        self.start.as_ref().filter(|_| matches!(self.settlement.verdict, Verdict::Started { .. }))
+    }
+}
+
+/// What the API server would answer.
+fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTime<Utc>, zone: Zone) -> CreateReply {
+    if jobs.iter().any(|job| job.name == *name) {
+        return CreateReply::Refused(refusal(409, "AlreadyExists", name.clone()));
+    }
+    if let Err(error) = job_from_template(cron_job, slot, zone) {
+        return CreateReply::BadTemplate(error.to_string());
+    }
+    CreateReply::Created(Arc::new(Job {
+        name: name.clone(),
+        uid: Uid::new("rehearsed"),
+        resource_version: "0".into(),
+        creation_timestamp: slot,
+        deleting: false,
+        controller: None,
+        scheduled_timestamp: Some(slot),
+        start_time: None,
+        completion_time: None,
+        finished: None,
+        succeeded: false,
+    }))
+}
+
+fn refusal(code: u16, reason: &str, name: ObjectName) -> ApiError {
+    let unanswered = ApiError::transport("rehearse", name, reason);
+    ApiError { code, reason: reason.to_owned(), ..unanswered }
+}

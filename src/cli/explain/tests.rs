@@ -1,0 +1,471 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::{Flavour, Interner, Object};
+use crate::apiserver::{ApiServer, Config};
+use crate::cli::output::{Format, Report as _, render};
+use crate::clock::TestClock;
+
+const NOW: &str = "2026-11-22T10:00:00Z";
+
+fn instant(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn name_of(slot: &str) -> String {
+    Flavour::CronJob.child_name("nightly", instant(slot))
+}
+
+/// A daily CronJob that was started this morning, with `change` merged into it.
+fn cron_job(change: &Value) -> Arc<CronJob> {
+    let mut object = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob",
+        "metadata": {
+            "name": "nightly", "namespace": "shop", "uid": "cj", "resourceVersion": "1",
+            "creationTimestamp": "2026-11-01T12:00:00Z",
+        },
+        "spec": {
+            "schedule": "0 2 * * *", "timeZone": "UTC", "concurrencyPolicy": "Allow", "suspend": false,
+            "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1,
+            "jobTemplate": {"spec": {}},
+        },
+        "status": {"lastScheduleTime": "2026-11-22T02:00:00Z"},
+    });
+    merge(&mut object, change);
+    Arc::new(CronJob::decode(&object.to_string(), &Interner::default()).unwrap())
+}
+
+fn merge(into: &mut Value, change: &Value) {
+    match (into.as_object_mut(), change) {
+        (Some(map), Value::Object(changes)) => {
+            for (key, value) in changes {
+                merge(map.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        _ => *into = change.clone(),
+    }
+}
+
+/// The Job of a slot, of CronJob `owner`; `end` is the condition that ended it.
+fn job(slot: &str, owner: &str, end: Option<&str>) -> Arc<Job> {
+    let name = name_of(slot);
+    let conditions: Vec<Value> = end.iter().map(|end| json!({"type": end, "status": "True"})).collect();
+    let object = json!({
+        "metadata": {
+            "name": name, "namespace": "shop", "uid": name, "resourceVersion": "1", "creationTimestamp": slot,
+            "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot},
+            "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": owner, "controller": true}
+            ],
+        },
+        "status": {"startTime": slot, "conditions": conditions},
+    });
+    Arc::new(Job::decode(&object.to_string(), &Interner::default()).unwrap())
+}
+
+fn active(slot: &str) -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "Job", "name": name_of(slot), "namespace": "shop", "uid": name_of(slot)})
+}
+
+fn explained(change: &Value, jobs: Vec<Arc<Job>>, now: &str) -> Explanation {
+    let facts = Facts { cron_job: cron_job(change), jobs, warnings: Ok(Vec::new()) };
+    explain(&facts, Zone::UTC, instant(now))
+}
+
+/// A case, the jobs, the time; the state, the summary and what the next run will do.
+type Row<'a> = (&'a str, Value, Vec<Arc<Job>>, &'a str, State, &'a str, Option<&'a str>);
+
+fn check(rows: Vec<Row<'_>>) {
+    for (sentence, change, jobs, now, state, summary, effect) in rows {
+        let told = explained(&change, jobs, now);
+        let next = told.next_run.as_ref().map(|run| run.effect.as_str());
+        assert_eq!((told.state, told.summary.as_str(), next), (state, summary, effect), "{sentence}");
+    }
+}
+
+#[test]
+fn what_keeps_a_cron_job_from_ever_running_is_said_first() {
+    let rows: Vec<Row> = vec![
+        (
+            "on its way out",
+            json!({"metadata": {"deletionTimestamp": "2026-11-22T09:00:00Z"}}),
+            vec![],
+            NOW,
+            State::BeingDeleted,
+            "It is being deleted: nothing is started any more.",
+            None,
+        ),
+        (
+            "an unknown zone",
+            json!({"spec": {"timeZone": "Europe/Berln"}}),
+            vec![],
+            NOW,
+            State::UnknownTimeZone,
+            "It does not run: spec.timeZone \"Europe/Berln\" is not a time zone.",
+            None,
+        ),
+        (
+            "a schedule that is none",
+            json!({"spec": {"schedule": "0 25 * * *"}}),
+            vec![],
+            NOW,
+            State::UnparseableSchedule,
+            "It does not run: spec.schedule \"0 25 * * *\" cannot be read: end of range (25) above maximum (23): 25.",
+            None,
+        ),
+        (
+            "31 February",
+            json!({"spec": {"schedule": "0 0 31 2 *"}}),
+            vec![],
+            NOW,
+            State::NeverFires,
+            "It never runs: no day of the next five years has a time that the schedule names.",
+            None,
+        ),
+        (
+            "suspended, with a run missed meanwhile",
+            json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": "2026-11-20T02:00:00Z"}}),
+            vec![],
+            NOW,
+            State::Suspended,
+            "It does not run: it is suspended (spec.suspend). Were it resumed now, the missed run of \
+             Sun 2026-11-22 02:00:00 +00:00 would start at once.",
+            None,
+        ),
+        (
+            "suspended, with nothing to make up for",
+            json!({"spec": {"suspend": true}}),
+            vec![],
+            NOW,
+            State::Suspended,
+            "It does not run: it is suspended (spec.suspend). Were it resumed now, it would run at \
+             Mon 2026-11-23 02:00:00 +00:00.",
+            None,
+        ),
+        (
+            "a template that makes no Job",
+            json!({"spec": {"jobTemplate": {"spec": {}, "metadata": {"labels": {"a": 1}}}}, "status": {"lastScheduleTime": null}}),
+            vec![],
+            NOW,
+            State::BadTemplate,
+            "A run is due, and cannot be started: make Job from the template of CronJob shop/nightly: invalid type: integer \
+             `1`, expected a string at line 1 column 28.",
+            None,
+        ),
+    ];
+    check(rows);
+}
+
+#[test]
+fn a_run_that_is_due_and_does_not_start_has_a_reason() {
+    let (thursday, today) = ("2026-11-19T02:00:00Z", "2026-11-22T02:00:00Z");
+    let since_thursday = json!({"status": {"lastScheduleTime": thursday, "active": [active(thursday)]}});
+    let mut forbid = since_thursday.clone();
+    merge(&mut forbid, &json!({"spec": {"concurrencyPolicy": "Forbid"}}));
+    let mut forbid_with_deadline = forbid.clone();
+    merge(&mut forbid_with_deadline, &json!({"spec": {"startingDeadlineSeconds": 36_000}}));
+    let unstarted = json!({"status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
+    let mut too_late = unstarted.clone();
+    merge(&mut too_late, &json!({"spec": {"startingDeadlineSeconds": 600}}));
+    let blocked = "It is held up: Job nightly-29917560 has been running for 3d08h, and concurrencyPolicy is \
+                   Forbid. 3 runs were passed over since. Were that over now, the run of Sun 2026-11-22 02:00:00 +00:00 would \
+                   start at once";
+    let blocked_until = format!("{blocked} (until Sun 2026-11-22 12:00:00 +00:00, its startingDeadlineSeconds).");
+    let blocked = format!("{blocked}.");
+    let rows: Vec<Row> = vec![
+        (
+            "blocked under Forbid",
+            forbid,
+            vec![job(thursday, "cj", None)],
+            NOW,
+            State::Blocked,
+            &blocked,
+            Some("is passed over if Job nightly-29917560 still runs"),
+        ),
+        (
+            "with a starting deadline that still leaves time",
+            forbid_with_deadline,
+            vec![job(thursday, "cj", None)],
+            NOW,
+            State::Blocked,
+            &blocked_until,
+            Some("is passed over if Job nightly-29917560 still runs"),
+        ),
+        (
+            "past its deadline",
+            too_late,
+            vec![],
+            NOW,
+            State::Waiting,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was missed: nobody started it within its 600 s \
+             (spec.startingDeadlineSeconds). It waits for the next.",
+            Some("starts Job nightly-29923320"),
+        ),
+        (
+            "somebody else's Job has its name",
+            unstarted.clone(),
+            vec![job(today, "another", None)],
+            NOW,
+            State::NameTaken,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 cannot start: there is a Job nightly-29921880 already, and it belongs \
+             to somebody else.",
+            Some("starts Job nightly-29923320"),
+        ),
+        (
+            "no controller is there",
+            unstarted.clone(),
+            vec![],
+            NOW,
+            State::Overdue,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 is due for 8h00m and could start, but nobody has created its Job: no \
+             controller is at work on it, or the API server refuses the Job.",
+            Some("starts Job nightly-29923320"),
+        ),
+        (
+            "half a second after the time",
+            unstarted.clone(),
+            vec![],
+            "2026-11-22T02:00:00.5Z",
+            State::Starting,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 is due and about to start.",
+            Some("starts Job nightly-29923320"),
+        ),
+        (
+            "started, though the status does not say so yet",
+            unstarted,
+            vec![job(today, "cj", None)],
+            NOW,
+            State::Waiting,
+            "It runs as it should, and waits for its next time.",
+            Some("starts Job nightly-29923320, beside nightly-29921880 if it still runs"),
+        ),
+    ];
+    check(rows);
+}
+
+#[test]
+fn the_next_run_is_told_with_what_it_will_do() {
+    let today = "2026-11-22T02:00:00Z";
+    let running = |policy: &str| json!({"spec": {"concurrencyPolicy": policy}, "status": {"active": [active(today)]}});
+    let well = "It runs as it should, and waits for its next time.";
+    let rows: Vec<Row> = vec![
+        (
+            "all over",
+            json!({}),
+            vec![job(today, "cj", Some("Complete"))],
+            NOW,
+            State::Waiting,
+            well,
+            Some("starts Job nightly-29923320"),
+        ),
+        (
+            "the last one has failed",
+            json!({}),
+            vec![job(today, "cj", Some("Failed"))],
+            NOW,
+            State::Waiting,
+            "It runs at its times, but the last run has failed: Job nightly-29921880. It waits for the next.",
+            Some("starts Job nightly-29923320"),
+        ),
+        (
+            "one goes on under Allow",
+            running("Allow"),
+            vec![job(today, "cj", None)],
+            NOW,
+            State::Waiting,
+            well,
+            Some("starts Job nightly-29923320, beside nightly-29921880 if it still runs"),
+        ),
+        (
+            "under Forbid",
+            running("Forbid"),
+            vec![job(today, "cj", None)],
+            NOW,
+            State::Waiting,
+            well,
+            Some("is passed over if Job nightly-29921880 still runs"),
+        ),
+        (
+            "under Replace",
+            running("Replace"),
+            vec![job(today, "cj", None)],
+            NOW,
+            State::Waiting,
+            well,
+            Some("deletes Job nightly-29921880 if it still runs, and starts Job nightly-29923320"),
+        ),
+        (
+            "a new one",
+            json!({"metadata": {"creationTimestamp": "2026-11-22T09:00:00Z"}, "status": {"lastScheduleTime": null}}),
+            vec![],
+            NOW,
+            State::Waiting,
+            "It has never run: its first time is yet to come.",
+            Some("starts Job nightly-29923320"),
+        ),
+    ];
+    check(rows);
+}
+
+/// A case, the jobs; the notes.
+type Noted<'a> = (&'a str, Value, Vec<Arc<Job>>, &'a [&'a str]);
+
+#[test]
+fn what_else_there_is_to_know_is_noted() {
+    let many = json!({"spec": {"schedule": "* * * * *"}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
+    let no_zone = json!({"spec": {"timeZone": null}});
+    let rows: Vec<Noted<'_>> = vec![
+        ("nothing", json!({}), vec![], &[]),
+        (
+            "no zone of its own",
+            no_zone,
+            vec![],
+            &["No spec.timeZone: it runs in the controller's zone, which is taken to be UTC (--time-zone)."],
+        ),
+        (
+            "too many missed",
+            many,
+            vec![],
+            &[
+                "More than 100 runs were missed; only the newest is made up for. spec.startingDeadlineSeconds bounds how far back \
+               is looked.",
+            ],
+        ),
+        (
+            "an active Job that is gone",
+            json!({"status": {"active": [active("2026-11-22T02:00:00Z")]}}),
+            vec![],
+            &["A sync would say MissingJob: Active job went missing: nightly-29921880."],
+        ),
+        (
+            "a history without room",
+            json!({}),
+            ["19", "20", "21"].map(|day| job(&format!("2026-11-{day}T02:00:00Z"), "cj", Some("Failed"))).into(),
+            &["The history limits leave no room for 2 finished ones."],
+        ),
+    ];
+    for (sentence, change, jobs, want) in rows {
+        assert_eq!(explained(&change, jobs, NOW).notes, want, "{sentence}");
+    }
+}
+
+#[test]
+fn the_answer_comes_first_and_then_the_facts() {
+    let thursday = "2026-11-19T02:00:00Z";
+    let change = json!({
+        "spec": {"timeZone": "Europe/Berlin", "schedule": "0 3 * * *", "concurrencyPolicy": "Forbid"},
+        "status": {"lastScheduleTime": thursday, "active": [active(thursday)], "lastSuccessfulTime": "2026-11-18T02:01:00Z"},
+    });
+    let said = Said {
+        time: instant("2026-11-22T09:00:00Z"),
+        count: 3,
+        reason: "FailedCreate".to_owned(),
+        message: "Error creating job: quota".to_owned(),
+    };
+    let facts = Facts { cron_job: cron_job(&change), jobs: vec![job(thursday, "cj", None)], warnings: Ok(vec![said]) };
+    let told = explain(&facts, Zone::UTC, instant(NOW));
+    assert_eq!(
+        told.lines(),
+        [
+            "CronJob shop/nightly: It is held up: Job nightly-29917560 has been running for 3d08h, and \
+             concurrencyPolicy is Forbid. 3 runs were passed over since. Were that over now, the run of Sun 2026-11-22 \
+             03:00:00 +01:00 would start at once.",
+            "",
+            "Schedule:       0 3 * * * in Europe/Berlin",
+            "Last run:       Thu 2026-11-19 03:00:00 +01:00, 3d08h ago: nightly-29917560 has been running for 3d08h",
+            "Last success:   Wed 2026-11-18 03:01:00 +01:00, 4d07h ago",
+            "Running:        nightly-29917560, for 3d08h",
+            "Next run:       Mon 2026-11-23 03:00:00 +01:00, in 16h00m: is passed over if Job nightly-29917560 still runs",
+            "",
+            "What was said of it, the newest first:",
+            "  FailedCreate, 1h00m ago, 3 times: Error creating job: quota",
+        ]
+    );
+    let json: Value = serde_json::from_str(&render(&told, Format::Json)).unwrap();
+    assert_eq!(json["state"], "blocked");
+    assert_eq!(json["active"], json!([{"name": "nightly-29917560", "since": "2026-11-19T03:00:00+01:00"}]));
+    assert_eq!(json["nextRun"]["time"], "2026-11-23T03:00:00+01:00");
+    let yaml: Value = serde_yaml_ng::from_str(&render(&told, Format::Yaml)).unwrap();
+    assert_eq!(yaml, json);
+}
+
+/// Creates an object, and then its status, which a create leaves out.
+async fn post(client: &kube::Client, collection: &str, object: &Value) {
+    let send = |method: &str, path: String, object: &Value| {
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = http::Request::builder().method(method).uri(path).header("content-type", kind);
+        client.request_text(request.body(object.to_string().into_bytes()).unwrap())
+    };
+    send("POST", collection.to_owned(), object).await.unwrap();
+    if object["status"].is_object() {
+        let path = format!("{collection}/{}/status", object["metadata"]["name"].as_str().unwrap());
+        send("PATCH", path, &json!({"status": object["status"]})).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_read_from_a_cluster_and_nothing_written() {
+    let clock = TestClock::new(instant("2026-11-19T02:00:01Z"));
+    let server = ApiServer::new(Config::builtin(clock.clone()));
+    let client = server.client();
+    let template = json!({"spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+    }}}});
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    post(
+        &client,
+        "/apis/batch/v1/namespaces/default/cronjobs",
+        &json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"},
+            "spec": {"schedule": "0 2 * * *", "timeZone": "UTC", "concurrencyPolicy": "Forbid", "jobTemplate": template},
+            "status": {"lastScheduleTime": "2026-11-19T02:00:00Z"},
+        }),
+    )
+    .await;
+    let facts = read::read(&client, Flavour::CronJob, "default", "nightly").await.unwrap();
+    let slot = "2026-11-19T02:00:00Z";
+    let owner = json!([{
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": facts.cron_job.uid, "controller": true,
+    }]);
+    let mut job = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {
+            "name": name_of(slot), "ownerReferences": owner,
+            "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot},
+        },
+        "spec": template["spec"],
+    });
+    post(&client, jobs, &job).await;
+    for number in 0..600 {
+        job["metadata"] = json!({"name": format!("other-{number}")});
+        post(&client, jobs, &job).await;
+    }
+    let event = |name: &str, type_: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "type": type_, "reason": "FailedCreate",
+            "message": "quota", "count": 2, "lastTimestamp": "2026-11-21T02:00:01Z",
+            "involvedObject": {"kind": "CronJob", "namespace": "default", "name": "nightly", "uid": facts.cron_job.uid},
+        })
+    };
+    post(&client, "/api/v1/namespaces/default/events", &event("a", "Warning")).await;
+    post(&client, "/api/v1/namespaces/default/events", &event("b", "Normal")).await;
+    clock.step(TimeDelta::days(2));
+    let revision = server.revision();
+    let facts = read::read(&client, Flavour::CronJob, "default", "nightly").await.unwrap();
+    assert_eq!(facts.jobs.len(), 601, "all pages");
+    assert_eq!(facts.warnings.as_ref().map(Vec::len), Ok(1));
+    let told = explain(&facts, Zone::UTC, instant("2026-11-21T03:00:00Z"));
+    assert_eq!((told.state, told.active.len(), told.warnings[0].count), (State::Blocked, 1, 2));
+    assert_eq!(server.revision(), revision, "nothing is written");
+
+    let rows = [
+        (Flavour::CronJob, "weekly", "there is no CronJob weekly in namespace default"),
+        (Flavour::Tutorial, "nightly", "the cluster serves no CronJob of batch.tutorial.kubebuilder.io/v1"),
+    ];
+    for (flavour, name, want) in rows {
+        let error = read::read(&client, flavour, "default", name).await.unwrap_err();
+        assert!(error.to_string().starts_with(want), "{error}");
+    }
+}

@@ -1,0 +1,58 @@
+//! An explanation as lines for a person.
+//!
+//! Guarantee: the answer comes first, then the facts, then what else there is to know. Pure.
+
+use super::Explanation;
+use crate::cli::output::{MOMENT, Report, stretch};
+use crate::dev::view;
+
+impl Report for Explanation {
+    fn lines(&self) -> Vec<String> {
+        let mut lines =
+            vec![format!("{} {}/{}: {}", self.kind, self.namespace, self.name, self.summary), String::new()];
+        lines.extend(view::columns(&self.facts()));
+        for note in &self.notes {
+            lines.extend([String::new(), note.clone()]);
+        }
+        if !self.warnings.is_empty() {
+            lines.extend([String::new(), "What was said of it, the newest first:".to_owned()]);
+        }
+        for warning in &self.warnings {
+            let times = if warning.count > 1 { format!(", {} times", warning.count) } else { String::new() };
+            let ago = stretch(self.now - warning.time);
+            lines.push(format!("  {}, {ago} ago{times}: {}", warning.reason, warning.message));
+        }
+        lines
+    }
+}
+
+impl Explanation {
+    fn facts(&self) -> Vec<[String; 2]> {
+        let mut facts = Vec::new();
+        let mut fact = |name: &str, text: String| facts.push([format!("{name}:"), text]);
+        let zone = self.time_zone.map(|zone| format!(" in {zone}")).unwrap_or_default();
+        fact("Schedule", format!("{}{zone}", self.schedule));
+        fact(
+            "Last run",
+            self.last_run.as_ref().map_or("never".to_owned(), |run| {
+                let ago = stretch(self.now - run.time.to_utc());
+                format!("{}, {ago} ago: {} {}", run.time.format(MOMENT), run.job, run.outcome)
+            }),
+        );
+        if let Some(time) = self.last_successful_time {
+            fact("Last success", format!("{}, {} ago", time.format(MOMENT), stretch(self.now - time.to_utc())));
+        }
+        for active in &self.active {
+            let since = stretch(self.now - active.since.to_utc());
+            fact("Running", format!("{}, for {since}", active.name));
+        }
+        fact(
+            "Next run",
+            self.next_run.as_ref().map_or("none".to_owned(), |run| {
+                let wait = stretch(run.time.to_utc() - self.now);
+                format!("{}, in {wait}: {}", run.time.format(MOMENT), run.effect)
+            }),
+        );
+        facts
+    }
+}

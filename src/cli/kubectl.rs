@@ -1,0 +1,124 @@
+//! The binary as a plugin of kubectl.
+//!
+//! Guarantees: under the file name `kubectl-cronjob` all help speaks of `kubectl cronjob`, and no controller is ever
+//! started; under `kubectl_complete-cronjob` the arguments are the words that were typed, and candidates for the last one
+//! are printed in the form of cobra's `__complete`, as kubectl wants them from the plugin's helper. Pure.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap::ValueHint;
+
+use super::pages;
+use crate::options::PROGRAM;
+
+/// As what the binary was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// The controller, with commands for a person beside it.
+    Controller,
+    /// The plugin, which has nothing but these commands.
+    Plugin,
+    /// The plugin's helper for completion.
+    Completer,
+}
+
+impl Program {
+    /// By the name of the file; of whatever has another name, the controller.
+    pub fn of(argv0: &OsStr) -> Self {
+        match Path::new(argv0).file_stem().and_then(OsStr::to_str) {
+            Some("kubectl-cronjob") => Self::Plugin,
+            Some("kubectl_complete-cronjob") => Self::Completer,
+            _ => Self::Controller,
+        }
+    }
+
+    /// What a person types to start it.
+    pub fn said(self) -> &'static str {
+        match self {
+            Self::Controller => PROGRAM,
+            Self::Plugin | Self::Completer => "kubectl cronjob",
+        }
+    }
+
+    /// The name of the file.
+    pub fn file(self) -> &'static str {
+        match self {
+            Self::Controller => PROGRAM,
+            Self::Plugin | Self::Completer => "kubectl-cronjob",
+        }
+    }
+}
+
+/// cobra's `ShellCompDirectiveDefault`: the shell may add the names of files.
+const WITH_FILES: &str = ":0";
+/// cobra's `ShellCompDirectiveNoFileComp`.
+const NO_FILES: &str = ":4";
+
+/// The candidates for the last of `words`, one a line, and the directive.
+pub fn complete(words: &[String]) -> String {
+    let (last, before) = words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
+    let (candidates, directive) = candidates(before, last);
+    let fitting = candidates.into_iter().filter(|candidate| candidate.starts_with(last));
+    fitting.chain([directive.to_owned()]).map(|line| line + "\n").collect()
+}
+
+fn candidates(before: &[String], last: &str) -> (Vec<String>, &'static str) {
+    let tree = pages::tree(Program::Plugin);
+    let Some(word) = before.first() else {
+        return (tree.get_subcommands().map(|command| command.get_name().to_owned()).collect(), NO_FILES);
+    };
+    let Some(command) = tree.find_subcommand(word) else { return (Vec::new(), NO_FILES) };
+    if last.starts_with('-') {
+        let longs = command.get_arguments().filter_map(clap::Arg::get_long).map(|long| format!("--{long}"));
+        return (longs.collect(), NO_FILES);
+    }
+    let is_named = |arg: &&clap::Arg, flag: &str| {
+        let long = arg.get_long().is_some_and(|long| flag.strip_prefix("--") == Some(long));
+        long || arg.get_short().is_some_and(|short| flag.strip_prefix('-') == Some(short.to_string().as_str()))
+    };
+    let flag = before.last().filter(|word| word.starts_with('-'));
+    let flag = flag.and_then(|flag| command.get_arguments().find(|arg| is_named(arg, flag)));
+    let wanted = flag.filter(|arg| arg.get_action().takes_values()).or_else(|| command.get_positionals().next());
+    let Some(wanted) = wanted else { return (Vec::new(), NO_FILES) };
+    let values = wanted.get_possible_values().into_iter().map(|value| value.get_name().to_owned()).collect();
+    let is_path = matches!(wanted.get_value_hint(), ValueHint::FilePath | ValueHint::DirPath | ValueHint::AnyPath);
+    (values, if is_path { WITH_FILES } else { NO_FILES })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_name_says_what_the_binary_is() {
+        let rows = [
+            ("cronjob-controller", Program::Controller),
+            ("/usr/local/bin/kubectl-cronjob", Program::Plugin),
+            ("kubectl_complete-cronjob", Program::Completer),
+            ("kubectl-cronjobs", Program::Controller),
+            ("", Program::Controller),
+        ];
+        for (argv0, want) in rows {
+            assert_eq!(Program::of(OsStr::new(argv0)), want, "{argv0}");
+        }
+    }
+
+    #[test]
+    fn words_are_completed_as_kubectl_wants_them() {
+        let rows: [(&str, &[&str], &str); 8] = [
+            ("nothing typed", &[""], "next\nexplain\ncheck\ncompletion\nman\n:4\n"),
+            ("the start of a command", &["ex"], "explain\n:4\n"),
+            ("a flag", &["explain", "--con"], "--context\n--controller\n:4\n"),
+            ("a flag's value", &["explain", "--controller", "t"], "tutorial\n:4\n"),
+            ("a short flag's value", &["next", "0 * * * *", "-o", ""], "table\njson\nyaml\n:4\n"),
+            ("a file", &["check", "-f", "my"], ":0\n"),
+            ("an argument", &["completion", "z"], "zsh\n:4\n"),
+            ("what no command is", &["nothing", ""], ":4\n"),
+        ];
+        for (sentence, words, want) in rows {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            assert_eq!(complete(&words), want, "{sentence}");
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The command lines of the commands for a person.
+//!
+//! Guarantees: the syntax is that of the controller's own flags; every fault is said in one sentence that names the flag or
+//! the argument, the value and what is allowed, all faults at once. Pure.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, ValueHint};
+
+use super::check::{Rules, Severity};
+use super::explain::read::Target;
+use super::kubectl::Program;
+use super::output::Format;
+use super::{Command, next, pages};
+use crate::api::Flavour;
+use crate::apiserver::meta::{dns_label_errors, subdomain_errors};
+use crate::options::go_syntax::parse_int;
+use crate::options::resolve::Faults;
+use crate::options::{self, Environment, UsageError, flags};
+use crate::schedule::{Schedule, Zone};
+
+/// A command for a person, before it knows what the program is called.
+pub(super) struct Entry {
+    /// The word on the command line.
+    pub name: &'static str,
+    /// What follows it.
+    pub usage: &'static str,
+    /// Its flags.
+    pub command: fn() -> clap::Command,
+    /// What the help ends with, `{}` for the program.
+    pub remark: &'static str,
+}
+
+/// All of them, in the order of the help.
+pub(super) const COMMANDS: [Entry; 5] = [
+    Entry {
+        name: "next",
+        usage: "SCHEDULE [flags]",
+        command: Next::command,
+        remark: "The exit code is 1 if the schedule never fires. To try it: {} next '30 2 * * *' --time-zone Europe/Berlin",
+    },
+    Entry {
+        name: "explain",
+        usage: "NAME [flags]",
+        command: Explain::command,
+        remark: "Reads the CronJob, the Jobs of its namespace and the Warnings about it; writes nothing.",
+    },
+    Entry {
+        name: "check",
+        usage: "-f FILE [flags]",
+        command: Check::command,
+        remark: "The exit code is 1 if something was found that --fail-on names. To try it: {} check -f manifests/samples",
+    },
+    Entry {
+        name: "completion",
+        usage: "SHELL",
+        command: Completion::command,
+        remark: "To try it in bash: source <({} completion bash)",
+    },
+    Entry { name: "man", usage: "[flags]", command: Man::command, remark: "To read it at once: {} man | man -l -" },
+];
+
+const ZONES: &str = "a name of the time zone database, such as Europe/Berlin";
+const FORMATS: &str = "table, json or yaml";
+
+#[derive(Debug, Clone, Parser)]
+#[command(
+    about = "Tells the next runs of a schedule, and what changes of the clocks do to them.",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true,
+    next_line_help = true
+)]
+struct Next {
+    /// Five fields, or @daily, @every 90s and the like, in quotes
+    #[arg(value_name = "SCHEDULE", num_args = 0.., hide_default_value = true)]
+    schedule: Vec<String>,
+
+    /// The zone in which the fields are read, as spec.timeZone [default: this process's own, as the controller does]
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
+
+    /// How many runs to tell.
+    #[arg(short = 'n', long, value_name = "INT", default_value = "5")]
+    count: String,
+
+    /// Tell the runs after this time: 2026-03-28T01:00:00Z, or 2026-03-28 or 2026-03-28T01:00 in the schedule's zone
+    /// [default: now]
+    #[arg(long, value_name = "TIME", verbatim_doc_comment)]
+    from: Option<String>,
+
+    /// The form of the answer: table, json or yaml.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    help: bool,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(
+    about = "Says why a CronJob did or did not run, and what it will do next.",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true,
+    next_line_help = true
+)]
+struct Explain {
+    /// The CronJob's name
+    #[arg(value_name = "NAME", num_args = 0.., hide_default_value = true)]
+    name: Vec<String>,
+
+    /// The namespace [default: the context's own, else default]
+    #[arg(short, long, value_name = "STRING")]
+    namespace: Option<String>,
+
+    /// Whose object it is: cronjob (batch/v1), tutorial (the kubebuilder book's CronJob) or apiexample.
+    #[arg(long, value_name = "STRING", default_value = "cronjob")]
+    controller: String,
+
+    /// The zone of the controller, in which a CronJob without spec.timeZone runs.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// The kubeconfig file [default: as kubectl, $KUBECONFIG, else ~/.kube/config]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    kubeconfig: Option<PathBuf>,
+
+    /// The kubeconfig's context [default: the current one]
+    #[arg(long, value_name = "STRING")]
+    context: Option<String>,
+
+    /// The form of the answer: table, json or yaml.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    help: bool,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(
+    about = "Judges manifests of CronJobs: faults, schedules that never fire, changes of the clocks, busy minutes.",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true,
+    next_line_help = true
+)]
+struct Check {
+    /// A manifest (YAML or JSON), a directory of them, or - for stdin; may be repeated and takes commas
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", action = ArgAction::Append, value_hint = ValueHint::AnyPath)]
+    filename: Vec<String>,
+
+    /// How many CronJobs may start in one minute before that is a warning.
+    #[arg(long, value_name = "INT", default_value = "20")]
+    max_per_minute: String,
+
+    /// What makes the exit code 1: error or warning.
+    #[arg(long, value_name = "SEVERITY", default_value = "error")]
+    fail_on: String,
+
+    /// The zone of the controller, in which a CronJob without spec.timeZone runs. The histogram is in it, too.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// The form of the answer: table, json or yaml.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    help: bool,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(
+    about = "Prints the completions of a shell: bash, zsh, fish, powershell or elvish.",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true,
+    next_line_help = true
+)]
+struct Completion {
+    /// bash, zsh, fish, powershell or elvish
+    #[arg(value_name = "SHELL", num_args = 0.., hide_default_value = true)]
+    shell: Vec<String>,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    help: bool,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(
+    about = "Prints the manual's page.",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true,
+    next_line_help = true
+)]
+struct Man {
+    /// Write the page, and one for each command, into files in this directory instead.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    output_dir: Option<PathBuf>,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    help: bool,
+}
+
+/// Whether a word begins one of these command lines.
+pub(crate) fn is_command(word: &OsString) -> bool {
+    COMMANDS.iter().any(|entry| word == entry.name)
+}
+
+/// Reads the command line behind the program's name.
+///
+/// # Errors
+/// One sentence per fault.
+pub(crate) fn parse(
+    program: Program,
+    mut args: impl Iterator<Item = OsString>,
+    env: &dyn Environment,
+) -> Result<options::Command, UsageError> {
+    let word = args.next().unwrap_or_else(|| "--help".into());
+    let Some(entry) = COMMANDS.iter().find(|entry| word == entry.name) else {
+        return other_word(program, &word.to_string_lossy());
+    };
+    let args = std::iter::once(word).chain(args);
+    let mut command = pages::command(program, entry);
+    match entry.name {
+        "next" => answer(&mut command, args, |raw: &Next| raw.help, |raw| next(&raw, env)),
+        "explain" => answer(&mut command, args, |raw: &Explain| raw.help, explain),
+        "check" => answer(&mut command, args, |raw: &Check| raw.help, |raw| check(&raw)),
+        "completion" => answer(&mut command, args, |raw: &Completion| raw.help, |raw| completion(program, &raw)),
+        _ => answer(&mut command, args, |raw: &Man| raw.help, |raw| Ok(manual(program, raw))),
+    }
+}
+
+fn answer<T: FromArgMatches>(
+    command: &mut clap::Command,
+    args: impl Iterator<Item = OsString>,
+    wants_help: fn(&T) -> bool,
+    resolve: impl FnOnce(T) -> Result<options::Command, UsageError>,
+) -> Result<options::Command, UsageError> {
+    let raw: T = flags::matches(command, args)?;
+    if wants_help(&raw) {
+        return Ok(options::Command::Help(command.render_help().to_string()));
+    }
+    resolve(raw)
+}
+
+/// The plugin without one of its commands.
+fn other_word(program: Program, word: &str) -> Result<options::Command, UsageError> {
+    match word {
+        "help" | "--help" | "-h" => Ok(options::Command::Help(pages::tree(program).render_help().to_string())),
+        "version" | "--version" => Ok(options::Command::Version(options::version_line())),
+        _ => {
+            let mut faults = Faults::default();
+            faults.say(format!("{word} is not a command; {} --help lists them", program.said()));
+            Err(faults.into_error())
+        }
+    }
+}
+
+fn person(command: Command) -> options::Command {
+    options::Command::Person(Box::new(command))
+}
+
+fn next(raw: &Next, env: &dyn Environment) -> Result<options::Command, UsageError> {
+    let mut faults = Faults::default();
+    let text = the_one(&raw.schedule, "SCHEDULE", "a schedule in quotes, such as '30 2 * * *'", &mut faults);
+    let zone = match &raw.time_zone {
+        None => Some(env.local_zone()),
+        Some(name) => faults.read("time-zone", name, ZONES, zone_named),
+    };
+    let parsed = text.and_then(|text| match Schedule::parse_standard(text, zone.unwrap_or_default()) {
+        Ok(schedule) => Some((text.to_owned(), schedule)),
+        Err(error) => {
+            faults.say(format!("SCHEDULE: {text:?} is not a schedule: {error}"));
+            None
+        }
+    });
+    let count = faults.read("count", &raw.count, "a whole number from 1 to 10000", |text| {
+        parse_int(text).and_then(|n| usize::try_from(n).ok()).filter(|n| (1..=10_000).contains(n))
+    });
+    let zone = parsed.as_ref().and_then(|(_, schedule)| schedule.zone()).or(zone).unwrap_or_default();
+    let from = raw.from.as_deref().and_then(|text| {
+        faults.read("from", text, "a time such as 2026-03-28T01:00:00Z, 2026-03-28T01:00 or 2026-03-28", |text| {
+            time_from(text, zone)
+        })
+    });
+    let format = faults.read("output", &raw.output, FORMATS, Format::parse);
+    let Some((text, schedule)) = parsed else { return Err(faults.into_error()) };
+    faults.into_result()?;
+    // Whatever could not be read was a fault: the stand-ins never leave these functions.
+    let question = next::Question { text, schedule, from, count: count.unwrap_or_default() };
+    Ok(person(Command::Next(question, format.unwrap_or_default())))
+}
+
+fn explain(raw: Explain) -> Result<options::Command, UsageError> {
+    let mut faults = Faults::default();
+    let name = the_one(&raw.name, "NAME", "the name of one CronJob", &mut faults).map(str::to_owned);
+    if let Some(name) = name.as_deref().filter(|name| !subdomain_errors(name).is_empty()) {
+        faults.say(format!("NAME: {name:?} is not allowed; use the name of one CronJob, without its kind"));
+    }
+    if let Some(namespace) = raw.namespace.as_deref().filter(|namespace| !dns_label_errors(namespace).is_empty()) {
+        faults.add("namespace", namespace, "the name of a namespace");
+    }
+    let flavour = faults.read("controller", &raw.controller, "cronjob, tutorial or apiexample", |text| {
+        Flavour::ALL.into_iter().find(|flavour| flavour.name == text)
+    });
+    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named);
+    let format = faults.read("output", &raw.output, FORMATS, Format::parse);
+    faults.into_result()?;
+    let target = Target {
+        flavour: flavour.unwrap_or_default(),
+        namespace: raw.namespace,
+        name: name.unwrap_or_default(),
+        kubeconfig: raw.kubeconfig,
+        context: raw.context,
+    };
+    Ok(person(Command::Explain(target, zone.unwrap_or_default(), format.unwrap_or_default())))
+}
+
+fn check(raw: &Check) -> Result<options::Command, UsageError> {
+    let mut faults = Faults::default();
+    let files: Vec<&str> = raw.filename.iter().flat_map(|list| list.split(',')).collect();
+    if files.is_empty() || files.contains(&"") {
+        faults.add("filename", "", "the path of a file or of a directory, or - for stdin");
+    }
+    let max_per_minute = faults.read("max-per-minute", &raw.max_per_minute, "a whole number above 0", |text| {
+        parse_int(text).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0)
+    });
+    let fail_on = faults.read("fail-on", &raw.fail_on, "error or warning", Severity::parse);
+    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named);
+    let format = faults.read("output", &raw.output, FORMATS, Format::parse);
+    faults.into_result()?;
+    let rules = Rules {
+        zone: zone.unwrap_or_default(),
+        max_per_minute: max_per_minute.unwrap_or_default(),
+        fail_on: fail_on.unwrap_or_default(),
+    };
+    let files = files.into_iter().map(PathBuf::from).collect();
+    Ok(person(Command::Check(files, rules, format.unwrap_or_default())))
+}
+
+fn completion(program: Program, raw: &Completion) -> Result<options::Command, UsageError> {
+    let mut faults = Faults::default();
+    let names = pages::SHELLS.map(|shell| shell.to_string()).join(", ");
+    let text = the_one(&raw.shell, "SHELL", &format!("one of {names}"), &mut faults);
+    let shell = text.and_then(|text| {
+        let shell = pages::SHELLS.into_iter().find(|shell| shell.to_string() == text);
+        if shell.is_none() {
+            faults.say(format!("SHELL: {text} is not allowed; use one of {names}"));
+        }
+        shell
+    });
+    let shell = shell.ok_or_else(|| faults.into_error())?;
+    Ok(options::Command::Help(pages::completion(program, shell)))
+}
+
+fn manual(program: Program, raw: Man) -> options::Command {
+    let pages = pages::manual(program);
+    match raw.output_dir {
+        Some(directory) => person(Command::Manual(pages, directory)),
+        None => options::Command::Help(pages.into_iter().next().map(|(_, page)| page).unwrap_or_default()),
+    }
+}
+
+/// The single argument. Several are what a shell makes of a schedule without quotes.
+fn the_one<'a>(words: &'a [String], argument: &str, what: &str, faults: &mut Faults) -> Option<&'a str> {
+    match words {
+        [one] => Some(one),
+        [] => {
+            faults.say(format!("{argument} is missing; give {what}"));
+            None
+        }
+        several => {
+            faults.say(format!("{argument} is one argument, and there are {}; give {what}", several.len()));
+            None
+        }
+    }
+}
+
+/// A zone by its name; `Local` is none, since nobody else would know which is meant.
+fn zone_named(name: &str) -> Option<Zone> {
+    Zone::load(name, Zone::UTC).ok().filter(|_| !matches!(name, "" | "Local"))
+}
+
+/// RFC 3339, or a local time, or the beginning of a day, in `zone`.
+fn time_from(text: &str, zone: Zone) -> Option<DateTime<Utc>> {
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Some(time.to_utc());
+    }
+    let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(NaiveTime::MIN));
+    let forms = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+    let local = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok()).or_else(day)?;
+    zone.instant(local)
+}
+
+#[cfg(test)]
+mod tests;

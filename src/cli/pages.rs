@@ -1,0 +1,129 @@
+//! The command line as a whole: its help, its manual, and what a shell completes.
+//!
+//! Guarantee: all of it is made from the declarations that command lines are read by, so that none of it can be out of date.
+//! Pure.
+
+use clap_complete::{Shell, generate};
+use clap_mangen::Man;
+
+use super::check::Severity;
+use super::kubectl::Program;
+use super::options::{COMMANDS, Entry};
+use super::output::Format;
+use crate::api::Flavour;
+use crate::dev;
+use crate::options::{crd, flags};
+
+/// The shells whose completions can be made.
+pub const SHELLS: [Shell; 5] = [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell, Shell::Elvish];
+
+/// One command, as it is called in this program.
+pub(super) fn command(program: Program, entry: &Entry) -> clap::Command {
+    let Entry { name, usage, command, remark } = entry;
+    let said = program.said();
+    command().name(*name).override_usage(format!("{said} {name} {usage}")).after_help(remark.replace("{}", said))
+}
+
+/// The program with all its commands. It is for reading, and reads nothing: values that the command lines judge in a later
+/// step are listed here.
+pub fn tree(program: Program) -> clap::Command {
+    let root = match program {
+        Program::Controller => {
+            let dev = dev::options::command().name("dev");
+            flags::command().subcommands([dev, crd::command().name("crd")])
+        }
+        Program::Plugin | Program::Completer => clap::Command::new(program.file())
+            .about("Tells what CronJobs do, and why.")
+            .override_usage(format!("{} COMMAND [flags]", program.said())),
+    };
+    root.version(env!("CARGO_PKG_VERSION"))
+        .disable_version_flag(true)
+        .disable_help_flag(true)
+        .disable_help_subcommand(true)
+        .subcommands(COMMANDS.iter().map(|entry| with_values(command(program, entry))))
+}
+
+/// The values that are known beforehand.
+fn with_values(command: clap::Command) -> clap::Command {
+    let values: [(&str, Vec<String>); 4] = [
+        ("output", Format::NAMES.map(str::to_owned).into()),
+        ("fail_on", Severity::NAMES.map(str::to_owned).into()),
+        ("controller", Flavour::ALL.map(|flavour| flavour.name.to_owned()).into()),
+        ("shell", SHELLS.map(|shell| shell.to_string()).into()),
+    ];
+    values.into_iter().fold(command, |command, (name, values)| {
+        let known = command.get_arguments().any(|arg| arg.get_id() == name);
+        let parser = clap::builder::PossibleValuesParser::new(values);
+        if known { command.mut_arg(name, |arg| arg.value_parser(parser).hide_possible_values(true)) } else { command }
+    })
+}
+
+/// The script that teaches a shell this program's command line.
+pub fn completion(program: Program, shell: Shell) -> String {
+    let mut script = Vec::new();
+    generate(shell, &mut tree(program), program.file(), &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    if shell != Shell::Bash {
+        return script;
+    }
+    // In the script for bash a command of a program with a hyphen is looked for by one name and found by another
+    // (clap-rs/clap#6421); where they are one, nothing is replaced.
+    let [written, sought] = ["__subcmd__", "__"].map(|hyphen| program.file().replace('-', hyphen) + "__subcmd__");
+    script.replace(&written, &sought)
+}
+
+/// The pages of the manual with the names of their files: first the program's own, then one for each command.
+pub fn manual(program: Program) -> Vec<(String, String)> {
+    let mut tree = tree(program);
+    tree.build();
+    let commands: Vec<clap::Command> = tree.get_subcommands().cloned().collect();
+    std::iter::once(tree).chain(commands).map(page).collect()
+}
+
+fn page(command: clap::Command) -> (String, String) {
+    let page = Man::new(command);
+    let mut text = Vec::new();
+    // Writing to memory does not fail.
+    let _ = page.render(&mut text);
+    (page.get_filename(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_one_that_clap_accepts() {
+        tree(Program::Controller).debug_assert();
+        tree(Program::Plugin).debug_assert();
+    }
+
+    #[test]
+    fn each_command_has_a_page_of_its_own() {
+        let names = |program| manual(program).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let commands = ["next", "explain", "check", "completion", "man"];
+        let pages = |file: &str| commands.map(|command| format!("{file}-{command}.1"));
+        assert_eq!(names(Program::Plugin)[0], "kubectl-cronjob.1");
+        assert_eq!(names(Program::Plugin)[1..], pages("kubectl-cronjob"));
+        let controller = names(Program::Controller);
+        assert_eq!(controller[0], "cronjob-controller.1");
+        assert!(controller.contains(&"cronjob-controller-dev.1".to_owned()), "{controller:?}");
+        assert_eq!(controller[3..], pages("cronjob-controller"));
+    }
+
+    #[test]
+    fn pages_and_scripts_name_flags_commands_and_values() {
+        let pages: String = manual(Program::Controller).into_iter().map(|(_, page)| page).collect();
+        for word in
+            [r"cronjob\-controller\-next(1)", r"\-\-time\-zone", r"\-\-leader\-elect\-lease\-duration", "SCHEDULE"]
+        {
+            assert!(pages.contains(word), "{word}");
+        }
+        for shell in SHELLS {
+            let script = completion(Program::Plugin, shell);
+            for word in ["kubectl-cronjob", "explain", "time-zone", "yaml"] {
+                assert!(script.contains(word), "{shell}: {word}");
+            }
+        }
+    }
+}
