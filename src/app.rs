@@ -64,9 +64,6 @@ pub use self::replica::{Onlooker, Replica, run_replica};
 /// The longest a shutdown takes: the work in flight, then the events, then the lease.
 pub const GRACE: Duration = Duration::from_secs(20);
 
-/// How long one request of a sync may take where no lease says otherwise.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
 
@@ -376,7 +373,7 @@ impl Ground<'_> {
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             namesakes: namesake_informer.as_ref().map(Informer::store),
-            control: RealControl::new(flavour, client.clone(), may_write, request_timeout(config))
+            control: RealControl::new(flavour, client.clone(), may_write, requests::timeout(config))
                 .managing(manage)
                 .traced(self.house.traces.clone()),
             recorder: Arc::clone(&self.recorder),
@@ -542,13 +539,6 @@ fn recorder(
         None => (Arc::new(recorder), sink),
         Some(onlooker) => (Arc::new(replica::Overheard::new(recorder, Arc::clone(onlooker))), sink),
     }
-}
-
-/// A write that begins while the lease is surely ours must end before another process can hold it.
-fn request_timeout(config: &Config) -> Duration {
-    let Some(settings) = &config.leader_election else { return REQUEST_TIMEOUT };
-    let margin = settings.lease_duration.saturating_sub(settings.renew_deadline);
-    margin.mul_f64(0.8).clamp(Duration::from_millis(100), REQUEST_TIMEOUT)
 }
 
 /// Works under the lease that `elector` is a candidate for, until `stop` or until it is lost. It is given up when the work

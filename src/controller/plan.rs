@@ -70,12 +70,12 @@ pub struct Settlement {
     pub events: Vec<Event>,
     /// The slot whose name belongs to somebody else's Job, to be remembered so that it is reported once.
     pub name_taken: Option<DateTime<Utc>>,
+    /// The slot for which this CronJob had a Job before ours could be created.
+    pub already_there: Option<DateTime<Utc>>,
     /// What was decided about the slots that have come. Nothing depends on it: it is for logs and metrics.
     pub verdict: Verdict,
     /// What else there is to tell.
     pub notes: Vec<Note>,
-    /// The slot for which this CronJob had a Job before ours could be created.
-    pub already_there: Option<DateTime<Utc>>,
     /// What becomes of the key.
     pub outcome: Outcome,
 }

@@ -99,10 +99,10 @@ pub struct Draft<'a> {
     pub status: Cow<'a, CronJobStatus>,
     /// The slot whose name belongs to somebody else's Job.
     pub name_taken: Option<DateTime<Utc>>,
-    /// What is decided about the slots that have come.
-    pub verdict: Verdict,
     /// The slot for which this CronJob had a Job before ours could be created.
     pub already_there: Option<DateTime<Utc>>,
+    /// What is decided about the slots that have come.
+    pub verdict: Verdict,
     edits: Edits,
     events: Vec<Event>,
     notes: Vec<Note>,

@@ -146,19 +146,8 @@ impl World {
         tokio::spawn(sink.run(events::KubeSink::new(client, Arc::new(|| true)), stop.clone()));
         cron_jobs.wait_for_cache_sync().await;
         jobs.wait_for_cache_sync().await;
-        Self {
-            flavour,
-            manage,
-            server,
-            wire,
-            clock,
-            controller,
-            cron_jobs,
-            jobs,
-            registry,
-            seen,
-            _ends: stop.drop_guard(),
-        }
+        let ends = stop.drop_guard();
+        Self { flavour, manage, server, wire, clock, controller, cron_jobs, jobs, registry, seen, _ends: ends }
     }
 
     /// Lets the controller work until the answer is cancelled.
