@@ -28,29 +28,29 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{Namesake, ObjectName};
 use crate::cache::metrics::CacheMetrics;
 use crate::cache::{Informer, Store};
-use crate::client::{self, ConnectError, WriteGate};
+use crate::client::{self, WriteGate};
 use crate::clock::{SharedClock, SystemClock};
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
 use crate::controller::{Controller, CronJobHandler, JobHandler, NamesakeHandler, Parts};
 use crate::events;
-use crate::leader_election::{self, ConfigError, Leadership, default_identity};
+use crate::leader_election::{self, Leadership, default_identity};
 use crate::metrics::{
     ControllerMetrics, LeaderElectionMetrics, MetricsError, ProcessCollector, Registry, RestClientMetrics,
     register_time_zone_data,
 };
 use crate::options::{Config, Flavour, LeaderElectionConfig};
 use crate::schedule::{TIME_ZONE_DATA, local_zone};
-use crate::server::delegation::ClientCaError;
-use crate::server::{HealthCheck, ServerError};
+use crate::server::HealthCheck;
 use crate::sharding::Shard;
 use crate::task;
-use crate::traces::{Traces, TracesError};
+use crate::traces::Traces;
 use crate::webhook::Webhooks;
 use crate::workqueue::{self, Membership, QueueGroup, WorkQueue};
 
 mod caches;
 mod election;
+mod error;
 mod replica;
 mod requests;
 mod serving;
@@ -59,6 +59,7 @@ mod warm;
 
 use self::caches::{Caches, LookAtCaches};
 use self::election::Candidate;
+pub use self::error::AppError;
 pub use self::replica::{Onlooker, Replica, run_replica};
 
 /// The longest a shutdown takes: the work in flight, then the events, then the lease.
@@ -69,38 +70,6 @@ const MAX_PENDING_EVENTS: usize = 16_384;
 
 /// How many events are written at a time once nothing more urgent is to be done: the next burst may come in a minute.
 const EVENTS_IN_FLIGHT: usize = 16;
-
-/// Why the process could not run, or ended otherwise than it was told to.
-#[derive(Debug, thiserror::Error)]
-pub enum AppError {
-    /// A listener could not be opened.
-    #[error(transparent)]
-    Serve(#[from] ServerError),
-    /// No client for the API server.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// A metric of that name was registered twice.
-    #[error(transparent)]
-    Metrics(#[from] MetricsError),
-    /// Traces are asked for in a way that is not there.
-    #[error(transparent)]
-    Traces(#[from] TracesError),
-    /// The CA of client certificates cannot be used.
-    #[error(transparent)]
-    ClientCa(#[from] ClientCaError),
-    /// The settings of the election contradict each other.
-    #[error(transparent)]
-    LeaderElection(#[from] ConfigError),
-    /// Another process leads now.
-    #[error("leader election lost")]
-    LostLease,
-    /// The caches are no longer kept: to work on would be to work on the past.
-    #[error("an informer ended")]
-    InformerEnded,
-    /// The work in flight did not end.
-    #[error("shutdown took longer than {} s", GRACE.as_secs())]
-    SlowShutdown,
-}
 
 /// Runs the controller until `stop`.
 ///
