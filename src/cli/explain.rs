@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::output::{count, moment, stretch};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
+use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 use crate::schedule::{Schedule, Zone};
 use read::Said;
@@ -25,6 +26,8 @@ use rehearsal::Rehearsal;
 pub struct Facts {
     /// The CronJob.
     pub cron_job: Arc<CronJob>,
+    /// Whether it was handed over, and reads as a controller with `--manage=annotated` sees it.
+    pub handed_over: bool,
     /// All Jobs (or Pods) of its namespace.
     pub jobs: Vec<Arc<Job>>,
     /// The Warnings about it, the newest first; or why there are none to be had.
@@ -384,6 +387,11 @@ impl<'a> Case<'a> {
 
     fn notes(&self, state: State) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.facts.handed_over {
+            notes.push(format!(
+                "It is handed over ({MANAGED_ANNOTATION}): told is what a controller with --manage=annotated does."
+            ));
+        }
         let recurrence = &self.cron_job.spec.recurrence;
         let has_zone = recurrence.time_zone().is_some() || self.cron_job.timing(self.local).zone_in_schedule;
         if !has_zone && self.schedule().and_then(Schedule::zone).is_some() {

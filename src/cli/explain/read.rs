@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::Facts;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{DecodeError, Flavour, Interner, Object as _};
+use crate::api::{DecodeError, Flavour, Interner, Manage, Object as _};
 use crate::cli::CliError;
 use crate::client::connect_for_person;
 use crate::controller::control::with_causes;
@@ -118,13 +118,15 @@ pub async fn read(client: &Client, flavour: Flavour, namespace: &str, name: &str
         cause => ReadError::Request { what: what.clone(), cause: words(&cause) },
     })?;
     let decoded = |error: DecodeError| ReadError::Decode { what: what.clone(), cause: Box::new(error) };
-    let cron_job = Arc::new(CronJob::decode(&text, &interner).map_err(decoded)?);
+    let mut cron_job = CronJob::decode(&text, &interner).map_err(decoded)?;
+    let handed_over = Manage::Annotated.takes(&mut cron_job);
+    let cron_job = Arc::new(cron_job);
     let jobs = list(client, &flavour.child.path(Some(namespace)), "").await?;
     let jobs = jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()).map(Arc::new).collect();
     let about = format!("&fieldSelector=involvedObject.uid={},type=Warning", cron_job.uid);
     let warnings = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
     let warnings = warnings.map(said).map_err(|error| error.to_string());
-    Ok(Facts { cron_job, jobs, warnings })
+    Ok(Facts { cron_job, handed_over, jobs, warnings })
 }
 
 async fn get(client: &Client, path: &str) -> Result<String, kube::Error> {

@@ -70,7 +70,7 @@ fn active(slot: &str) -> Value {
 }
 
 fn explained(change: &Value, jobs: Vec<Arc<Job>>, now: &str) -> Explanation {
-    let facts = Facts { cron_job: cron_job(change), jobs, warnings: Ok(Vec::new()) };
+    let facts = Facts { cron_job: cron_job(change), handed_over: false, jobs, warnings: Ok(Vec::new()) };
     explain(&facts, Zone::UTC, instant(now))
 }
 
@@ -364,7 +364,12 @@ fn the_answer_comes_first_and_then_the_facts() {
         reason: "FailedCreate".to_owned(),
         message: "Error creating job: quota".to_owned(),
     };
-    let facts = Facts { cron_job: cron_job(&change), jobs: vec![job(thursday, "cj", None)], warnings: Ok(vec![said]) };
+    let facts = Facts {
+        cron_job: cron_job(&change),
+        handed_over: false,
+        jobs: vec![job(thursday, "cj", None)],
+        warnings: Ok(vec![said]),
+    };
     let told = explain(&facts, Zone::UTC, instant(NOW));
     assert_eq!(
         told.lines(),
@@ -459,6 +464,21 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     let told = explain(&facts, Zone::UTC, instant("2026-11-21T03:00:00Z"));
     assert_eq!((told.state, told.active.len(), told.warnings[0].count), (State::Blocked, 1, 2));
     assert_eq!(server.revision(), revision, "nothing is written");
+
+    let mut handed_over: Value = serde_json::json!({
+        "apiVersion": "batch/v1", "kind": "CronJob",
+        "metadata": {"name": "moved", "annotations": {"cronjob-controller.dev/managed": "true"}},
+        "spec": {"schedule": "0 2 * * *", "timeZone": "UTC", "suspend": true, "jobTemplate": template},
+    });
+    post(&client, "/apis/batch/v1/namespaces/default/cronjobs", &handed_over).await;
+    handed_over["metadata"]["name"] = json!("moved-and-paused");
+    handed_over["metadata"]["annotations"]["cronjob-controller.dev/suspend"] = json!("true");
+    post(&client, "/apis/batch/v1/namespaces/default/cronjobs", &handed_over).await;
+    for (name, state) in [("moved", State::Waiting), ("moved-and-paused", State::Suspended)] {
+        let facts = read::read(&client, Flavour::CronJob, "default", name).await.unwrap();
+        let told = explain(&facts, Zone::UTC, instant("2026-11-21T03:00:00Z"));
+        assert_eq!((told.state, told.notes.len()), (state, 1), "{name}");
+    }
 
     let rows = [
         (Flavour::CronJob, "weekly", "there is no CronJob weekly in namespace default"),
