@@ -234,7 +234,7 @@ impl<'a> Draft<'a> {
         let Self { base, status, name_taken, already_there, verdict, edits, events, notes } = self;
         let status = changed(status, base).map(|status| StatusWrite { base: Arc::clone(base), status });
         let edits = if status.is_some() { edits.needed_by(&base.status) } else { Edits::default() };
-        Settlement { status, edits, events, name_taken, verdict, notes, already_there, outcome }
+        Settlement { status, edits, events, name_taken, already_there, verdict, notes, outcome }
     }
 }
 
