@@ -5,7 +5,7 @@
 //! takes to hand a shard over. No more CronJobs have series than were asked for, and how many have none is itself a number.
 //! What a scrape shows of times is computed for it; nothing runs in between.
 //!
-//! Nothing is decided here: syncs tell what they decided, the [`Ledger`] counts.
+//! Nothing is decided here: syncs tell what they decided, the `Ledger` counts.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
