@@ -246,11 +246,18 @@ impl<L: LeaseLock> LeaderElector<L> {
         decide(knowledge, candidate, Instant::now().into_std(), self.clock.now())
     }
 
-    /// Notes the lease that was read. The time of observation moves only when the record has changed.
+    /// Notes the lease that was read. The time of observation moves only when the lease has changed, and its version says
+    /// so: a holder whose clock was set back can come to write the very record that was seen last.
     fn observe(&mut self, lease: Lease) {
         let record = LeaderElectionRecord::from_lease(&lease);
+        let is_unchanged = match (&self.lease, &self.observed) {
+            (Some(seen), Some(_)) => seen.metadata.resource_version == lease.metadata.resource_version,
+            // Others saw it, and kept its record alone.
+            (None, Some(seen)) => seen.record == record,
+            (_, None) => false,
+        };
         self.lease = Some(lease);
-        if self.observed.as_ref().is_none_or(|seen| seen.record != record) {
+        if !is_unchanged {
             self.observed = Some(Observed { record, at: Instant::now().into_std() });
         }
     }

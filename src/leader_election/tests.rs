@@ -631,3 +631,11 @@ fn the_storm_is_strong_enough_to_change_leaders() {
     let (terms, takeovers) = runtime.block_on(weather_a_storm(7, 3, 0.5));
     assert!(terms > 5 && takeovers > 3, "{terms} terms, {takeovers} takeovers");
 }
+
+/// The leader's clock is set back by 30 s, and 30 s later it renews with the record that its rival saw last, who was blind
+/// in between.
+#[test]
+fn a_renewal_with_a_record_that_was_seen_before_is_a_renewal() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(weather_a_storm(8_561_234_171_411_337_684, 2, 0.230_958_440_736_789_5));
+}
