@@ -157,7 +157,7 @@ impl<L: LeaseLock> LeaderElector<L> {
         self.event("became leader");
         on_started_leading(self.leadership.clone());
 
-        let outcome = match cancel.run_until_cancelled(self.renew()).await {
+        match cancel.run_until_cancelled(self.renew()).await {
             Some(loss) => {
                 // The lease is not given up here: the work under it may still be ending, and the time until the lease
                 // runs out is what it has for that.
@@ -167,9 +167,7 @@ impl<L: LeaseLock> LeaderElector<L> {
                 Outcome::Lost(loss)
             }
             None => self.stop().await,
-        };
-        self.event("stopped leading");
-        outcome
+        }
     }
 
     async fn acquire(&mut self) {
