@@ -152,6 +152,53 @@ fn every_deployment_has_arguments_that_the_program_takes() {
     }
 }
 
+/// A directory for the Prometheus operator, and the overlay whose Deployment is scraped.
+const SCRAPED: [(&str, &str); 2] = [("prometheus", "default"), ("tutorial/prometheus", "tutorial")];
+
+#[test]
+fn what_prometheus_is_told_to_scrape_is_what_the_deployment_serves() {
+    if !has_kubectl() {
+        return;
+    }
+    let the = |objects: &[Value], kind: &str| objects.iter().find(|object| object["kind"] == kind).unwrap().clone();
+    let named = |list: &Value, name: &Value| {
+        let found = list.as_array().unwrap().iter().find(|item| item["name"] == *name);
+        found.unwrap_or_else(|| panic!("no {name} in {list}")).clone()
+    };
+    let selects = |selector: &Value, labels: &Value| {
+        let selector = selector.as_object().unwrap();
+        assert!(selector.iter().all(|(key, value)| labels[key] == *value), "{selector:?} misses {labels}");
+    };
+    for (scraped, overlay) in SCRAPED {
+        let (scraped, deployed) = (built(&manifests().join(scraped)), built(&manifests().join(overlay)));
+        let (monitor, service) = (the(&scraped, "ServiceMonitor"), the(&scraped, "Service"));
+        let (deployment, policy) = (the(&deployed, "Deployment"), the(&deployed, "NetworkPolicy"));
+        for object in [&monitor, &service] {
+            assert_eq!(object["metadata"]["namespace"], deployment["metadata"]["namespace"], "{object}");
+        }
+        let template = &deployment["spec"]["template"];
+        selects(&monitor["spec"]["selector"]["matchLabels"], &service["metadata"]["labels"]);
+        selects(&service["spec"]["selector"], &template["metadata"]["labels"]);
+
+        let endpoint = &monitor["spec"]["endpoints"][0];
+        let target = &named(&service["spec"]["ports"], &endpoint["port"])["targetPort"];
+        let container = &template["spec"]["containers"][0];
+        let port = &named(&container["ports"], target)["containerPort"];
+        let admitted = policy["spec"]["ingress"][0]["ports"].as_array().unwrap();
+        assert!(admitted.iter().any(|admitted| admitted["port"] == *target), "the NetworkPolicy keeps {target} closed");
+
+        let token = &endpoint["authorization"]["credentials"]["name"];
+        let flag = if endpoint["scheme"] == "https" {
+            assert_eq!(the(&scraped, "Secret")["metadata"]["name"], *token);
+            format!("--secure-port={port}")
+        } else {
+            assert!(token.is_null(), "plain HTTP would show {token} to everybody");
+            format!("--metrics-bind-address=:{port}")
+        };
+        assert!(container["args"].as_array().unwrap().contains(&flag.as_str().into()), "{overlay} has no {flag}");
+    }
+}
+
 /// The API server's own strict validation judges every field, which a copy of its schemas could do no better; of the kinds
 /// that are not its own it takes any field.
 #[tokio::test]
