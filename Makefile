@@ -13,56 +13,67 @@ IMAGE ?= $(or $(IMG),cronjob-controller:latest)
 OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
-.PHONY: all build run fmt vet generate manifests check test e2e fault-matrix soak bench bench-size
+.PHONY: all help build run fmt vet generate manifests check test e2e fault-matrix soak mutants bench bench-size
 .PHONY: bench-burst bench-paired conformance demo fixture ci
 .PHONY: static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: install uninstall deploy undeploy man install-plugin
 
-all: check test
+all: build
 
-build:
+##@ General
+
+help: ## This list
+	@awk -F ':.*## ' '/^##@/ { print "\n" substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Development
+
+build: ## The program, optimised, as target/release/cronjob-controller
 	cargo build --release --locked
 
-# What `make install` installed, against the cluster of the current context, without webhooks: no cluster reaches them here.
-# RUN_ARGS are the controller's own flags.
+# Without webhooks, since no cluster reaches them here. The cluster is what kubectl would ask, also where $KUBECONFIG names several
+# files; the controller takes one. RUN_ARGS are its other flags.
 RUN_CONTROLLERS ?= tutorial,apiexample
-RUN_ARGS ?= --kubeconfig=$(or $(KUBECONFIG),$(HOME)/.kube/config) --controllers=$(RUN_CONTROLLERS) --webhook-port=0 \
-	--leader-elect=false --secure-port=0
-run:
-	cargo run --release --locked -- $(RUN_ARGS)
+RUN_ARGS ?= --controllers=$(RUN_CONTROLLERS) --webhook-port=0 --leader-elect=false --secure-port=0
+run: ## The controller of what `make install` installed, on this machine, until Ctrl-C
+	@mkdir -p target
+	trap 'rm -f target/run.kubeconfig' EXIT INT TERM; \
+	(umask 077; kubectl config view --raw --minify --flatten >target/run.kubeconfig) && \
+	cargo run --locked -- --kubeconfig=target/run.kubeconfig $(RUN_ARGS)
 
-fmt:
+fmt: ## Format the sources
 	cargo fmt
 
-vet:
+vet: ## Clippy
 	cargo clippy --locked --all-targets -- -D warnings
 
-# The CustomResourceDefinitions, from the Rust types, and manifests/instead in one file; tests fail when they are stale. What
-# kubebuilder generates of code, the compiler derives.
-manifests generate:
+# Tests fail when they are stale.
+manifests: ## The CustomResourceDefinitions from the Rust types, and manifests/install.yaml from manifests/instead
 	cargo run --quiet --locked -- crd --output-dir manifests/crd/bases
-	{ echo "# manifests/instead, by make manifests."; kubectl kustomize manifests/instead; } > manifests/install.yaml
+	kubectl kustomize manifests/instead --output target/install.yaml
+	{ echo "# manifests/instead, by make manifests."; cat target/install.yaml; } >manifests/install.yaml
 
-check:
+generate: manifests ## The same: what kubebuilder generates of code, the compiler derives
+
+check: ## Format, clippy and documentation, judged
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 
 # End-to-end tests are skipped, with a line that says so, until `make fixture` has been run.
-test:
+test: ## All tests that this machine has the tools for
 	cargo test --locked
 
-e2e: fixture
+e2e: fixture ## The end-to-end tests, on a real control plane
 	REQUIRE_FIXTURE=1 cargo test --locked --test e2e
 
 # What breaks in the middle of the work, and what comes of it; a table. `FAULTS=etcd` runs the cases so called.
 FAULTS ?=
-fault-matrix: fixture
+fault-matrix: fixture ## One thing broken at a time in a burst; FAULTS=etcd chooses
 	cargo test --locked --test faults -- --matrix $(FAULTS)
 
 # Upstream's twelve end-to-end specs of CronJob, with this controller in the in-tree one's place; a table.
 # CONFORMANCE_CONTROLLER=in-tree runs the in-tree one. Six minutes; the first build takes ten more.
-conformance: fixture $(CONFORMANCE)/conformance.test $(CONFORMANCE)/ginkgo $(CONFORMANCE)/kwok
+conformance: fixture $(CONFORMANCE)/conformance.test $(CONFORMANCE)/ginkgo $(CONFORMANCE)/kwok ## Upstream's own end-to-end specs
 	cargo test --locked --test conformance
 
 $(CONFORMANCE)/conformance.test: tests/conformance/conformance_test.go tests/conformance/go.mod tests/conformance/go.sum
@@ -76,20 +87,20 @@ $(CONFORMANCE)/kwok:
 	GOBIN=$(CURDIR)/$(CONFORMANCE) CGO_ENABLED=0 go install -trimpath sigs.k8s.io/kwok/cmd/kwok@$(KWOK_VERSION)
 
 # Thousands of minutely CronJobs for an hour, with kills: SOAK_MINUTES=60 SOAK_CRONJOBS=5000.
-soak: fixture
+soak: fixture ## An hour under load, with kills
 	cargo test --locked --test faults -- --soak
 
 # Would the tests notice? Deliberate defects, each applied to a copy of the sources and tested; a table.
 PATCHES ?=
-mutants:
+mutants: ## Deliberate defects, and which test notices; PATCHES=mine.patch chooses
 	tests/mutants/run $(PATCHES)
 
-bench: $(PAIRED)
+bench: $(PAIRED) ## Every bench in turn
 	cargo bench --locked
 
 # The README's table of cost against size, from 100 to 100,000 CronJobs; `SIZES=10000` measures one.
 SIZES ?=
-bench-size:
+bench-size: ## Cost against size; SIZES=10000 chooses
 	cargo bench --locked --bench size --no-run
 	cargo build --release --locked
 	SIZE_CONTROLLER=target/release/cronjob-controller \
@@ -98,25 +109,25 @@ bench-size:
 # How late thousands of Jobs are that are due at once: bare creation, the in-tree controller and this one, on a real
 # control plane. `BURST_ARGS=--help` lists what else it can do.
 BURST_ARGS ?= --standard
-bench-burst: fixture
+bench-burst: fixture ## Thousands of Jobs due at once, beside the in-tree controller
 	cargo bench --locked --bench burst --no-run
 	cargo build --release --locked
 	$$(ls -t target/release/deps/burst-* | grep -v '\.d$$' | head -n 1) $(BURST_ARGS)
 
 # Schedules and the queue beside robfig/cron and client-go, in one run.
-bench-paired: $(PAIRED)
+bench-paired: $(PAIRED) ## Schedules and the queue, beside robfig/cron and client-go
 	cargo bench --locked --bench paired
 
 $(PAIRED): benches/paired/main.go benches/paired/go.mod benches/paired/go.sum
 	cd benches/paired && CGO_ENABLED=0 go build -trimpath -o bin/paired .
 
 # The controller on a real control plane, on loopback: watch CronJobs fire. Ctrl-C ends it.
-demo: fixture build
+demo: fixture build ## The controller on a real control plane, with samples, until Ctrl-C
 	tests/controlplane/demo
 
 # etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one binary, from the Go module proxy.
 # Some minutes the first time, seconds from then on.
-fixture: $(FIXTURE)
+fixture: $(FIXTURE) ## A real control plane in one binary, for the tests; minutes the first time
 
 $(FIXTURE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/controlplane/go.sum
 	cd tests/controlplane && CGO_ENABLED=0 go build -trimpath -o bin/controlplane -ldflags "-s -w \
@@ -126,13 +137,13 @@ $(FIXTURE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/
 
 # The manual's pages, from the declarations of the flags.
 MAN ?= target/man
-man:
+man: ## The manual, below target/man
 	mkdir -p $(MAN)
 	cargo run --quiet --locked -- man --output-dir $(MAN)
 
 # `kubectl cronjob` for one user, with what shells complete and the manual; PREFIX=/usr/local for all.
 PREFIX ?= $(HOME)/.local
-install-plugin: build
+install-plugin: build ## kubectl cronjob, completions and the manual, below PREFIX
 	install -D target/release/cronjob-controller $(PREFIX)/bin/cronjob-controller
 	ln -sf cronjob-controller $(PREFIX)/bin/kubectl-cronjob
 	ln -sf cronjob-controller $(PREFIX)/bin/kubectl_complete-cronjob
@@ -141,7 +152,7 @@ install-plugin: build
 	$(PREFIX)/bin/kubectl-cronjob man --output-dir $(PREFIX)/share/man/man1
 	$(PREFIX)/bin/cronjob-controller completion bash >$(PREFIX)/share/bash-completion/completions/cronjob-controller
 
-ci:
+ci: ## Everything that has to hold before a change goes in
 	.ci/run
 
 # Linters and the like, each from its registry.
@@ -151,7 +162,7 @@ ACTIONLINT_VERSION := v1.7.12
 CYCLONEDX_VERSION := 0.5.9
 
 # The Dockerfile and the workflows.
-lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint
+lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint ## The Dockerfile and the workflows, judged
 	$(TOOLS)/bin/hadolint Dockerfile
 	$(TOOLS)/bin/actionlint
 
@@ -162,7 +173,7 @@ $(TOOLS)/bin/actionlint:
 	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 
 # What the binary and its build consist of, without the tests', as CycloneDX; the same wherever it is written.
-sbom: $(TOOLS)/bin/cargo-cyclonedx
+sbom: $(TOOLS)/bin/cargo-cyclonedx ## The software bill of materials
 	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(TOOLS)/bin/cargo-cyclonedx cyclonedx --format json --spec-version 1.5 \
 		--target x86_64-unknown-linux-gnu --describe binaries
 	sed 's|path+file://$(CURDIR)#||g' cronjob-controller_bin.cdx.json >target/cronjob-controller.cdx.json
@@ -171,53 +182,66 @@ sbom: $(TOOLS)/bin/cargo-cyclonedx
 $(TOOLS)/bin/cargo-cyclonedx:
 	cargo install --quiet --locked --root $(TOOLS) cargo-cyclonedx@$(CYCLONEDX_VERSION)
 
+##@ Image
+
+# docker, podman or buildah: whatever takes the arguments of `docker build`. BUILD_FLAGS are more of them.
+CONTAINER_TOOL ?= docker
+BUILD_FLAGS ?=
+
 # An image is as old as its commit, wherever and whenever it is built, and says which that is.
-SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct),0)
 COMMIT_ARGS = --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) --build-arg GIT_COMMIT=$(shell git rev-parse HEAD) \
 	--build-arg GIT_TREE_STATE=$(if $(shell git status --porcelain),dirty,clean)
 
+docker-build: ## The image IMG, from the sources, by CONTAINER_TOOL
+	$(CONTAINER_TOOL) build $(COMMIT_ARGS) $(BUILD_FLAGS) -t $(IMAGE) .
+
+docker-push: ## The image IMG, to its registry
+	$(CONTAINER_TOOL) push $(IMAGE)
+
+# A builder of its own, since docker's builds for one platform only; it stays, with what it has compiled. A platform that is not
+# this machine's is emulated, which binfmt_misc has to know, and which takes hours: better is a builder with a node of each
+# platform (`docker buildx create --append`). Attestations would say when and where, so that no two builds were alike.
+BUILDX_BUILDER ?= cronjob-controller
+docker-buildx: ## The image IMG for PLATFORMS at once, to its registry
+	$(CONTAINER_TOOL) buildx inspect $(BUILDX_BUILDER) >/dev/null 2>&1 || \
+		$(CONTAINER_TOOL) buildx create --driver=docker-container --name=$(BUILDX_BUILDER)
+	$(CONTAINER_TOOL) buildx build --builder=$(BUILDX_BUILDER) --push --platform=$(PLATFORMS) --provenance=false --sbom=false \
+		$(COMMIT_ARGS) $(BUILD_FLAGS) -t $(IMAGE) .
+
 # The binary that the image holds, alone in its directory: static and stripped. What cargo has compiled for
 # `cargo build --release` serves here, too: only the last link is another.
-static:
+ROOT := target/image/root
+static: ## The binary that the image holds, below target/image/root
 	cargo rustc --release --locked --bin cronjob-controller -- -C target-feature=+crt-static -C strip=symbols
-	install -D -m 0755 target/release/cronjob-controller target/image/root/cronjob-controller
-
-docker-build:
-	docker build $(COMMIT_ARGS) -t $(IMAGE) .
-
-docker-push:
-	docker push $(IMAGE)
-
-# For several architectures at once; the image has to go to a registry.
-docker-buildx:
-	docker buildx build --push --platform=$(PLATFORMS) $(COMMIT_ARGS) -t $(IMAGE) .
+	install -D -m 0755 target/release/cronjob-controller $(ROOT)/cronjob-controller
 
 # buildah with a store of its own.
 BUILDAH = buildah --storage-driver=vfs --root=$(CURDIR)/target/image/store --runroot=$(CURDIR)/target/image/run
 ARCHIVE := target/image/cronjob-controller.tar
 
 # The Dockerfile's last stage around the binary built here, as an OCI archive: for `podman load`, `ctr image import`,
-# `kind load image-archive`. Nothing is pulled.
-image-offline: static
-	$(BUILDAH) build --isolation=chroot --identity-label=false --timestamp=$(SOURCE_DATE_EPOCH) \
-		--build-context=build=target/image/root --tag=$(IMAGE) .
+# `kind load image-archive`. Nothing is pulled. docker does the same with the first of these flags.
+image-offline: static ## The image around a binary built here, without a network, as target/image/cronjob-controller.tar
+	$(MAKE) docker-build CONTAINER_TOOL="$(BUILDAH)" BUILD_FLAGS="--build-context=build=$(ROOT) \
+		--isolation=chroot --identity-label=false --timestamp=$(SOURCE_DATE_EPOCH)"
 	rm -f $(ARCHIVE)
 	$(BUILDAH) push $(IMAGE) oci-archive:$(ARCHIVE):$(IMAGE)
 	$(BUILDAH) rmi --all --force
 
-# That image, run in an empty root against the real control plane.
-image-test: image-offline fixture
+image-test: image-offline fixture ## That image, run in an empty root against a real control plane
 	IMAGE_ARCHIVE=$(CURDIR)/$(ARCHIVE) cargo test --locked --test image
 
-# The CustomResourceDefinitions alone.
-install:
+##@ Deployment
+
+install: ## The CustomResourceDefinitions alone, into the cluster of the current context
 	kubectl apply -k manifests/crd
 
-uninstall:
+uninstall: ## Take them back, and with them all objects of these kinds
 	kubectl delete --ignore-not-found -k manifests/crd
 
-deploy:
+deploy: ## The controller as IMG, the way that OVERLAY says, into the cluster of the current context
 	kubectl kustomize manifests/$(OVERLAY) | sed 's|image: cronjob-controller:latest|image: $(IMAGE)|' | kubectl apply -f -
 
-undeploy:
+undeploy: ## Take back what OVERLAY brought, definitions included
 	kubectl delete --ignore-not-found -k manifests/$(OVERLAY)

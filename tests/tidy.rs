@@ -332,6 +332,24 @@ fn no_tracked_file_mentions_the_machine_it_was_written_on() {
     report("paths of one machine", &violations);
 }
 
+/// What whoever comes from kubebuilder types.
+const KUBEBUILDER_TARGETS: &str = "all help manifests generate fmt vet test build run docker-build docker-push docker-buildx \
+                                   install uninstall deploy undeploy";
+
+#[test]
+fn every_target_of_the_makefile_is_listed_by_make_help() {
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    let targets = makefile.lines().filter_map(|line| line.strip_prefix(".PHONY: ")).flat_map(str::split_whitespace);
+    let targets: Vec<&str> = targets.collect();
+    let missing = KUBEBUILDER_TARGETS.split_whitespace().filter(|target| !targets.contains(target));
+    report("kubebuilder's targets that are not there", &missing.map(ToOwned::to_owned).collect::<Vec<_>>());
+    let listed =
+        |target: &&&str| makefile.lines().any(|line| line.starts_with(&format!("{target}:")) && line.contains(" ## "));
+    // What `make` alone makes is the other name of a target.
+    let silent = targets.iter().filter(|target| **target != "all" && !listed(target));
+    report("targets without a word behind ##", &silent.map(|target| (*target).to_owned()).collect::<Vec<_>>());
+}
+
 #[test]
 fn the_scanner_sees_what_it_should() {
     let code = blank("let a = \"fn x() {\"; // .unwrap()\nlet b = r#\"}\"#; let c = '{'; let d: &'a str = b'\\'';\n");
