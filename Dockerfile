@@ -1,6 +1,4 @@
-# syntax=docker/dockerfile:1
-
-# The image is one static binary and nothing else: no shell, no libraries, no files to patch.
+# The image is one static binary and the licences of what is in it: no shell, no libraries, no files to patch.
 #
 # Static with glibc, and neither with musl nor on a distroless base with glibc:
 # - The program uses two things of the C library that differ between the two: the allocator, which all measured figures
@@ -24,16 +22,16 @@ ARG GIT_TREE_STATE=
 ARG SOURCE_DATE_EPOCH=0
 # The sources of the dependencies have one name wherever cargo keeps them, so that this binary can be built elsewhere, too.
 ENV RUSTFLAGS="--remap-path-prefix=/usr/local/cargo=/cargo"
-# Dependencies and what was compiled of them outlive this build in the cache mounts; the binary has to be copied out.
+# Dependencies and what was compiled of them outlive this build in the cache mounts; what the image holds has to be copied out.
+# Builds for several platforms take turns, or one would copy the other's binary.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
-    --mount=type=cache,target=/src/target \
+    --mount=type=cache,target=/src/target,sharing=locked \
     BUILD_DATE="$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)" make static \
- && cp target/image/root/cronjob-controller /cronjob-controller \
- && touch --date="@$SOURCE_DATE_EPOCH" /cronjob-controller
+ && cp --preserve=mode,timestamps target/image/root/* /
 
 # `make image-offline` builds this stage alone, with a directory in the place of the stage above.
 FROM scratch
-COPY --from=build /cronjob-controller /cronjob-controller
+COPY --from=build /cronjob-controller /LICENSE /THIRD_PARTY_LICENSES /
 LABEL org.opencontainers.image.title="cronjob-controller" \
       org.opencontainers.image.description="The Kubernetes CronJob controller, outside kube-controller-manager" \
       org.opencontainers.image.licenses="Apache-2.0"

@@ -15,7 +15,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 
 .PHONY: all help build run fmt vet generate manifests check test e2e fault-matrix soak mutants bench bench-size
 .PHONY: bench-burst bench-paired conformance demo fixture ci
-.PHONY: static docker-build docker-push docker-buildx image-offline image-test lint sbom
+.PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: install uninstall deploy undeploy man install-plugin
 
 all: build
@@ -209,12 +209,18 @@ docker-buildx: ## The image IMG for PLATFORMS at once, to its registry
 	$(CONTAINER_TOOL) buildx build --builder=$(BUILDX_BUILDER) --push --platform=$(PLATFORMS) --provenance=false --sbom=false \
 		$(COMMIT_ARGS) $(BUILD_FLAGS) -t $(IMAGE) .
 
-# The binary that the image holds, alone in its directory: static and stripped. What cargo has compiled for
-# `cargo build --release` serves here, too: only the last link is another.
+# What the image holds, alone in its directory: the binary, static and stripped, and everybody's licences. What cargo has
+# compiled for `cargo build --release` serves here, too: only the last link is another.
 ROOT := target/image/root
-static: ## The binary that the image holds, below target/image/root
+static: licenses ## The binary that the image holds, below target/image/root
 	cargo rustc --release --locked --bin cronjob-controller -- -C target-feature=+crt-static -C strip=symbols
-	install -D -m 0755 target/release/cronjob-controller $(ROOT)/cronjob-controller
+	install -m 0755 target/release/cronjob-controller $(ROOT)
+	touch --date=@$(SOURCE_DATE_EPOCH) $(ROOT)/*
+
+licenses: ## Whose work the binary contains and under which terms, in target/image/root
+	mkdir -p $(ROOT)
+	hack/third-party-licenses >target/image/THIRD_PARTY_LICENSES
+	install -m 0644 LICENSE target/image/THIRD_PARTY_LICENSES $(ROOT)
 
 # buildah with a store of its own.
 BUILDAH = buildah --storage-driver=vfs --root=$(CURDIR)/target/image/store --runroot=$(CURDIR)/target/image/run

@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 /// Whether the image is as it should be and every case went well; the first that did not is printed with its log.
 async fn run(archive: &Path, binary: &Path) -> bool {
     let image = Image::read(archive);
-    image.holds_the_binary_alone();
+    image.holds_the_binary_and_its_licences();
     println!("image: {}", image.sizes());
 
     let plane = ControlPlane::start(binary).await.unwrap();
