@@ -94,6 +94,14 @@ pub enum Cause {
     /// A list without a resource version to watch from.
     #[error("the list carries no resource version")]
     NoResourceVersion,
+    /// A list whose pages do not come to an end.
+    #[error("the list does not end: {sign} on page {pages}")]
+    EndlessList {
+        /// How many pages there were.
+        pages: u32,
+        /// What says so.
+        sign: &'static str,
+    },
     /// A watch event's line exceeds every sensible size.
     #[error("a watch event of more than {0} bytes")]
     LineTooLong(usize),
