@@ -43,6 +43,9 @@ pub struct Observation {
     pub carried: Edits,
     /// Whether kube-controller-manager's controller works on the CronJob, too, though it starts none of its Jobs.
     pub is_shared: bool,
+    /// Whether the CronJob changed, or the slot's starting deadline passed, while answers were waited for: then nothing
+    /// more is sent for the slot.
+    pub is_overtaken: bool,
     /// Whether a sync that starts a Job leaves the pruning and the status for later.
     pub settle_later: bool,
     /// The CronJob as the API server has it, once asked.
@@ -64,6 +67,7 @@ impl Observation {
             is_shared: false,
             name_taken_reported: None,
             carried: Edits::default(),
+            is_overtaken: false,
             settle_later: false,
             live_cron_job: None,
             create: None,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::observation::DeleteReply;
-use super::plan::{Event, Note, Outcome, Requeue, Settlement, StatusWrite, Verdict};
+use super::plan::{Event, Note, Outcome, Settlement, StatusWrite, Verdict};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{Condition, EventType, ObjectReference, Uid};
 
@@ -223,9 +223,9 @@ impl<'a> Draft<'a> {
     }
 
     /// Ends the sync for now: the status is left to be written.
-    pub fn put_off(self, next: Option<Requeue>) -> Settlement {
+    pub fn put_off(self, outcome: Outcome) -> Settlement {
         let Self { base, name_taken, already_there, verdict, edits, events, notes, .. } = self;
-        let (edits, outcome) = (edits.needed_by(&base.status), Outcome::SettleLater { next });
+        let edits = edits.needed_by(&base.status);
         Settlement { status: None, edits, events, name_taken, already_there, verdict, notes, outcome }
     }
 
