@@ -3,6 +3,7 @@
 //! Guarantees: an [`Observation`] only grows while a sync lasts; every answer of the API server is added to it and none
 //! is taken back, so that deciding again from the start reaches the same point and goes on from there.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -53,7 +54,8 @@ pub struct Observation {
     /// The answer to the create, once sent.
     pub create: Option<CreateReply>,
     live_jobs: Vec<(ObjectName, Result<Arc<Job>, ApiError>)>,
-    deletions: Vec<(Uid, DeleteReply)>,
+    /// A history of any length may be pruned at once.
+    deletions: HashMap<Uid, DeleteReply>,
 }
 
 impl Observation {
@@ -72,7 +74,7 @@ impl Observation {
             live_cron_job: None,
             create: None,
             live_jobs: Vec::new(),
-            deletions: Vec::new(),
+            deletions: HashMap::new(),
         }
     }
 
@@ -88,7 +90,7 @@ impl Observation {
 
     /// The answer to the deletion of a Job, where it was sent.
     pub fn deletion_of(&self, uid: &Uid) -> Option<&DeleteReply> {
-        self.deletions.iter().find(|(known, _)| known == uid).map(|(_, reply)| reply)
+        self.deletions.get(uid)
     }
 
     /// Adds the answer to the read of a Job.
@@ -98,6 +100,6 @@ impl Observation {
 
     /// Adds the answer to a deletion.
     pub fn learn_deletion(&mut self, uid: Uid, reply: DeleteReply) {
-        self.deletions.push((uid, reply));
+        self.deletions.entry(uid).or_insert(reply);
     }
 }
