@@ -147,6 +147,17 @@ async fn no_job_is_replaced_after_its_starting_deadline_passed_while_an_answer_w
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_asks_to_be_left_alone_for_a_day_is_asked_again_after_a_minute() {
+    let world = working(json!({ "schedule": "1 10 * * *" })).await;
+    world.wire.judge(|ask| if ask.is(Verb::Create, "jobs") { Fate::Overloaded(86_400) } else { Fate::Pass });
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    assert_eq!(world.wire.count(Verb::Create, "jobs"), 1, "its wish is kept");
+    world.wire.calm();
+    world.pass_until("2026-03-02T10:02:10Z").await;
+    assert_eq!(world.seen().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failure_counts_as_one_retry() {
     let world = World::new("2026-03-02T09:59:30Z").await;
     world.create_cron_job("c", json!({})).await;
