@@ -6,6 +6,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::decode::MAX_MESSAGE;
+use crate::api::shortened;
+
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -89,7 +92,7 @@ pub enum Cause {
     #[error("the server answered {0}")]
     Status(ServerStatus),
     /// The envelope around the objects could not be read.
-    #[error("the answer is not understood: {0}")]
+    #[error("the answer is not understood: {}", brief(.0))]
     Envelope(#[source] serde_json::Error),
     /// A list without a resource version to watch from.
     #[error("the list carries no resource version")]
@@ -151,6 +154,11 @@ impl ServerStatus {
     pub(super) fn is_invalid(&self) -> bool {
         matches!(self.code, 400 | 405 | 406 | 422 | 501)
     }
+}
+
+/// What the decoder says, without all of the text that it quotes.
+fn brief(error: &serde_json::Error) -> String {
+    shortened(&error.to_string(), MAX_MESSAGE).to_owned()
 }
 
 fn with_sources(error: &(dyn std::error::Error + 'static)) -> String {
