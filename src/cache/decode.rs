@@ -144,9 +144,9 @@ pub(super) fn decode_object<T: Object>(
     namespace: Option<&str>,
     interner: &Interner,
 ) -> Result<T, MalformedObject> {
-    let object = T::decode(raw.get(), interner).map_err(|error| malformed(raw, error.to_string()))?;
+    let object = T::decode(raw.get(), interner).map_err(|error| malformed(raw, &error.to_string()))?;
     match fault(&object, namespace) {
-        Some(fault) => Err(malformed(raw, fault)),
+        Some(fault) => Err(malformed(raw, &fault)),
         None => Ok(object),
     }
 }
@@ -165,7 +165,7 @@ fn fault<T: Object>(object: &T, namespace: Option<&str>) -> Option<String> {
 }
 
 /// Reads what can be read of a malformed object's metadata, each field by itself.
-fn malformed(raw: &RawValue, error: String) -> MalformedObject {
+fn malformed(raw: &RawValue, error: &str) -> MalformedObject {
     #[derive(Deserialize)]
     struct Outer<'a> {
         #[serde(borrow)]
@@ -189,7 +189,7 @@ fn malformed(raw: &RawValue, error: String) -> MalformedObject {
     let outer = serde_json::from_str(raw.get()).ok();
     let metadata: Option<Metadata<'_>> =
         outer.and_then(|outer: Outer<'_>| serde_json::from_str(outer.metadata.get()).ok());
-    let error = shortened(&error, MAX_MESSAGE).to_owned();
+    let error = shortened(error, MAX_MESSAGE).to_owned();
     let Some(metadata) = metadata else {
         return MalformedObject { error, ..MalformedObject::default() };
     };

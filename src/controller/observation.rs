@@ -29,6 +29,7 @@ pub enum CreateReply {
 
 /// What is known of one CronJob.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Observation {
     /// The CronJob as the cache has it.
     pub cron_job: Arc<CronJob>,

@@ -26,6 +26,7 @@ use crate::schedule::Schedule;
 use crate::schedule::missed::{self, Missed, Observed};
 
 /// Why a decision ends before its end.
+#[allow(clippy::large_enum_variant, reason = "it is in a box")]
 enum Stop {
     /// Something has to be asked or done first.
     Needs(Plan),
