@@ -10,7 +10,7 @@
 //! - Nothing here knows what a CronJob is; time is tokio's, chance comes from the seed, so tests and simulations repeat.
 //!
 //! The parts: `reflector` speaks the protocol, `transport` the HTTP, `error` decides how to go on after a failure,
-//! `decode` reads pages and events, `mirror` applies them to the `store` and calls the `handlers`.
+//! `decode` reads pages and events, `pages` knows a list without end, `mirror` applies them to the `store` and calls the `handlers`.
 //!
 //! Matches client-go `tools/cache` (`Reflector`, `DeltaFIFO`, `SharedIndexInformer`), without resync and without a queue
 //! between the reflector and the handlers.
@@ -30,6 +30,7 @@ mod error;
 mod handlers;
 pub mod metrics;
 mod mirror;
+mod pages;
 mod reflector;
 mod store;
 mod transport;

@@ -66,6 +66,9 @@ use unsettled::Unsettled;
 /// about the key, and when the server is back every key that was due is late already.
 pub const UNAVAILABLE_BACKOFF: Duration = Duration::from_secs(2);
 
+/// The longest that a key waits because the API server asks for it: a mistaken Retry-After would cost slots.
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+
 /// How long settling pauses at least when the API server says that it is overloaded.
 pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 
@@ -239,7 +242,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         match failure {
             Failure::Api(error) if error.is_unavailable() => {
-                let asked = error.retry_after.unwrap_or_default();
+                let asked = error.retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
                 if error.is_too_many_requests() {
                     self.pace.refused();
                     self.parts.queue.hold_low(asked.max(OVERLOAD_PAUSE));

@@ -25,6 +25,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 
 pub use crate::api::EventType;
+use crate::api::shortened;
 pub use correlator::{Correlator, CorrelatorOptions};
 pub use recorder::{Config, Recorder};
 pub use sink::{Disposition, EventSink, KubeSink, SinkError, SinkFault};
@@ -202,8 +203,7 @@ fn is_dns1123_subdomain(name: &str) -> bool {
 /// `message` within [`MAX_MESSAGE_BYTES`].
 fn truncated(mut message: String) -> String {
     if message.len() > MAX_MESSAGE_BYTES {
-        let end = (0..=MAX_MESSAGE_BYTES).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
-        message.truncate(end);
+        message.truncate(shortened(&message, MAX_MESSAGE_BYTES).len());
         message.shrink_to_fit();
     }
     message

@@ -126,7 +126,7 @@ impl<L: LeaseLock> LeaderElector<L> {
         Ok(elector)
     }
 
-    /// The same, which has seen the lease before: how long its record stayed the same counts from then.
+    /// The same, which has seen the lease before: how long it stayed the same counts from then.
     #[must_use]
     pub fn having_observed(mut self, observed: Observed) -> Self {
         // A renewal is of a version that this elector has read or written itself.
@@ -244,20 +244,14 @@ impl<L: LeaseLock> LeaderElector<L> {
         decide(knowledge, candidate, Instant::now().into_std(), self.clock.now())
     }
 
-    /// Notes the lease that was read. The time of observation moves only when the lease has changed, and its version says
-    /// so: a holder whose clock was set back can come to write the very record that was seen last.
+    /// Notes the lease that was read. The time of observation moves only when the lease has changed.
     fn observe(&mut self, lease: Lease) {
-        let record = LeaderElectionRecord::from_lease(&lease);
-        let is_unchanged = match (&self.lease, &self.observed) {
-            (Some(seen), Some(_)) => seen.metadata.resource_version == lease.metadata.resource_version,
-            // Others saw it, and kept its record alone.
-            (None, Some(seen)) => seen.record == record,
-            (_, None) => false,
-        };
+        let seen = Observed::new(&lease, Instant::now().into_std());
+        self.observed = Some(match self.observed.take() {
+            Some(before) => before.followed_by(seen),
+            None => seen,
+        });
         self.lease = Some(lease);
-        if !is_unchanged {
-            self.observed = Some(Observed { record, at: Instant::now().into_std() });
-        }
     }
 
     async fn create(&mut self, record: LeaderElectionRecord) -> Result<(), LockError> {
@@ -292,8 +286,9 @@ impl<L: LeaseLock> LeaderElector<L> {
     /// A write that names this process the holder has succeeded. The leadership is counted from the moment the call
     /// *began*: that is the earliest moment from which others can have counted the lease's duration.
     fn holds(&mut self, written: Lease, record: LeaderElectionRecord, started: Instant) {
+        let resource_version = written.metadata.resource_version.clone();
+        self.observed = Some(Observed { record, resource_version, at: Instant::now().into_std() });
         self.lease = Some(written);
-        self.observed = Some(Observed { record, at: Instant::now().into_std() });
         self.leadership.extend(started + self.config.renew_deadline, started + self.config.lease_seconds());
     }
 

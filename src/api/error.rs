@@ -8,6 +8,16 @@ use std::time::Duration;
 
 use super::ObjectName;
 
+/// How much of a server's or a decoder's message is kept: as much as an Event can hold. They quote what they were given,
+/// which may be an object of megabytes.
+const LONGEST_MESSAGE: usize = 8192;
+
+/// As much of the beginning of `text` as has no more than `most` bytes.
+pub fn shortened(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or_default()]
+}
+
 /// One request that did not succeed.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{operation} {object}: {message}")]
@@ -20,7 +30,7 @@ pub struct ApiError {
     pub code: u16,
     /// `reason` of the Status, for example `AlreadyExists`.
     pub reason: String,
-    /// `message` of the Status, or the transport's error.
+    /// `message` of the Status, or the transport's error; shortened.
     pub message: String,
     /// Whether the Status carries the cause `NamespaceTerminating`.
     pub namespace_terminating: bool,
@@ -30,13 +40,13 @@ pub struct ApiError {
 
 impl ApiError {
     /// A failure without an answer from the server.
-    pub fn transport(operation: impl Into<Box<str>>, object: ObjectName, message: impl Into<String>) -> Self {
+    pub fn transport(operation: impl Into<Box<str>>, object: ObjectName, message: impl AsRef<str>) -> Self {
         Self {
             operation: operation.into(),
             object,
             code: 0,
             reason: String::new(),
-            message: message.into(),
+            message: shortened(message.as_ref(), LONGEST_MESSAGE).to_owned(),
             namespace_terminating: false,
             retry_after: None,
         }

@@ -23,7 +23,7 @@ use tracing::{debug, info, warn};
 
 use super::election::{Candidate, HEALTH_TIMEOUT};
 use super::{AppError, Assembly, Caches, ElectionHealth, House, LookAtCaches, under_lease};
-use crate::leader_election::decision::{Candidate as Presence, presence};
+use crate::leader_election::decision::{Candidate as Presence, Observed, presence};
 use crate::leader_election::shares::{Move, Names, Sightings, Tenure, decide};
 use crate::leader_election::{HealthzAdaptor, KubeLeaseLock, LeaderElectionRecord, LeaseLock, Leases, LockError};
 use crate::sharding::Shard;
@@ -160,8 +160,7 @@ impl Holder {
             self.presence = leases.get(&self.names.replica(&self.candidate.identity)).cloned();
         }
         let now = Instant::now().into_std();
-        let records = leases.iter().map(|(name, lease)| (name.clone(), LeaderElectionRecord::from_lease(lease)));
-        self.seen.see(&self.names, records, now);
+        self.seen.see(&self.names, leases.iter().map(|(name, lease)| (name.clone(), Observed::new(lease, now))));
         if !introduced {
             return Ok(());
         }

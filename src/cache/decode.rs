@@ -3,6 +3,7 @@
 //! Guarantee: the envelope is read first and each object by itself, so an object that cannot be decoded is one
 //! [`MalformedObject`] and harms no other. The objects' text is borrowed from the bytes and never copied. A line in the
 //! form that servers write is read in one pass, by [`decode_quickly`]; it takes nothing that the two stages would refuse.
+//! What is said of text that cannot be read is short, however long the text.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,10 +13,10 @@ use serde_json::value::RawValue;
 
 use super::error::ServerStatus;
 use super::handlers::MalformedObject;
-use crate::api::{Interner, Object, ObjectName};
+use crate::api::{Interner, Object, ObjectName, shortened};
 
-/// How much of a server's message is kept.
-const MAX_MESSAGE: usize = 512;
+/// How much of a server's or a decoder's message is kept, in bytes. Both quote what they were given.
+pub(super) const MAX_MESSAGE: usize = 512;
 
 /// One page of a list.
 #[derive(Deserialize)]
@@ -103,7 +104,7 @@ impl<'a> Event<'a> {
                 }
             }
             "ERROR" => Self::Error(decode_status(object.get().as_bytes(), None)),
-            _ => Self::Unknown(kind.into_owned()),
+            _ => Self::Unknown(shortened(&kind, MAX_MESSAGE).to_owned()),
         })
     }
 }
@@ -143,9 +144,9 @@ pub(super) fn decode_object<T: Object>(
     namespace: Option<&str>,
     interner: &Interner,
 ) -> Result<T, MalformedObject> {
-    let object = T::decode(raw.get(), interner).map_err(|error| malformed(raw, error.to_string()))?;
+    let object = T::decode(raw.get(), interner).map_err(|error| malformed(raw, &error.to_string()))?;
     match fault(&object, namespace) {
-        Some(fault) => Err(malformed(raw, fault)),
+        Some(fault) => Err(malformed(raw, &fault)),
         None => Ok(object),
     }
 }
@@ -164,7 +165,7 @@ fn fault<T: Object>(object: &T, namespace: Option<&str>) -> Option<String> {
 }
 
 /// Reads what can be read of a malformed object's metadata, each field by itself.
-fn malformed(raw: &RawValue, error: String) -> MalformedObject {
+fn malformed(raw: &RawValue, error: &str) -> MalformedObject {
     #[derive(Deserialize)]
     struct Outer<'a> {
         #[serde(borrow)]
@@ -188,6 +189,7 @@ fn malformed(raw: &RawValue, error: String) -> MalformedObject {
     let outer = serde_json::from_str(raw.get()).ok();
     let metadata: Option<Metadata<'_>> =
         outer.and_then(|outer: Outer<'_>| serde_json::from_str(outer.metadata.get()).ok());
+    let error = shortened(error, MAX_MESSAGE).to_owned();
     let Some(metadata) = metadata else {
         return MalformedObject { error, ..MalformedObject::default() };
     };
@@ -227,8 +229,8 @@ pub(super) fn decode_status(body: &[u8], code: Option<u16>) -> ServerStatus {
     let details = status.details.unwrap_or_default();
     ServerStatus {
         code: code.unwrap_or(status.code),
-        reason: status.reason,
-        message: status.message.chars().take(MAX_MESSAGE).collect(),
+        reason: shortened(&status.reason, MAX_MESSAGE).to_owned(),
+        message: shortened(&status.message, MAX_MESSAGE).to_owned(),
         retry_after: Some(details.retry_after_seconds).filter(|&seconds| seconds > 0).map(Duration::from_secs),
         resource_version_too_large: details.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge"),
     }

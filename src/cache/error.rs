@@ -6,6 +6,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::decode::MAX_MESSAGE;
+use crate::api::shortened;
+
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -89,11 +92,19 @@ pub enum Cause {
     #[error("the server answered {0}")]
     Status(ServerStatus),
     /// The envelope around the objects could not be read.
-    #[error("the answer is not understood: {0}")]
+    #[error("the answer is not understood: {}", brief(.0))]
     Envelope(#[source] serde_json::Error),
     /// A list without a resource version to watch from.
     #[error("the list carries no resource version")]
     NoResourceVersion,
+    /// A list whose pages do not come to an end.
+    #[error("the list does not end: {sign} on page {pages}")]
+    EndlessList {
+        /// How many pages there were.
+        pages: u32,
+        /// What says so.
+        sign: &'static str,
+    },
     /// A watch event's line exceeds every sensible size.
     #[error("a watch event of more than {0} bytes")]
     LineTooLong(usize),
@@ -143,6 +154,11 @@ impl ServerStatus {
     pub(super) fn is_invalid(&self) -> bool {
         matches!(self.code, 400 | 405 | 406 | 422 | 501)
     }
+}
+
+/// What the decoder says, without all of the text that it quotes.
+fn brief(error: &serde_json::Error) -> String {
+    shortened(&error.to_string(), MAX_MESSAGE).to_owned()
 }
 
 fn with_sources(error: &(dyn std::error::Error + 'static)) -> String {

@@ -18,6 +18,7 @@ use super::backoff::Backoff;
 use super::decode::{Event, Page};
 use super::error::{Cause, Fruitless, Operation, Recovery, ReflectorError, VERY_SHORT, recovery};
 use super::mirror::{Listing, Mirror};
+use super::pages::Pages;
 use super::transport::{Endpoint, EventStream};
 use crate::api::{Object, compare_resource_versions};
 
@@ -187,7 +188,7 @@ impl<T: Object> Reflector<T> {
         Ok(State::Watching(stream))
     }
 
-    /// Lists in pages. If the history behind a continue token was compacted, the whole list is asked for at once.
+    /// Lists in pages. If the history behind a continue token was compacted, the whole list is asked for at once, once.
     ///
     /// Matches client-go `tools/pager/pager.go` (`ListPager.list`).
     async fn paged_list(&mut self) -> Result<State, Cause> {
@@ -195,21 +196,25 @@ impl<T: Object> Reflector<T> {
         let mut resource_version = String::new();
         let (mut limit, mut deadline) = (Some(PAGE_SIZE), PAGE_DEADLINE);
         let mut continue_token = String::new();
+        let mut pages = Pages::default();
         loop {
             let body = match self.endpoint.list(limit, &continue_token, deadline).await {
-                Err(Cause::Status(status)) if status.is_expired() && !continue_token.is_empty() => {
+                Err(Cause::Status(status)) if status.is_expired() && !continue_token.is_empty() && limit.is_some() => {
                     info!(resource = self.endpoint.path(), "a list's continue token expired; asking for all at once");
                     listing = Listing::default();
                     resource_version.clear();
                     continue_token.clear();
                     (limit, deadline) = (None, FULL_LIST_DEADLINE);
+                    pages = Pages::default();
                     continue;
                 }
                 body => body?,
             };
             let page = Page::decode(&body).map_err(Cause::Envelope)?;
+            let mut objects = 0;
             for raw in page.items() {
                 self.mirror.list(&mut listing, raw);
+                objects += 1;
             }
             // All pages show the state of the first one's version.
             if resource_version.is_empty() {
@@ -219,6 +224,7 @@ impl<T: Object> Reflector<T> {
                 break;
             }
             continue_token = page.metadata.continue_token;
+            pages.next(objects, &continue_token)?;
         }
         self.listed(listing, resource_version)?;
         Ok(State::Watch)

@@ -232,6 +232,58 @@ async fn pages() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_whose_pages_do_not_end_is_an_error_and_not_a_loop() {
+    let whole = || page(&[job("x", 1)], 9, "");
+    let empty = |number: u32| page(&[], 6, &number.to_string());
+    let rows = [
+        (
+            "a continue token that leads to itself",
+            vec![page(&[job("x", 1)], 6, "t"), page(&[job("x", 1)], 6, "t"), whole()],
+            vec!["list", "list next=t", "list", "watch 9"],
+            "list /apis/batch/v1/jobs: the list does not end: a continue token came again on page 2",
+        ),
+        (
+            "pages without objects",
+            (1..=10).map(empty).chain([whole()]).collect(),
+            vec![
+                "list",
+                "list next=1",
+                "list next=2",
+                "list next=3",
+                "list next=4",
+                "list next=5",
+                "list next=6",
+                "list next=7",
+                "list next=8",
+                "list next=9",
+                "list",
+                "watch 9",
+            ],
+            "list /apis/batch/v1/jobs: the list does not end: page after page is empty on page 10",
+        ),
+        (
+            "a token that expires in the list that was to be whole",
+            vec![
+                page(&[job("x", 1)], 6, "t"),
+                refused(410, "Expired"),
+                page(&[job("x", 1)], 6, "t"),
+                refused(410, "Expired"),
+                whole(),
+            ],
+            vec!["list", "list next=t", "list all", "&continue=t", "list", "watch 9"],
+            "list /apis/batch/v1/jobs: the server answered 410 Expired: so it is",
+        ),
+    ];
+    for (sentence, mut replies, requests, error) in rows {
+        replies.insert(0, refused(400, ""));
+        let run = run_for(100, &[], Script::new([(ALL, replies)])).await;
+        assert_eq!(run.script.requests()[1..], requests, "{sentence}: {:#?}", run.errors());
+        assert_eq!(run.errors()[1..], [error], "{sentence}");
+        assert_eq!(run.told(), ["initial a/x@1"], "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn watches() {
     use Part::{Break, Line, Raw, Stay};
     let rows = vec![

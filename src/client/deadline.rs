@@ -2,7 +2,8 @@
 //!
 //! Guarantees: the head of the answer comes within [`REQUEST_DEADLINE`], and then each piece of its body within the
 //! same time of the one before it, or the caller gets a [`DeadlineError`] and the connection is closed. A long list
-//! may take as long as it moves.
+//! may take as long as it moves, up to a length that no list has. Of a refusal, a watch's as well, no more is read than any
+//! `Status` has.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
+use kube::client::Body;
 use tokio::time::{Instant, Sleep};
 use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service};
@@ -31,7 +33,16 @@ pub enum DeadlineError {
     /// The answer broke off.
     #[error("the API server fell silent for {}s in the middle of an answer", REQUEST_DEADLINE.as_secs())]
     Body,
+    /// The answer was longer than any should be.
+    #[error("the API server's answer has more than {LONGEST_ANSWER} bytes")]
+    Length,
 }
+
+/// A page of 500 objects of 2 MiB: more than etcd takes.
+pub(super) const LONGEST_ANSWER: usize = 1 << 30;
+
+/// More than any `Status`; what is longer is a proxy's page.
+pub(super) const LONGEST_REFUSAL: usize = 128 << 10;
 
 pub(super) fn layer<S>() -> impl Layer<S, Service = Bounded<S>> {
     layer_fn(|inner| Bounded { inner })
@@ -60,46 +71,85 @@ where
         let watch = is_watch(&request);
         let answer = self.inner.call(request);
         Box::pin(async move {
-            if watch {
-                let answer = answer.await.map_err(Into::into)?;
-                return Ok(answer.map(|inner| BoundedBody { inner, silence: None }));
-            }
-            let answer = tokio::time::timeout(REQUEST_DEADLINE, answer).await;
-            let answer = answer.map_err(|_| DeadlineError::Answer)?.map_err(Into::into)?;
-            let silence = Some(Box::pin(tokio::time::sleep(REQUEST_DEADLINE)));
-            Ok(answer.map(|inner| BoundedBody { inner, silence }))
+            let answer = if watch {
+                answer.await.map_err(Into::into)?
+            } else {
+                let answer = tokio::time::timeout(REQUEST_DEADLINE, answer).await;
+                answer.map_err(|_| DeadlineError::Answer)?.map_err(Into::into)?
+            };
+            let is_success = answer.status().is_success();
+            let limit = match (is_success, watch) {
+                (false, _) => Limit::Cut(LONGEST_REFUSAL),
+                (true, false) => Limit::Fail(LONGEST_ANSWER),
+                (true, true) => Limit::None,
+            };
+            let silence = (!watch).then(|| Box::pin(tokio::time::sleep(REQUEST_DEADLINE)));
+            Ok(answer.map(|inner| BoundedBody { inner, silence, limit }))
         })
     }
 }
 
-/// A body whose pieces keep coming.
+/// How many bytes may still come, and what happens at the end of them.
+#[derive(Clone, Copy)]
+pub(super) enum Limit {
+    None,
+    /// The body ends.
+    Cut(usize),
+    /// The body breaks off with an error.
+    Fail(usize),
+}
+
+impl Limit {
+    /// Takes a piece of the body into account; what is too much of it may be cut off.
+    fn take(&mut self, data: &mut Bytes) -> Result<(), DeadlineError> {
+        match self {
+            Self::None => {}
+            Self::Cut(left) => {
+                data.truncate(*left);
+                *left -= data.len();
+            }
+            Self::Fail(left) => *left = left.checked_sub(data.len()).ok_or(DeadlineError::Length)?,
+        }
+        Ok(())
+    }
+}
+
+type Bytes = <Body as http_body::Body>::Data;
+
+/// A body whose pieces keep coming, but not for ever.
 pub(super) struct BoundedBody<B> {
     inner: B,
     /// Runs from the last piece; `None` for a watch.
     silence: Option<Pin<Box<Sleep>>>,
+    limit: Limit,
 }
 
 impl<B> http_body::Body for BoundedBody<B>
 where
-    B: http_body::Body + Unpin,
+    B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
-    type Data = B::Data;
+    type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
-        let piece = Pin::new(&mut self.inner).poll_frame(context);
-        let Some(silence) = &mut self.silence else { return piece.map_err(Into::into) };
-        match piece {
-            Poll::Ready(piece) => {
-                silence.as_mut().reset(Instant::now() + REQUEST_DEADLINE);
-                Poll::Ready(piece.map(|piece| piece.map_err(Into::into)))
-            }
-            Poll::Pending => silence.as_mut().poll(context).map(|()| Some(Err(DeadlineError::Body.into()))),
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if matches!(self.limit, Limit::Cut(0)) {
+            return Poll::Ready(None);
         }
+        let Poll::Ready(piece) = Pin::new(&mut self.inner).poll_frame(context) else {
+            let Some(silence) = &mut self.silence else { return Poll::Pending };
+            return silence.as_mut().poll(context).map(|()| Some(Err(DeadlineError::Body.into())));
+        };
+        if let Some(silence) = &mut self.silence {
+            silence.as_mut().reset(Instant::now() + REQUEST_DEADLINE);
+        }
+        Poll::Ready(piece.map(|piece| {
+            let mut frame = piece.map_err(Into::into)?;
+            if let Some(data) = frame.data_mut() {
+                self.limit.take(data)?;
+            }
+            Ok(frame)
+        }))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -107,6 +157,33 @@ where
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        match self.limit {
+            // It may end before what is said of it.
+            Limit::Cut(_) => SizeHint::new(),
+            Limit::None | Limit::Fail(_) => self.inner.size_hint(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_read_up_to_its_limit() {
+        let rows = [
+            ("what just fits passes", Limit::Fail(6), Ok(6)),
+            ("what does not is an error", Limit::Fail(5), Err(DeadlineError::Length)),
+            ("a refusal that fits is whole", Limit::Cut(7), Ok(6)),
+            ("a longer one is cut", Limit::Cut(5), Ok(5)),
+            ("a watch goes on", Limit::None, Ok(6)),
+        ];
+        for (sentence, mut limit, want) in rows {
+            let read = [b"abc".to_vec(), b"def".to_vec()].into_iter().try_fold(0, |read, piece| {
+                let mut piece = Bytes::from(piece);
+                limit.take(&mut piece).map(|()| read + piece.len())
+            });
+            assert_eq!(read, want, "{sentence}");
+        }
     }
 }

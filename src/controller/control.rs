@@ -1,6 +1,6 @@
 //! The narrow ports through which a sync reaches the API server, and their real implementation.
 //!
-//! Guarantees: no request waits longer than its deadline; no write is sent while the write gate is closed (the process
+//! Guarantees: no request waits longer than its deadline, and none is answered with more than is read; no write is sent while the write gate is closed (the process
 //! does not hold its lease); nothing is retried here, because the workqueue retries where it is seen; a deletion names
 //! the UID it means, so a namesake is never deleted. The server is asked for no more than is needed: of a write only
 //! the metadata, and not to look for unknown fields, since whoever wrote the template was told of them.
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
@@ -95,7 +95,8 @@ impl RealControl {
         let exchange = async {
             let response = self.client.send(http_request).await.map_err(|error| failed(with_causes(&error)))?;
             let (head, body) = response.into_parts();
-            let bytes = body.collect().await.map_err(|error| failed(with_causes(&error)))?.to_bytes();
+            let body = Limited::new(body, LONGEST_ANSWER).collect().await;
+            let bytes = body.map_err(|error| failed(with_causes(&*error)))?.to_bytes();
             if head.status.is_success() {
                 String::from_utf8(bytes.into()).map_err(|error| failed(error.to_string()))
             } else {
@@ -121,6 +122,9 @@ struct ApiRequest<'a> {
     accept: &'static str,
     body: Vec<u8>,
 }
+
+/// How much of an answer is read. etcd refuses objects beyond 1.5 MiB by default; this leaves room for whoever raised that.
+const LONGEST_ANSWER: usize = 32 << 20;
 
 const UPDATE_STATUS: &str = "update status of";
 
@@ -276,14 +280,12 @@ fn refusal(operation: Box<str>, object: &ObjectName, head: &http::response::Part
         status.message
     };
     ApiError {
-        operation,
-        object: object.clone(),
-        code: head.status.as_u16(),
         namespace_terminating: details
             .is_some_and(|d| d.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")),
+        code: head.status.as_u16(),
         reason: status.reason,
-        message,
         retry_after: asked.map(Duration::from_secs),
+        ..ApiError::transport(operation, object.clone(), message)
     }
 }
 

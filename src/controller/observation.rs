@@ -3,6 +3,7 @@
 //! Guarantees: an [`Observation`] only grows while a sync lasts; every answer of the API server is added to it and none
 //! is taken back, so that deciding again from the start reaches the same point and goes on from there.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -28,6 +29,7 @@ pub enum CreateReply {
 
 /// What is known of one CronJob.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Observation {
     /// The CronJob as the cache has it.
     pub cron_job: Arc<CronJob>,
@@ -43,6 +45,9 @@ pub struct Observation {
     pub carried: Edits,
     /// Whether kube-controller-manager's controller works on the CronJob, too, though it starts none of its Jobs.
     pub is_shared: bool,
+    /// Whether the CronJob changed, or the slot's starting deadline passed, while answers were waited for: then nothing
+    /// more is sent for the slot.
+    pub is_overtaken: bool,
     /// Whether a sync that starts a Job leaves the pruning and the status for later.
     pub settle_later: bool,
     /// The CronJob as the API server has it, once asked.
@@ -50,7 +55,8 @@ pub struct Observation {
     /// The answer to the create, once sent.
     pub create: Option<CreateReply>,
     live_jobs: Vec<(ObjectName, Result<Arc<Job>, ApiError>)>,
-    deletions: Vec<(Uid, DeleteReply)>,
+    /// A history of any length may be pruned at once.
+    deletions: HashMap<Uid, DeleteReply>,
 }
 
 impl Observation {
@@ -64,11 +70,12 @@ impl Observation {
             is_shared: false,
             name_taken_reported: None,
             carried: Edits::default(),
+            is_overtaken: false,
             settle_later: false,
             live_cron_job: None,
             create: None,
             live_jobs: Vec::new(),
-            deletions: Vec::new(),
+            deletions: HashMap::new(),
         }
     }
 
@@ -84,7 +91,7 @@ impl Observation {
 
     /// The answer to the deletion of a Job, where it was sent.
     pub fn deletion_of(&self, uid: &Uid) -> Option<&DeleteReply> {
-        self.deletions.iter().find(|(known, _)| known == uid).map(|(_, reply)| reply)
+        self.deletions.get(uid)
     }
 
     /// Adds the answer to the read of a Job.
@@ -94,6 +101,6 @@ impl Observation {
 
     /// Adds the answer to a deletion.
     pub fn learn_deletion(&mut self, uid: Uid, reply: DeleteReply) {
-        self.deletions.push((uid, reply));
+        self.deletions.entry(uid).or_insert(reply);
     }
 }

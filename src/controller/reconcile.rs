@@ -26,6 +26,7 @@ use crate::schedule::Schedule;
 use crate::schedule::missed::{self, Missed, Observed};
 
 /// Why a decision ends before its end.
+#[allow(clippy::large_enum_variant, reason = "it is in a box")]
 enum Stop {
     /// Something has to be asked or done first.
     Needs(Plan),
@@ -87,7 +88,12 @@ impl Sync<'_> {
     /// Writes down what was decided, once the history's deletions have been answered.
     fn finish(self, outcome: Outcome) -> Plan {
         if self.fired && self.observation.settle_later {
-            return Plan::Settle(self.draft.put_off(outcome.next_slot()));
+            let next = outcome.next_slot();
+            return Plan::Settle(self.draft.put_off(Outcome::SettleLater { next }));
+        }
+        // The version that the status would be written to may be gone; what was done is to be said of the next.
+        if self.observation.is_overtaken {
+            return Plan::Settle(self.draft.put_off(outcome));
         }
         let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
         let unanswered: Vec<_> = self.beyond_history.into_iter().filter(|job| !answered(job)).collect();
@@ -295,6 +301,7 @@ impl Sync<'_> {
                 }
             };
             let Some(reply) = self.observation.deletion_of(&uid) else {
+                self.check_not_overtaken()?;
                 let cron_job = Arc::clone(self.draft.base);
                 return needs(Plan::Replace { victim: Victim { name, uid }, slot, cron_job });
             };
@@ -314,7 +321,10 @@ impl Sync<'_> {
         schedule: &Schedule,
     ) -> Decided<Outcome> {
         match &self.observation.create {
-            None => needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(self.draft.base) }),
+            None => {
+                self.check_not_overtaken()?;
+                needs(Plan::Create { name: name.clone(), slot, cron_job: Arc::clone(self.draft.base) })
+            }
             Some(CreateReply::Created(job)) => {
                 self.draft.normal("SuccessfulCreate", format!("Created {} {}", self.noun(), job.name.name));
                 self.draft.verdict = Verdict::Started { slot, missed };
@@ -333,6 +343,10 @@ impl Sync<'_> {
                 failed(error.clone())
             }
         }
+    }
+
+    fn check_not_overtaken(&self) -> Decided<()> {
+        if self.observation.is_overtaken { failed(Failure::Changed(self.draft.base.name.clone())) } else { Ok(()) }
     }
 
     /// The slot's Job is there already. Ours: an earlier sync made it and could not say so. Another's: the slot cannot

@@ -5,87 +5,76 @@
 //! not change is not written. A sync that changes nothing copies nothing.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
 use super::observation::DeleteReply;
-use super::plan::{Event, Note, Outcome, Requeue, Settlement, StatusWrite, Verdict};
+use super::plan::{Event, Note, Outcome, Settlement, StatusWrite, Verdict};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{Condition, EventType, ObjectReference, Uid};
 
 /// Changes to a status, apart from any version of it. To apply them twice is to apply them once.
 #[derive(Clone, Debug, Default)]
-pub struct Edits(Vec<Edit>);
-
-/// One change to a status.
-#[derive(Clone, Debug)]
-enum Edit {
-    Remove(Uid),
-    Join(ObjectReference),
-    Scheduled(DateTime<Utc>),
-    Succeeded(DateTime<Utc>),
-}
-
-impl Edit {
-    /// Whether the status is not already as this edit makes it.
-    fn changes(&self, status: &CronJobStatus) -> bool {
-        match self {
-            Self::Remove(uid) => status.in_active_list(uid),
-            Self::Join(reference) => !status.in_active_list(&reference.uid),
-            Self::Scheduled(slot) => status.last_schedule_time < Some(*slot),
-            Self::Succeeded(at) => status.last_successful_time < Some(*at),
-        }
-    }
-
-    fn apply(&self, status: &mut Cow<'_, CronJobStatus>) {
-        if !self.changes(status) {
-            return;
-        }
-        let status = status.to_mut();
-        match self {
-            Self::Remove(uid) => status.delete_from_active_list(uid),
-            Self::Join(reference) => status.active.push(reference.clone()),
-            Self::Scheduled(slot) => status.last_schedule_time = Some(*slot),
-            Self::Succeeded(at) => status.last_successful_time = Some(*at),
-        }
-    }
+pub struct Edits {
+    /// Whose references go. However long a history is that is pruned at once, each is found in one step.
+    removed: HashSet<Uid>,
+    /// What is there in the end, though it may have gone before.
+    joined: Vec<ObjectReference>,
+    scheduled: Option<DateTime<Utc>>,
+    succeeded: Option<DateTime<Utc>>,
 }
 
 impl Edits {
-    /// Adds an edit; what it makes void goes, so that no more is kept than a status has fields and Jobs have run
-    /// at once.
-    fn push(&mut self, edit: Edit) {
-        self.0.retain(|known| match (known, &edit) {
-            (Edit::Join(known), Edit::Remove(uid)) => known.uid != *uid,
-            (Edit::Join(known), Edit::Join(reference)) => known.uid != reference.uid,
-            (Edit::Remove(known), Edit::Remove(uid)) => known != uid,
-            (Edit::Scheduled(known), Edit::Scheduled(slot)) => known > slot,
-            (Edit::Succeeded(known), Edit::Succeeded(at)) => known > at,
-            _ => true,
-        });
-        self.0.push(edit);
+    fn remove(&mut self, uid: &Uid) {
+        self.joined.retain(|known| known.uid != *uid);
+        self.removed.insert(uid.clone());
+    }
+
+    fn join(&mut self, reference: ObjectReference) {
+        self.joined.retain(|known| known.uid != reference.uid);
+        self.joined.push(reference);
     }
 
     /// Adds that the slot had its Job.
     pub fn scheduled(&mut self, slot: DateTime<Utc>) {
-        self.push(Edit::Scheduled(slot));
+        self.scheduled = self.scheduled.max(Some(slot));
+    }
+
+    fn succeeded(&mut self, at: DateTime<Utc>) {
+        self.succeeded = self.succeeded.max(Some(at));
     }
 
     /// Without the removal of what is not there.
     fn needed_by(mut self, status: &CronJobStatus) -> Self {
-        self.0.retain(|edit| !matches!(edit, Edit::Remove(uid) if !status.in_active_list(uid)));
+        if !self.removed.is_empty() {
+            let there = status.active.iter().filter(|reference| self.removed.contains(&reference.uid));
+            self.removed = there.map(|reference| reference.uid.clone()).collect();
+        }
         self
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.removed.is_empty() && self.joined.is_empty() && self.scheduled.is_none() && self.succeeded.is_none()
     }
 
     fn apply(&self, status: &mut Cow<'_, CronJobStatus>) {
-        for edit in &self.0 {
-            edit.apply(status);
+        let goes = |reference: &ObjectReference| self.removed.contains(&reference.uid);
+        if status.active.iter().any(goes) {
+            status.to_mut().active.retain(|reference| !goes(reference));
+        }
+        for reference in &self.joined {
+            if !status.in_active_list(&reference.uid) {
+                status.to_mut().active.push(reference.clone());
+            }
+        }
+        if status.last_schedule_time < self.scheduled {
+            status.to_mut().last_schedule_time = self.scheduled;
+        }
+        if status.last_successful_time < self.succeeded {
+            status.to_mut().last_successful_time = self.succeeded;
         }
     }
 }
@@ -125,14 +114,12 @@ impl<'a> Draft<'a> {
         self.edits.apply(&mut self.status);
     }
 
-    fn edit(&mut self, edit: Edit) {
-        edit.apply(&mut self.status);
-        self.edits.push(edit);
-    }
-
     /// Takes a Job out of `active`.
     pub fn remove_active(&mut self, uid: &Uid) {
-        self.edit(Edit::Remove(uid.clone()));
+        if self.status.in_active_list(uid) {
+            self.status.to_mut().delete_from_active_list(uid);
+        }
+        self.edits.remove(uid);
     }
 
     /// Records that `job` was made for `slot`, by whomever; while unfinished it is active.
@@ -140,7 +127,7 @@ impl<'a> Draft<'a> {
         let is_newest = self.status.last_schedule_time < Some(slot);
         let runs_unknown = job.finished.is_none() && !self.status.in_active_list(&job.uid);
         if is_newest {
-            self.edit(Edit::Scheduled(slot));
+            self.scheduled(slot);
         }
         if runs_unknown {
             self.join(job);
@@ -152,13 +139,24 @@ impl<'a> Draft<'a> {
 
     /// Puts a Job into `active`.
     pub fn join(&mut self, job: &Job) {
-        self.edit(Edit::Join(job.reference(self.base.flavour)));
+        let reference = job.reference(self.base.flavour);
+        if !self.status.in_active_list(&reference.uid) {
+            self.status.to_mut().active.push(reference.clone());
+        }
+        self.edits.join(reference);
+    }
+
+    fn scheduled(&mut self, slot: DateTime<Utc>) {
+        if self.status.last_schedule_time < Some(slot) {
+            self.status.to_mut().last_schedule_time = Some(slot);
+        }
+        self.edits.scheduled(slot);
     }
 
     /// Records that the Job of `slot` runs.
     pub fn started(&mut self, job: &Job, slot: DateTime<Utc>) {
         self.join(job);
-        self.edit(Edit::Scheduled(slot));
+        self.scheduled(slot);
     }
 
     /// Records a successful completion.
@@ -167,7 +165,8 @@ impl<'a> Draft<'a> {
             && self.base.flavour.has_last_successful_time
             && self.status.last_successful_time < Some(completed)
         {
-            self.edit(Edit::Succeeded(completed));
+            self.status.to_mut().last_successful_time = Some(completed);
+            self.edits.succeeded(completed);
         }
     }
 
@@ -223,9 +222,9 @@ impl<'a> Draft<'a> {
     }
 
     /// Ends the sync for now: the status is left to be written.
-    pub fn put_off(self, next: Option<Requeue>) -> Settlement {
+    pub fn put_off(self, outcome: Outcome) -> Settlement {
         let Self { base, name_taken, already_there, verdict, edits, events, notes, .. } = self;
-        let (edits, outcome) = (edits.needed_by(&base.status), Outcome::SettleLater { next });
+        let edits = edits.needed_by(&base.status);
         Settlement { status: None, edits, events, name_taken, already_there, verdict, notes, outcome }
     }
 

@@ -80,7 +80,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
             Plan::Replace { cron_job, slot, .. } | Plan::Create { cron_job, slot, .. }
                 if !witness.is_current(&cron_job, slot) =>
             {
-                return Outcome::Failed(Failure::Changed(cron_job.name.clone()));
+                observation.is_overtaken = true;
             }
             Plan::Replace { victim, cron_job, .. } => {
                 let reply = control.delete_job(&victim.name, &victim.uid).await;

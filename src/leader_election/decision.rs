@@ -8,19 +8,35 @@
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use k8s_openapi::api::coordination::v1::Lease;
 
 use super::record::LeaderElectionRecord;
 
-/// A record and the monotonic moment at which this process first saw it.
+/// What a lease said and the monotonic moment at which this process first saw it say so.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
     /// What the lease said.
     pub record: LeaderElectionRecord,
+    /// The lease's version. A lease has been renewed when this has changed: a holder whose clock was set back can come to
+    /// write the very record that was seen last.
+    pub resource_version: Option<String>,
     /// When the answer that said so had arrived.
     pub at: Instant,
 }
 
 impl Observed {
+    /// A lease as an answer showed it that had arrived `at`.
+    pub fn new(lease: &Lease, at: Instant) -> Self {
+        let resource_version = lease.metadata.resource_version.clone();
+        Self { record: LeaderElectionRecord::from_lease(lease), resource_version, at }
+    }
+
+    /// What is known when `newer` was seen after this: an unchanged lease counts from when it was first seen.
+    #[must_use]
+    pub fn followed_by(self, newer: Self) -> Self {
+        if newer.resource_version == self.resource_version { self } else { newer }
+    }
+
     /// Whether the record's own duration has not yet run out at `now`. Matches `isLeaseValid` in client-go's
     /// tools/leaderelection/leaderelection.go.
     pub fn is_lease_valid(&self, now: Instant) -> bool {
@@ -265,7 +281,11 @@ mod tests {
         ];
         let started = Instant::now();
         for row in rows {
-            let observed = row.seen.as_ref().map(|(record, _)| Observed { record: record.clone(), at: started });
+            let observed = row.seen.as_ref().map(|(record, _)| Observed {
+                record: record.clone(),
+                resource_version: None,
+                at: started,
+            });
             let age = row.seen.as_ref().map_or(0, |(_, age)| *age);
             let knowledge = match (row.fresh, observed.as_ref()) {
                 (false, seen) => Knowledge::Remembered(seen),
@@ -280,7 +300,7 @@ mod tests {
     #[test]
     fn a_renewal_differs_from_the_last_even_when_the_wall_clock_shows_the_same_time() {
         let old = record("me", 0);
-        let observed = Observed { record: old.clone(), at: Instant::now() };
+        let observed = Observed { record: old.clone(), resource_version: None, at: Instant::now() };
         let Action::Update(new) = decide(Knowledge::Remembered(Some(&observed)), ME, observed.at, wall(-1)) else {
             panic!("a holder renews")
         };

@@ -12,7 +12,6 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use super::decision::Observed;
-use super::record::LeaderElectionRecord;
 use crate::sharding;
 
 /// After so many of its durations without a renewal the lease of a replica is removed: its replica is not coming back.
@@ -105,21 +104,15 @@ impl Sighting {
 }
 
 impl Sightings {
-    /// Takes in a list of all leases, by name, whose answer came at `at`.
-    pub fn see(
-        &mut self,
-        names: &Names,
-        leases: impl IntoIterator<Item = (String, LeaderElectionRecord)>,
-        at: Instant,
-    ) {
+    /// Takes in a list of all leases, by name.
+    pub fn see(&mut self, names: &Names, leases: impl IntoIterator<Item = (String, Observed)>) {
         let mut before = std::mem::take(&mut self.0);
-        for (name, record) in leases {
+        for (name, last) in leases {
             let role = names.role(&name);
             let seen = match before.remove(&name) {
                 _ if role == Role::Unrelated => continue,
-                Some(old) if old.last.record == record => old,
-                Some(old) => Sighting { last: Observed { record, at }, ..old },
-                None => Sighting { role, last: Observed { record, at }, first: at },
+                Some(Sighting { last: old, first, .. }) => Sighting { role, last: old.followed_by(last), first },
+                None => Sighting { role, first: last.at, last },
             };
             self.0.insert(name, seen);
         }

@@ -387,17 +387,21 @@ async fn transitions_and_times_are_written_as_client_go_writes_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_seen_before_is_taken_when_it_has_run_out_since_then() {
-    // Who was seen, when it is held, and after how many seconds it is ours.
+    // Who was seen, what it renewed with meanwhile, and after how many seconds the lease is ours.
     let rows = [
-        ("what was seen to run out is taken at once", "other", 0, 0),
-        ("what was renewed meanwhile is waited for", "other", 1, 15),
-        ("what this elector held itself says nothing", "me", 0, 0),
+        ("what was seen to run out is taken at once", "other", None, 0),
+        ("what was renewed meanwhile is waited for", "other", Some(1), 15),
+        ("what was renewed with the record that was seen is waited for", "other", Some(0), 15),
+        ("what this elector held itself says nothing", "me", None, 0),
     ];
     for (sentence, holder, renewed, after) in rows {
         let server = FakeServer::default();
-        let seen = Observed { record: record(holder, 0), at: Instant::now().into_std() };
+        server.force(Some(&record(holder, 0)));
+        let seen = Observed::new(&server.get().unwrap(), Instant::now().into_std());
         sleep(Duration::from_secs(15)).await;
-        server.force(Some(&record(holder, renewed)));
+        if let Some(renewed) = renewed {
+            server.force(Some(&record(holder, renewed)));
+        }
         let elector = elector("me", FakeLock::new(&server, network(vec![])), Hooks::default()).having_observed(seen);
         let (began, cancel) = (Instant::now(), CancellationToken::new());
         let (elected, led) = tokio::sync::oneshot::channel();

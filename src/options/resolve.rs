@@ -14,10 +14,11 @@ use super::{
     Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, RateLimit, UsageError, controllers,
     secure, webhook,
 };
+use crate::leader_election::JITTER_FACTOR;
+use crate::leader_election::shares::Names;
 
-/// A renewal is retried at most `1.2 * retry period` after the last one, so the deadline must lie beyond that.
-/// Matches `JitterFactor` in client-go's `tools/leaderelection`.
-const JITTER_FACTOR: f64 = 1.2;
+/// A Lease counts in whole ones.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// The faults found so far.
 #[derive(Default)]
@@ -88,6 +89,9 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
     let controllers = controllers::resolve(raw, &mut faults);
     let manage = controllers::manage(raw, &controllers, &mut faults);
     let shards = shards(raw, &mut faults);
+    if let (Some(election), Some(shards)) = (&leader_election, shards) {
+        leases_of_shards(raw, election, shards, &mut faults);
+    }
     let namespaces = namespaces(raw, &mut faults);
     let cronjob_metrics =
         faults.read("cronjob-metrics", &raw.cronjob_metrics, "a whole number from 0 to 2147483647", |text| {
@@ -142,6 +146,24 @@ fn shards(raw: &RawFlags, faults: &mut Faults) -> Option<NonZeroU32> {
         faults.add("shards", &raw.shards, "1 with --leader-elect=false: shards are shared out by leases");
     }
     Some(shards)
+}
+
+/// With shards there is a lease for each of them and for each replica.
+fn leases_of_shards(raw: &RawFlags, election: &LeaderElectionConfig, shards: NonZeroU32, faults: &mut Faults) {
+    if shards == NonZeroU32::MIN {
+        return;
+    }
+    // A replica's is the longest of the names, and as long as any other replica's.
+    let added = Names::new(&election.name, shards).replica("").len() - election.name.len();
+    if is_dns1123_subdomain(&election.name) && election.name.len() + added > MAX_SUBDOMAIN {
+        let most = MAX_SUBDOMAIN - added;
+        let fits = format!("at most {most} characters with --shards={shards}: the Leases' names begin with it");
+        faults.add("leader-elect-resource-name", &election.name, &fits);
+    }
+    if !election.renew_deadline.is_zero() && election.renew_deadline < SECOND {
+        let fits = "at least 1s with --shards: so long, in whole seconds, a replica's own Lease lasts";
+        faults.add("leader-elect-renew-deadline", &raw.leader_elect_renew_deadline, fits);
+    }
 }
 
 pub(super) fn path(text: &str) -> Option<PathBuf> {
@@ -219,9 +241,17 @@ fn durations_in_order(raw: &RawFlags, [lease, renew, retry]: [Option<Duration>; 
     {
         let than = format!("more than --leader-elect-renew-deadline, {}", format_duration(renew));
         faults.add("leader-elect-lease-duration", &raw.leader_elect_lease_duration, &than);
+    } else if let (Some(lease), Some(renew)) = (lease, renew)
+        && Duration::from_secs(lease.as_secs()) <= renew
+    {
+        let than = format!("more than --leader-elect-renew-deadline, {}, in whole seconds", format_duration(renew));
+        faults.add("leader-elect-lease-duration", &raw.leader_elect_lease_duration, &than);
+    } else if lease.is_some_and(|lease| i32::try_from(lease.as_secs()).is_err()) {
+        let most = "at most 2147483647s, which is as much as a Lease holds";
+        faults.add("leader-elect-lease-duration", &raw.leader_elect_lease_duration, most);
     }
     if let (Some(renew), Some(retry)) = (renew, retry)
-        && renew.as_secs_f64() <= retry.as_secs_f64() * JITTER_FACTOR
+        && renew <= retry.mul_f64(JITTER_FACTOR)
     {
         let than = format!("more than {JITTER_FACTOR} times --leader-elect-retry-period, {}", format_duration(retry));
         faults.add("leader-elect-renew-deadline", &raw.leader_elect_renew_deadline, &than);
@@ -306,6 +336,8 @@ pub(super) fn own_namespace(env: &dyn Environment) -> String {
 
 pub(super) const LABEL: &str = "a namespace's name: lower case letters, digits and '-', at most 63";
 
+const MAX_SUBDOMAIN: usize = 253;
+
 pub(super) const SUBDOMAIN: &str = "lower case letters, digits, '-' and '.', at most 253";
 
 /// Matches `IsDNS1123Label` in apimachinery's `pkg/util/validation`.
@@ -326,5 +358,5 @@ pub(super) fn is_dns1123_subdomain(text: &str) -> bool {
             && part.ends_with(alphanumeric)
             && part.chars().all(|c| c == '-' || alphanumeric(c))
     };
-    text.len() <= 253 && text.split('.').all(part)
+    text.len() <= MAX_SUBDOMAIN && text.split('.').all(part)
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::leader_election::shares::Names;
 use crate::server::{TlsParameters, TlsVersion};
 
 /// A process in a Pod of this namespace, or outside any Pod.
@@ -506,6 +507,26 @@ fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
              use lower case letters, digits, '-' and '.', at most 253",
         ),
         (
+            &["--leader-elect-lease-duration=10900ms", "--leader-elect-renew-deadline=10500ms"],
+            "--leader-elect-lease-duration: 10900ms is not allowed; \
+             use more than --leader-elect-renew-deadline, 10.5s, in whole seconds",
+        ),
+        (
+            &["--leader-elect-lease-duration=600000h"],
+            "--leader-elect-lease-duration: 600000h is not allowed; \
+             use at most 2147483647s, which is as much as a Lease holds",
+        ),
+        (
+            &[
+                "--shards=2",
+                "--leader-elect-lease-duration=2s",
+                "--leader-elect-renew-deadline=999ms",
+                "--leader-elect-retry-period=100ms",
+            ],
+            "--leader-elect-renew-deadline: 999ms is not allowed; \
+             use at least 1s with --shards: so long, in whole seconds, a replica's own Lease lasts",
+        ),
+        (
             &["--secure-port=65536"],
             "--secure-port: 65536 is not allowed; use a port from 1 to 65535, or 0 to turn it off",
         ),
@@ -612,6 +633,56 @@ fn a_namespace_is_a_dns_label() {
         let want =
             format!("{want} is not allowed; use a namespace's name: lower case letters, digits and '-', at most 63");
         assert_eq!(parse_line(args).unwrap_err().sentences(), [want], "{args:?}");
+    }
+}
+
+#[test]
+fn the_name_of_every_lease_is_one_that_the_api_server_takes() {
+    let name = |length: usize| format!("--leader-elect-resource-name={}", "n".repeat(length));
+    let too_long = |length: usize, fits: &str| {
+        Some(format!("--leader-elect-resource-name: {} is not allowed; use {fits}", "n".repeat(length)))
+    };
+    let any = "lower case letters, digits, '-' and '.', at most 253";
+    let with = |most: &str, shards: &str| {
+        format!("at most {most} characters with --shards={shards}: the Leases' names begin with it")
+    };
+    let rows = [
+        ("one lease's name is as long as any", 253, "1", None),
+        ("and no longer", 254, "1", too_long(254, any)),
+        ("a replica's lease has the longest of the names", 223, "4", None),
+        ("which must fit", 224, "4", too_long(224, &with("223", "4"))),
+        ("with more shards it is longer", 222, "256", too_long(222, &with("221", "256"))),
+        ("what is too long anyhow is said once", 254, "4", too_long(254, any)),
+    ];
+    for (sentence, length, shards, refusal) in rows {
+        let shards = format!("--shards={shards}");
+        match (parse_line(&[&name(length), &shards]), refusal) {
+            (Ok(Command::Run(config)), None) => {
+                let names = Names::new(&config.leader_election.unwrap().name, config.shards);
+                let last = config.shards.get() - 1;
+                let longest = [names.shard(last), names.replica("host_1")].map(|name| name.len());
+                assert!(config.shards == NonZeroU32::MIN || longest.iter().all(|length| *length <= 253), "{sentence}");
+            }
+            (Err(error), Some(refusal)) => assert_eq!(error.sentences(), [refusal], "{sentence}"),
+            (result, _) => panic!("{sentence}: {result:?}"),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn times_that_are_accepted_make_an_election(lease in 1_u64..20_000, renew in 1_u64..20_000, retry in 1_u64..5_000) {
+        let args = [
+            format!("--leader-elect-lease-duration={lease}ms"),
+            format!("--leader-elect-renew-deadline={renew}ms"),
+            format!("--leader-elect-retry-period={retry}ms"),
+        ];
+        if let Ok(Command::Run(config)) = parse_line(&args.each_ref().map(String::as_str)) {
+            let LeaderElectionConfig { lease_duration, renew_deadline, retry_period, .. } = config.leader_election.unwrap();
+            let usual = crate::leader_election::Config::new("kube-system", "cronjob-controller", "me");
+            let election = crate::leader_election::Config { lease_duration, renew_deadline, retry_period, ..usual };
+            prop_assert_eq!(election.validate(), Ok(()));
+        }
     }
 }
 

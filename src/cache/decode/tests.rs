@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::super::error::Cause;
 use super::*;
 use crate::api::batch_v1::Job;
 
@@ -59,6 +60,31 @@ fn what_can_be_read_of_a_malformed_object_is_read() {
             error: got.error.clone(),
         };
         assert_eq!(got, expected, "{sentence}");
+    }
+}
+
+#[test]
+fn what_is_said_of_poison_is_short_however_long_it_is() {
+    let long = "é".repeat(1 << 20);
+    let bad = json!({"metadata": {"namespace": "a", "name": "n", "uid": "u", "resourceVersion": "5"},
+                     "status": {"startTime": long}});
+    let malformed = decode(Some("a"), &bad.to_string()).unwrap_err();
+    assert_eq!(malformed.name, "n");
+    let [unknown, no_event, no_page] =
+        [json!({"type": long, "object": {}}), json!(long), json!({"metadata": long})].map(|text| text.to_string());
+    let unknown = Event::decode(unknown.as_bytes()).unwrap();
+    let no_event = Event::decode(no_event.as_bytes()).unwrap_err();
+    let no_page = Page::decode(no_page.as_bytes()).map(drop).unwrap_err();
+    let refused = decode_status(json!({"code": 500, "reason": long, "message": long}).to_string().as_bytes(), None);
+    let rows = [
+        ("an object", malformed.error),
+        ("a type of event", format!("{unknown:?}")),
+        ("a line", Cause::Envelope(no_event).to_string()),
+        ("a page", Cause::Envelope(no_page).to_string()),
+        ("a Status", refused.to_string()),
+    ];
+    for (sentence, said) in rows {
+        assert!((1..=3 * MAX_MESSAGE).contains(&said.len()), "{sentence}: {}", said.len());
     }
 }
 
@@ -146,5 +172,5 @@ fn a_refusal_is_read_from_a_status_and_from_prose() {
 
     let long = "é".repeat(10_000);
     let read = decode_status(long.as_bytes(), Some(502));
-    assert_eq!((read.code, read.message.chars().count()), (502, MAX_MESSAGE));
+    assert_eq!((read.code, read.message.len()), (502, MAX_MESSAGE));
 }

@@ -6,6 +6,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use proptest::prelude::*;
 use tokio::time::{Instant, advance, sleep};
 
+use super::super::deadline::LONGEST_REFUSAL;
 use super::super::rate_limit::TokenBucket;
 use super::*;
 
@@ -257,6 +258,37 @@ fn deadline_in(error: &kube::Error) -> Option<DeadlineError> {
     // The body's error reaches the caller inside kube's own.
     let inner = error.downcast_ref::<kube::Error>().and_then(deadline_in);
     inner.or_else(|| error.downcast_ref::<DeadlineError>().copied())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_without_end_is_cut_and_keeps_its_code() {
+    let pieces = || futures::stream::repeat_with(|| Ok(http_body::Frame::data(vec![b'x'; 1 << 20].into())));
+    for (path, header, message) in [
+        ("/x", None, LONGEST_REFUSAL),
+        ("/x?watch=true", None, LONGEST_REFUSAL),
+        ("/x", Some("1"), "Internal Server Error".len()),
+    ] {
+        let client = client(None, Arc::new(Unobserved), move |_| async move {
+            let mut response = Response::builder().status(500);
+            if let Some(header) = header {
+                response = response.header("Retry-After", header);
+            }
+            let body: UnsyncBoxBody<_, BoxError> = StreamBody::new(pieces()).boxed_unsync();
+            Ok(response.body(body)?)
+        });
+        let error = client.request_text(request("GET", path)).await.unwrap_err();
+        let kube::Error::Api(status) = error else { panic!("{path}: {error}") };
+        assert_eq!((status.code, status.message.len()), (500, message), "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_for_in_a_compressed_form() {
+    let client = client(None, Arc::new(Unobserved), |request: Request<Body>| async move {
+        assert_eq!(request.headers().get("Accept-Encoding"), None);
+        ok(request).await
+    });
+    client.request_text(request("GET", "/x")).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

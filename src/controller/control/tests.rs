@@ -10,7 +10,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use super::{CronJobControl, JobControl, RealControl, StatusWrite};
+use super::{CronJobControl, JobControl, LONGEST_ANSWER, RealControl, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus};
 use crate::api::{ApiError, Flavour, Interner, Object, ObjectName, Uid};
 
@@ -133,6 +133,25 @@ async fn a_request_without_an_answer_is_given_up() {
     let error = control.get_job(&name()).await.unwrap_err();
     assert_eq!(error.to_string(), "get Job ns/report-1: no answer within 4 s");
     assert!(error.is_unavailable());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_end_is_given_up_and_a_long_message_is_cut() {
+    let endless = "x".repeat(LONGEST_ANSWER + 1);
+    for status in [200, 500] {
+        let (control, _) = control(status, None, &endless, Duration::ZERO);
+        let error = control.get_job(&name()).await.unwrap_err();
+        assert_eq!(error.to_string(), "get Job ns/report-1: length limit exceeded");
+    }
+    let long = "é".repeat(1 << 20);
+    let status = json!({ "kind": "Status", "code": 422, "reason": "Invalid", "message": long }).to_string();
+    let no_job = json!({ "metadata": long }).to_string();
+    for (code, body) in [(422, &status), (200, &no_job)] {
+        let (control, _) = control(code, None, body, Duration::ZERO);
+        let error = control.get_job(&name()).await.unwrap_err();
+        assert_eq!(error.is_unavailable(), code == 200);
+        assert!((4096..=8192).contains(&error.message.len()), "{}", error.message.len());
+    }
 }
 
 #[tokio::test(start_paused = true)]

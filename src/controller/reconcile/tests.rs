@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{ApiError, ObjectName};
+use crate::api::{ApiError, ObjectName, Uid};
 use crate::controller::observation::{CreateReply, Observation};
 use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
 use crate::controller::tests::objects::{cron_job, job, merge, time};
@@ -93,6 +93,28 @@ fn a_due_slot_is_created_before_anything_is_pruned_or_written() {
     assert_eq!(written(&settlement).last_schedule_time, Some(time(SLOT)));
     assert_eq!(written(&settlement).active.len(), 1);
     assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
+}
+
+/// With a search through all answers, or through all edits, for each of them this would take minutes.
+#[test]
+fn a_history_of_a_hundred_thousand_jobs_is_pruned_as_fast_as_it_is_long() {
+    const JOBS: usize = 100_000;
+    let cron_job = cron_job(json!({ "spec": { "failedJobsHistoryLimit": 1 } }));
+    let old = job("old", "old", finished("Failed"));
+    let jobs = (0..JOBS).map(|number| {
+        let (name, uid) = (ObjectName::new("ns", format!("old-{number:06}")), Uid::new(&format!("old-{number}")));
+        Arc::new(Job { name, uid, ..Job::clone(&old) })
+    });
+    let mut observation = Observation::new(cron_job, jobs.collect(), Zone::UTC);
+    observation.create = Some(created());
+    let Plan::Prune(jobs) = reconcile(&observation, now()) else { panic!("no pruning") };
+    assert_eq!(jobs.len(), JOBS - 1);
+    for job in jobs {
+        observation.learn_deletion(job.uid.clone(), Ok(()));
+    }
+    let settlement = settle(&observation);
+    assert_eq!(settlement.events.len(), JOBS);
+    assert_eq!(written(&settlement).active.len(), 1);
 }
 
 #[test]

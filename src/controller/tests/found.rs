@@ -100,6 +100,34 @@ async fn no_job_is_replaced_for_a_cron_job_suspended_while_an_answer_was_waited_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_that_replace_deleted_is_not_reported_missing_though_the_cron_job_changed_before_the_next_was_created() {
+    let table = [
+        (
+            "another policy",
+            json!({ "concurrencyPolicy": "Forbid" }),
+            vec!["SuccessfulCreate", "SuccessfulDelete", "SuccessfulCreate"],
+            1,
+        ),
+        ("suspended", json!({ "suspend": true }), vec!["SuccessfulCreate", "SuccessfulDelete"], 0),
+    ];
+    for (sentence, change, reasons, running) in table {
+        let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        let back = Duration::from_secs(1);
+        world.wire.judge(move |ask| Orders {
+            back: if ask.is(Verb::Delete, "jobs") { back } else { Duration::ZERO },
+            ..Orders::default()
+        });
+        world.pass_until("2026-03-02T10:02:00.500Z").await;
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": change })).await;
+        world.pass_until("2026-03-02T10:02:30Z").await;
+        assert_eq!(world.reasons().await, reasons, "{sentence}");
+        let active = world.get("c").await["status"]["active"].as_array().map_or(0, Vec::len);
+        assert_eq!((active, world.list(JOBS).await.len()), (running, running), "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_job_is_replaced_after_its_starting_deadline_passed_while_an_answer_was_waited_for() {
     for (sentence, deadline, is_replaced) in [("it has not passed", 10, true), ("it has passed", 1, false)] {
         let world = working(json!({ "concurrencyPolicy": "Replace", "startingDeadlineSeconds": deadline })).await;
@@ -116,6 +144,17 @@ async fn no_job_is_replaced_after_its_starting_deadline_passed_while_an_answer_w
         assert_eq!(left != running, is_replaced, "{sentence}: {left:?}");
         assert_eq!(left.len(), 1, "{sentence}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_to_be_left_alone_for_a_day_is_asked_again_after_a_minute() {
+    let world = working(json!({ "schedule": "1 10 * * *" })).await;
+    world.wire.judge(|ask| if ask.is(Verb::Create, "jobs") { Fate::Overloaded(86_400) } else { Fate::Pass });
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    assert_eq!(world.wire.count(Verb::Create, "jobs"), 1, "its wish is kept");
+    world.wire.calm();
+    world.pass_until("2026-03-02T10:02:10Z").await;
+    assert_eq!(world.seen().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

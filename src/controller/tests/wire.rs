@@ -102,6 +102,8 @@ pub enum Fate {
     Swallowed,
     /// Somebody before the server refuses it, with this code and reason.
     Refused(u16, &'static str),
+    /// Somebody before the server is overloaded and asks to be left alone for so many seconds.
+    Overloaded(u32),
     /// What sends it panics.
     Panic,
 }
@@ -234,6 +236,11 @@ where
                 Fate::Unreachable => return Err("connection refused".into()),
                 Fate::Swallowed => pending().await,
                 Fate::Refused(code, reason) => return Ok(refusal(code, reason)),
+                Fate::Overloaded(seconds) => {
+                    let mut refusal = refusal(429, "TooManyRequests");
+                    refusal.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+                    return Ok(refusal);
+                }
                 Fate::Panic => panic!("as ordered"),
                 Fate::Pass | Fate::AnswerLost => {}
             }

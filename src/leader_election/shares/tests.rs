@@ -5,6 +5,7 @@ use chrono::DateTime;
 use proptest::prelude::*;
 
 use super::*;
+use crate::leader_election::LeaderElectionRecord;
 
 const DURATION: i32 = 15;
 /// How long a replica's own lease lives.
@@ -23,6 +24,11 @@ fn record(holder: &str, seconds: i32, renewed: i64) -> LeaderElectionRecord {
         renew_time: DateTime::from_timestamp(1_800_000_000 + renewed, 0),
         ..LeaderElectionRecord::default()
     }
+}
+
+/// That record in that version, seen at that moment.
+fn seen_as(record: LeaderElectionRecord, version: u64, at: Instant) -> Observed {
+    Observed { record, resource_version: Some(version.to_string()), at }
 }
 
 #[test]
@@ -143,17 +149,19 @@ fn a_replica_moves_towards_its_share() {
     let start = Instant::now();
     for (sentence, seen, expected) in rows {
         let names = names(4);
-        let shard = |(holder, shards): &(&str, &[u32])| -> Vec<(String, LeaderElectionRecord)> {
-            shards.iter().map(|index| (names.shard(*index), record(holder, DURATION, 0))).collect()
+        let shard = |(holder, shards): &(&'static str, &'static [u32])| {
+            let holder = *holder;
+            shards.iter().map(|index| (names.shard(*index), record(holder, DURATION, 0))).collect::<Vec<_>>()
         };
         let mut leases: Vec<_> = seen.shards.iter().flat_map(shard).collect();
         leases.extend(seen.live.iter().map(|who| (names.replica(who), record(who, LIVES, 0))));
         leases.extend(seen.foreign.then(|| ("cron".to_owned(), record("z", DURATION, 0))));
         let mut sightings = Sightings::default();
-        let before = |(name, _): &(String, LeaderElectionRecord)| (name.clone(), record("before", 1, 0));
-        sightings.see(&names, leases.iter().map(before), start);
+        let before =
+            |(name, _): &(String, LeaderElectionRecord)| (name.clone(), seen_as(record("before", 1, 0), 1, start));
+        sightings.see(&names, leases.iter().map(before));
         let start = start + Duration::from_secs(seen.for_seconds);
-        sightings.see(&names, leases, start);
+        sightings.see(&names, leases.into_iter().map(|(name, record)| (name, seen_as(record, 2, start))));
         let mine = seen.mine.iter().copied().collect();
         let moves = decide("a", &names, &mine, &sightings, start + Duration::from_secs(seen.silent));
         assert_eq!(moves, expected, "{sentence}");
@@ -164,14 +172,34 @@ fn a_replica_moves_towards_its_share() {
 fn the_next_look_is_when_a_lease_runs_out() {
     let (names, start) = (names(2), Instant::now());
     let mut seen = Sightings::default();
-    let leases = |renewed| [(names.shard(0), record("b", DURATION, renewed)), (names.shard(1), record("", 1, 0))];
-    seen.see(&names, leases(0), start);
     let after = |seconds| start + Duration::from_secs(seconds);
-    seen.see(&names, leases(0), after(2));
+    let leases = |version: u64, at| {
+        let renewed = i64::try_from(version).unwrap();
+        let held = seen_as(record("b", DURATION, renewed), version, at);
+        [(names.shard(0), held), (names.shard(1), seen_as(record("", 1, 0), 1, at))]
+    };
+    seen.see(&names, leases(1, start));
+    seen.see(&names, leases(1, after(2)));
     assert_eq!(seen.next_end(after(2)), Some(after(15)), "seen again, it counts from the first time");
-    seen.see(&names, leases(1), after(4));
+    seen.see(&names, leases(2, after(4)));
     assert_eq!(seen.next_end(after(4)), Some(after(19)), "renewed");
     assert_eq!(seen.next_end(after(19)), None);
+}
+
+/// The holder's clock is set back by as long as its lease was not looked at, and it renews with the record that was seen.
+#[test]
+fn a_renewal_that_was_seen_before_in_another_version_is_a_renewal() {
+    let (names, start) = (names(2), Instant::now());
+    let mut seen = Sightings::default();
+    let leases = |version, at| {
+        let held = seen_as(record("b", DURATION, 0), version, at);
+        [(names.shard(0), held.clone()), (names.shard(1), held.clone()), (names.replica("b"), held)]
+    };
+    seen.see(&names, leases(7, start));
+    let later = start + Duration::from_secs(100);
+    seen.see(&names, leases(57, later));
+    assert_eq!(decide("a", &names, &BTreeMap::new(), &seen, later), [], "none is free, and no replica is gone");
+    assert_eq!(seen.shard(0).unwrap().at, later);
 }
 
 /// One replica of the model.
@@ -189,7 +217,9 @@ struct World {
     names: Names,
     start: Instant,
     now: u64,
-    leases: BTreeMap<String, LeaderElectionRecord>,
+    /// Each with its version.
+    leases: BTreeMap<String, (LeaderElectionRecord, u64)>,
+    version: u64,
     /// When each lease was last written.
     written: BTreeMap<String, u64>,
     peers: Vec<Peer>,
@@ -200,7 +230,8 @@ impl World {
     fn write(&mut self, lease: String, holder: &str, seconds: i32) {
         let record = record(holder, seconds, i64::try_from(self.now).unwrap());
         self.written.insert(lease.clone(), self.now);
-        self.leases.insert(lease, record);
+        self.version += 1;
+        self.leases.insert(lease, (record, self.version));
     }
 
     fn join(&mut self) {
@@ -239,7 +270,8 @@ impl World {
         // Its electors.
         for (index, tenure) in self.peers[number].mine.clone() {
             let lease = self.names.shard(index);
-            let true_holder = self.leases.get(&lease).map(|lease| lease.holder_identity.clone()).unwrap_or_default();
+            let true_holder =
+                self.leases.get(&lease).map(|(lease, _)| lease.holder_identity.clone()).unwrap_or_default();
             let has_run_out = self.written.get(&lease).is_none_or(|at| self.now - at >= DURATION.unsigned_abs().into());
             let mine = &mut self.peers[number].mine;
             match tenure {
@@ -259,7 +291,11 @@ impl World {
             }
         }
         let peer = &mut self.peers[number];
-        peer.seen.see(&self.names, self.leases.clone(), now);
+        let shown = self.leases.iter();
+        peer.seen.see(
+            &self.names,
+            shown.map(|(name, (record, version))| (name.clone(), seen_as(record.clone(), *version, now))),
+        );
         for what in decide(&me, &self.names, &peer.mine, &peer.seen, now) {
             self.moves += 1;
             match what {
@@ -284,6 +320,7 @@ proptest! {
             start: Instant::now(),
             now: 0,
             leases: BTreeMap::new(),
+            version: 0,
             written: BTreeMap::new(),
             peers: Vec::new(),
             moves: 0,

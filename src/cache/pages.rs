@@ -1,0 +1,109 @@
+//! Whether a list that comes in pages can come to an end. Pure.
+//!
+//! Guarantee: however a server makes up its continue tokens, [`Pages::next`] refuses one of them after so many pages as are
+//! more than any cluster has, and long before where the tokens repeat or the pages stay empty; what it remembers is one
+//! token.
+//!
+//! client-go's `tools/pager/pager.go` asks for as long as there are tokens.
+
+use super::error::Cause;
+
+/// Ten million objects in pages of 500: more than etcd holds.
+const MAX_PAGES: u32 = 20_000;
+/// A page ends where it is full or where the list does, so one that has nothing and does not end the list is odd; so many
+/// in a row are a server that goes nowhere.
+const MAX_EMPTY: u32 = 10;
+
+/// How far a list has come.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    count: u32,
+    /// How many in a row had nothing.
+    empty: u32,
+    /// A token to compare later ones with. It is replaced at every power of two, so that one that stays for long enough
+    /// to meet itself again is found however long the circle is (Brent's algorithm).
+    known: String,
+}
+
+impl Pages {
+    /// Notes a page of so many objects whose continue token is not empty.
+    ///
+    /// # Errors
+    /// [`Cause::EndlessList`] if it makes no sense to ask for the next.
+    pub(super) fn next(&mut self, objects: usize, token: &str) -> Result<(), Cause> {
+        self.count += 1;
+        self.empty = if objects == 0 { self.empty + 1 } else { 0 };
+        let sign = if token == self.known {
+            "a continue token came again"
+        } else if self.empty >= MAX_EMPTY {
+            "page after page is empty"
+        } else if self.count >= MAX_PAGES {
+            "there is always another page"
+        } else {
+            if self.count.is_power_of_two() {
+                token.clone_into(&mut self.known);
+            }
+            return Ok(());
+        };
+        Err(Cause::EndlessList { pages: self.count, sign })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is said of an endless list whose pages have so many objects and such tokens.
+    fn refusal(objects: impl Fn(u32) -> usize, token: impl Fn(u32) -> String) -> String {
+        let mut pages = Pages::default();
+        let refused = (1..=MAX_PAGES).find_map(|page| pages.next(objects(page), &token(page)).err());
+        refused.map_or_else(String::new, |cause| cause.to_string())
+    }
+
+    #[test]
+    fn a_list_that_never_ends_is_refused() {
+        let fresh = |page: u32| page.to_string();
+        let rows = [
+            (
+                "the token of the last page again",
+                refusal(|_| 500, |_| "t".to_owned()),
+                "the list does not end: a continue token came again on page 2",
+            ),
+            (
+                "two tokens by turns",
+                refusal(|_| 500, |page| (page % 2).to_string()),
+                "the list does not end: a continue token came again on page 4",
+            ),
+            (
+                "empty pages with tokens that are always new",
+                refusal(|page| usize::from(page <= 3), fresh),
+                "the list does not end: page after page is empty on page 13",
+            ),
+            (
+                "pages and tokens that are always new",
+                refusal(|_| 1, fresh),
+                "the list does not end: there is always another page on page 20000",
+            ),
+            (
+                "an empty page now and then is no reason",
+                refusal(|page| usize::from(page % 10 == 0), fresh),
+                "the list does not end: there is always another page on page 20000",
+            ),
+        ];
+        for (sentence, refusal, expected) in rows {
+            assert_eq!(refusal, expected, "{sentence}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_circle_of_tokens_is_found_within_a_few_rounds(before in 0_u32..1_000, round in 1_u32..1_000) {
+            let token = |page: u32| if page < before { page } else { before + (page - before) % round };
+            let mut pages = Pages::default();
+            let found = (0..MAX_PAGES).find(|page| pages.next(1, &token(*page).to_string()).is_err());
+            prop_assert!(found.is_some_and(|page| page >= before + round && page <= 3 * (before + round) + 1));
+        }
+    }
+}
