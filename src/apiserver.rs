@@ -7,7 +7,8 @@
 //!
 //! The rooms: `rest` reads paths and headers, `read`, `write`, `patch` and `delete` are the verbs, `store` holds objects
 //! (`object`) in order (`sorted`) and their history, `watch` streams them, `gc` collects, `managers` and `fields` know
-//! who owns which field, `meta` judges metadata, `admission` asks webhooks, `selectors`, `query`, `body` and `negotiate` read what clients send,
+//! who owns which field, `meta` judges metadata, `admission` says which webhooks have to be asked, `draft` keeps a write while
+//! they are, `webhook_client` asks them over HTTPS, `selectors`, `query`, `body` and `negotiate` read what clients send,
 //! `table` and `status` make what they get.
 //!
 //! Known differences from the real server. Those that its answers show are data in `tests/truth/known.rs`, where each
@@ -30,6 +31,7 @@ mod admission;
 mod body;
 mod delete;
 pub mod discovery;
+mod draft;
 mod fields;
 mod gc;
 pub mod kinds;
@@ -51,6 +53,7 @@ pub mod status;
 mod store;
 mod table;
 mod watch;
+mod webhook_client;
 mod write;
 
 use std::convert::Infallible;
@@ -68,11 +71,13 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::WebhookCaller;
+pub use self::draft::{WebhookAnswer, WebhookCall};
 pub use self::object::Object;
 pub use self::registry::{Column, FieldError, FieldErrorKind, NameRule, Resource, Strategy};
 pub use self::service::ApiService;
 pub use self::store::ChangeKind;
 use self::store::Store;
+pub use self::webhook_client::{ServiceResolver, webhooks_over_https};
 pub use self::write::{Judgement, judge_new};
 use crate::clock::SharedClock;
 
@@ -154,6 +159,7 @@ struct Inner {
     config: Config,
     store: Mutex<Store>,
     logs: Mutex<Option<LogSource>>,
+    webhooks: Mutex<Option<WebhookCaller>>,
     /// Whether a task waits to look at the objects that are looked at late.
     is_settling: AtomicBool,
 }
@@ -165,8 +171,9 @@ impl ApiServer {
         for resource in &config.resources {
             store.register(resource.clone());
         }
-        let (store, logs, is_settling) = (Mutex::new(store), Mutex::new(None), AtomicBool::new(false));
-        let server = Self { inner: Arc::new(Inner { config, store, logs, is_settling }) };
+        let (store, logs, webhooks) = (Mutex::new(store), Mutex::new(None), Mutex::new(None));
+        let is_settling = AtomicBool::new(false);
+        let server = Self { inner: Arc::new(Inner { config, store, logs, webhooks, is_settling }) };
         server.make_namespaces();
         server
     }
@@ -178,7 +185,7 @@ impl ApiServer {
         for name in NAMESPACES {
             let id = store::Id { collection: "namespaces".to_owned(), key: store::key("", name) };
             let now = store::timestamp(store.now());
-            let uid = store.new_uid();
+            let uid = store::uid_from(|| store.next_random());
             let mut namespace = json!({
                 "kind": "Namespace", "apiVersion": "v1",
                 "metadata": {
@@ -198,10 +205,9 @@ impl ApiServer {
         kube::Client::new(self.into_service(), "default")
     }
 
-    /// Answers one request. Never waits; the body of a watch does.
-    #[allow(clippy::unused_async)]
+    /// Answers one request. Waits for the webhooks that are concerned and for nothing else; the body of a watch does.
     pub async fn handle(&self, request: Request<Bytes>) -> Response<Body> {
-        service::answer(self, request)
+        service::answer(self, request).await
     }
 
     /// The server as a tower service, for any body.
@@ -283,7 +289,14 @@ impl ApiServer {
 
     /// How admission webhooks are called, where the server serves their configurations.
     pub fn set_webhook_caller(&self, caller: WebhookCaller) {
-        self.store().webhooks = Some(caller);
+        *self.inner.webhooks.lock() = Some(caller);
+    }
+
+    /// Asks a webhook. Nothing is locked meanwhile, so it may ask the server things before it answers.
+    async fn ask(&self, call: &WebhookCall) -> WebhookAnswer {
+        let caller = self.inner.webhooks.lock().clone();
+        let caller = caller.ok_or("nothing carries requests to webhooks here")?;
+        caller(call.clone()).await
     }
 
     fn log_source(&self) -> Option<LogSource> {

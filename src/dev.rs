@@ -37,7 +37,7 @@ use self::kubeconfig::{Kubeconfig, KubeconfigError};
 use self::manifests::ManifestError;
 use self::options::DevConfig;
 use self::output::Output;
-use crate::apiserver::{ApiServer, RestoreError};
+use crate::apiserver::{ApiServer, RestoreError, webhooks_over_https};
 use crate::cache::Informer;
 use crate::clock::{SharedClock, SystemClock};
 use crate::server::ServerError;
@@ -89,6 +89,8 @@ pub async fn run(config: DevConfig, output: Output, live: bool, stop: Cancellati
 
     let seed: u64 = rand::random();
     let (server, resources) = cluster::api_server(Arc::clone(&clock), seed);
+    // There are no endpoints here behind any Service; a webhook on this machine is called by its URL.
+    server.set_webhook_caller(webhooks_over_https(Arc::new(|_, _, _| None)));
     if let Some(data_dir) = &data_dir {
         restore(&server, data_dir)?;
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use cronjob_controller::api::Flavour;
-use cronjob_controller::apiserver::{ApiServer, Config, discovery, kinds};
+use cronjob_controller::apiserver::{ApiServer, Config, WebhookAnswer, WebhookCall, discovery, kinds};
 use cronjob_controller::app;
 use cronjob_controller::clock::{SharedClock, TestClock};
 use cronjob_controller::options;
@@ -42,16 +42,15 @@ fn documents(file: &str) -> Vec<Value> {
 }
 
 /// Asks the controller's webhooks as an API server would, without the wire.
-fn ask(config: &Value, review: &Value) -> Result<Value, String> {
-    let path = config["service"]["path"].as_str().ok_or("the configuration names no Service")?;
+async fn ask(call: WebhookCall) -> WebhookAnswer {
+    let path = call.webhook["clientConfig"]["service"]["path"].as_str().ok_or("the configuration names no Service")?;
     let question = Request::post(path).header("content-type", "application/json");
-    let question = question.body(Body::from(review.to_string())).map_err(|error| error.to_string())?;
-    let answer = async {
-        let answer = webhook::router().oneshot(question).await.unwrap();
-        let (status, body) = (answer.status(), answer.into_body().collect().await.unwrap().to_bytes());
-        if status.is_success() { Ok(body) } else { Err(String::from_utf8_lossy(&body).into_owned()) }
-    };
-    let body = answer.now_or_never().ok_or("a webhook waits for nothing")??;
+    let question = question.body(Body::from(call.review.to_string())).map_err(|error| error.to_string())?;
+    let answer = webhook::router().oneshot(question).await.unwrap();
+    let (status, body) = (answer.status(), answer.into_body().collect().await.unwrap().to_bytes());
+    if !status.is_success() {
+        return Err(String::from_utf8_lossy(&body).into_owned());
+    }
     serde_json::from_slice(&body).map_err(|error| error.to_string())
 }
 
@@ -72,7 +71,7 @@ async fn ground() -> (ApiServer, Ground) {
         let plural = format!("{}s", configuration["kind"].as_str().unwrap().to_lowercase());
         request(&client, Method::POST, &format!("{WEBHOOKS}/{plural}"), Some(&configuration)).await.unwrap();
     }
-    server.set_webhook_caller(Arc::new(ask));
+    server.set_webhook_caller(Arc::new(|call| ask(call).boxed()));
     let namespace = Namespace::existing(client.clone(), "default");
     (server, Ground { client, clock, namespace })
 }
@@ -106,7 +105,7 @@ async fn a_webhook_that_cannot_be_asked_holds_up_writes_but_no_deletion_and_no_s
     let ns = &ground.namespace;
     let object = flavours::tutorial("minimal", &json!({ "suspend": true }));
     ns.create(CRON_JOBS, &object).await;
-    server.set_webhook_caller(Arc::new(|_, _| Err("connection refused".to_owned())));
+    server.set_webhook_caller(Arc::new(|_| async { Err("connection refused".to_owned()) }.boxed()));
     let message = request(&ground.client, Method::POST, &ns.path(CRON_JOBS, ""), Some(&object)).await.unwrap_err();
     assert!(message.contains("failed calling webhook \"mcronjob.kb.io\": failed to call webhook: connection refused"));
     ns.create(API_EXAMPLES, &flavours::example("pods", &json!({}))).await;

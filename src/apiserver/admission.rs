@@ -5,11 +5,11 @@
 //! the status that the webhook gave; a webhook that cannot be asked counts as its `failurePolicy` says. Without
 //! configurations nothing is asked and nothing is random.
 //!
-//! The server has no network: whoever makes it says how a webhook is called ([`WebhookCaller`]).
+//! Whoever makes the server says how a webhook is called ([`WebhookCaller`]); over HTTPS it is `webhook_client`'s way. What
+//! is said here is pure: an attempt at a write stops at a question that has no answer yet (`draft`).
 //!
 //! Known differences: deletions are not asked about; a mutating webhook is not asked again after another one has changed the
-//! object (`reinvocationPolicy`); `timeoutSeconds` is the caller's; configurations that select by anything but rules are
-//! refused when they are made.
+//! object (`reinvocationPolicy`); configurations that select by anything but rules are refused when they are made.
 //!
 //! Matches k8s.io/apiserver `pkg/admission/plugin/webhook` (`mutating/dispatcher.go`, `validating/dispatcher.go`,
 //! `request/admissionreview.go`, `errors/statuserror.go`, `predicates/rules`).
@@ -18,18 +18,19 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::body;
+use super::draft::{Draft, WebhookAnswer, WebhookCall};
 use super::meta;
 use super::patch::json_patch;
 use super::rest::{Target, WriteOptions};
 use super::status::{self, Cause, Details, Result, Status, quote};
 use super::store::Store;
 
-/// Carries an AdmissionReview to a webhook and its answer back: the webhook's `clientConfig`, then the review. The server
-/// does nothing else meanwhile, so the call must not come back to it.
-pub type WebhookCaller = Arc<dyn Fn(&Value, &Value) -> std::result::Result<Value, String> + Send + Sync>;
+/// Carries an AdmissionReview to a webhook and its answer back, within the webhook's `timeoutSeconds`.
+pub type WebhookCaller = Arc<dyn Fn(WebhookCall) -> BoxFuture<'static, WebhookAnswer> + Send + Sync>;
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -49,9 +50,9 @@ pub struct Write<'a> {
 
 impl Write<'_> {
     /// The object as the mutating webhooks want it.
-    pub fn mutate(&self, store: &mut Store, mut object: Value, warnings: &mut Vec<String>) -> Result<Value> {
+    pub fn mutate(&self, store: &mut Store, mut object: Value, draft: &mut Draft) -> Result<Value> {
         for webhook in self.concerned(store, MUTATING) {
-            let Some(response) = self.ask(store, &webhook, &object, warnings)? else { continue };
+            let Some(response) = self.ask(store, &webhook, &object, draft)? else { continue };
             let operations = patch_of(&webhook, &response)?;
             if operations.is_empty() {
                 continue;
@@ -66,9 +67,9 @@ impl Write<'_> {
     }
 
     /// Whether the validating webhooks let the object pass.
-    pub fn validate(&self, store: &mut Store, object: &Value, warnings: &mut Vec<String>) -> Result<()> {
+    pub fn validate(&self, store: &mut Store, object: &Value, draft: &mut Draft) -> Result<()> {
         for webhook in self.concerned(store, VALIDATING) {
-            self.ask(store, &webhook, object, warnings)?;
+            self.ask(store, &webhook, object, draft)?;
         }
         Ok(())
     }
@@ -108,32 +109,24 @@ impl Write<'_> {
     }
 
     /// Asks one webhook: its answer if it allows the write, `None` where it could not be asked and that does not matter.
-    fn ask(
-        &self,
-        store: &mut Store,
-        webhook: &Value,
-        object: &Value,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Value>> {
+    fn ask(&self, store: &mut Store, webhook: &Value, object: &Value, draft: &mut Draft) -> Result<Option<Value>> {
         let name = webhook["name"].as_str().unwrap_or_default();
         if self.options.dry_run && !matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")) {
             return Err(status::bad_request(format!("admission webhook {} does not support dry run", quote(name))));
         }
-        let uid = store.new_uid();
-        let called = match &store.webhooks {
-            Some(call) => call(&webhook["clientConfig"], &self.review(&uid, object)),
-            None => Err("nothing carries requests to webhooks here".to_owned()),
-        };
-        let response = called.map_err(|why| format!("failed to call webhook: {why}")).and_then(|review| {
-            response_of(review, &uid).map_err(|why| format!("received invalid webhook response: {why}"))
-        });
+        let uid = draft.new_uid(store);
+        let call = WebhookCall { webhook: webhook.clone(), review: self.review(&uid, object) };
+        let response =
+            draft.answer_to(call)?.map_err(|why| format!("failed to call webhook: {why}")).and_then(|review| {
+                response_of(review, &uid).map_err(|why| format!("received invalid webhook response: {why}"))
+            });
         let response = match response {
             Ok(response) => response,
             Err(_) if webhook["failurePolicy"] == "Ignore" => return Ok(None),
             Err(why) => return Err(internal(&format!("failed calling webhook {}: {why}", quote(name)))),
         };
         let texts = array(&response["warnings"]).iter().filter_map(Value::as_str);
-        warnings.extend(texts.map(str::to_owned));
+        draft.warnings.extend(texts.map(str::to_owned));
         if response["allowed"] == true { Ok(Some(response)) } else { Err(refusal(name, &response["status"])) }
     }
 

@@ -14,6 +14,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 
 use super::delete::{self, DeleteOptions};
+use super::draft::Draft;
 use super::negotiate::Output;
 use super::object::{Document, List};
 use super::query::ListOptions;
@@ -78,7 +79,7 @@ enum Answer {
 }
 
 /// Answers one request.
-pub(super) fn answer(server: &ApiServer, request: Request<Bytes>) -> Response<Body> {
+pub(super) async fn answer(server: &ApiServer, request: Request<Bytes>) -> Response<Body> {
     let kinds = server.served();
     let path = request.uri().path();
     let target = match route(path, kinds.iter()) {
@@ -87,7 +88,7 @@ pub(super) fn answer(server: &ApiServer, request: Request<Bytes>) -> Response<Bo
         Route::Other => return other(server, &request, path, &server.resources()),
     };
     let mut warnings = Vec::new();
-    match dispatch(server, target, request, &mut warnings) {
+    match dispatch(server, target, request, &mut warnings).await {
         Ok(Answer::Document(code, document, output)) => respond(code, document, output, &warnings),
         Ok(Answer::Text(text)) => plain(StatusCode::OK, "text/plain", text),
         Ok(Answer::Watch(watch)) => {
@@ -132,7 +133,12 @@ fn is_in_known_group(path: &str, resources: &[Resource]) -> bool {
     }
 }
 
-fn dispatch(server: &ApiServer, target: Target, request: Request<Bytes>, warnings: &mut Vec<String>) -> Result<Answer> {
+async fn dispatch(
+    server: &ApiServer,
+    target: Target,
+    request: Request<Bytes>,
+    warnings: &mut Vec<String>,
+) -> Result<Answer> {
     let verb = target.verb(request.method())?;
     let call = Call::new(target, verb, request)?;
     if call.body.len() > MAX_BODY {
@@ -143,26 +149,39 @@ fn dispatch(server: &ApiServer, target: Target, request: Request<Bytes>, warning
         Verb::Log => return log(server, &call).map(Answer::Text),
         _ => {}
     }
-    let mut store = server.store();
-    let outcome = perform(&mut store, verb, &call, warnings);
-    server.settle(&mut store);
-    drop(store);
+    let mut draft = Draft::new(server.now());
+    let outcome = loop {
+        let outcome = attempt(server, verb, &call, &mut draft);
+        let Some(question) = draft.take_open() else { break outcome };
+        let answer = server.ask(&question).await;
+        draft.learn(question, answer);
+    };
+    *warnings = draft.warnings;
     let (code, document) = outcome?;
     let document = table::transform(&call.target.resource, document, call.output, server.now())?;
     Ok(Answer::Document(code, document, call.output))
 }
 
+/// Tries a verb on the state as it is now, with what webhooks have said so far.
+fn attempt(server: &ApiServer, verb: Verb, call: &Call, draft: &mut Draft) -> Result<(StatusCode, Document)> {
+    draft.begin();
+    let mut store = server.store();
+    let outcome = perform(&mut store, verb, call, draft);
+    server.settle(&mut store);
+    outcome
+}
+
 /// The verbs that answer with one document.
-fn perform(store: &mut Store, verb: Verb, call: &Call, warnings: &mut Vec<String>) -> Result<(StatusCode, Document)> {
+fn perform(store: &mut Store, verb: Verb, call: &Call, draft: &mut Draft) -> Result<(StatusCode, Document)> {
     let made = |written: write::Written| {
         let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
         (code, written.object)
     };
     match verb {
-        Verb::Create => write::create(store, call, warnings).map(made),
-        Verb::Update => write::update(store, call, warnings).map(made),
-        Verb::Patch => patch::patch(store, call, warnings).map(made),
-        Verb::Delete => delete_one(store, call, warnings),
+        Verb::Create => write::create(store, call, draft).map(made),
+        Verb::Update => write::update(store, call, draft).map(made),
+        Verb::Patch => patch::patch(store, call, draft).map(made),
+        Verb::Delete => delete_one(store, call, &mut draft.warnings),
         Verb::DeleteCollection => delete_many(store, call).map(|list| (StatusCode::OK, Document::List(list))),
         Verb::Get | Verb::List | Verb::Log => {
             read::get(store, &call.target, &call.query).map(|object| (StatusCode::OK, Document::Object(object)))

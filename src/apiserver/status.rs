@@ -189,17 +189,37 @@ pub fn unsupported_media_type(message: impl Into<String>) -> Box<Status> {
     status(415, "UnsupportedMediaType", message.into(), None)
 }
 
-/// An answer of the router. Matches `NewGenericServerResponse` without a resource.
+/// What an answer without a Status means to a client. Matches `NewGenericServerResponse` without a resource.
 pub fn generic(code: u16, server_message: &str) -> Box<Status> {
     let (reason, message) = match code {
+        400 => ("BadRequest", "the server rejected our request for an unknown reason"),
+        401 => ("Unauthorized", "the server has asked for the client to provide credentials"),
+        403 => ("Forbidden", server_message),
         404 => ("NotFound", "the server could not find the requested resource"),
         405 => ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
         406 => ("NotAcceptable", server_message),
+        409 => ("AlreadyExists", "the server reported a conflict"),
         415 => ("UnsupportedMediaType", server_message),
         422 => ("Invalid", "the server rejected our request due to an error in our request"),
-        _ => ("", server_message),
+        429 => ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+        503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
+        504 => (
+            "Timeout",
+            "the server was unable to return a response in the time allotted, but may still be processing the request",
+        ),
+        500.. => ("InternalError", ""),
+        _ => ("", ""),
     };
-    status(code, reason, message.to_owned(), Some(Details::default()))
+    let message = match (message, code) {
+        ("", 500..) => {
+            format!("an error on the server ({}) has prevented the request from succeeding", quote(server_message))
+        }
+        ("", code) => {
+            format!("the server responded with the status code {code} but did not return more information")
+        }
+        (message, _) => message.to_owned(),
+    };
+    status(code, reason, message, Some(Details::default()))
 }
 
 impl Status {

@@ -15,7 +15,6 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::admission::WebhookCaller;
 use super::kinds;
 use super::meta;
 use super::object::{Entry, Object};
@@ -104,8 +103,6 @@ pub struct Store {
     pub late: BTreeSet<Id>,
     /// Changes when the whole state is replaced, so that open watches end.
     pub epoch: u64,
-    /// How webhooks are called.
-    pub webhooks: Option<WebhookCaller>,
     dependents: BTreeMap<String, BTreeSet<Id>>,
     random: u64,
     history: usize,
@@ -120,6 +117,28 @@ pub fn key(namespace: &str, name: &str) -> String {
 /// The key of an object.
 pub fn key_of(object: &Value) -> String {
     key(meta::text(object, "namespace"), meta::text(object, "name"))
+}
+
+/// A UID of these random numbers, in the form of a random UUID.
+pub fn uid_from(mut numbers: impl FnMut() -> u64) -> String {
+    let (high, low) = (numbers(), numbers());
+    let (time, mid, version) = (high >> 32, (high >> 16) & 0xFFFF, high & 0x0FFF);
+    let (variant, node) = ((low >> 48) & 0x3FFF | 0x8000, low & 0xFFFF_FFFF_FFFF);
+    format!("{time:08x}-{mid:04x}-4{version:03x}-{variant:04x}-{node:012x}")
+}
+
+/// A name of these random numbers that begins with `prefix`. Matches `SimpleNameGenerator.GenerateName`.
+pub fn name_from(prefix: &str, mut numbers: impl FnMut() -> u64) -> String {
+    let mut end = prefix.len().min(MAX_PREFIX);
+    while !prefix.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut name = prefix[..end].to_owned();
+    for _ in 0..SUFFIX_LENGTH {
+        let index = numbers() % ALPHABET.len() as u64;
+        name.push(char::from(ALPHABET[usize::try_from(index).unwrap_or_default()]));
+    }
+    name
 }
 
 /// A time as metav1 `Time` prints it: whole seconds.
@@ -210,7 +229,6 @@ impl Store {
             orphaned: BTreeSet::new(),
             late: BTreeSet::new(),
             epoch: 0,
-            webhooks: None,
             dependents: BTreeMap::new(),
             random: seed,
             history,
@@ -387,34 +405,12 @@ impl Store {
     }
 
     /// The next number of the sequence that follows from the seed (SplitMix64).
-    fn next_random(&mut self) -> u64 {
+    pub fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.random;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
-    }
-
-    /// A new UID, in the form of a random UUID.
-    pub fn new_uid(&mut self) -> String {
-        let (high, low) = (self.next_random(), self.next_random());
-        let (time, mid, version) = (high >> 32, (high >> 16) & 0xFFFF, high & 0x0FFF);
-        let (variant, node) = ((low >> 48) & 0x3FFF | 0x8000, low & 0xFFFF_FFFF_FFFF);
-        format!("{time:08x}-{mid:04x}-4{version:03x}-{variant:04x}-{node:012x}")
-    }
-
-    /// A name that begins with `prefix`. Matches `SimpleNameGenerator.GenerateName`.
-    pub fn new_name(&mut self, prefix: &str) -> String {
-        let mut end = prefix.len().min(MAX_PREFIX);
-        while !prefix.is_char_boundary(end) {
-            end -= 1;
-        }
-        let mut name = prefix[..end].to_owned();
-        for _ in 0..SUFFIX_LENGTH {
-            let index = self.next_random() % ALPHABET.len() as u64;
-            name.push(char::from(ALPHABET[usize::try_from(index).unwrap_or_default()]));
-        }
-        name
     }
 
     /// Everything as one document.

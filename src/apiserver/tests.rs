@@ -4,3 +4,5 @@ mod property;
 mod support;
 mod verbs;
 mod watches;
+mod webhook_client;
+mod webhooks;

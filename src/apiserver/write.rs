@@ -7,10 +7,12 @@
 //! (`Create`, `Update`), `pkg/registry/rest/{create,update}.go` (`BeforeCreate`, `BeforeUpdate`) and the
 //! NamespaceLifecycle admission plugin.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::admission;
 use super::body::{self, FieldValidation};
+use super::draft::Draft;
 use super::managers::{self, Writer};
 use super::meta;
 use super::object::Document;
@@ -34,24 +36,24 @@ pub struct Written {
 }
 
 /// Makes an object. Warnings are added even where the write is refused.
-pub fn create(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Result<Written> {
+pub fn create(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Written> {
     let target = &call.target;
     let format = call.format()?;
     let options = call.write_options("CreateOptions", None)?;
     let decoded = body::decode_object(&target.resource, &call.body, format, options.validation)?;
-    warnings.extend(decoded.warnings);
+    draft.warnings.extend(decoded.warnings);
     let mut object = decoded.object;
     for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         meta::set(&mut object, field, Value::Null);
     }
     match_namespace(target, &mut object)?;
-    warnings.extend(meta::dedup_owners(&mut object));
-    writer(target, &options, store).update(None, &mut object);
+    draft.warnings.extend(meta::dedup_owners(&mut object));
+    writer(target, &options, draft.now).update(None, &mut object);
     if target.resource.strategy.is_virtual() {
         return answer_virtual(target, object);
     }
     check_namespace(store, target, meta::text(&object, "name"))?;
-    let object = insert(store, target, object, &options, warnings)?;
+    let object = insert(store, target, object, &options, draft)?;
     Ok(Written { object, created: true })
 }
 
@@ -71,8 +73,8 @@ fn answer_virtual(target: &Target, mut object: Value) -> Result<Written> {
     Ok(Written { object: object.into(), created: true })
 }
 
-fn writer<'a>(target: &'a Target, options: &'a WriteOptions, store: &Store) -> Writer<'a> {
-    Writer { resource: &target.resource, manager: &options.manager, subresource: &target.subresource, now: store.now() }
+fn writer<'a>(target: &'a Target, options: &'a WriteOptions, now: DateTime<Utc>) -> Writer<'a> {
+    Writer { resource: &target.resource, manager: &options.manager, subresource: &target.subresource, now }
 }
 
 /// The object's namespace is the path's. Matches `EnsureObjectNamespaceMatchesRequestNamespace`.
@@ -117,17 +119,17 @@ fn insert(
     target: &Target,
     object: Value,
     options: &WriteOptions,
-    warnings: &mut Vec<String>,
+    draft: &mut Draft,
 ) -> Result<Document> {
     let generate = meta::text(&object, "name").is_empty() && !meta::text(&object, "generateName").is_empty();
     if !generate {
-        return insert_once(store, target, object, options, warnings);
+        return insert_once(store, target, object, options, draft);
     }
-    let mut outcome = insert_once(store, target, object.clone(), options, warnings);
+    let mut outcome = insert_once(store, target, object.clone(), options, draft);
     for _ in 1..NAME_ATTEMPTS {
         match &outcome {
             Err(status) if status.reason == "AlreadyExists" => {
-                outcome = insert_once(store, target, object.clone(), options, warnings);
+                outcome = insert_once(store, target, object.clone(), options, draft);
             }
             _ => break,
         }
@@ -140,18 +142,17 @@ fn insert_once(
     target: &Target,
     mut object: Value,
     options: &WriteOptions,
-    warnings: &mut Vec<String>,
+    draft: &mut Draft,
 ) -> Result<Document> {
     let resource = &target.resource;
-    let now = store.now();
-    meta::set(&mut object, "creationTimestamp", timestamp(now));
-    meta::set(&mut object, "uid", json!(store.new_uid()));
+    meta::set(&mut object, "creationTimestamp", timestamp(draft.now));
+    meta::set(&mut object, "uid", json!(draft.new_uid(store)));
     let prefix = meta::text(&object, "generateName").to_owned();
     if meta::text(&object, "name").is_empty() && !prefix.is_empty() {
-        meta::set(&mut object, "name", json!(store.new_name(&prefix)));
+        meta::set(&mut object, "name", json!(draft.new_name(store, &prefix)));
     }
     let admission = admission::Write { target, options, old: None };
-    let mut object = admission.mutate(store, object, warnings)?;
+    let mut object = admission.mutate(store, object, draft)?;
     resource.strategy.prepare_for_create(&mut object);
     let name = meta::text(&object, "name").to_owned();
     let errors = creation_errors(resource, &object);
@@ -159,11 +160,11 @@ fn insert_once(
         return Err(status::invalid(&Qualified::kind(resource), &name, &errors));
     }
     for warning in resource.strategy.warnings(&object) {
-        if !warnings.contains(&warning) {
-            warnings.push(warning);
+        if !draft.warnings.contains(&warning) {
+            draft.warnings.push(warning);
         }
     }
-    admission.validate(store, &object, warnings)?;
+    admission.validate(store, &object, draft)?;
     // A create by update or apply forgets the version instead.
     if target.name.is_empty() && !meta::text(&object, "resourceVersion").is_empty() {
         return Err(status::unknown("resourceVersion should not be set on objects to be created"));
@@ -233,24 +234,24 @@ fn creation_errors(resource: &Resource, object: &Value) -> Vec<FieldError> {
 }
 
 /// Replaces an object, its status or (of a namespace) its finalizers.
-pub fn update(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Result<Written> {
+pub fn update(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Written> {
     let target = &call.target;
     let options = call.write_options("UpdateOptions", None)?;
     let format = call.format()?;
     let decoded = body::decode_object(&target.resource, &call.body, format, options.validation)?;
-    warnings.extend(decoded.warnings);
+    draft.warnings.extend(decoded.warnings);
     let mut object = decoded.object;
     match_namespace(target, &mut object)?;
     check_name(target, &object)?;
-    warnings.extend(meta::dedup_owners(&mut object));
+    draft.warnings.extend(meta::dedup_owners(&mut object));
     let id = super::read::id(target);
     let Some(old) = store.get(&id) else {
         if !target.resource.strategy.allow_create_on_update() {
             return Err(status::not_found(&Qualified::resource(&target.resource), &target.name));
         }
-        writer(target, &options, store).update(None, &mut object);
+        writer(target, &options, draft.now).update(None, &mut object);
         check_namespace(store, target, &target.name)?;
-        let object = insert(store, target, object, &options, warnings)?;
+        let object = insert(store, target, object, &options, draft)?;
         return Ok(Written { object, created: true });
     };
     let (uid, known) = (meta::text(&object, "uid"), meta::text(&old, "uid"));
@@ -260,8 +261,8 @@ pub fn update(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Res
     if target.subresource == "finalize" {
         object = finalized(&old, &object);
     }
-    writer(target, &options, store).update(Some(&old), &mut object);
-    let object = replace(store, target, &id, &old, object, &options, warnings)?;
+    writer(target, &options, draft.now).update(Some(&old), &mut object);
+    let object = replace(store, target, &id, &old, object, &options, draft)?;
     Ok(Written { object, created: false })
 }
 
@@ -313,7 +314,7 @@ pub fn replace(
     old: &Value,
     mut object: Value,
     options: &WriteOptions,
-    warnings: &mut Vec<String>,
+    draft: &mut Draft,
 ) -> Result<Document> {
     let resource = &target.resource;
     let current = meta::text(old, "resourceVersion");
@@ -332,14 +333,14 @@ pub fn replace(
         return Err(status::conflict(&Qualified::resource(resource), &target.name, LOCK_MESSAGE));
     }
     let admission = admission::Write { target, options, old: Some(old) };
-    let mut object = admission.mutate(store, object, warnings)?;
+    let mut object = admission.mutate(store, object, draft)?;
     let errors = prepare_update(target, &mut object, old);
     if !errors.is_empty() {
         return Err(status::invalid(&Qualified::kind(resource), meta::text(&object, "name"), &errors));
     }
-    admission.validate(store, &object, warnings)?;
+    admission.validate(store, &object, draft)?;
     if target.subresource.is_empty() {
-        warnings.extend(resource.strategy.warnings(&object));
+        draft.warnings.extend(resource.strategy.warnings(&object));
     }
     managers::ignore_times(&mut object, old);
     if is_finished(resource, &object, old) {
@@ -408,18 +409,18 @@ pub fn store_patched(
     old: Option<&Value>,
     mut object: Value,
     options: &WriteOptions,
-    warnings: &mut Vec<String>,
+    draft: &mut Draft,
 ) -> Result<Written> {
     match_namespace(target, &mut object)?;
     check_name(target, &object)?;
-    warnings.extend(meta::dedup_owners(&mut object));
+    draft.warnings.extend(meta::dedup_owners(&mut object));
     if let Some(old) = old {
         let id = super::read::id(target);
-        let object = replace(store, target, &id, old, object, options, warnings)?;
+        let object = replace(store, target, &id, old, object, options, draft)?;
         return Ok(Written { object, created: false });
     }
     check_namespace(store, target, &target.name)?;
-    let object = insert(store, target, object, options, warnings)?;
+    let object = insert(store, target, object, options, draft)?;
     Ok(Written { object, created: true })
 }
 

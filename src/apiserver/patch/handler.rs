@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{PatchType, go_map, json_patch, merge_patch, strategic_patch};
 use crate::apiserver::body::{self, Document, FieldValidation, parse_json, parse_yaml, set_kind, strict_problems};
+use crate::apiserver::draft::Draft;
 use crate::apiserver::managers::Writer;
 use crate::apiserver::meta;
 use crate::apiserver::read;
@@ -19,14 +20,15 @@ use crate::apiserver::write::{Written, judge_problems, store_patched};
 const MAX_OPERATIONS: usize = 10_000;
 
 /// Changes an object, or (apply) makes it.
-pub fn patch(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Result<Written> {
+pub fn patch(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Written> {
     let target = &call.target;
     let Some(patch_type) = PatchType::from_content_type(&call.content_type) else {
         return Err(status::generic(415, "415: Unsupported Media Type"));
     };
     let options = call.write_options("PatchOptions", Some(patch_type == PatchType::Apply))?;
     let old = store.get(&read::id(target));
-    let work = Work { target, options: &options, body: &call.body, now: store.now() };
+    let work = Work { target, options: &options, body: &call.body, now: draft.now };
+    let warnings = &mut draft.warnings;
     let object = match (patch_type, &old) {
         (PatchType::Apply, _) if old.is_none() && !target.subresource.is_empty() => {
             return Err(status::not_found(&Qualified::resource(&target.resource), &target.name));
@@ -37,7 +39,7 @@ pub fn patch(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Resu
         (PatchType::Merge, Some(old)) => work.merge(old, warnings)?,
         (PatchType::Strategic, Some(old)) => work.strategic(old, warnings)?,
     };
-    store_patched(store, target, old.as_deref().map(|old| &**old), object, &options, warnings)
+    store_patched(store, target, old.as_deref().map(|old| &**old), object, &options, draft)
 }
 
 struct Work<'a> {
