@@ -2,7 +2,8 @@
 //!
 //! Guarantees: an address that cannot be had is known before anything else starts ([`bind`]). No client can hold the
 //! server: handshakes, headers, idleness and whole connections have time limits, headers a size, and the number of
-//! connections is bounded; where there are too many, the idle make room (`connections`). On the secure port nothing but
+//! connections is bounded; where there are too many, the idle make room (`connections`), and who has not sent its request
+//! yet is idle (`upload`). On the secure port nothing but
 //! what is always allowed is shown to whom the API server does not allow it (`delegation`). After a cancel, no new
 //! connection is accepted, requests in flight are answered, and serving ends within a few seconds whatever the clients do.
 
@@ -11,6 +12,7 @@ pub mod delegation;
 mod endpoints;
 mod health;
 mod tls;
+mod upload;
 
 use std::io;
 use std::net::SocketAddr;
@@ -40,6 +42,7 @@ pub use self::endpoints::{Endpoints, VersionInfo, Which, router};
 pub(crate) use self::endpoints::{not_found, plain_text};
 pub use self::health::HealthCheck;
 pub use self::tls::{CertificateSlot, RELOAD_PERIOD, Tls, TlsParameters, TlsSource, TlsVersion, cipher_suites};
+use self::upload::Upload;
 
 /// Why a server cannot start. Once it is bound and its certificate loaded, it has no way to fail.
 #[derive(Debug, thiserror::Error)]
@@ -76,11 +79,11 @@ fn explain(error: &io::Error) -> String {
 
 /// What a client is given.
 #[derive(Debug, Clone, Copy)]
-struct Limits {
+pub(crate) struct Limits {
     /// Connections at a time.
-    connections: usize,
+    pub(crate) connections: usize,
     /// For the TLS handshake.
-    handshake: Duration,
+    pub(crate) handshake: Duration,
     /// For the header of an HTTP/1.1 request, the idle time before it included; and between HTTP/2 keep-alives.
     header: Duration,
     /// Bytes of a request's header. Tokens with many groups in them are the largest that is sent.
@@ -111,7 +114,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Bound {
     listener: TcpListener,
     local_addr: SocketAddr,
-    limits: Limits,
+    pub(crate) limits: Limits,
 }
 
 /// Takes the address. Port 0 takes a free port; see [`Bound::local_addr`].
@@ -248,7 +251,7 @@ where
     };
     let answer = {
         let place = Arc::clone(&place);
-        tower::service_fn(move |request| answer(request, router.clone(), certificates.clone(), place.busy()))
+        tower::service_fn(move |request| answer(request, router.clone(), certificates.clone(), Arc::clone(&place)))
     };
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(answer));
     tokio::pin!(connection);
@@ -263,13 +266,15 @@ where
     let _ = timeout(limits.drain, connection).await;
 }
 
-/// Answers one request, during which the connection is busy.
+/// Answers one request. From its end to its answer the connection is busy.
 async fn answer(
-    mut request: Request<Incoming>,
+    request: Request<Incoming>,
     router: Router,
     certificates: Option<PeerCertificates>,
-    _busy: connections::Busy,
+    place: Arc<Place>,
 ) -> Result<Response, std::convert::Infallible> {
+    let mut request = request.map(|body| Upload::new(body, place));
+    let _in_flight = request.body().in_flight();
     if let Some(certificates) = certificates {
         request.extensions_mut().insert(certificates);
     }

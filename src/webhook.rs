@@ -14,6 +14,9 @@ mod router;
 mod tests;
 mod validation;
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -22,7 +25,7 @@ use self::authority::Authority;
 pub use self::router::router;
 use crate::clock::SharedClock;
 use crate::options::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
-use crate::server::{Bound, CertificateSlot, HealthCheck, ServerError, Tls, TlsSource, bind};
+use crate::server::{Bound, CertificateSlot, HealthCheck, RELOAD_PERIOD, ServerError, Tls, TlsSource, bind};
 
 /// Where defaults are set. Paths are those that controller-runtime makes of group, version and kind.
 pub const MUTATE_PATH: &str = "/mutate-batch-tutorial-kubebuilder-io-v1-cronjob";
@@ -35,6 +38,22 @@ pub struct Webhooks {
     bound: Bound,
     tls: Tls,
     own: Option<SelfSignedWebhook>,
+    pace: Pace,
+}
+
+/// How the certificate is looked after.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// How often the files are looked at, or the Secret and the configurations.
+    pub look: Duration,
+    /// How long an API server may take to notice a change of a configuration.
+    pub settle: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { look: RELOAD_PERIOD, settle: Duration::from_secs(5) }
+    }
 }
 
 impl Webhooks {
@@ -50,7 +69,18 @@ impl Webhooks {
             WebhookCertificate::SelfSigned(own) => (TlsSource::Handed, Some(own.clone())),
         };
         let tls = Tls::load(source, &config.tls)?;
-        Ok(Self { bound: bind(config.addr).await?, tls, own })
+        Ok(Self { bound: bind(config.addr).await?, tls, own, pace: Pace::default() })
+    }
+
+    /// Looks after the certificate at another pace than the usual one.
+    #[must_use]
+    pub fn at_pace(self, pace: Pace) -> Self {
+        Self { tls: self.tls.looking_every(pace.look), pace, ..self }
+    }
+
+    /// The address that was taken.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.bound.local_addr()
     }
 
     /// Fails until there is a certificate to serve with.
@@ -63,7 +93,7 @@ impl Webhooks {
     pub fn serve(self, client: kube::Client, clock: SharedClock, cancel: &CancellationToken) -> Vec<JoinHandle<()>> {
         let mut tasks = Vec::new();
         if let Some(own) = self.own {
-            let authority = Authority::new(client, clock, own, self.tls.slot());
+            let authority = Authority::new(client, clock, own, self.tls.slot(), self.pace);
             let cancel = cancel.clone();
             tasks.push(tokio::spawn(async move {
                 cancel.run_until_cancelled(authority.run()).await;

@@ -142,6 +142,7 @@ pub struct Tls {
     pub(super) config: Arc<ServerConfig>,
     current: Arc<Current>,
     watched: Option<Watched>,
+    period: Duration,
 }
 
 #[derive(Debug)]
@@ -227,7 +228,13 @@ impl Tls {
         };
         let mut config = config.with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { config: Arc::new(config), current, watched })
+        Ok(Self { config: Arc::new(config), current, watched, period: RELOAD_PERIOD })
+    }
+
+    /// Looks at the files this often instead of every [`RELOAD_PERIOD`].
+    #[must_use]
+    pub fn looking_every(self, period: Duration) -> Self {
+        Self { period, ..self }
     }
 
     /// Where the certificate is put.
@@ -238,7 +245,7 @@ impl Tls {
     /// Looks after the files for ever. Never returns, also when there is nothing to look after.
     pub(super) async fn keep_fresh(&self) {
         let Some(watched) = &self.watched else { return std::future::pending().await };
-        let mut ticks = interval(RELOAD_PERIOD);
+        let mut ticks = interval(self.period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;

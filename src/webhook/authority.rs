@@ -17,16 +17,14 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
+use super::Pace;
 use super::certificate::{Certificate, names_of};
 use crate::clock::SharedClock;
 use crate::options::SelfSignedWebhook;
-use crate::server::{CertificateSlot, RELOAD_PERIOD, ServerError};
+use crate::server::{CertificateSlot, ServerError};
 
 /// How long to wait after an error.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
-
-/// How long an API server may take to notice a change of a webhook configuration.
-const SETTLE: Duration = Duration::from_secs(5);
 
 /// How often a conflict is answered by reading again, before it counts as an error.
 const ATTEMPTS: usize = 5;
@@ -62,13 +60,14 @@ pub struct Authority {
     own: SelfSignedWebhook,
     names: Vec<String>,
     slot: CertificateSlot,
+    pace: Pace,
 }
 
 impl Authority {
     /// Hands certificates to `slot`.
-    pub fn new(client: Client, clock: SharedClock, own: SelfSignedWebhook, slot: CertificateSlot) -> Self {
+    pub fn new(client: Client, clock: SharedClock, own: SelfSignedWebhook, slot: CertificateSlot, pace: Pace) -> Self {
         let names = names_of(&own.service, &own.namespace);
-        Self { client, clock, own, names, slot }
+        Self { client, clock, own, names, slot, pace }
     }
 
     /// Looks after the certificate for ever.
@@ -76,7 +75,7 @@ impl Authority {
         let mut served = None;
         loop {
             match self.refresh(&mut served).await {
-                Ok(()) => sleep(RELOAD_PERIOD).await,
+                Ok(()) => sleep(self.pace.look).await,
                 Err(error) => {
                     warn!(%error, "the webhooks' certificate is not as it should be");
                     sleep(RETRY_PERIOD).await;
@@ -98,7 +97,7 @@ impl Authority {
         ];
         if served.as_ref() != Some(&current) {
             if told.contains(&true) {
-                sleep(SETTLE).await;
+                sleep(self.pace.settle).await;
             }
             self.serve(&current, served)?;
         }

@@ -3,6 +3,7 @@
 
 mod authority;
 mod http;
+mod sockets;
 mod tls;
 mod verdicts;
 

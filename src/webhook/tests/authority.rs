@@ -13,6 +13,7 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::super::Pace;
 use super::super::authority::Authority;
 use super::super::certificate::Certificate;
 use crate::client::on_service;
@@ -116,7 +117,11 @@ impl Replica {
         };
         let slot = Tls::load(TlsSource::Handed, &TlsParameters::default()).unwrap().slot();
         let clock: SharedClock = Arc::clone(clock) as SharedClock;
-        Self { authority: Authority::new(client(server), clock, own, slot.clone()), slot, served: None }
+        Self {
+            authority: Authority::new(client(server), clock, own, slot.clone(), Pace::default()),
+            slot,
+            served: None,
+        }
     }
 
     async fn refresh(&mut self) -> Result<(), String> {

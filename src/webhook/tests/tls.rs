@@ -20,15 +20,25 @@ use crate::server::{CertificateSlot, Tls, TlsParameters, TlsSource, bind};
 
 /// A connection of a client that trusts these CAs, to the name of the Service.
 async fn connect(addr: SocketAddr, cas: &str) -> std::io::Result<TlsStream<TcpStream>> {
+    connect_speaking(addr, cas, &[]).await
+}
+
+/// The same, for these protocols.
+pub async fn connect_speaking(
+    addr: SocketAddr,
+    cas: &str,
+    protocols: &[&[u8]],
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = rustls::RootCertStore::empty();
     for ca in CertificateDer::pem_slice_iter(cas.as_bytes()) {
         roots.add(ca.unwrap()).unwrap();
     }
-    let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+    let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let name = ServerName::try_from("webhook.system.svc").unwrap();
     tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, TcpStream::connect(addr).await?).await
 }
@@ -57,7 +67,7 @@ async fn start() -> (SocketAddr, CertificateSlot, CancellationToken) {
     (addr, slot, cancel)
 }
 
-fn make(predecessor: Option<&Certificate>) -> Certificate {
+pub fn make(predecessor: Option<&Certificate>) -> Certificate {
     Certificate::make(&names_of("webhook", "system"), predecessor, Utc::now()).unwrap()
 }
 

@@ -1,0 +1,65 @@
+//! When a request counts.
+//!
+//! Guarantee: a connection has a request in flight from the moment a request is there whole until it is answered. Whoever
+//! sends a body drop by drop is as idle as who sends nothing, and makes room for others (`connections`).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+
+use super::connections::{Busy, Place};
+
+/// The body of a request, whose end makes its connection busy.
+pub(super) struct Upload {
+    body: Incoming,
+    place: Arc<Place>,
+    in_flight: InFlight,
+}
+
+/// A request, in flight or about to be, until this is dropped.
+#[derive(Clone, Default)]
+pub(super) struct InFlight(Arc<Mutex<Option<Busy>>>);
+
+impl Upload {
+    /// The body that came on this connection.
+    pub(super) fn new(body: Incoming, place: Arc<Place>) -> Self {
+        let upload = Self { body, place, in_flight: InFlight::default() };
+        upload.note_end();
+        upload
+    }
+
+    /// To be kept until the request is answered, which is longer than the body is.
+    pub(super) fn in_flight(&self) -> InFlight {
+        self.in_flight.clone()
+    }
+
+    fn note_end(&self) {
+        if self.body.is_end_stream() {
+            self.in_flight.0.lock().get_or_insert_with(|| self.place.busy());
+        }
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        self.note_end();
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
