@@ -1,6 +1,7 @@
 //! The embedded API server honours the CustomResourceDefinitions and the webhooks' configurations of `manifests/`: what the
 //! end-to-end tests show of the tutorial's CronJobs and of ApiExamples on the real server is shown here on paused time, from
-//! the same tables. The webhooks are the controller's own; what would be HTTPS between is a function call.
+//! the same tables. The webhooks are the controller's own; what would be HTTPS between is a function call, but where their
+//! certificate changes.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "e2e/driver.rs"]
@@ -9,27 +10,35 @@ mod driver;
 #[path = "e2e/flavours.rs"]
 #[allow(dead_code)]
 mod flavours;
+#[path = "e2e/rotation.rs"]
+#[allow(dead_code)]
+mod rotation;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use cronjob_controller::api::Flavour;
-use cronjob_controller::apiserver::{ApiServer, Config, WebhookAnswer, WebhookCall, discovery, kinds};
+use cronjob_controller::apiserver::{
+    ApiServer, Config, Resource, WebhookAnswer, WebhookCall, discovery, kinds, webhooks_over_https,
+};
 use cronjob_controller::app;
-use cronjob_controller::clock::{SharedClock, TestClock};
-use cronjob_controller::options;
-use cronjob_controller::webhook;
+use cronjob_controller::clock::{SharedClock, SystemClock, TestClock};
+use cronjob_controller::options::{self, SelfSignedWebhook, WebhookCertificate, WebhookConfig};
+use cronjob_controller::server::TlsParameters;
+use cronjob_controller::webhook::{self, Pace, Webhooks};
 use futures::FutureExt;
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::ServiceExt;
 
 use driver::{Namespace, request};
 use flavours::{API_EXAMPLES, CRON_JOBS, Ground};
+use rotation::{Called, Issued, Patience, Stage};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -56,6 +65,17 @@ async fn ask(call: WebhookCall) -> WebhookAnswer {
 
 /// A server to which the definitions and the configurations were applied.
 async fn ground() -> (ApiServer, Ground) {
+    let (server, ground) = defined().await;
+    for configuration in documents("webhook/manifests.yaml") {
+        let plural = format!("{}s", configuration["kind"].as_str().unwrap().to_lowercase());
+        request(&ground.client, Method::POST, &format!("{WEBHOOKS}/{plural}"), Some(&configuration)).await.unwrap();
+    }
+    server.set_webhook_caller(Arc::new(|call| ask(call).boxed()));
+    (server, ground)
+}
+
+/// A server to which the definitions were applied.
+async fn defined() -> (ApiServer, Ground) {
     let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
     let mut resources = kinds::builtin();
     resources.extend(kinds::extensions());
@@ -67,11 +87,6 @@ async fn ground() -> (ApiServer, Ground) {
         let stored = request(&client, Method::POST, DEFINITIONS, Some(&definition)).await.unwrap();
         assert_eq!(stored["status"]["conditions"][1]["type"], "Established");
     }
-    for configuration in documents("webhook/manifests.yaml") {
-        let plural = format!("{}s", configuration["kind"].as_str().unwrap().to_lowercase());
-        request(&client, Method::POST, &format!("{WEBHOOKS}/{plural}"), Some(&configuration)).await.unwrap();
-    }
-    server.set_webhook_caller(Arc::new(|call| ask(call).boxed()));
     let namespace = Namespace::existing(client.clone(), "default");
     (server, Ground { client, clock, namespace })
 }
@@ -119,6 +134,61 @@ async fn a_webhook_that_cannot_be_asked_holds_up_writes_but_no_deletion_and_no_s
     request(&ground.client, Method::PUT, &path, Some(&lenient)).await.unwrap();
     let message = request(&ground.client, Method::POST, &ns.path(CRON_JOBS, ""), Some(&object)).await.unwrap_err();
     assert!(message.contains("failed calling webhook \"vcronjob.kb.io\""), "{message}");
+}
+
+/// A server, and its own webhooks on loopback with this certificate.
+async fn rotating(certificate: WebhookCertificate, ca: &str) -> (Stage, DropGuard) {
+    let (server, Ground { client, .. }) = defined().await;
+    // A kind that is kept as it is, which is all that is needed of Secrets here.
+    let kept =
+        kinds::extensions().into_iter().find(|resource| resource.group == "admissionregistration.k8s.io").unwrap();
+    let (group, version) = (String::new(), "v1".to_owned());
+    let (kind, plural, singular) = ("Secret".to_owned(), "secrets".to_owned(), "secret".to_owned());
+    server.register(Resource { group, version, kind, plural, singular, namespaced: true, ..kept });
+
+    let addr = "127.0.0.1:0".parse().unwrap();
+    let webhooks = Webhooks::bind(&WebhookConfig { addr, certificate, tls: TlsParameters::default() }).await.unwrap();
+    let addr = webhooks.local_addr();
+    let resolve = move |namespace: &str, name: &str, port: u16| {
+        ((namespace, name, port) == (rotation::SERVICE_NAMESPACE, rotation::SERVICE, 443)).then_some(addr)
+    };
+    server.set_webhook_caller(webhooks_over_https(Arc::new(resolve)));
+    let stage = Stage {
+        ns: Namespace::create_new(client.clone(), rotation::SERVICE_NAMESPACE).await,
+        admin: client.clone(),
+        addr,
+        called: Called::AsService,
+        patience: Patience { noticed: driver::SOON, followed: Duration::ZERO, rest: Duration::from_millis(1) },
+    };
+    stage.configure(ca).await;
+    let cancel = CancellationToken::new();
+    let pace = Pace { look: Duration::from_millis(50), settle: Duration::ZERO };
+    // A certificate is made for now, whatever the time of the objects.
+    drop(webhooks.at_pace(pace).serve(client, Arc::new(SystemClock), &cancel));
+    (stage, cancel.drop_guard())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificate_files_are_rotated_under_load_without_a_failed_admission() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Issued::new();
+    first.mount(dir.path(), 0);
+    let (stage, _stop) = rotating(WebhookCertificate::Directory(dir.path().to_owned()), &first.ca).await;
+    assert!(rotation::of_files(&stage, dir.path(), first).await > 100);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_of_its_own_is_rotated_under_load_without_a_failed_admission() {
+    let name = rotation::SERVICE_NAMESPACE.to_owned();
+    let own = SelfSignedWebhook {
+        namespace: name.clone(),
+        secret: "cronjob-controller-webhook-cert".to_owned(),
+        service: rotation::SERVICE.to_owned(),
+        mutating: name.clone(),
+        validating: name,
+    };
+    let (stage, _stop) = rotating(WebhookCertificate::SelfSigned(own), "").await;
+    assert!(rotation::of_its_own(&stage).await >= 20);
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ mod driver;
 mod fixture;
 mod flavours;
 mod rights;
+mod rotation;
 mod runner;
 mod scenarios;
 mod sightings;
