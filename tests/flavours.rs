@@ -38,7 +38,7 @@ use tower::ServiceExt;
 
 use driver::{Namespace, request};
 use flavours::{API_EXAMPLES, CRON_JOBS, Ground};
-use rotation::{Called, Issued, Patience, Stage};
+use rotation::{Issued, Patience, Stage};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -157,7 +157,7 @@ async fn rotating(certificate: WebhookCertificate, ca: &str) -> (Stage, DropGuar
         ns: Namespace::create_new(client.clone(), rotation::SERVICE_NAMESPACE).await,
         admin: client.clone(),
         addr,
-        called: Called::AsService,
+        as_service: true,
         patience: Patience { noticed: driver::SOON, followed: Duration::ZERO, rest: Duration::from_millis(1) },
     };
     stage.configure(ca).await;

@@ -28,15 +28,6 @@ const SECRETS: Resource = Resource("api/v1", "secrets");
 pub const SERVICE: &str = "cronjob-controller-webhook";
 pub const SERVICE_NAMESPACE: &str = "cronjob-tutorial-system";
 
-/// By which the configurations call the webhooks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Called {
-    /// The Service in `manifests/webhook`; for all namespaces.
-    AsService,
-    /// The address; for one namespace.
-    ByUrl,
-}
-
 /// How long things take with this API server and this controller.
 pub struct Patience {
     /// The controller to notice a change.
@@ -52,7 +43,8 @@ pub struct Stage {
     pub admin: kube::Client,
     pub ns: Namespace,
     pub addr: SocketAddr,
-    pub called: Called,
+    /// Whether the configurations call the Service, for all namespaces; else the address, for this namespace alone.
+    pub as_service: bool,
     pub patience: Patience,
 }
 
@@ -138,7 +130,7 @@ impl Stage {
         for (mut object, path) in manifests().into_iter().zip(self.configurations()) {
             object["metadata"]["name"] = json!(self.ns.name);
             for webhook in object["webhooks"].as_array_mut().unwrap() {
-                if self.called == Called::ByUrl {
+                if !self.as_service {
                     let called = webhook["clientConfig"]["service"]["path"].as_str().unwrap();
                     webhook["clientConfig"] = json!({ "url": format!("https://{}{called}", self.addr) });
                     webhook["namespaceSelector"] =

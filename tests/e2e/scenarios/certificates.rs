@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::fixture::account::kubectl_apply;
 use crate::fixture::control_plane::free_port;
 use crate::fixture::controller::{Controller, Running};
-use crate::rotation::{self, Called, Issued, Patience, Stage};
+use crate::rotation::{self, Issued, Patience, Stage};
 use crate::world::World;
 
 pub async fn files(world: Arc<World>) -> String {
@@ -43,7 +43,7 @@ async fn set(world: &World, name: &str) -> Stage {
         admin: world.plane.admin(),
         ns: world.namespace(name).await,
         addr: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), free_port()),
-        called: Called::ByUrl,
+        as_service: false,
         patience: Patience {
             // The controller looks once a minute.
             noticed: Duration::from_secs(90),
