@@ -48,6 +48,10 @@ pub struct Observation {
     /// Whether the CronJob changed, or the slot's starting deadline passed, while answers were waited for: then nothing
     /// more is sent for the slot.
     pub is_overtaken: bool,
+    /// Whether the CronJob has left us for that controller, so that nothing but its status is our affair any more.
+    pub is_taken_back: bool,
+    /// The slot whose Job was asked for and may have been started, though nobody here knows, if no more will be asked for.
+    pub begun: Option<DateTime<Utc>>,
     /// Whether a sync that starts a Job leaves the pruning and the status for later.
     pub settle_later: bool,
     /// The CronJob as the API server has it, once asked.
@@ -68,6 +72,8 @@ impl Observation {
             local_zone,
             view_is_suspect: false,
             is_shared: false,
+            is_taken_back: false,
+            begun: None,
             name_taken_reported: None,
             carried: Edits::default(),
             is_overtaken: false,

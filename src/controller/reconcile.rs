@@ -79,6 +79,7 @@ impl Sync<'_> {
             }
         }
         self.adopt_own_children();
+        self.adopt_begun_job()?;
         self.forget_pruned_jobs();
         self.walk_children()?;
         self.drop_missing_jobs()?;
@@ -117,6 +118,23 @@ impl Sync<'_> {
         }
     }
 
+    /// The Job whose creation nobody heard of: another create would tell, where one may still be sent.
+    fn adopt_begun_job(&mut self) -> Decided<()> {
+        let Some(slot) = self.observation.begun else { return Ok(()) };
+        let cron_job = self.draft.base;
+        let name = self.name_of(&cron_job.flavour.child_name(&cron_job.name.name, slot));
+        if self.observation.jobs.iter().any(|job| job.name == name) {
+            return Ok(());
+        }
+        self.ask_for_jobs([&name])?;
+        match self.observation.live_job(&name) {
+            Some(Ok(job)) if job.is_child_of(cron_job) => self.draft.adopt(job, slot),
+            Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Takes pruned Jobs out of `active`; one not yet deleted counts as deleted, and is decided again if that fails.
     fn forget_pruned_jobs(&mut self) {
         for job in &self.beyond_history {
@@ -136,6 +154,8 @@ impl Sync<'_> {
             let found = self.draft.status.in_active_list(&job.uid);
             match job.finished {
                 None if !found && self.draft.base.flavour.every_child_is_active => self.draft.join(job),
+                // It is for the other to tell.
+                None if self.observation.is_taken_back => {}
                 None if !found => match &self.observation.live_cron_job {
                     None => return needs(Plan::Lookup(vec![Lookup::CronJob])),
                     Some(Err(error)) => return failed(error.clone()),
@@ -194,7 +214,7 @@ impl Sync<'_> {
     /// Everything from the deletion check to the create.
     fn start_due_job(&mut self) -> Decided<Outcome> {
         let cron_job = self.draft.base;
-        if cron_job.deleting {
+        if cron_job.deleting || self.observation.is_taken_back {
             return Ok(Outcome::Done);
         }
         let timing = cron_job.timing(self.observation.local_zone);
