@@ -186,9 +186,10 @@ impl Scenario {
         for cron_job in 0..self.cron_jobs.len() {
             if rng.percent(60) {
                 let (soon, late) = (rng.range(1, 3 * SECOND), rng.range(3 * SECOND, 90 * SECOND));
-                let again = rng.weighted(&[(40, None), (30, Some(soon)), (30, Some(late))]);
+                let again = rng.weighted(&[(50, None), (25, Some(soon)), (25, Some(late))]);
                 // In part after all that goes wrong: then nobody has an excuse.
-                let at = rng.range(20 * SECOND, active + 2 * MINUTE);
+                let (amid, after) = (rng.range(20 * SECOND, active), rng.range(active, active + 2 * MINUTE));
+                let at = rng.weighted(&[(50, amid), (50, after)]);
                 self.edits.push(Edit { at, cron_job, action: Action::TakeBack(again) });
             }
             // Who may have taken one back hands it over again, mostly, so that the end is ours to answer for.

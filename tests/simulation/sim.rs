@@ -337,7 +337,7 @@ impl State {
         let Some((_, owner)) = owner_of(job) else { return };
         let wanted = self.wanted_back.remove(&(text(job, "namespace").to_owned(), owner));
         let Some((place, again)) = wanted else { return };
-        let at = at + self.rng.range(0, 12);
+        let at = at + self.rng.range(0, 4);
         self.plan(at, Act::Hand { place, is_taken_back: true });
         if let Some(again) = again {
             self.plan(at + again, Act::Hand { place, is_taken_back: false });
