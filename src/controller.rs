@@ -55,7 +55,7 @@ use control::{CronJobControl, JobControl};
 use cron_job_metrics::Ledgers;
 use foreign_fires::ForeignFires;
 pub use handlers::{CronJobHandler, JobHandler, NamesakeHandler};
-use observation::Observation;
+use observation::{Observation, Whose};
 use own_writes::OwnWrites;
 use pace::Pace;
 use plan::{Failure, Outcome, Settlement};
@@ -275,9 +275,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             .get(key)
             .filter(|reported| reported.0 == observation.cron_job.uid)
             .map(|reported| reported.1);
-        observation.is_shared = self.parts.manage == Manage::Annotated;
+        let is_shared = self.parts.manage == Manage::Annotated;
+        observation.whose = if is_shared { Whose::Shared } else { Whose::Ours };
         // The other controller takes a Job for an unexpected one until the status names it.
-        observation.settle_later = !observation.is_shared && !self.parts.queue.shutting_down();
+        observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
         observation.carried = self.unsettled.owed(key, &observation.cron_job.uid);
         self.carry_out(observation, epoch).await
     }
@@ -319,9 +320,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         let jobs = self.get_jobs_to_be_reconciled(&live);
         let mut observation = Observation::new(live, jobs, self.parts.local_zone);
-        observation.is_shared = true;
-        observation.is_taken_back = true;
-        observation.begun = debt.begun;
+        observation.whose = Whose::TakenBack { begun: debt.begun };
         observation.carried = debt.edits;
         self.carry_out(observation, self.epoch.load(Ordering::Relaxed)).await
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, ObjectName, Uid};
-use crate::controller::observation::{CreateReply, Observation};
+use crate::controller::observation::{CreateReply, Observation, Whose};
 use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
 use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
 use crate::schedule::Zone;
@@ -219,7 +219,7 @@ fn the_job_that_nobody_heard_of_is_looked_for_when_its_cron_job_was_taken_back()
     for (sentence, reply, want) in table {
         let cron_job = cron_job(json!({}));
         let mut observation = observe(&cron_job, &[]);
-        (observation.is_shared, observation.is_taken_back, observation.begun) = (true, true, Some(time(SLOT)));
+        observation.whose = Whose::TakenBack { begun: Some(time(SLOT)) };
         let name = ObjectName::new("ns", NAME);
         let Plan::Lookup(lookups) = reconcile(&observation, now()) else { panic!("{sentence}: not looked for") };
         assert_eq!(lookups, [Lookup::Job(name.clone())]);

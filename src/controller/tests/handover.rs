@@ -198,9 +198,13 @@ async fn a_cron_job_that_was_taken_back_unseen_is_read_before_it_fires_and_left_
 
 /// The answer to a create takes half a second, and then this becomes of it.
 fn slowly(fate: Fate) -> impl Fn(&Ask) -> Orders {
-    move |ask| match ask.is(Verb::Create, "jobs") {
-        true => Orders { back: Duration::from_millis(500), fate, ..Orders::default() },
-        false => Orders::default(),
+    move |ask| {
+        let is_create = ask.is(Verb::Create, "jobs");
+        if is_create {
+            Orders { back: Duration::from_millis(500), fate, ..Orders::default() }
+        } else {
+            Orders::default()
+        }
     }
 }
 
@@ -240,20 +244,19 @@ async fn a_run_of_one_that_was_taken_back_in_the_very_moment_is_written_into_its
 
 #[tokio::test(start_paused = true)]
 async fn what_is_owed_to_one_that_was_taken_back_is_tried_until_it_is_written() {
-    let is_read = |ask: &Ask| ask.is(Verb::Get, "cronjobs");
-    let is_write = |ask: &Ask| ask.is(Verb::Patch, "cronjobs/status");
-    let table: [(&str, fn(&Ask) -> bool, Fate); 4] = [
-        ("the read has no answer", is_read, Fate::Unreachable),
-        ("the write meets another", is_write, Fate::Refused(409, "Conflict")),
-        ("the write fails", is_write, Fate::Refused(500, "InternalError")),
-        ("the server is overloaded", is_write, Fate::Refused(429, "TooManyRequests")),
+    let (read, write) = ((Verb::Get, "cronjobs"), (Verb::Patch, "cronjobs/status"));
+    let table = [
+        ("the read has no answer", read, Fate::Unreachable),
+        ("the write meets another", write, Fate::Refused(409, "Conflict")),
+        ("the write fails", write, Fate::Refused(500, "InternalError")),
+        ("the server is overloaded", write, Fate::Refused(429, "TooManyRequests")),
     ];
-    for (sentence, is_meant, fate) in table {
+    for (sentence, (verb, resource), fate) in table {
         let slow = slowly(Fate::Pass);
-        let judge = move |ask: &Ask| if is_meant(ask) { fate.into() } else { slow(ask) };
+        let judge = move |ask: &Ask| if ask.is(verb, resource) { fate.into() } else { slow(ask) };
         let (world, stop) = taken_back_in_the_very_moment(judge).await;
         world.pass_until("2026-03-02T10:01:20Z").await;
-        let tried = world.wire.asked_for_anything().iter().filter(|ask| is_meant(ask)).count();
+        let tried = world.wire.count(verb, resource);
         assert!((2..25).contains(&tried), "{sentence}: tried {tried} times");
         assert_eq!(status_of(&world, "c").await, json!({}), "{sentence}");
         world.wire.calm();
