@@ -55,12 +55,12 @@ use control::{CronJobControl, JobControl};
 use cron_job_metrics::Ledgers;
 use foreign_fires::ForeignFires;
 pub use handlers::{CronJobHandler, JobHandler, NamesakeHandler};
-use observation::Observation;
+use observation::{Observation, Whose};
 use own_writes::OwnWrites;
 use pace::Pace;
 use plan::{Failure, Outcome, Settlement};
 use status::Edits;
-use unsettled::Unsettled;
+use unsettled::{Debt, Unsettled};
 
 /// While the API server itself is the trouble, a key is tried again at least this often: such a failure says nothing
 /// about the key, and when the server is back every key that was due is late already.
@@ -261,8 +261,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub async fn sync(&self, key: &ObjectName) -> Outcome {
         let Some(cached) = self.parts.cron_jobs.get(key) else {
             debug!(cronjob = %key, "CronJob not found, may be it is deleted");
-            self.forget(key);
-            return Outcome::Done;
+            return self.part_with(key).await;
         };
         self.tell_of_namesake(&cached);
         let (cron_job, is_overdue) = self.own_writes.newest(cached);
@@ -276,15 +275,54 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             .get(key)
             .filter(|reported| reported.0 == observation.cron_job.uid)
             .map(|reported| reported.1);
-        observation.is_shared = self.parts.manage == Manage::Annotated;
+        let is_shared = self.parts.manage == Manage::Annotated;
+        observation.whose = if is_shared { Whose::Shared } else { Whose::Ours };
         // The other controller takes a Job for an unexpected one until the status names it.
-        observation.settle_later = !observation.is_shared && !self.parts.queue.shutting_down();
+        observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
         observation.carried = self.unsettled.owed(key, &observation.cron_job.uid);
+        self.carry_out(observation, epoch).await
+    }
+
+    async fn carry_out(&self, mut observation: Observation, epoch: u64) -> Outcome {
         if let Some(slot) = self.own_writes.taken(&observation.cron_job) {
             observation.carried.scheduled(slot);
         }
         let witness = SyncWitness { controller: self, epoch };
         sync::carry_out(&self.parts.control, &witness, observation, self.parts.clock.now()).await
+    }
+
+    /// The last sync of a CronJob that is not in the store any more. One that may have been taken back is still owed what
+    /// its status does not say of Jobs that were started here: nobody else knows of them.
+    async fn part_with(&self, key: &ObjectName) -> Outcome {
+        if self.parts.manage == Manage::Annotated
+            && let Some(debt) = self.unsettled.debt(key)
+        {
+            match self.settle_with_one_taken_back(key, debt).await {
+                Outcome::Done if self.parts.cron_jobs.get(key).is_none() => {}
+                // It is there again, or this has to be tried again.
+                outcome => return outcome,
+            }
+        }
+        self.forget(key);
+        Outcome::Done
+    }
+
+    /// Writes what is owed, unless the CronJob is gone.
+    async fn settle_with_one_taken_back(&self, key: &ObjectName, debt: Debt) -> Outcome {
+        let live = match self.parts.control.get_anyones_cron_job(key).await {
+            Ok(live) if live.uid == debt.uid => live,
+            Ok(_) => return Outcome::Done,
+            Err(error) if error.is_not_found() => return Outcome::Done,
+            Err(error) => return Outcome::Failed(error.into()),
+        };
+        if self.parts.manage.takes(&mut CronJob::clone(&live)) {
+            return Outcome::Failed(Failure::HandedOverAgain(key.clone()));
+        }
+        let jobs = self.get_jobs_to_be_reconciled(&live);
+        let mut observation = Observation::new(live, jobs, self.parts.local_zone);
+        observation.whose = Whose::TakenBack { begun: debt.begun };
+        observation.carried = debt.edits;
+        self.carry_out(observation, self.epoch.load(Ordering::Relaxed)).await
     }
 
     /// The children of the CronJob, by controller UID and name, in a stable order; Jobs created here count although
@@ -412,6 +450,9 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         self.controller.foreign_fires.creating(&cron_job.name, slot);
+        if self.controller.parts.manage == Manage::Annotated {
+            self.controller.unsettled.begin(&cron_job.name, &cron_job.uid, slot);
+        }
     }
 
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
@@ -444,6 +485,7 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn status_written(&self, cron_job: &Arc<CronJob>) {
         self.controller.own_writes.cron_job_known(cron_job);
+        self.controller.unsettled.recorded(cron_job);
     }
 
     fn owes(&self, cron_job: &CronJob, edits: Edits) {

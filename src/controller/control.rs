@@ -38,8 +38,12 @@ pub trait JobControl: Send + Sync + 'static {
 
 /// Reads CronJobs and writes their status.
 pub trait CronJobControl: Send + Sync + 'static {
-    /// Reads a CronJob.
+    /// Reads a CronJob; one that is not ours is not there.
     fn get_cron_job(&self, name: &ObjectName) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send;
+    /// Reads a CronJob, whosever it is, as its author wrote it.
+    fn get_anyones_cron_job(&self, name: &ObjectName) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send {
+        self.get_cron_job(name)
+    }
     /// Writes the status, if the CronJob still has the version it was decided on; returns the new version.
     fn update_status(
         &self,
@@ -76,6 +80,10 @@ impl RealControl {
     #[must_use]
     pub fn managing(self, manage: Manage) -> Self {
         Self { manage, ..self }
+    }
+
+    async fn read_cron_job(&self, name: &ObjectName) -> Result<CronJob, ApiError> {
+        self.request(ApiRequest::new("get", Method::GET, self.flavour.parent, name)).await
     }
 
     async fn request<T: Object>(&self, request: ApiRequest<'_>) -> Result<T, ApiError> {
@@ -196,8 +204,12 @@ impl JobControl for RealControl {
 
 impl CronJobControl for RealControl {
     async fn get_cron_job(&self, name: &ObjectName) -> Result<Arc<CronJob>, ApiError> {
-        let mut cron_job = self.request(ApiRequest::new("get", Method::GET, self.flavour.parent, name)).await?;
+        let mut cron_job = self.read_cron_job(name).await?;
         if self.manage.takes(&mut cron_job) { Ok(Arc::new(cron_job)) } else { Err(not_ours(cron_job.name)) }
+    }
+
+    async fn get_anyones_cron_job(&self, name: &ObjectName) -> Result<Arc<CronJob>, ApiError> {
+        self.read_cron_job(name).await.map(Arc::new)
     }
 
     async fn update_status(&self, name: &ObjectName, write: &StatusWrite) -> Result<Arc<CronJob>, ApiError> {

@@ -27,9 +27,22 @@ pub enum CreateReply {
     BadTemplate(String),
 }
 
+/// Whose affair a CronJob is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// This controller's.
+    Ours,
+    /// kube-controller-manager's controller works on it, too, though it starts none of its Jobs.
+    Shared,
+    /// It has left us for that controller: nothing but what its status lacks is our affair any more.
+    TakenBack {
+        /// The slot whose Job was asked for last, where nobody here knows whether it was created.
+        begun: Option<DateTime<Utc>>,
+    },
+}
+
 /// What is known of one CronJob.
 #[derive(Debug, Clone)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Observation {
     /// The CronJob as the cache has it.
     pub cron_job: Arc<CronJob>,
@@ -43,11 +56,11 @@ pub struct Observation {
     pub name_taken_reported: Option<DateTime<Utc>>,
     /// What an earlier sync decided about the status and left to be written.
     pub carried: Edits,
-    /// Whether kube-controller-manager's controller works on the CronJob, too, though it starts none of its Jobs.
-    pub is_shared: bool,
     /// Whether the CronJob changed, or the slot's starting deadline passed, while answers were waited for: then nothing
     /// more is sent for the slot.
     pub is_overtaken: bool,
+    /// Whose affair the CronJob is.
+    pub whose: Whose,
     /// Whether a sync that starts a Job leaves the pruning and the status for later.
     pub settle_later: bool,
     /// The CronJob as the API server has it, once asked.
@@ -67,7 +80,7 @@ impl Observation {
             jobs,
             local_zone,
             view_is_suspect: false,
-            is_shared: false,
+            whose: Whose::Ours,
             name_taken_reported: None,
             carried: Edits::default(),
             is_overtaken: false,

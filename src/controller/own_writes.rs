@@ -144,10 +144,20 @@ impl OwnWrites {
 
     /// Forgets a CronJob that is gone.
     pub fn cron_job_gone(&self, name: &ObjectName) {
-        self.taken.remove(name);
-        if let Some((_, entry)) = self.cron_jobs.remove(name) {
-            self.children.remove(&entry.value.uid);
+        let taken = self.taken.remove(name).map(|(_, (uid, _))| uid);
+        let known = self.cron_jobs.remove(name).map(|(_, entry)| entry.value.uid.clone());
+        for uid in [taken, known].into_iter().flatten() {
+            for job in self.children.remove(&uid).map(|(_, jobs)| jobs).into_iter().flatten() {
+                self.created.remove(&job);
+            }
         }
+    }
+
+    /// Whether nothing is remembered.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        let of_cron_jobs = self.cron_jobs.is_empty() && self.children.is_empty() && self.taken.is_empty();
+        of_cron_jobs && self.created.is_empty() && self.deleted.is_empty()
     }
 }
 

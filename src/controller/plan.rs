@@ -202,6 +202,9 @@ pub enum Failure {
     /// The live object is another CronJob of the same name; the watch has yet to tell.
     #[error("CronJob {0} was deleted and created again")]
     Recreated(ObjectName),
+    /// It was taken back and is ours again; the watch has yet to tell.
+    #[error("CronJob {0} was taken back and handed over again")]
+    HandedOverAgain(ObjectName),
     /// While answers were waited for it changed, or the slot's starting deadline passed.
     #[error("CronJob {0} has changed, or its starting deadline passed, before its Job was created")]
     Changed(ObjectName),

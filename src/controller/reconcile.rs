@@ -17,7 +17,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::conditions;
-use super::observation::{CreateReply, Observation};
+use super::observation::{CreateReply, Observation, Whose};
 use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Skip, Verdict, Victim};
 use super::status::Draft;
 use crate::api::ObjectName;
@@ -79,6 +79,7 @@ impl Sync<'_> {
             }
         }
         self.adopt_own_children();
+        self.adopt_begun_job()?;
         self.forget_pruned_jobs();
         self.walk_children()?;
         self.drop_missing_jobs()?;
@@ -117,6 +118,23 @@ impl Sync<'_> {
         }
     }
 
+    /// The Job whose creation nobody heard of: another create would tell, where one may still be sent.
+    fn adopt_begun_job(&mut self) -> Decided<()> {
+        let Whose::TakenBack { begun: Some(slot) } = self.observation.whose else { return Ok(()) };
+        let cron_job = self.draft.base;
+        let name = self.name_of(&cron_job.flavour.child_name(&cron_job.name.name, slot));
+        if self.observation.jobs.iter().any(|job| job.name == name) {
+            return Ok(());
+        }
+        self.ask_for_jobs([&name])?;
+        match self.observation.live_job(&name) {
+            Some(Ok(job)) if job.is_child_of(cron_job) => self.draft.adopt(job, slot),
+            Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Takes pruned Jobs out of `active`; one not yet deleted counts as deleted, and is decided again if that fails.
     fn forget_pruned_jobs(&mut self) {
         for job in &self.beyond_history {
@@ -136,6 +154,8 @@ impl Sync<'_> {
             let found = self.draft.status.in_active_list(&job.uid);
             match job.finished {
                 None if !found && self.draft.base.flavour.every_child_is_active => self.draft.join(job),
+                // It is for the other to tell.
+                None if self.is_taken_back() => {}
                 None if !found => match &self.observation.live_cron_job {
                     None => return needs(Plan::Lookup(vec![Lookup::CronJob])),
                     Some(Err(error)) => return failed(error.clone()),
@@ -194,7 +214,7 @@ impl Sync<'_> {
     /// Everything from the deletion check to the create.
     fn start_due_job(&mut self) -> Decided<Outcome> {
         let cron_job = self.draft.base;
-        if cron_job.deleting {
+        if cron_job.deleting || self.is_taken_back() {
             return Ok(Outcome::Done);
         }
         let timing = cron_job.timing(self.observation.local_zone);
@@ -398,6 +418,10 @@ impl Sync<'_> {
         self.draft.base.observed(self.draft.status.last_schedule_time)
     }
 
+    fn is_taken_back(&self) -> bool {
+        matches!(self.observation.whose, Whose::TakenBack { .. })
+    }
+
     fn noun(&self) -> &'static str {
         self.draft.base.flavour.noun
     }
@@ -450,7 +474,7 @@ pub fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: Date
 /// A history that is shared is pruned by the other controller the moment that a Job ends; a Job that both delete gives a
 /// Warning about the one who comes second. So this one waits until the next Job was started, and deletes what is left then.
 fn history_victims(observation: &Observation) -> Vec<Arc<Job>> {
-    if observation.is_shared && observation.create.is_none() {
+    if observation.whose != Whose::Ours && observation.create.is_none() {
         return Vec::new();
     }
     let spec = &observation.cron_job.spec;

@@ -33,6 +33,8 @@ pub enum Act {
     Create(usize),
     /// An edit of the scenario, by its place.
     Edit(usize),
+    /// One is taken back, or handed over again.
+    Hand { place: usize, is_taken_back: bool },
     /// A Job's fate is decided.
     JobBegins(String),
     /// And fulfilled.
@@ -99,6 +101,7 @@ impl Sim {
             Act::End(number) => self.end(number),
             Act::Create(place) => people::create(self, place, at),
             Act::Edit(place) => people::edit(self, place, at),
+            Act::Hand { place, is_taken_back } => people::hand(self, place, is_taken_back),
             Act::JobBegins(uid) => job_world::begins(self, &uid, at),
             Act::Job(uid, step) => job_world::step(self, &uid, step, at),
             Act::InTree => in_tree::look(self, at),

@@ -8,6 +8,10 @@
 //! - The newest due slot has had a Job, or its owner was told why not.
 //! - The leader waits for its next slot, and for nothing later.
 //!
+//! Of a CronJob that was taken back, and is another controller's, the leader is answerable for what it started there:
+//! `lastScheduleTime` is not before the slots of those Jobs, and `active` has those that run. Who came after the one that
+//! started them cannot know of them.
+//!
 //! What this leaves open, namely which slots were started while things went wrong, is held against the same scenario with
 //! its faults left out, where it cannot depend on them: but for Forbid and a starting deadline, and with a schedule that
 //! nobody changed, the newest slot that was started is the same in both worlds ([`Sim::started`]).
@@ -15,7 +19,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use cronjob_controller::api::{Flavour, ObjectName};
+use cronjob_controller::api::{Flavour, Manage, ObjectName};
 use cronjob_controller::schedule::{Timing, missed};
 
 use crate::model::{Author, Condition, Cron, Job, Model};
@@ -50,16 +54,25 @@ impl Sim {
         let mut state = self.state.lock();
         let mut found = Vec::new();
         let mut forgiven = Vec::new();
+        let mut judged = 0;
         for (uid, cron) in state.model.live() {
             // What nobody can read is nobody's.
             let Some(timing) = cron.newest().timing() else { continue };
             let mut wrong: Vec<(&str, String)> = Vec::new();
+            let shard = self.scenario.shard_of(&cron.namespace);
+            if self.scenario.manage == Manage::Annotated && cron.newest().is_taken_back() {
+                let own: Vec<&Job> = state.started_by_leader(uid, shard).collect();
+                let unwritten = wrong_where_taken_back(cron, &own).into_iter().map(|what| ("8", what));
+                found.extend(
+                    unwritten.map(|(number, what)| (number, format!("{}/{}: {what}", cron.namespace, cron.name))),
+                );
+                judged += own.len();
+                continue;
+            }
             wrong.extend(wrong_jobs(&state.model, uid, cron).into_iter().map(|what| ("8", what)));
             wrong.extend(self.unhandled_slot(&state.model, uid, cron, &timing).map(|what| ("8", what)));
             match wrong_last_schedule_time(&state.model, uid, cron) {
-                Some(_) if state.is_unknowable(uid, cron, self.scenario.shard_of(&cron.namespace)) => {
-                    forgiven.push(uid.clone())
-                }
+                Some(_) if state.is_unknowable(uid, cron, shard) => forgiven.push(uid.clone()),
                 what => wrong.extend(what.map(|what| ("11", what))),
             }
             wrong.extend(wrong_last_successful_time(&state.model, uid, cron).map(|what| ("11", what)));
@@ -68,6 +81,7 @@ impl Sim {
             found.extend(wrong.into_iter().map(|(invariant, what)| (invariant, format!("{name}: {what}"))));
         }
         forgiven.into_iter().for_each(|uid| state.invariants.forgive(uid));
+        state.invariants.coverage.add("judged", "run of one taken back", judged as u64);
         found
     }
 
@@ -145,6 +159,15 @@ impl State {
         self.replicas.iter().enumerate().find(|replica| identity(replica) == *holder)
     }
 
+    /// The Jobs of a CronJob that the leader of its shard started since it is that, and knows of.
+    fn started_by_leader(&self, uid: &str, shard: u32) -> impl Iterator<Item = &Job> {
+        let leader = self.leader(shard).map(|(number, leader)| {
+            (Author::Replica(number, leader.incarnation), leader.terms.get(&shard).copied().unwrap_or(0))
+        });
+        let is_known = |job: &&Job| job.answered || job.deleted.is_none();
+        self.model.all_jobs_of(uid).filter(move |job| Some((job.author, job.term)) == leader).filter(is_known)
+    }
+
     /// Whether no request could tell the leader of the Jobs whose slots its status lacks: they are gone, and it neither made
     /// them nor saw them.
     fn is_unknowable(&self, uid: &str, cron: &Cron, shard: u32) -> bool {
@@ -201,6 +224,14 @@ fn wrong_last_schedule_time(model: &Model, uid: &str, cron: &Cron) -> Option<Str
     let number = |slot: Option<DateTime<Utc>>| slot.map(|slot| cron.newest().flavour().number_of(slot));
     (last < newest || number(last) != number(newest))
         .then(|| format!("lastScheduleTime is {last:?}, the newest slot that had a Job is {newest:?}"))
+}
+
+fn wrong_where_taken_back(cron: &Cron, own: &[&Job]) -> Vec<String> {
+    let (last, active) = (cron.newest().last_schedule_time(), cron.newest().active());
+    let unwritten = own.iter().filter(|job| job.slot > last);
+    let inactive = own.iter().filter(|job| job.is_unfinished() && !job.deleting && !active.contains(&&*job.uid));
+    let unwritten = unwritten.map(|job| format!("lastScheduleTime is {last:?}, and the leader started {}", job.name));
+    unwritten.chain(inactive.map(|job| format!("active lacks {}, which the leader started", job.name))).collect()
 }
 
 /// A Job that is gone may have been seen to succeed, and one that is there must have been.

@@ -13,7 +13,7 @@ pub struct Coverage(BTreeMap<(&'static str, String), u64>);
 /// of slots that are is counted as passed over.
 const REQUIRED: [(&str, &[&str]); 6] = [
     ("total", &["seeds of cronjob", "seeds of tutorial", "seeds of apiexample"]),
-    ("judged", &["write once all was settled", "newest slot as without faults"]),
+    ("judged", &["write once all was settled", "newest slot as without faults", "run of one taken back"]),
     ("policy", &["Allow", "Forbid", "Replace"]),
     (
         "plan",
@@ -73,6 +73,8 @@ const REQUIRED: [(&str, &[&str]); 6] = [
             "Job gone after its TTL",
             "reads otherwise",
             "in-tree controller writes",
+            "taken back in the very moment",
+            "handed over again",
         ],
     ),
 ];

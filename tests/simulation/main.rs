@@ -3,8 +3,8 @@
 //! Two or three replicas (informers, workqueue, workers, leader election, recorder) run against the in-memory API server
 //! in one thread on paused time, in every second world with the cluster cut into shards, on batch/v1's CronJobs, on the
 //! tutorial's, or on ApiExamples, for whose Pods everything holds that is said of Jobs here. In some of the first every CronJob
-//! is handed over to them by annotation (`--manage=annotated`), and beside them works what stands for the controller in
-//! kube-controller-manager. A seed decides the world: its CronJobs, what people do to them, what becomes of Jobs, and what
+//! is handed over to them by annotation (`--manage=annotated`), some are taken back while a Job of theirs is being started, and
+//! beside them works what stands for the controller in kube-controller-manager. A seed decides the world: its CronJobs, what people do to them, what becomes of Jobs, and what
 //! goes wrong. The same seed gives the same history.
 //!
 //! What is judged, by its number in a failure:

@@ -64,6 +64,11 @@ impl Version {
         }
     }
 
+    /// Whether the other controller has it, where CronJobs are handed over.
+    pub fn is_taken_back(&self) -> bool {
+        self.object["metadata"]["annotations"][MANAGED_ANNOTATION] != "true"
+    }
+
     pub fn deadline(&self) -> Option<i64> {
         self.spec()["startingDeadlineSeconds"].as_i64()
     }

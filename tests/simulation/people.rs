@@ -108,6 +108,10 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
                 Manage::Annotated => json!({"metadata": {"annotations": handover(*suspend, is_taken_back)}}),
             }
         }),
+        Action::TakeBack(again) => {
+            let key = (cron_job.namespace.to_owned(), cron_job.name.clone());
+            sim.state.lock().wanted_back.insert(key, (edit.cron_job, *again));
+        }
         Action::Template(number) => patch(
             "template changed",
             json!({"spec": {"jobTemplate": {"metadata": {"labels": {"number": number.to_string()}}}}}),
@@ -140,6 +144,14 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
         }
         Action::DeleteJob => delete_newest_job(sim, cron_job),
     }
+}
+
+/// Takes a CronJob of the scenario back, or hands it over again.
+pub fn hand(sim: &Sim, place: usize, is_taken_back: bool) {
+    let what = if is_taken_back { "taken back in the very moment" } else { "handed over again" };
+    sim.state.lock().invariants.coverage.count("world", what);
+    let patch = json!({"metadata": {"annotations": handover(false, is_taken_back)}});
+    sim.act(&Call::world(Method::PATCH, path(sim, &sim.scenario.cron_jobs[place]), &patch));
 }
 
 /// Matches kubectl's `create job --from`.

@@ -76,6 +76,8 @@ pub enum Action {
     Limits(u64, u64),
     Deadline(Option<u64>),
     Suspend(bool),
+    /// Takes it back in the very moment in which its next Job is started, and hands it over again after so long, if at all.
+    TakeBack(Option<Millis>),
     Template(u64),
     Delete,
     /// Deletes it, and creates it anew after so long.
@@ -169,9 +171,7 @@ impl Scenario {
             scenario.edits.push(Edit { at, cron_job, action });
         }
         if is_shared {
-            // Who may have taken one back hands it over again, so that the end is ours to answer for.
-            let all = 0..scenario.cron_jobs.len();
-            scenario.edits.extend(all.map(|cron_job| Edit { at: active, cron_job, action: Action::Suspend(false) }));
+            scenario.change_hands(&mut Rng::fork(seed, "hands"));
         }
         for number in 0..rng.range(5, 15) {
             scenario.faults.push(Fault::generate(&mut rng, number, &scenario, active));
@@ -179,6 +179,24 @@ impl Scenario {
         scenario.edits.sort_by_key(|edit| edit.at);
         scenario.faults.sort_by_key(|fault| fault.at);
         scenario
+    }
+
+    fn change_hands(&mut self, rng: &mut Rng) {
+        let active = self.active;
+        for cron_job in 0..self.cron_jobs.len() {
+            if rng.percent(60) {
+                let (soon, late) = (rng.range(1, 3 * SECOND), rng.range(3 * SECOND, 90 * SECOND));
+                let again = rng.weighted(&[(50, None), (25, Some(soon)), (25, Some(late))]);
+                // In part after all that goes wrong: then nobody has an excuse.
+                let (amid, after) = (rng.range(20 * SECOND, active), rng.range(active, active + 2 * MINUTE));
+                let at = rng.weighted(&[(50, amid), (50, after)]);
+                self.edits.push(Edit { at, cron_job, action: Action::TakeBack(again) });
+            }
+            // Who may have taken one back hands it over again, mostly, so that the end is ours to answer for.
+            if rng.percent(60) {
+                self.edits.push(Edit { at: active, cron_job, action: Action::Suspend(false) });
+            }
+        }
     }
 
     /// The same world, in which nothing goes wrong.

@@ -58,6 +58,9 @@ pub struct State {
     /// What is to happen, by its time and the order in which it was decided.
     pub agenda: BTreeMap<(Millis, u64), Act>,
     decided: u64,
+    /// The CronJobs that are to be taken back when their next Jobs are started: which of the scenario, and after how long they
+    /// are handed over again.
+    pub wanted_back: BTreeMap<(String, String), (usize, Option<Millis>)>,
     /// The server's revision by time.
     pub revisions: VecDeque<(Millis, u64)>,
     seen: u64,
@@ -146,6 +149,7 @@ impl Sim {
             faults: BTreeMap::new(),
             agenda: BTreeMap::new(),
             decided: 0,
+            wanted_back: BTreeMap::new(),
             revisions: VecDeque::new(),
             seen: server.revision(),
             rng: Rng::fork(scenario.seed, "network"),
@@ -302,6 +306,9 @@ impl State {
                         }
                         let uid = text(object, "uid").to_owned();
                         self.plan(at, Act::JobBegins(uid));
+                        if sent.is_some() {
+                            self.take_back_whose_job_it_is(object, at);
+                        }
                     }
                     (ChangeKind::Modified, ..) => model.job_changed(object),
                     (ChangeKind::Deleted, sent, before) => {
@@ -322,6 +329,18 @@ impl State {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// While the answer is on its way, or that of the status which follows.
+    fn take_back_whose_job_it_is(&mut self, job: &Value, at: Millis) {
+        let Some((_, owner)) = owner_of(job) else { return };
+        let wanted = self.wanted_back.remove(&(text(job, "namespace").to_owned(), owner));
+        let Some((place, again)) = wanted else { return };
+        let at = at + self.rng.range(0, 4);
+        self.plan(at, Act::Hand { place, is_taken_back: true });
+        if let Some(again) = again {
+            self.plan(at + again, Act::Hand { place, is_taken_back: false });
         }
     }
 

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, ObjectName, Uid};
-use crate::controller::observation::{CreateReply, Observation};
+use crate::controller::observation::{CreateReply, Observation, Whose};
 use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
-use crate::controller::tests::objects::{cron_job, job, merge, time};
+use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
 use crate::schedule::Zone;
 
 /// 10:00:00 on the day of all these tests; the schedule is hourly unless a row says otherwise.
@@ -200,6 +200,38 @@ fn a_manual_job_with_the_annotation_but_not_the_name_is_not_adopted() {
     let settlement = settle(&observation);
     assert_eq!(reasons(&settlement), ["UnexpectedJob", "SuccessfulCreate"]);
     assert_eq!(written(&settlement).active.len(), 1);
+}
+
+#[test]
+fn the_job_that_nobody_heard_of_is_looked_for_when_its_cron_job_was_taken_back() {
+    let made = |what: Value| merged(made_by_controller(SLOT), what);
+    let before = "2026-03-02T09:00:00Z";
+    let running = job(NAME, "new", made(json!({})));
+    let ended = job(NAME, "new", made(finished("Complete")));
+    let theirs = job(NAME, "new", json!({ "metadata": { "ownerReferences": [] } }));
+    let table = [
+        ("it runs", Ok(running), (SLOT, 1, false)),
+        ("it has ended", Ok(ended), (SLOT, 0, false)),
+        ("it was never made, or is gone", Err(refusal(404, "NotFound")), (before, 0, false)),
+        ("its name is somebody else's", Ok(theirs), (before, 0, false)),
+        ("who knows", Err(refusal(503, "ServiceUnavailable")), (before, 0, true)),
+    ];
+    for (sentence, reply, want) in table {
+        let cron_job = cron_job(json!({}));
+        let mut observation = observe(&cron_job, &[]);
+        observation.whose = Whose::TakenBack { begun: Some(time(SLOT)) };
+        let name = ObjectName::new("ns", NAME);
+        let Plan::Lookup(lookups) = reconcile(&observation, now()) else { panic!("{sentence}: not looked for") };
+        assert_eq!(lookups, [Lookup::Job(name.clone())]);
+        observation.learn_job(name, reply);
+        let settlement = settle(&observation);
+        let status = settlement.status.as_ref().map_or(&cron_job.status, |write| &write.status);
+        let is_failed = matches!(settlement.outcome, Outcome::Failed(_));
+        let got = (status.last_schedule_time, status.active.len(), is_failed);
+        assert_eq!(got, (Some(time(want.0)), want.1, want.2), "{sentence}");
+        assert!(is_failed || matches!(settlement.outcome, Outcome::Done), "{sentence}: it has no more slots here");
+        assert_eq!(reasons(&settlement), [""; 0], "{sentence}");
+    }
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Beside kube-controller-manager's own controller: what was handed over, and nothing else. What that controller does to a
 //! suspended CronJob is done by the tests.
 
+use super::wire::Ask;
 use super::*;
 use crate::api::batch_v1::Job;
 use crate::api::{Flavour, Manage};
+use tokio_util::sync::CancellationToken;
 
 const SLOT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
@@ -192,4 +194,113 @@ async fn a_cron_job_that_was_taken_back_unseen_is_read_before_it_fires_and_left_
     stop.cancel();
     assert!(world.wire.count(Verb::Get, "cronjobs") > 0);
     assert_eq!(asked(&world).iter().filter(|(verb, _)| *verb != Verb::Get).count(), 0, "{:?}", asked(&world));
+}
+
+/// The answer to a create takes half a second, and then this becomes of it.
+fn slowly(fate: Fate) -> impl Fn(&Ask) -> Orders {
+    move |ask| {
+        let is_create = ask.is(Verb::Create, "jobs");
+        if is_create {
+            Orders { back: Duration::from_millis(500), fate, ..Orders::default() }
+        } else {
+            Orders::default()
+        }
+    }
+}
+
+/// A CronJob that is taken back at 10:01:00.250, while its Job of 10:01 is there and the answer is on its way.
+async fn taken_back_in_the_very_moment(judge: impl Fn(&Ask) -> Orders + Send + 'static) -> (World, CancellationToken) {
+    let world = beside("2026-03-02T10:00:30Z", |_| None).await;
+    create_handed_over(&world, "c", json!({ "concurrencyPolicy": "Forbid" })).await;
+    world.wire.judge(judge);
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:00.250Z").await;
+    patch(&world, "c", &back()).await;
+    assert_eq!((world.seen_names(), world.cron_jobs.len()), (vec!["c-29540761".to_owned()], 0));
+    (world, stop)
+}
+
+/// Nothing is remembered, and nothing more is asked.
+async fn assert_forgotten(world: &World) {
+    let before = asked(world);
+    world.pass(seconds(120)).await;
+    assert_eq!(asked(world), before);
+    assert!(!world.controller.unsettled.contains(&key("c")) && world.controller.own_writes.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_one_that_was_taken_back_in_the_very_moment_is_written_into_its_status() {
+    for fate in [Fate::Pass, Fate::AnswerLost] {
+        let (world, stop) = taken_back_in_the_very_moment(slowly(fate)).await;
+        world.pass_until("2026-03-02T10:01:00.600Z").await;
+        let status = status_of(&world, "c").await;
+        assert_eq!(status["lastScheduleTime"], "2026-03-02T10:01:00Z", "{fate:?}");
+        assert_eq!(status["active"][0]["name"], "c-29540761", "{fate:?}: so a Forbid knows of it");
+        assert_forgotten(&world).await;
+        assert_eq!(world.seen_names(), ["c-29540761"], "{fate:?}");
+        stop.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_owed_to_one_that_was_taken_back_is_tried_until_it_is_written() {
+    let (read, write) = ((Verb::Get, "cronjobs"), (Verb::Patch, "cronjobs/status"));
+    let table = [
+        ("the read has no answer", read, Fate::Unreachable),
+        ("the write meets another", write, Fate::Refused(409, "Conflict")),
+        ("the write fails", write, Fate::Refused(500, "InternalError")),
+        ("the server is overloaded", write, Fate::Refused(429, "TooManyRequests")),
+    ];
+    for (sentence, (verb, resource), fate) in table {
+        let slow = slowly(Fate::Pass);
+        let judge = move |ask: &Ask| if ask.is(verb, resource) { fate.into() } else { slow(ask) };
+        let (world, stop) = taken_back_in_the_very_moment(judge).await;
+        world.pass_until("2026-03-02T10:01:20Z").await;
+        let tried = world.wire.count(verb, resource);
+        assert!((2..25).contains(&tried), "{sentence}: tried {tried} times");
+        assert_eq!(status_of(&world, "c").await, json!({}), "{sentence}");
+        world.wire.calm();
+        world.pass_until("2026-03-02T10:01:50Z").await;
+        assert_eq!(status_of(&world, "c").await["lastScheduleTime"], "2026-03-02T10:01:00Z", "{sentence}");
+        assert_forgotten(&world).await;
+        stop.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_owed_to_one_that_was_taken_back_ends_with_it() {
+    for is_created_anew in [false, true] {
+        let (world, stop) = taken_back_in_the_very_moment(slowly(Fate::Pass)).await;
+        let orphan = json!({ "propagationPolicy": "Orphan" });
+        world.write("DELETE", &format!("{CRON_JOBS}/c"), &orphan).await;
+        if is_created_anew {
+            world.create_cron_job("c", json!({})).await;
+        }
+        world.pass_until("2026-03-02T10:01:01Z").await;
+        assert_forgotten(&world).await;
+        if is_created_anew {
+            assert_eq!(status_of(&world, "c").await, json!({}), "it is another's");
+        }
+        stop.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_taken_back_and_handed_over_again_loses_nothing() {
+    let (world, stop) = taken_back_in_the_very_moment(slowly(Fate::Pass)).await;
+    // Its read tells before the watch does.
+    world.wire.hold_watches(true);
+    patch(&world, "c", &over()).await;
+    world.pass_until("2026-03-02T10:01:01Z").await;
+    assert!(world.wire.count(Verb::Get, "cronjobs") > 0 && world.cron_jobs.is_empty());
+    assert_eq!(status_of(&world, "c").await, json!({}), "that is for an ordinary sync to do");
+    world.wire.hold_watches(false);
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    let status = status_of(&world, "c").await;
+    assert_eq!(
+        (&status["lastScheduleTime"], &status["active"][0]["name"]),
+        (&json!("2026-03-02T10:01:00Z"), &json!("c-29540761"))
+    );
+    assert_eq!(world.seen_names(), ["c-29540761"], "that of 10:02 is forbidden");
+    stop.cancel();
 }
