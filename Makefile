@@ -14,7 +14,7 @@ OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
 .PHONY: all help build run fmt vet generate manifests check test e2e fault-matrix soak mutants bench bench-size
-.PHONY: bench-burst bench-paired conformance demo fixture ci
+.PHONY: bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: install uninstall deploy undeploy man install-plugin
 
@@ -85,6 +85,14 @@ $(CONFORMANCE)/ginkgo: tests/conformance/go.mod tests/conformance/go.sum
 
 $(CONFORMANCE)/kwok:
 	GOBIN=$(CURDIR)/$(CONFORMANCE) CGO_ENABLED=0 go install -trimpath sigs.k8s.io/kwok/cmd/kwok@$(KWOK_VERSION)
+
+# A table, after twenty minutes.
+first-day: fixture build ## README from its first command on, until each alert has fired and gone
+	tests/first_day/run
+
+# `COUNT=500` for fewer CronJobs than 5,000.
+bench-scrape: build ## What a scrape with --cronjob-metrics costs
+	tests/first_day/scrape
 
 # Thousands of minutely CronJobs for an hour, with kills: SOAK_MINUTES=60 SOAK_CRONJOBS=5000.
 soak: fixture ## An hour under load, with kills

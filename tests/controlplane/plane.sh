@@ -1,0 +1,60 @@
+# A real control plane on loopback, for a script that sources this from the repository's root and ends its own children.
+# Everything is kept in $dir. Needs `make fixture`, kubectl and openssl. KUBECONFIG is that of a user with every right.
+
+controlplane=tests/controlplane/bin/controlplane
+
+free_port() {
+    local port
+    while port=$((RANDOM % 10000 + 20000)); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+    done
+}
+
+# etcd and kube-apiserver; sets `etcd_port`, `api_port` and `api_server_pid`.
+start_plane() {
+    local peer_port
+    etcd_port=$(free_port) peer_port=$(free_port) api_port=$(free_port)
+    openssl genrsa -out "$dir/sa.key" 2048 2>/dev/null
+    openssl rsa -in "$dir/sa.key" -pubout -out "$dir/sa.pub" 2>/dev/null
+    echo "plane,admin,admin,system:masters" >"$dir/tokens.csv"
+    cat >"$dir/kubeconfig" <<KUBECONFIG
+apiVersion: v1
+kind: Config
+clusters: [{name: plane, cluster: {server: "https://127.0.0.1:$api_port", certificate-authority: $dir/certs/apiserver.crt}}]
+users: [{name: plane, user: {token: plane}}]
+contexts: [{name: plane, context: {cluster: plane, user: plane}}]
+current-context: plane
+KUBECONFIG
+    chmod 600 "$dir/kubeconfig" "$dir/tokens.csv"
+    export KUBECONFIG=$dir/kubeconfig
+    "$controlplane" etcd --data-dir="$dir/etcd" --unsafe-no-fsync --log-level=error \
+        --listen-client-urls="http://127.0.0.1:$etcd_port" --advertise-client-urls="http://127.0.0.1:$etcd_port" \
+        --listen-peer-urls="http://127.0.0.1:$peer_port" --initial-advertise-peer-urls="http://127.0.0.1:$peer_port" \
+        --initial-cluster="default=http://127.0.0.1:$peer_port" >"$dir/etcd.log" 2>&1 &
+    start_api_server
+}
+
+# kube-apiserver, again perhaps, on the same port and data; returns when it is ready.
+start_api_server() {
+    "$controlplane" kube-apiserver --etcd-servers="http://127.0.0.1:$etcd_port" --bind-address=127.0.0.1 \
+        --secure-port="$api_port" --cert-dir="$dir/certs" --service-account-issuer=https://kubernetes.default.svc \
+        --service-account-key-file="$dir/sa.pub" --service-account-signing-key-file="$dir/sa.key" \
+        --service-cluster-ip-range=10.0.0.0/24 --token-auth-file="$dir/tokens.csv" --authorization-mode=RBAC \
+        --disable-admission-plugins=ServiceAccount --endpoint-reconciler-type=none >>"$dir/kube-apiserver.log" 2>&1 &
+    api_server_pid=$!
+    local _
+    for _ in $(seq 300); do
+        kubectl get --raw /readyz >/dev/null 2>&1 && return
+        sleep 0.2
+    done
+    echo "kube-apiserver did not get ready:" >&2
+    tail "$dir/kube-apiserver.log" >&2
+    exit 1
+}
+
+# kube-controller-manager with these of its controllers.
+start_controllers() {
+    "$controlplane" kube-controller-manager --kubeconfig="$KUBECONFIG" --controllers="$1" --leader-elect=false \
+        --secure-port=0 --service-account-private-key-file="$dir/sa.key" --root-ca-file="$dir/certs/apiserver.crt" \
+        --kube-api-qps=200 --kube-api-burst=400 >>"$dir/kube-controller-manager.log" 2>&1 &
+}
