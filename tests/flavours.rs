@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use cronjob_controller::api::Flavour;
-use cronjob_controller::apiserver::{ApiServer, Resource, WebhookAnswer, WebhookCall, kinds, webhooks_over_https};
+use cronjob_controller::apiserver::{ApiServer, WebhookAnswer, WebhookCall, webhooks_over_https};
 use cronjob_controller::app;
 use cronjob_controller::clock::{SharedClock, SystemClock, TestClock};
 use cronjob_controller::options::{self, SelfSignedWebhook, WebhookCertificate, WebhookConfig};
@@ -200,13 +200,6 @@ async fn a_webhook_that_cannot_be_asked_holds_up_writes_but_no_deletion_and_no_s
 /// A server, and its own webhooks on loopback with this certificate.
 async fn rotating(certificate: WebhookCertificate, ca: &str) -> (Stage, DropGuard) {
     let (server, Ground { client, .. }) = defined().await;
-    // A kind that is kept as it is, which is all that is needed of Secrets here.
-    let kept =
-        kinds::extensions().into_iter().find(|resource| resource.group == "admissionregistration.k8s.io").unwrap();
-    let (group, version) = (String::new(), "v1".to_owned());
-    let (kind, plural, singular) = ("Secret".to_owned(), "secrets".to_owned(), "secret".to_owned());
-    server.register(Resource { group, version, kind, plural, singular, namespaced: true, ..kept });
-
     let addr = "127.0.0.1:0".parse().unwrap();
     let webhooks = Webhooks::bind(&WebhookConfig { addr, certificate, tls: TlsParameters::default() }).await.unwrap();
     let addr = webhooks.local_addr();
