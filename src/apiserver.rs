@@ -23,9 +23,9 @@
 //!
 //! And those that they do not show: entries of managedFields are ordered by time first, so their order depends on whether a
 //! second has passed between two writes, and the comparison sorts them; bookmarks that come by the clock are left out of
-//! it; protobuf is read but never written, CBOR neither; garbage is collected at once; a
-//! list from the future is refused at once and not after three seconds; a watch without timeout lasts 45 minutes;
-//! everybody may do everything.
+//! it; protobuf is read but never written, CBOR neither; garbage is collected at once, and what is in a namespace that ends
+//! after two seconds and not five; a list from the future is refused at once and not after three seconds; a watch without
+//! timeout lasts 45 minutes; everybody may do everything; of many kinds nothing comes (`kinds::stored`).
 
 mod admission;
 mod body;
@@ -90,7 +90,7 @@ pub type Discovery = fn(path: &str, accept: &str, resources: &[Resource]) -> Opt
 /// What a pod's container has logged: namespace, pod, container (empty for the first).
 pub type LogSource = Arc<dyn Fn(&str, &str, &str) -> Option<String> + Send + Sync>;
 
-/// How long an object whose owner is not there stays.
+/// How long an object whose owner is not there stays, and what is in a namespace that ends.
 const LATE: Duration = Duration::from_secs(2);
 
 /// The namespaces that are there from the start.

@@ -4,9 +4,9 @@
 //! a path, a manifest) is said in one sentence, and nothing is left behind then; at the end the kubeconfig is removed and
 //! the state, if it is to be kept, is on disk.
 //!
-//! The rooms: `cluster` puts server, controller and simulation together, without sockets and on any clock;
-//! `job_controller` and `kubelet` simulate; `view` and `output` show; `manifests`, `kubeconfig` and `data_dir` touch the
-//! disk.
+//! The rooms: `cluster` puts server, controllers and simulation together, without sockets and on any clock;
+//! `job_controller` and `kubelet` simulate, `webhooks` stands for Services; `view` and `output` show; `manifests`,
+//! `kubeconfig` and `data_dir` touch the disk.
 
 pub mod cluster;
 pub mod data_dir;
@@ -20,6 +20,7 @@ pub mod output;
 pub mod requests;
 mod show;
 pub mod view;
+pub mod webhooks;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -37,7 +38,8 @@ use self::kubeconfig::{Kubeconfig, KubeconfigError};
 use self::manifests::ManifestError;
 use self::options::DevConfig;
 use self::output::Output;
-use crate::apiserver::{ApiServer, RestoreError, webhooks_over_https};
+use crate::api::Flavour;
+use crate::apiserver::{ApiServer, RestoreError};
 use crate::cache::Informer;
 use crate::clock::{SharedClock, SystemClock};
 use crate::server::ServerError;
@@ -81,29 +83,38 @@ pub enum DevError {
 /// One sentence that says what is in the way.
 pub async fn run(config: DevConfig, output: Output, live: bool, stop: CancellationToken) -> Result<(), DevError> {
     let clock: SharedClock = Arc::new(SystemClock);
-    let manifests =
-        if config.filenames.is_empty() { manifests::samples()? } else { manifests::load(&config.filenames)? };
+    let manifests = match config.filenames.as_slice() {
+        [] => manifests::samples(&config.controllers)?,
+        files => manifests::load(files)?,
+    };
     let data_dir = config.data_dir.as_deref().map(DataDir::open).transpose()?.map(Arc::new);
     let listener = listen(config.port).await?;
     let addr = listener.local_addr().map_err(|source| ServerError::Bind { addr: loopback(config.port), source })?;
 
     let seed: u64 = rand::random();
-    let (server, resources) = cluster::api_server(Arc::clone(&clock), seed);
-    // There are no endpoints here behind any Service; a webhook on this machine is called by its URL.
-    server.set_webhook_caller(webhooks_over_https(Arc::new(|_, _, _| None)));
+    let server = cluster::api_server(Arc::clone(&clock), seed);
+    let running = if config.controller { config.controllers.as_slice() } else { &[] };
+    server.set_webhook_caller(webhooks::caller(running));
     if let Some(data_dir) = &data_dir {
         restore(&server, data_dir)?;
     }
     let kubeconfig = Kubeconfig::write(kubeconfig_path(&config), addr)?;
     // What the person has changed since stays, unless a file of theirs says otherwise.
-    manifests::apply(&server.client(), &resources, manifests, !config.filenames.is_empty()).await?;
+    manifests::apply(&server, manifests::definitions(&config.controllers), false).await?;
+    manifests::apply(&server, manifests, !config.filenames.is_empty()).await?;
 
     let ends = CancellationToken::new();
     let listening = tokio::spawn(server.clone().serve(listener, ends.clone()));
     let news = Arc::new(show::News::new(Arc::clone(&clock), output.clone(), live));
-    let mut cluster = Cluster::start(&server, &cluster_config(&config, &clock, seed), vec![Arc::clone(&news) as _]);
+    let simulated = kubelet::Settings { duration: config.job_duration, failure_rate: config.job_failure_rate, seed };
+    let cluster_config =
+        cluster::Config { clock: Arc::clone(&clock), seed, settings: simulated, controllers: running.to_vec() };
+    let mut cluster = Cluster::start(&server, &cluster_config, vec![Arc::clone(&news) as _]);
+    let of_jobs = config.controllers.iter().filter(|flavour| flavour.child.kind == "Job");
+    let informer =
+        |flavour: &Flavour| Informer::new(server.client(), &[], seed.wrapping_add(4)).of_resource(flavour.parent);
     let shown = show::Show {
-        cron_jobs: Informer::new(server.client(), &[], seed.wrapping_add(4)),
+        cron_jobs: of_jobs.map(informer).collect(),
         jobs: Arc::clone(&cluster.jobs),
         news,
         clock,
@@ -152,15 +163,6 @@ fn kubeconfig_path(config: &DevConfig) -> std::path::PathBuf {
         let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").map(Into::into);
         kubeconfig::default_path(runtime_dir, &std::env::temp_dir(), std::process::id())
     })
-}
-
-fn cluster_config(config: &DevConfig, clock: &SharedClock, seed: u64) -> cluster::Config {
-    cluster::Config {
-        clock: Arc::clone(clock),
-        seed,
-        settings: kubelet::Settings { duration: config.job_duration, failure_rate: config.job_failure_rate, seed },
-        controller: config.controller,
-    }
 }
 
 fn header(addr: SocketAddr, kubeconfig: &Path) -> [String; 2] {

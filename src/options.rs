@@ -8,7 +8,7 @@
 //! `component-base/config/options`, `spf13/pflag`). Where a default differs, the constant here says why.
 
 mod configz;
-mod controllers;
+pub(crate) mod controllers;
 pub(crate) mod crd;
 pub(crate) mod flags;
 pub(crate) mod go_syntax;

@@ -217,6 +217,67 @@ fn kubectl_works_against_it_and_the_state_survives() {
 }
 
 #[test]
+fn a_newcomer_can_try_the_tutorial_in_it() {
+    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
+        skipped();
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let args = ["--controllers=tutorial,apiexample", "--job-duration=0", "--data-dir", data.to_str().unwrap()];
+    let running = Running::start(directory.path(), &args);
+    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
+    let (tutorial, samples) = (manifests.join("tutorial"), manifests.join("samples/tutorial"));
+    let (tutorial, samples) = (tutorial.to_str().unwrap(), samples.to_str().unwrap());
+    let often = |kind: &str, version: &str, template: &str| {
+        let path = directory.path().join(format!("{kind}.yaml"));
+        let text = format!(
+            "apiVersion: {version}\nkind: {kind}\nmetadata: {{name: often}}\nspec:\n  schedule: \"@every 1s\"\n  \
+             jobTemplate: {template}\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let pod = "{spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}";
+    let job = often("CronJob", "batch.tutorial.kubebuilder.io/v1", &format!("{{spec: {{template: {pod}}}}}"));
+    let example = often("ApiExample", "myapp.my.domain/v1alpha1", pod);
+    let scheduled = |what: &'static str| ["wait", "--for=jsonpath={.status.lastScheduleTime}", what, "--timeout=20s"];
+    let rows: [(&[&str], bool, &str); 12] = [
+        (&["get", "tcj,apiex"], true, "cronjob-sample"),
+        (&["apply", "-k", tutorial], true, "deployment.apps/cronjob-controller created"),
+        (&["get", "deploy,svc", "-n", "cronjob-tutorial-system"], true, "0/2"),
+        (&["explain", "deployment.spec.replicas"], true, "Number of desired pods"),
+        (&["apply", "-k", samples], true, "cronjob.batch.tutorial.kubebuilder.io/cronjob-sample"),
+        (&["apply", "-f", &job], true, "cronjob.batch.tutorial.kubebuilder.io/often created"),
+        (&["get", "tcj", "often", "-o", "yaml"], true, "concurrencyPolicy: Allow"),
+        (
+            &["patch", "tcj", "often", "--type=merge", "-p", r#"{"spec":{"schedule":"often"}}"#],
+            false,
+            "spec.schedule: Invalid value: \"often\"",
+        ),
+        (&scheduled("tcj/often"), true, "condition met"),
+        (&["apply", "-f", &example], true, "apiexample.myapp.my.domain/often created"),
+        (&scheduled("apiex/often"), true, "condition met"),
+        (&["delete", "apiex", "--all"], true, "\"often\" deleted"),
+    ];
+    for (args, works, want) in rows {
+        let (worked, text) = running.kubectl(args);
+        assert!(worked == works && text.contains(want), "kubectl {}: {text}", args.join(" "));
+    }
+    let (code, rest) = running.interrupt();
+    assert!(code == 0 && rest.contains("default/often: started Job often-"), "{rest}");
+
+    // Without the controller nobody stands behind the Service.
+    let running = Running::start(directory.path(), &["--data-dir", data.to_str().unwrap()]);
+    let (worked, text) =
+        running.kubectl(&["patch", "tcj", "often", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#]);
+    assert!(!worked && text.contains("no endpoints available for service \"cronjob-controller-webhook\""), "{text}");
+    let (worked, text) = running.kubectl(&["delete", "-k", tutorial]);
+    assert!(worked, "{text}");
+    assert_eq!(running.interrupt().0, 0);
+}
+
+#[test]
 fn another_process_can_be_the_controller() {
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
         skipped();

@@ -1,5 +1,5 @@
-//! The manifests: built from the code where they are generated, each directory by kubectl where there is one, and admitted
-//! by a real API server where there is a fixture.
+//! The manifests: built from the code where they are generated, each directory by kubectl where there is one, applied to the
+//! embedded API server, and admitted by a real one where there is a fixture.
 //!
 //! What is missing is said in a line of the output; with `REQUIRE_FIXTURE=1` it is a failure. `make fixture` builds the
 //! fixture.
@@ -8,6 +8,7 @@
 #[path = "e2e/driver.rs"]
 #[allow(dead_code)]
 mod driver;
+mod embedded;
 #[path = "e2e/fixture/mod.rs"]
 #[allow(dead_code)]
 mod fixture;
@@ -17,9 +18,12 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 use cronjob_controller::api::crd;
+use cronjob_controller::clock::SystemClock;
 use cronjob_controller::options::{self, Environment};
+use embedded::Served;
 use fixture::control_plane::{ControlPlane, Extras};
 use http::Method;
 use serde_json::{Value, json};
@@ -239,6 +243,75 @@ async fn every_directory_is_admitted_by_a_real_api_server() {
         }
         let path = directory.to_str().unwrap();
         run(&["apply", "--server-side", "--dry-run=server", "--validate=strict", "-k", path]);
+    }
+}
+
+/// Those with cert-manager's kinds or Prometheus's cannot be: the embedded server has no definitions of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_overlay_without_foreign_kinds_comes_and_goes_on_the_embedded_server() {
+    if !has_kubectl() {
+        return;
+    }
+    for overlay in ["default", "instead", "sharded", "single-namespace", "annotated", "samples", "crd", "tutorial"] {
+        let served = Served::start(embedded::server(Arc::new(SystemClock))).await;
+        let directory = format!("manifests/{overlay}");
+        let objects = built(&manifests().join(overlay));
+        if overlay == "single-namespace" {
+            let namespace = objects[0]["metadata"]["namespace"].as_str().unwrap();
+            served.each(&["create", "namespace", namespace]).await;
+        }
+        let all_are = |said: Vec<String>, holds: fn(&str) -> bool| {
+            assert_eq!(said.iter().filter(|line| holds(line)).count(), objects.len(), "{overlay}: {said:#?}");
+            assert_eq!(said.len(), objects.len(), "{overlay}: a word too many: {said:#?}");
+        };
+        all_are(served.each(&["apply", "-k", &directory]).await, |line| line.ends_with(" created"));
+        all_are(served.each(&["apply", "-k", &directory]).await, embedded::is_unchanged);
+        let shown = served.each(&["get", "-k", &directory, "-o", "wide"]).await;
+        assert!(shown.len() > objects.len(), "{shown:#?}");
+        all_are(served.each(&["delete", "-k", &directory]).await, |line| line.contains(" deleted"));
+        if matches!(overlay, "default" | "tutorial") {
+            let server_side = ["apply", "--server-side", "--validate=strict", "-k", &directory];
+            all_are(served.each(&server_side).await, |line| line.ends_with(" serverside-applied"));
+            all_are(served.each(&server_side).await, |line| line.ends_with(" serverside-applied"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_manifest_is_refused_with_the_name_of_the_field() {
+    if !has_kubectl() {
+        return;
+    }
+    let served = Served::start(embedded::server(Arc::new(SystemClock))).await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("wrong.yaml");
+    let rows = [
+        ("{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {prots: []}}", "unknown field \"spec.prots\""),
+        (
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: two}}",
+            "Deployment in version \"v1\" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct \
+             field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {}}",
+            "The Deployment \"x\" is invalid: \n* spec.selector: Required value\n\
+             * spec.template.spec.containers: Required value",
+        ),
+        (
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: X}}",
+            "The ConfigMap \"X\" is invalid: metadata.name: Invalid value: \"X\"",
+        ),
+        ("{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: nowhere}}", "namespaces \"nowhere\" not found"),
+        (
+            "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: 'a:b'}}",
+            "roleRef.name: Required value",
+        ),
+    ];
+    for (manifest, want) in rows {
+        // What begins with a brace would be JSON.
+        fs::write(&path, format!("# wrong\n{manifest}")).unwrap();
+        let (taken, said) = served.kubectl(&["apply", "-f", path.to_str().unwrap()]).await;
+        assert!(!taken && said.contains(want), "{manifest}: {said}");
     }
 }
 

@@ -12,7 +12,19 @@ use super::registry::Resource;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const JSON: &str = "application/json";
 /// The order of groups is the real server's order of priority.
-const GROUP_ORDER: [&str; 4] = ["authentication.k8s.io", "authorization.k8s.io", "batch", "coordination.k8s.io"];
+const GROUP_ORDER: [&str; 11] = [
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "batch",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "coordination.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+];
 
 /// Answers /api, /apis, /version and /openapi/v3 with what lies below them: the content type and the document. None where
 /// there is no such document.

@@ -24,7 +24,7 @@ pub struct FieldSet(Map<String, Value>);
 const SELF: &str = ".";
 
 /// Maps that field managers own as a whole (`x-kubernetes-map-type: atomic`).
-const ATOMIC_MAPS: [&str; 11] = [
+const ATOMIC_MAPS: [&str; 16] = [
     "selector",
     "labelSelector",
     "nodeSelector",
@@ -36,6 +36,11 @@ const ATOMIC_MAPS: [&str; 11] = [
     "related",
     "secretRef",
     "nodeAffinity",
+    "podSelector",
+    "namespaceSelector",
+    "objectSelector",
+    "roleRef",
+    "scopeSelector",
 ];
 
 /// Lists whose items field managers own as a whole.
@@ -65,7 +70,7 @@ pub fn list_shape(resource: &Resource, path: &[&str]) -> ListShape {
     }
     match (last, resource.strategy.patch_merge_key(path)) {
         (_, None) => ListShape::Atomic,
-        ("ports", Some("containerPort")) => ListShape::Keyed(vec!["containerPort", "protocol"]),
+        ("ports", Some(port)) => ListShape::Keyed(vec![port, "protocol"]),
         ("topologySpreadConstraints", Some(_)) => ListShape::Keyed(vec!["topologyKey", "whenUnsatisfiable"]),
         (_, Some(key)) => ListShape::Keyed(vec![key]),
     }

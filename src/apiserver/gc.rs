@@ -3,11 +3,12 @@
 //! Guarantees: [`settle`] runs in the same breath as the change that made it necessary, so that a client that sees the
 //! answer to its request sees its consequences too, in an order that depends on nothing but the objects. It ends:
 //! every step removes an object, a finalizer or an owner reference. Only objects that were written with a reference to
-//! an owner that is not there are given a moment ([`settle_late`]), so that their writer sees them.
+//! an owner that is not there, and what is in a namespace that ends, are given a moment ([`settle_late`]): their writer
+//! sees them, and whoever deletes a namespace and what is in it one after the other finds it.
 //!
 //! Matches kube-controller-manager `pkg/controller/garbagecollector` (`attemptToDeleteItem`,
-//! `processDeletingDependentsItem`, `orphanDependents`) and `pkg/controller/namespace/deletion`, save that these run
-//! some milliseconds later. An owner of a kind that is not served counts as being there.
+//! `processDeletingDependentsItem`, `orphanDependents`) and `pkg/controller/namespace`, save that these run some
+//! milliseconds later, and the last five seconds (`namespaceDeletionGracePeriod`). An owner of a kind that is not served counts as being there.
 
 use serde_json::{Value, json};
 
@@ -16,26 +17,38 @@ use super::managers::Writer;
 use super::meta::{self, FOREGROUND, ORPHAN};
 use super::store::{Id, Store};
 
+const NAMESPACES: &str = "namespaces";
+
 /// Looks at every object that a change may have concerned, until nothing is left to do.
 pub fn settle(store: &mut Store) {
-    while let Some(id) = store.dirty.pop_front() {
-        let Some(object) = store.get(&id) else { continue };
-        if id.collection == "namespaces" {
-            end_namespace(store, &id, &object);
-        } else {
-            look_at(store, &id, &object);
-        }
-    }
+    look_at_all(store, false);
 }
 
-/// Looks at the objects that were written with owner references since the last time.
+/// Looks at the objects that were written with owner references since the last time, and at the namespaces that end.
 pub fn settle_late(store: &mut Store) {
     for id in std::mem::take(&mut store.late) {
-        if let Some(object) = store.get(&id).filter(|object| !meta::is_deleting(object)) {
+        if id.collection == NAMESPACES {
+            store.dirty.push_back(id);
+        } else if let Some(object) = store.get(&id).filter(|object| !meta::is_deleting(object)) {
             judge_owners(store, &id, &object);
         }
     }
-    settle(store);
+    look_at_all(store, true);
+}
+
+fn look_at_all(store: &mut Store, is_late: bool) {
+    while let Some(id) = store.dirty.pop_front() {
+        let Some(object) = store.get(&id) else { continue };
+        if id.collection != NAMESPACES {
+            look_at(store, &id, &object);
+        } else if object["status"]["phase"] == "Terminating" {
+            if is_late {
+                end_namespace(store, &id, &object);
+            } else {
+                store.late.insert(id);
+            }
+        }
+    }
 }
 
 fn has(object: &Value, finalizer: &str) -> bool {
@@ -167,9 +180,6 @@ fn drop_finalizer(store: &mut Store, id: &Id, finalizer: &str) {
 
 /// Empties a terminating namespace; once it is empty, lets it go.
 fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
-    if namespace["status"]["phase"] != "Terminating" {
-        return;
-    }
     let prefix = format!("{}/", meta::text(namespace, "name"));
     let contents: Vec<Id> = store
         .collections

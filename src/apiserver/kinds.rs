@@ -1,5 +1,5 @@
 //! The kinds that the embedded API server serves from the start, and those that can be added ([`custom()`],
-//! [`extensions()`]).
+//! [`extensions()`], [`stored()`]).
 //!
 //! Guarantees: namespaces, pods, events, leases, jobs and cronjobs are decoded, defaulted, judged, changed and printed as
 //! kube-apiserver v1.36.3 does; reviews are answered with yes. `recorded.jsonl` holds what the real server answered to some
@@ -29,12 +29,15 @@ mod policies;
 mod protobuf;
 mod quantity;
 mod reviews;
+mod stored;
 mod time;
 mod types;
 
 pub use custom::{DefinitionError, custom};
 pub use extensions::extensions;
 pub use protobuf::{decode as decode_protobuf, is_protobuf};
+pub use stored::stored;
+pub(super) use types::package;
 
 use std::sync::Arc;
 
@@ -82,6 +85,11 @@ pub fn builtin() -> Vec<Resource> {
         Resource { has_status: true, categories: names(&["all"]), ..batch("Job", "jobs").served(jobs::Jobs) },
         resource("coordination.k8s.io", "Lease", "leases").served(leases::Leases),
     ]
+}
+
+/// All kinds: the built-in ones, those by which a server is extended, and those that are stored only.
+pub fn all() -> Vec<Resource> {
+    [builtin(), extensions(), stored()].concat()
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -233,7 +241,7 @@ impl<K: Kind> Strategy for Served<K> {
     }
 
     fn patch_merge_key(&self, path: &[&str]) -> Option<&'static str> {
-        types::field_at(K::ROOT, path)?.merge_key.as_deref().filter(|key| !key.is_empty())
+        types::merge_key(K::ROOT, path)
     }
 
     fn name_rule(&self) -> NameRule {
@@ -280,9 +288,14 @@ impl<K: Kind> Strategy for Served<K> {
 /// Keeps the status, and counts the generation up when the spec has changed.
 fn keep_status_and_count(object: &mut Value, old: &Value) {
     copy(object, old, "status");
-    let generation = old["metadata"]["generation"].as_i64().unwrap_or(0);
-    let changed = i64::from(object["spec"] != old["spec"]);
-    fields::child(object, "metadata")["generation"] = (generation + changed).into();
+    count(object, old, "spec");
+}
+
+/// Counts a change of what people write.
+fn count(object: &mut Value, old: &Value, field: &str) {
+    let changed = i64::from(object[field] != old[field]);
+    fields::child(object, "metadata")["generation"] =
+        (old["metadata"]["generation"].as_i64().unwrap_or(0) + changed).into();
 }
 
 /// The age column.

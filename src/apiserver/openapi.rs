@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
+use super::kinds::package;
 use super::registry::Resource;
 
 /// The schemas that the built-in kinds reach, out of the documents that kube-apiserver v1.36.3 serves under /openapi/v3
@@ -16,6 +17,14 @@ use super::registry::Resource;
 static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("openapi_schemas.json")).expect("the file is generated, and a test parses it")
 });
+
+/// The kinds of patches. The last is for kinds alone that say how their lists are merged, and kubectl goes by this.
+const PATCHES: [&str; 4] = [
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
@@ -85,11 +94,8 @@ fn document(group: &str, version: &str, resources: &[Resource]) -> Option<Value>
 
 /// The name of a resource's schema: upstream's for the built-in kinds, the reversed group for others.
 fn component_name(resource: &Resource) -> String {
-    let group = match resource.group.as_str() {
-        "" => "core",
-        group => group.strip_suffix(".k8s.io").unwrap_or(group),
-    };
-    let builtin = format!("io.k8s.api.{group}.{}.{}", resource.version, resource.kind);
+    let package = package(&resource.group);
+    let builtin = format!("io.k8s.api.{package}.{}.{}", resource.version, resource.kind);
     if SCHEMAS.contains_key(&builtin) {
         return builtin;
     }
@@ -208,15 +214,10 @@ fn operation(resource: &Resource, action: &str, answer: &str, body: Option<&str>
         },
     });
     if let Some(body) = body {
-        let kinds: &[&str] = if action == "patch" {
-            &[
-                "application/apply-patch+yaml",
-                "application/json-patch+json",
-                "application/merge-patch+json",
-                "application/strategic-merge-patch+json",
-            ]
-        } else {
-            &["*/*"]
+        let kinds: &[&str] = match action {
+            "patch" if resource.strategy.takes_strategic_patches() => &PATCHES,
+            "patch" => &PATCHES[..3],
+            _ => &["*/*"],
         };
         let content: Map<String, Value> = kinds.iter().map(|kind| ((*kind).to_owned(), refer(body))).collect();
         operation["requestBody"] = json!({"content": content});

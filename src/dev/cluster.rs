@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::job_controller::{self, COMPONENT, JobHandler, PodHandler, Simulation};
 use super::kubelet::Settings;
 use super::objects::{Job, Pod};
-use crate::apiserver::{self, ApiServer, Resource, discovery, kinds};
+use crate::api::Flavour;
+use crate::apiserver::{self, ApiServer, discovery, kinds};
 use crate::app::{self, AppError};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::clock::SharedClock;
@@ -47,17 +48,16 @@ pub struct Config {
     pub seed: u64,
     /// How containers behave.
     pub settings: Settings,
-    /// Whether the CronJob controller runs too.
-    pub controller: bool,
+    /// The controllers that run too.
+    pub controllers: Vec<Flavour>,
 }
 
-/// An API server that serves the built-in kinds, with nothing in it.
-pub fn api_server(clock: SharedClock, seed: u64) -> (ApiServer, Vec<Resource>) {
-    let resources = kinds::builtin();
-    let mut config = apiserver::Config::new(clock, resources.clone());
+/// An API server that serves every kind there is, with nothing in it.
+pub fn api_server(clock: SharedClock, seed: u64) -> ApiServer {
+    let mut config = apiserver::Config::new(clock, kinds::all());
     config.discovery = Some(discovery::respond);
     config.seed = seed;
-    (ApiServer::new(config), resources)
+    ApiServer::new(config)
 }
 
 /// A running cluster.
@@ -114,7 +114,7 @@ impl Cluster {
         let (job_store, pod_store) = (jobs.store(), pods.store());
         let mut controllers = JoinSet::new();
         controllers.spawn(simulation.run(SIMULATION_WORKERS, stop.clone()).map(Ok));
-        if config.controller {
+        if !config.controllers.is_empty() {
             controllers.spawn(run_controller(client.clone(), config.clone(), stop.clone()));
         }
         let mut background = JoinSet::new();
@@ -162,6 +162,6 @@ impl Cluster {
 }
 
 async fn run_controller(client: Client, config: Config, stop: CancellationToken) -> Result<(), AppError> {
-    let options = options::Config::embedded(SYNCS);
+    let options = options::Config { controllers: config.controllers, ..options::Config::embedded(SYNCS) };
     app::run_embedded(&options, &client, &config.clock, config.seed, stop).await
 }

@@ -13,16 +13,27 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
-use crate::apiserver::Resource;
+use crate::api::{Flavour, crd};
+use crate::apiserver::{ApiServer, Resource};
 
 /// The annotation from which `kubectl apply` learns what was applied before.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The samples that are applied when no file is named.
-const SAMPLES: [(&str, &str); 3] = [
-    ("hello.yaml", include_str!("../../manifests/samples/hello.yaml")),
-    ("nightly_report.yaml", include_str!("../../manifests/samples/nightly_report.yaml")),
-    ("replace_slow_sync.yaml", include_str!("../../manifests/samples/replace_slow_sync.yaml")),
+/// The samples that are applied when no file is named, each for one controller.
+const SAMPLES: [(Flavour, &str, &str); 5] = [
+    (Flavour::CronJob, "hello.yaml", include_str!("../../manifests/samples/hello.yaml")),
+    (Flavour::CronJob, "nightly_report.yaml", include_str!("../../manifests/samples/nightly_report.yaml")),
+    (Flavour::CronJob, "replace_slow_sync.yaml", include_str!("../../manifests/samples/replace_slow_sync.yaml")),
+    (
+        Flavour::Tutorial,
+        "tutorial/batch_v1_cronjob.yaml",
+        include_str!("../../manifests/samples/tutorial/batch_v1_cronjob.yaml"),
+    ),
+    (
+        Flavour::ApiExample,
+        "tutorial/myapp_v1alpha1_apiexample.yaml",
+        include_str!("../../manifests/samples/tutorial/myapp_v1alpha1_apiexample.yaml"),
+    ),
 ];
 
 /// Where a manifest stands.
@@ -91,13 +102,24 @@ pub enum ManifestError {
     },
 }
 
-/// The samples that are built in.
+/// The definitions of what these controllers work on, where a cluster does not have it anyway.
+pub fn definitions(controllers: &[Flavour]) -> Vec<Manifest> {
+    let is_on = |definition: &Value| {
+        let (group, kind) = (&definition["spec"]["group"], &definition["spec"]["names"]["kind"]);
+        controllers.iter().any(|flavour| *group == flavour.parent.group && *kind == flavour.parent.kind)
+    };
+    let place = |index| Place { file: "the definitions that are built in".to_owned(), document: index + 1 };
+    let definitions = crd::all().into_iter().enumerate().filter(|(_, definition)| is_on(definition));
+    definitions.map(|(index, object)| Manifest { place: place(index), object }).collect()
+}
+
+/// The samples for these controllers that are built in.
 ///
 /// # Errors
 /// Never, unless the program was built with broken samples.
-pub fn samples() -> Result<Vec<Manifest>, ManifestError> {
+pub fn samples(controllers: &[Flavour]) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
-    for (file, text) in SAMPLES {
+    for (_, file, text) in SAMPLES.into_iter().filter(|(flavour, ..)| controllers.contains(flavour)) {
         manifests.extend(parse(&format!("manifests/samples/{file}"), text)?);
     }
     Ok(manifests)
@@ -214,22 +236,19 @@ fn judge(place: &Place, object: &Value) -> Result<(), ManifestError> {
     }
 }
 
-/// Applies manifests, namespaces first. What exists already is changed to what the manifest says if `overwrite`, and
-/// else left as it is.
+/// Applies manifests: namespaces first, then what defines kinds, then everything else. What exists already is changed to
+/// what the manifest says if `overwrite`, and else left as it is.
 ///
 /// # Errors
 /// The first manifest that the server refuses.
-pub async fn apply(
-    client: &Client,
-    resources: &[Resource],
-    mut manifests: Vec<Manifest>,
-    overwrite: bool,
-) -> Result<usize, ManifestError> {
-    manifests.sort_by_key(|manifest| manifest.object["kind"] != "Namespace");
-    let number = manifests.len();
+pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: bool) -> Result<usize, ManifestError> {
+    let first = ["Namespace", "CustomResourceDefinition"];
+    let rank = |kind: &Value| first.iter().position(|first| kind == first).unwrap_or(first.len());
+    manifests.sort_by_key(|manifest| rank(&manifest.object["kind"]));
+    let (client, number) = (server.client(), manifests.len());
     for manifest in manifests {
-        let target = Target::new(resources, &manifest)?;
-        apply_one(client, &target, manifest.object, overwrite)
+        let target = Target::new(&server.resources(), &manifest)?;
+        apply_one(&client, &target, manifest.object, overwrite)
             .await
             .map_err(|refusal| ManifestError::Refused { place: manifest.place, refusal })?;
     }

@@ -49,6 +49,9 @@ pub struct Annotations {
     /// The slot for which a CronJob's controller made the Job.
     #[serde(rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
     pub scheduled_timestamp: Option<String>,
+    /// The same, from the controller of the tutorial's CronJobs.
+    #[serde(rename = "batch.tutorial.kubebuilder.io/scheduled-at")]
+    pub scheduled_at: Option<String>,
     /// See [`INDEX_ANNOTATION`].
     #[serde(rename = "batch.kubernetes.io/job-completion-index")]
     pub completion_index: Option<String>,
@@ -245,7 +248,8 @@ impl JobStatus {
 impl Job {
     /// The slot for which a CronJob's controller made it.
     pub fn slot(&self) -> Option<DateTime<Utc>> {
-        let text = self.identity.annotations.scheduled_timestamp.as_ref()?;
+        let Annotations { scheduled_timestamp, scheduled_at, .. } = &self.identity.annotations;
+        let text = scheduled_timestamp.as_ref().or(scheduled_at.as_ref())?;
         DateTime::parse_from_rfc3339(text).ok().map(|slot| slot.to_utc())
     }
 

@@ -11,7 +11,7 @@ use clap::{ArgAction, CommandFactory, Parser};
 
 use crate::options::go_syntax::{parse_bool, parse_duration, parse_float, parse_int};
 use crate::options::resolve::Faults;
-use crate::options::{Command, LogFormat, UsageError, flags};
+use crate::options::{Command, Flavour, LogFormat, UsageError, controllers, flags};
 
 /// Everything that the command line of `dev` decides.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +28,10 @@ pub struct DevConfig {
     pub job_failure_rate: f64,
     /// Where the cluster's state is kept from one run to the next; `None` forgets it.
     pub data_dir: Option<PathBuf>,
-    /// Whether the CronJob controller runs in this process too.
+    /// Whether the controllers run in this process too.
     pub controller: bool,
+    /// Whose kinds the cluster has from the start, and which controllers these are.
+    pub controllers: Vec<Flavour>,
     /// klog's verbosity, 0 to 10.
     pub verbosity: u8,
     /// The form of log lines.
@@ -54,7 +56,7 @@ pub struct DevConfig {
 )]
 struct RawFlags {
     /// A manifest (YAML or JSON), or a directory of them, to apply at the start; may be repeated and takes commas
-    /// [default: three sample CronJobs]
+    /// [default: samples for the controllers]
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR", action = ArgAction::Append, verbatim_doc_comment)]
     filename: Vec<String>,
 
@@ -78,10 +80,16 @@ struct RawFlags {
     #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true)]
     data_dir: String,
 
-    /// Run the CronJob controller in this process. Without it CronJobs wait for a controller of your own.
+    /// Run the controllers in this process. Without them CronJobs wait for a controller of your own.
     #[arg(long, value_name = "BOOL", default_value = "true",
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     controller: String,
+
+    /// The controllers: cronjob (batch/v1 CronJobs), tutorial (the CronJobs of the kubebuilder book), apiexample; "-name"
+    /// turns one off and "*" all others on. The definitions of their kinds are there from the start, and the webhooks of
+    /// tutorial are answered, whichever Service a configuration names. May be repeated and takes commas
+    #[arg(long, value_name = "STRINGS", action = ArgAction::Append, default_value = "cronjob", verbatim_doc_comment)]
+    controllers: Vec<String>,
 
     /// The format of log lines: "text" or "json".
     #[arg(long, value_name = "STRING", default_value = "text")]
@@ -124,6 +132,7 @@ fn resolve(raw: &RawFlags) -> Result<DevConfig, UsageError> {
             parse_float(text).filter(|rate| (0.0..=1.0).contains(rate))
         });
     let controller = faults.read("controller", &raw.controller, "true or false", parse_bool);
+    let controllers = controllers::resolve(&raw.controllers, &mut faults);
     let logging_format = faults.read("logging-format", &raw.logging_format, "text or json", LogFormat::parse);
     let verbosity = faults.read("v", &raw.v, "a whole number from 0 to 10", |text| {
         parse_int(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 10)
@@ -138,6 +147,7 @@ fn resolve(raw: &RawFlags) -> Result<DevConfig, UsageError> {
         job_failure_rate: job_failure_rate.unwrap_or_default(),
         data_dir: path(&raw.data_dir),
         controller: controller.unwrap_or(true),
+        controllers,
         verbosity: verbosity.unwrap_or_default(),
         logging_format: logging_format.unwrap_or_default(),
     })
@@ -196,6 +206,7 @@ mod tests {
             job_failure_rate: 0.0,
             data_dir: None,
             controller: true,
+            controllers: vec![Flavour::CronJob],
             verbosity: 0,
             logging_format: LogFormat::Text,
         };
@@ -205,7 +216,7 @@ mod tests {
     #[test]
     #[allow(clippy::type_complexity)]
     fn flags_are_read_as_go_programs_read_them() {
-        let rows: [(&str, &[&str], fn(&DevConfig) -> bool); 7] = [
+        let rows: [(&str, &[&str], fn(&DevConfig) -> bool); 8] = [
             ("files by repetition and by comma", &["-f", "a,b", "--filename=c", "-f=d"], |c| {
                 c.filenames == ["a", "b", "c", "d"].map(PathBuf::from)
             }),
@@ -214,6 +225,9 @@ mod tests {
             ("no duration at all", &["--job-duration=0"], |c| c.job_duration.is_zero()),
             ("a rate", &["--job-failure-rate", ".25"], |c| (c.job_failure_rate - 0.25).abs() < f64::EPSILON),
             ("the API alone", &["--controller=false"], |c| !c.controller),
+            ("other controllers", &["--controllers=tutorial", "--controllers=*,-apiexample"], |c| {
+                c.controllers == [Flavour::CronJob, Flavour::Tutorial]
+            }),
             ("paths", &["--data-dir=d", "--kubeconfig", "k"], |c| {
                 c.data_dir == Some("d".into()) && c.kubeconfig == Some("k".into())
             }),

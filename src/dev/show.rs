@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -71,8 +72,8 @@ impl ResourceEventHandler<Job> for News {
 
 /// What is shown.
 pub struct Show {
-    /// CronJobs, for the live view.
-    pub cron_jobs: Informer<CronJob>,
+    /// CronJobs of each kind that starts Jobs, for the live view.
+    pub cron_jobs: Vec<Informer<CronJob>>,
     /// Jobs.
     pub jobs: Arc<Store<Job>>,
     /// What was heard.
@@ -92,15 +93,16 @@ impl Show {
             self.header.iter().for_each(|line| self.output.say(line));
             return;
         }
-        let Self { cron_jobs: informer, jobs, news, clock, output, header } = self;
-        let cron_jobs = informer.store();
+        let Self { cron_jobs: informers, jobs, news, clock, output, header } = self;
+        let cron_jobs: Vec<_> = informers.iter().map(Informer::store).collect();
         let draw = || {
             let now = clock.now();
             let row = |cron_job: &Arc<CronJob>| {
                 let skew = news.skews.lock().get(&cron_job.uid).copied();
                 Row::new(cron_job, &jobs.by_controller(&cron_job.uid), skew, now, news.zone)
             };
-            let rows: Vec<Row> = cron_jobs.list().iter().map(row).collect();
+            let rows: Vec<Row> =
+                cron_jobs.iter().flat_map(|store| store.list()).map(|cron_job| row(&cron_job)).collect();
             let (width, height) = terminal_size();
             let clock = format!("{} {}. Ctrl-C stops it.", news.zone.at(now).format("%H:%M:%S"), news.zone.name());
             let header = [header[0].clone(), header[1].clone(), clock];
@@ -108,7 +110,7 @@ impl Show {
             output.draw(&view::screen(&header, &rows, now, news.zone, width, height.saturating_sub(1)));
         };
         let redraw = async {
-            cron_jobs.wait_for_cache_sync().await;
+            join_all(cron_jobs.iter().map(|store| store.wait_for_cache_sync())).await;
             let mut ticks = tokio::time::interval(REDRAW);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
@@ -116,10 +118,10 @@ impl Show {
                 draw();
             }
         };
-        let informer = informer.run(cancel.clone());
+        let informers = join_all(informers.into_iter().map(|informer| informer.run(cancel.clone())));
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = informer => {}
+            _ = informers => {}
             () = redraw => {}
         }
         draw();

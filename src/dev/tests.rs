@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::kubelet::Settings;
 use super::requests::{JSON, MERGE_PATCH, Refusal, send};
 use super::*;
+use crate::api::Flavour;
 use crate::clock::{Clock as _, TestClock};
 
 /// 2027-01-15T08:00:00Z, a Friday.
@@ -30,8 +31,9 @@ impl World {
     fn new(settings: Settings) -> Self {
         let clock = TestClock::new(start() - TimeDelta::seconds(30));
         let shared: SharedClock = clock.clone();
-        let (server, _) = cluster::api_server(Arc::clone(&shared), settings.seed);
-        let config = cluster::Config { clock: shared, seed: settings.seed, settings, controller: true };
+        let server = cluster::api_server(Arc::clone(&shared), settings.seed);
+        let controllers = vec![Flavour::CronJob];
+        let config = cluster::Config { clock: shared, seed: settings.seed, settings, controllers };
         let cluster = Cluster::start(&server, &config, Vec::new());
         Self { client: server.client(), server, cluster, clock }
     }
@@ -227,9 +229,10 @@ async fn a_cluster_goes_on_from_its_snapshot() {
     world.cluster.stop().await.unwrap();
     let clock = TestClock::new(at);
     let shared: SharedClock = clock.clone();
-    let (server, _) = cluster::api_server(Arc::clone(&shared), 8);
+    let server = cluster::api_server(Arc::clone(&shared), 8);
     server.restore(&snapshot).unwrap();
-    let config = cluster::Config { clock: shared, seed: 8, settings: settings(40), controller: true };
+    let config =
+        cluster::Config { clock: shared, seed: 8, settings: settings(40), controllers: vec![Flavour::CronJob] };
     let cluster = Cluster::start(&server, &config, Vec::new());
     let world = World { client: server.client(), server, cluster, clock };
     world.pass(60).await;

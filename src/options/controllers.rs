@@ -27,8 +27,8 @@ enum Entry {
 
 /// The controllers that are on, in order. Matches `IsControllerEnabled` in k8s.io/controller-manager `app/helper.go` and
 /// the judgement of unknown names in `options/generic.go`; a list that leaves nothing on is refused, too.
-pub(super) fn resolve(raw: &RawFlags, faults: &mut Faults) -> Vec<Flavour> {
-    let names = raw.controllers.iter().flat_map(|list| list.split(','));
+pub(crate) fn resolve(lists: &[String], faults: &mut Faults) -> Vec<Flavour> {
+    let names = lists.iter().flat_map(|list| list.split(','));
     let entries: Vec<Option<Entry>> = names
         .map(|name| {
             faults.read("controllers", name, USE_INSTEAD, |name| match name.strip_prefix('-') {
@@ -44,7 +44,7 @@ pub(super) fn resolve(raw: &RawFlags, faults: &mut Faults) -> Vec<Flavour> {
     };
     let on: Vec<Flavour> = Flavour::ALL.into_iter().filter(is_on).collect();
     if on.is_empty() && entries.iter().all(Option::is_some) {
-        faults.add("controllers", &raw.controllers.join(","), "a list that leaves a controller on");
+        faults.add("controllers", &lists.join(","), "a list that leaves a controller on");
     }
     on
 }

@@ -86,7 +86,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         "a whole number from 1 to 2147483647",
         positive_int32,
     );
-    let controllers = controllers::resolve(raw, &mut faults);
+    let controllers = controllers::resolve(&raw.controllers, &mut faults);
     let manage = controllers::manage(raw, &controllers, &mut faults);
     let shards = shards(raw, &mut faults);
     if let (Some(election), Some(shards)) = (&leader_election, shards) {

@@ -162,9 +162,3 @@ pub(super) const LEASES: [Column; 3] = [
 ];
 
 pub(super) const DEFINITIONS: [Column; 2] = [name_column(0), column("Created At", "date", 0, AGE)];
-
-pub(super) const WEBHOOKS: [Column; 3] = [
-    name_column(0),
-    column("Webhooks", "integer", 0, "Webhooks indicates the number of webhooks configured in this configuration"),
-    column("Age", "string", 0, AGE),
-];

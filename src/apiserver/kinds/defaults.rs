@@ -1,4 +1,4 @@
-//! The defaults of core/v1 and batch/v1.
+//! The defaults of core/v1, batch/v1 and of the groups whose kinds are stored only.
 //!
 //! Guarantees: after [`set`] an object holds what upstream's generated `SetObjectDefaults_…` would give it. Most defaults
 //! belong to a Go type wherever it appears (containers, probes, volumes), so one walk over the object along the table of
@@ -86,7 +86,74 @@ fn of_type(object: &mut Value, name: &str) {
             default(object, "successfulJobsHistoryLimit", 3);
             default(object, "failedJobsHistoryLimit", 1);
         }
+        _ => of_stored_type(object, name),
+    }
+}
+
+/// The defaults of kinds that do nothing here; those of rare fields are left out. Matches `defaults.go` of k8s.io/kubernetes
+/// `pkg/apis/{apps,core,networking,rbac,flowcontrol,admissionregistration}/v1`.
+fn of_stored_type(object: &mut Value, name: &str) {
+    const RBAC: &str = "rbac.authorization.k8s.io";
+    match name {
+        "apps.v1.DeploymentSpec" => {
+            default(object, "replicas", 1);
+            default(object, "revisionHistoryLimit", 10);
+            default(object, "progressDeadlineSeconds", 600);
+            default(child(object, "strategy"), "type", "RollingUpdate");
+            if object["strategy"]["type"] == "RollingUpdate" {
+                let update = child(child(object, "strategy"), "rollingUpdate");
+                default(update, "maxSurge", "25%");
+                default(update, "maxUnavailable", "25%");
+            }
+        }
+        "core.v1.Secret" => default(object, "type", "Opaque"),
+        "core.v1.ServiceSpec" => {
+            default(object, "sessionAffinity", "None");
+            default(object, "type", "ClusterIP");
+            if object["type"] != "ExternalName" {
+                default(object, "internalTrafficPolicy", "Cluster");
+            }
+        }
+        "core.v1.ServicePort" => {
+            default(object, "protocol", "TCP");
+            if matches!(&object["targetPort"], target if *target == 0 || *target == "") {
+                object["targetPort"] = object["port"].clone();
+            }
+        }
+        "networking.v1.NetworkPolicyPort" => default(object, "protocol", "TCP"),
+        "networking.v1.NetworkPolicySpec" => {
+            let both = object["egress"].is_array();
+            default(object, "policyTypes", if both { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
+        }
+        "rbac.v1.RoleRef" => default_text(object, "apiGroup", RBAC),
+        "rbac.v1.Subject" if object["kind"] != "ServiceAccount" => default_text(object, "apiGroup", RBAC),
+        "flowcontrol.v1.FlowSchemaSpec" if object["matchingPrecedence"] == 0 => {
+            object["matchingPrecedence"] = 1000.into();
+        }
+        "flowcontrol.v1.LimitedPriorityLevelConfiguration" => {
+            default(object, "nominalConcurrencyShares", 30);
+            default(object, "lendablePercent", 0);
+        }
+        "admissionregistration.v1.MutatingWebhook" | "admissionregistration.v1.ValidatingWebhook" => {
+            default(object, "failurePolicy", "Fail");
+            default(object, "matchPolicy", "Equivalent");
+            default(object, "namespaceSelector", json!({}));
+            default(object, "objectSelector", json!({}));
+            default(object, "timeoutSeconds", 10);
+            if name.ends_with("MutatingWebhook") {
+                default(object, "reinvocationPolicy", "Never");
+            }
+        }
+        "admissionregistration.v1.RuleWithOperations" => default(object, "scope", "*"),
+        "admissionregistration.v1.ServiceReference" => default(object, "port", 443),
         _ => {}
+    }
+}
+
+/// Puts a text into a field that Go writes empty where it is not given.
+fn default_text(object: &mut Value, name: &str, value: &str) {
+    if object[name] == "" {
+        object[name] = value.into();
     }
 }
 

@@ -1,25 +1,31 @@
 //! The kinds by which an API server is extended: CustomResourceDefinitions and the configurations of admission webhooks.
 //!
-//! Guarantees: an object is kept as it was sent. A definition that cannot be honoured is refused, and so is a configuration
-//! that selects by what the server does not look at; so what is stored is obeyed ([`custom`](super::custom()), `admission`).
-//! A definition is established in the breath in which it is made.
+//! Guarantees: a definition that cannot be honoured is refused, and so is a configuration that selects by what the server
+//! does not look at; so what is stored is obeyed ([`custom`](super::custom()), `admission`). A definition is kept as it was
+//! sent, and established in the breath in which it is made.
 //!
-//! Known differences: nothing else is judged, defaulted or pruned, and a definition's `status` says no more than that it is
-//! served. Matches k8s.io/apiextensions-apiserver `pkg/registry/customresourcedefinition` and k8s.io/kubernetes
+//! Known differences: nothing else is judged, nor is a definition defaulted or pruned, and its `status` says no more than that
+//! it is served. Matches k8s.io/apiextensions-apiserver `pkg/registry/customresourcedefinition` and k8s.io/kubernetes
 //! `pkg/registry/admissionregistration`.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::fields::{at, child, copy, default, forbidden, invalid, list, text};
-use super::{age, columns, custom, names, normalize, resource};
+use super::stored::{self, PLAIN, Stored};
+use super::{columns, count, custom, names, normalize, resource};
+use crate::apiserver::openapi;
 use crate::apiserver::registry::{Column, FieldError, Resource, Strategy};
 
 /// The kinds that extend a server; they are served where they are asked for.
 pub fn extensions() -> Vec<Resource> {
-    let webhooks = |kind, plural| resource("admissionregistration.k8s.io", kind, plural).cluster();
+    let webhooks = |kind, plural| {
+        let kept = Stored { counted: "webhooks", judge: judge_webhooks, columns: &stored::WEBHOOKS, ..PLAIN };
+        let resource = kept.of(resource("admissionregistration.k8s.io", kind, plural).cluster());
+        Resource { categories: names(&["api-extensions"]), ..resource }
+    };
     let definitions =
         resource("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions").cluster();
     vec![
@@ -29,14 +35,8 @@ pub fn extensions() -> Vec<Resource> {
             categories: names(&["api-extensions"]),
             ..definitions.with(Arc::new(Definitions))
         },
-        Resource {
-            categories: names(&["api-extensions"]),
-            ..webhooks("MutatingWebhookConfiguration", "mutatingwebhookconfigurations").with(Arc::new(Webhooks))
-        },
-        Resource {
-            categories: names(&["api-extensions"]),
-            ..webhooks("ValidatingWebhookConfiguration", "validatingwebhookconfigurations").with(Arc::new(Webhooks))
-        },
+        webhooks("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        webhooks("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
     ]
 }
 
@@ -44,16 +44,6 @@ pub fn extensions() -> Vec<Resource> {
 fn normalize_metadata(object: &mut Value) -> Result<Vec<String>, String> {
     let unknown = normalize::normalize(child(object, "metadata"), "meta.v1.ObjectMeta")?;
     Ok(unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
-}
-
-/// Counts a change of what people write.
-fn count(object: &mut Value, old: &Value, field: &str) {
-    let changed = i64::from(object[field] != old[field]);
-    child(object, "metadata")["generation"] = (old["metadata"]["generation"].as_i64().unwrap_or(0) + changed).into();
-}
-
-fn open_schema() -> Value {
-    json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": Map::new() })
 }
 
 struct Definitions;
@@ -142,79 +132,24 @@ impl Strategy for Definitions {
     }
 
     fn schema(&self) -> Value {
-        open_schema()
+        openapi::builtin_schema("apiextensions.v1.CustomResourceDefinition")
     }
 }
 
-struct Webhooks;
-
-impl Webhooks {
-    /// Refuses what would have to be looked at and is not.
-    fn judge(configuration: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        for (index, webhook) in list(configuration, "webhooks").iter().enumerate() {
-            for field in ["namespaceSelector", "objectSelector", "matchConditions"] {
-                let is_empty = match &webhook[field] {
-                    Value::Object(map) => map.is_empty(),
-                    Value::Array(items) => items.is_empty(),
-                    other => other.is_null(),
-                };
-                if !is_empty {
-                    errors
-                        .push(forbidden(format!("webhooks[{index}].{field}"), "is not served by the embedded server"));
-                }
+/// Refuses what would have to be looked at and is not.
+fn judge_webhooks(configuration: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (index, webhook) in list(configuration, "webhooks").iter().enumerate() {
+        for field in ["namespaceSelector", "objectSelector", "matchConditions"] {
+            let is_empty = match &webhook[field] {
+                Value::Object(map) => map.is_empty(),
+                Value::Array(items) => items.is_empty(),
+                other => other.is_null(),
+            };
+            if !is_empty {
+                errors.push(forbidden(format!("webhooks[{index}].{field}"), "is not served by the embedded server"));
             }
         }
-        errors
     }
-}
-
-impl Strategy for Webhooks {
-    fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String> {
-        normalize_metadata(object)
-    }
-
-    fn set_defaults(&self, _object: &mut Value) {}
-
-    fn prepare_for_create(&self, object: &mut Value) {
-        child(object, "metadata")["generation"] = 1.into();
-    }
-
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        Self::judge(object)
-    }
-
-    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        count(object, old, "webhooks");
-    }
-
-    fn validate_update(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
-        Self::judge(object)
-    }
-
-    fn prepare_for_status_update(&self, _object: &mut Value, _old: &Value) {}
-
-    fn validate_status_update(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
-        Vec::new()
-    }
-
-    fn columns(&self) -> Vec<Column> {
-        columns::WEBHOOKS.to_vec()
-    }
-
-    fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value> {
-        vec![object["metadata"]["name"].clone(), list(object, "webhooks").len().into(), age(object, now)]
-    }
-
-    fn selectable_fields(&self, _object: &Value) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
-    fn patch_merge_key(&self, path: &[&str]) -> Option<&'static str> {
-        (path == ["webhooks"]).then_some("name")
-    }
-
-    fn schema(&self) -> Value {
-        open_schema()
-    }
+    errors
 }

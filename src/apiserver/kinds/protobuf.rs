@@ -55,11 +55,11 @@ pub fn decode(body: &[u8]) -> Result<Value, String> {
 
 /// The Go type of a kind: `batch/v1` and `CronJob` are `batch.v1.CronJob`.
 fn root(api_version: &str, kind: &str) -> Option<String> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
-    let group = group.strip_suffix(".k8s.io").unwrap_or(group);
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let package = types::package(group);
     // DeleteOptions are sent under the group of what they delete.
     let name =
-        if kind == "DeleteOptions" { "meta.v1.DeleteOptions".into() } else { format!("{group}.{version}.{kind}") };
+        if kind == "DeleteOptions" { "meta.v1.DeleteOptions".into() } else { format!("{package}.{version}.{kind}") };
     types::exists(&name).then_some(name)
 }
 

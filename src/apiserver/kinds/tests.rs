@@ -8,7 +8,7 @@ use super::*;
 use crate::apiserver::registry::{FieldError, FieldErrorKind};
 
 fn resource_of(plural: &str) -> Resource {
-    builtin().into_iter().find(|resource| resource.plural == plural).unwrap()
+    all().into_iter().find(|resource| resource.plural == plural).unwrap()
 }
 
 fn reason(kind: FieldErrorKind) -> &'static str {
@@ -141,7 +141,7 @@ fn strategies_say_what_kube_apiserver_says() {
 }
 
 /// The cells of an object, as text with bars between.
-fn row(plural: &str, object: &Value) -> String {
+pub(super) fn row(plural: &str, object: &Value) -> String {
     let now = "2026-11-20T12:00:00Z".parse().unwrap();
     let resource = resource_of(plural);
     let cells = resource.strategy.cells(object, now);

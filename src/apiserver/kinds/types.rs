@@ -152,6 +152,21 @@ pub(super) fn element(type_: &Type) -> Option<&str> {
     }
 }
 
+/// The package that holds the Go types of an API group: `rbac` for `rbac.authorization.k8s.io`. Groups of other domains
+/// have none, and are themselves.
+pub(in crate::apiserver) fn package(group: &str) -> &str {
+    match group.strip_suffix(".k8s.io") {
+        _ if group.is_empty() => "core",
+        Some(own) => own.split('.').next().unwrap_or(own),
+        None => group,
+    }
+}
+
+/// The key by which the items of the list at `path` are merged, from the struct `root`.
+pub(super) fn merge_key(root: &str, path: &[&str]) -> Option<&'static str> {
+    field_at(root, path)?.merge_key.as_deref().filter(|key| !key.is_empty())
+}
+
 /// The field at `path`, from the struct `root`; list indices are left out.
 pub(super) fn field_at(root: &str, path: &[&str]) -> Option<&'static Field> {
     let (last, parents) = path.split_last()?;

@@ -481,7 +481,7 @@ async fn a_namespace_empties_before_it_goes() {
     server.post(inside, &widget("free")).await.expect(201);
     let marked = server.delete("/api/v1/namespaces/n").await.expect(200);
     assert_eq!(marked["status"]["phase"], "Terminating");
-    assert_eq!(server.get(&format!("{inside}/free")).await.code, 404);
+    server.get(&format!("{inside}/free")).await.expect(200);
     let refused = server.post(inside, &widget("late")).await;
     assert_eq!(
         (refused.code, refused.message()),
@@ -492,7 +492,12 @@ async fn a_namespace_empties_before_it_goes() {
         )
     );
     assert_eq!(refused.body["details"]["causes"][0]["reason"], "NamespaceTerminating");
+    let a_moment = std::time::Duration::from_secs(3);
+    tokio::time::sleep(a_moment).await;
+    assert_eq!(server.get(&format!("{inside}/free")).await.code, 404);
+    server.get("/api/v1/namespaces/n").await.expect(200);
     server.patch(&format!("{inside}/held"), MERGE, &json!({"metadata": {"finalizers": null}})).await.expect(200);
+    tokio::time::sleep(a_moment).await;
     assert_eq!(server.get("/api/v1/namespaces/n").await.code, 404);
     let immortal = server.delete("/api/v1/namespaces/default").await;
     assert_eq!(immortal.message(), "namespaces \"default\" is forbidden: this namespace may not be deleted");

@@ -1,0 +1,80 @@
+//! The Services behind which webhooks stand.
+//!
+//! Guarantees: where the controller of the tutorial's CronJobs runs in this process, its webhooks are asked here, without a
+//! wire and without certificates, whichever Service a configuration names; every other Service is one without Pods, since its
+//! Deployment runs nothing; a webhook that a URL names is called over HTTPS.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use futures::FutureExt as _;
+use http::Request;
+use http::header::CONTENT_TYPE;
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+use crate::api::Flavour;
+use crate::apiserver::{WebhookAnswer, WebhookCaller, webhooks_over_https};
+use crate::webhook::{self, MUTATE_PATH, VALIDATE_PATH};
+
+/// Carries what the API server asks to the webhooks of these controllers, and to those that a URL names.
+pub fn caller(controllers: &[Flavour]) -> WebhookCaller {
+    let is_served = controllers.contains(&Flavour::Tutorial);
+    let elsewhere = webhooks_over_https(Arc::new(|_, _, _| None));
+    Arc::new(move |call| {
+        let path = call.webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default();
+        match [MUTATE_PATH, VALIDATE_PATH].into_iter().find(|own| is_served && *own == path) {
+            Some(path) => async move { ask(path, &call.review).await }.boxed(),
+            None => elsewhere(call),
+        }
+    })
+}
+
+/// Asks a webhook of our own.
+async fn ask(path: &str, review: &Value) -> WebhookAnswer {
+    let question = Request::post(path).header(CONTENT_TYPE, "application/json").body(Body::from(review.to_string()));
+    let Ok(answer) = webhook::router().oneshot(question.map_err(|error| error.to_string())?).await;
+    let status = answer.status();
+    let body = answer.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+    if !status.is_success() {
+        return Err(String::from_utf8_lossy(&body).into_owned());
+    }
+    serde_json::from_slice(&body).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::apiserver::WebhookCall;
+
+    #[tokio::test]
+    async fn our_own_webhooks_are_asked_where_their_controller_runs_and_nobody_else() {
+        let service = |path: &str| json!({ "service": { "name": "s", "namespace": "n", "path": path } });
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": { "uid": "u", "operation": "CREATE", "object": {
+                "apiVersion": "batch.tutorial.kubebuilder.io/v1", "kind": "CronJob", "metadata": { "name": "a" },
+                "spec": { "schedule": "@daily", "jobTemplate": {} },
+            } },
+        });
+        let rows = [
+            ("with the controller", Flavour::Tutorial, service(MUTATE_PATH), Ok(true)),
+            ("without it", Flavour::CronJob, service(MUTATE_PATH), Err("no endpoints available for service \"s\"")),
+            ("somebody else's", Flavour::Tutorial, service("/judge"), Err("no endpoints available for service \"s\"")),
+        ];
+        for (sentence, controller, config, want) in rows {
+            let webhook = json!({ "name": "w", "clientConfig": config });
+            let answer = caller(&[controller])(WebhookCall { webhook, review: review.clone() }).await;
+            match (answer, want) {
+                (Ok(answer), Ok(allowed)) => assert_eq!(answer["response"]["allowed"], allowed, "{sentence}"),
+                (Err(told), Err(want)) => assert!(told.ends_with(want), "{sentence}: {told}"),
+                (answer, _) => panic!("{sentence}: {answer:?}"),
+            }
+        }
+    }
+}
