@@ -4,7 +4,6 @@
 //! that panics costs one answer 500. Nothing here changes the state of the program, and nothing reads a body: a request
 //! that has one is refused.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use axum::Router;
@@ -16,6 +15,7 @@ use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
 use http_body::Body as _;
 use serde::Serialize;
+use tokio::task::spawn_blocking;
 use tracing::error;
 
 use super::health::{self, HealthCheck};
@@ -105,7 +105,7 @@ pub fn router(endpoints: Endpoints, which: Which) -> Router {
         }
     }
     if which != Which::HealthOnly {
-        router = router.route("/metrics", get(move || async move { show_metrics(metrics.as_ref()) }));
+        router = router.route("/metrics", get(move || show_metrics(metrics)));
     }
     if which == Which::All {
         let configz = configz.to_string();
@@ -124,15 +124,17 @@ async fn without_body(request: Request, next: Next) -> Response {
     plain_text(StatusCode::PAYLOAD_TOO_LARGE, "requests have no body here\n".to_owned())
 }
 
-fn show_metrics(metrics: &(dyn Fn() -> String + Send + Sync)) -> Response {
-    if let Ok(text) = catch_unwind(AssertUnwindSafe(metrics)) {
-        with_type("text/plain; version=0.0.4; charset=utf-8", text)
-    } else {
-        error!("gathering the metrics panicked");
-        plain_text(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal server error: gathering the metrics panicked\n".to_owned(),
-        )
+/// On a thread of its own: with series for each of thousands of CronJobs it takes a fifth of a second, and no fire waits for it.
+async fn show_metrics(metrics: Arc<dyn Fn() -> String + Send + Sync>) -> Response {
+    match spawn_blocking(move || metrics()).await {
+        Ok(text) => with_type("text/plain; version=0.0.4; charset=utf-8", text),
+        Err(error) => {
+            error!(%error, "gathering the metrics panicked");
+            plain_text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal server error: gathering the metrics panicked\n".to_owned(),
+            )
+        }
     }
 }
 
