@@ -3,7 +3,7 @@
 //! Guarantees: a handler only looks into the stores and adds to the queue (and a Job that somebody else started is
 //! counted); a Job wakes the CronJob that controls it,
 //! and on a change of owner the old one too; a CronJob that is new here goes before what waits to be settled; a changed
-//! schedule is waited for, any other change is synced at once.
+//! schedule is waited for, any other change is synced at once; a list after a gap wakes whoever waits for a Job in vain.
 //!
 //! Matches upstream `addJob`, `updateJob`, `deleteJob` and `updateCronJob`.
 
@@ -73,6 +73,10 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
 
     fn on_relisted(&self) {
         self.0.suspect_views();
+        // A Job of ours that came and went in the gap leaves no event: what counted it as running would wait for the next slot.
+        for job in self.0.own_writes.unseen() {
+            self.0.enqueue_owner(&job);
+        }
     }
 }
 

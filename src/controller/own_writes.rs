@@ -100,6 +100,11 @@ impl OwnWrites {
         jobs
     }
 
+    /// All Jobs that were created here and not yet shown by the cache.
+    pub fn unseen(&self) -> Vec<Arc<Job>> {
+        self.created.iter().map(|entry| Arc::clone(&entry.value)).collect()
+    }
+
     /// Remembers that a Job was deleted here. Call [`Self::job_gone`] afterwards if the cache has dropped it already.
     pub fn job_deleted(&self, uid: &Uid) {
         self.created.remove(uid);

@@ -2,7 +2,9 @@
 
 use prometheus::Registry;
 
+use super::support::NAMESPACE;
 use super::*;
+use crate::api::Uid;
 use crate::controller::PRUNE_RETRY;
 use crate::metrics::encode;
 use crate::workqueue::QueueGroup;
@@ -21,6 +23,19 @@ async fn an_own_job_is_known_however_long_the_watch_is_silent() {
     world.wire.hold_watches(true);
     world.pass_until("2026-03-02T10:03:30Z").await;
     assert_eq!(world.list(JOBS).await.len(), 1, "the first still runs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_own_job_that_came_and_went_in_a_gap_wakes_its_cron_job_when_all_is_listed_again() {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
+    let uid = world.create_cron_job("c", json!({})).await["metadata"]["uid"].as_str().unwrap().to_owned();
+    world.catch_up().await;
+    assert_eq!(world.ready().await, ["c"]);
+    let metadata = json!({ "namespace": NAMESPACE, "ownerReferences": [objects::controlled_by("c", &uid)] });
+    let gone = objects::job("c-29540761", "gone", json!({ "metadata": metadata }));
+    world.controller.own_writes.job_created(&Uid::new(&uid), &gone);
+    world.gap(async || ()).await;
+    assert_eq!(world.ready().await, ["c"]);
 }
 
 #[tokio::test(start_paused = true)]
