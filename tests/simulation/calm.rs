@@ -169,13 +169,15 @@ impl State {
     }
 
     /// Whether no request could tell the leader of the Jobs whose slots its status lacks: they are gone, and it neither made
-    /// them nor saw them.
+    /// them nor saw them, or could not read whose they were as long as they were there.
     fn is_unknowable(&self, uid: &str, cron: &Cron, shard: u32) -> bool {
         let Some((number, leader)) = self.leader(shard) else { return false };
         let leader = (number, leader.incarnation, leader.terms.get(&shard).copied().unwrap_or(0));
+        let since = self.model.held_since.get(&shard).copied().unwrap_or_default();
         let is_known = |job: &Job| {
             let is_own = job.answered && (job.author, job.term) == (Author::Replica(leader.0, leader.1), leader.2);
-            job.deleted.is_none() || is_own || job.seen_by.contains(&leader)
+            let Some(deleted) = job.deleted else { return true };
+            is_own || job.seen_by.contains(&leader) && cron.was_readable(since.max(job.created), deleted)
         };
         let last = cron.newest().last_schedule_time();
         let mut missing = self.model.all_jobs_of(uid).filter(|job| job.slot > last).peekable();

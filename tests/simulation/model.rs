@@ -159,6 +159,13 @@ impl Cron {
         same.last().map_or(0, |version| version.at)
     }
 
+    /// Whether anybody could read it at some time from `start` to `end`.
+    pub fn was_readable(&self, start: Millis, end: Millis) -> bool {
+        let ends = self.versions.iter().skip(1).map(|next| next.at).chain([Millis::MAX]);
+        let mut lives = self.versions.iter().zip(ends);
+        lives.any(|(version, gone)| version.at <= end && gone >= start && version.timing().is_some())
+    }
+
     /// The versions that somebody may go by who has seen the one of `revision`.
     pub fn since(&self, revision: u64) -> &[Version] {
         let start = self.versions.partition_point(|version| version.revision <= revision).saturating_sub(1);
@@ -221,6 +228,8 @@ pub struct Model {
     pub names: BTreeMap<(String, String), String>,
     /// The holder in the lease of each shard.
     pub holders: BTreeMap<u32, String>,
+    /// Since when it is that holder's.
+    pub held_since: BTreeMap<u32, Millis>,
 }
 
 pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {

@@ -326,6 +326,7 @@ impl State {
                 if *holder != **model.holders.entry(shard).or_default() {
                     journal.note(at, format_args!("{author} -> the lease of shard {shard} is held by {holder:?}"));
                     model.holders.insert(shard, holder.to_owned());
+                    model.held_since.insert(shard, at);
                 }
             }
             _ => {}
