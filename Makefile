@@ -72,7 +72,7 @@ fault-matrix: fixture ## One thing broken at a time in a burst; FAULTS=etcd choo
 	cargo test --locked --test faults -- --matrix $(FAULTS)
 
 # Upstream's twelve end-to-end specs of CronJob, with this controller in the in-tree one's place; a table.
-# CONFORMANCE_CONTROLLER=in-tree runs the in-tree one. Six minutes; the first build takes ten more.
+# CONFORMANCE_CONTROLLER=in-tree runs the in-tree one. Five to six minutes; the first build takes ten more.
 conformance: fixture $(CONFORMANCE)/conformance.test $(CONFORMANCE)/ginkgo $(CONFORMANCE)/kwok ## Upstream's own end-to-end specs
 	cargo test --locked --test conformance
 
