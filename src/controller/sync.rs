@@ -108,13 +108,16 @@ async fn look_up<C: JobControl + CronJobControl>(
     observation: &mut Observation,
     lookups: Vec<Lookup>,
 ) {
-    let cron_job = observation.cron_job.name.clone();
+    let (cron_job, uid) = (observation.cron_job.name.clone(), observation.cron_job.uid.clone());
     let mut jobs = Vec::with_capacity(lookups.len());
     for lookup in lookups {
         match lookup {
             Lookup::CronJob => {
                 let reply = control.get_cron_job(&cron_job).await;
-                if let Ok(live) = &reply {
+                // Another of that name says nothing for the one in the cache, which is gone.
+                if let Ok(live) = &reply
+                    && live.uid == uid
+                {
                     witness.view_confirmed(live);
                 }
                 observation.live_cron_job = Some(reply);

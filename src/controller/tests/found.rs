@@ -63,6 +63,21 @@ async fn what_a_new_leader_read_live_is_not_forgotten_while_its_watches_are_sile
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_job_is_started_for_a_cron_job_that_a_new_leader_finds_created_again() {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
+    world.create_cron_job("c", json!({})).await;
+    world.catch_up().await;
+    world.wire.hold_watches(true);
+    world.write("DELETE", &format!("{CRON_JOBS}/c"), &Value::Null).await;
+    world.create_cron_job("c", json!({ "suspend": true })).await;
+    world.controller.suspect_views();
+    world.work(2);
+    world.pass_until("2026-03-02T10:04:30Z").await;
+    assert!(world.wire.count(Verb::Get, "cronjobs") > 0, "it was asked for");
+    assert_eq!(world.wire.count(Verb::Create, "jobs"), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slot_is_not_started_again_though_no_answer_came_and_its_job_is_gone() {
     let world = working(json!({})).await;
     world.wire.judge(|ask| if ask.is(Verb::Create, "jobs") { Fate::AnswerLost } else { Fate::Pass });
