@@ -100,9 +100,11 @@ impl OwnWrites {
         jobs
     }
 
-    /// All Jobs that were created here and not yet shown by the cache.
+    /// All Jobs that were created here and not yet shown by the cache, in a stable order.
     pub fn unseen(&self) -> Vec<Arc<Job>> {
-        self.created.iter().map(|entry| Arc::clone(&entry.value)).collect()
+        let mut jobs: Vec<_> = self.created.iter().map(|entry| Arc::clone(&entry.value)).collect();
+        jobs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        jobs
     }
 
     /// Remembers that a Job was deleted here. Call [`Self::job_gone`] afterwards if the cache has dropped it already.
