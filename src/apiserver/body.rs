@@ -6,7 +6,7 @@
 //! Matches k8s.io/apimachinery `pkg/runtime/serializer/json` and `transformDecodeError` of k8s.io/apiserver
 //! `pkg/endpoints/handlers/rest.go`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -67,23 +67,58 @@ pub struct Document {
 /// # Errors
 /// In the words of Go's encoding/json.
 pub fn parse_json(bytes: &[u8]) -> std::result::Result<Document, String> {
-    let duplicates = RefCell::new(Vec::new());
+    let found = Found::new(usize::MAX);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let seed = Node { place: Place::Root, duplicates: &duplicates };
+    let seed = Node { place: Place::Root, found: &found };
     let value = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     match value {
-        Ok(value) => Ok(Document { value, duplicates: duplicates.into_inner() }),
+        Ok(value) => Ok(Document { value, duplicates: found.duplicates.into_inner() }),
         Err(error) => Err(go_error(bytes, &error)),
     }
 }
 
+/// What a YAML document may hold beyond four times its length, see [`Found::room`]: aliases make much of little.
+const ALIASED: usize = 32 * 1024;
+
 /// Reads a YAML document.
 ///
 /// # Errors
-/// In the library's words.
+/// In the library's words; in go-yaml's, which allows somewhat more, when aliases make too much of it.
 pub fn parse_yaml(bytes: &[u8]) -> std::result::Result<Document, String> {
-    let value: Value = serde_yaml_ng::from_slice(bytes).map_err(|e| yaml_error(&e.to_string()))?;
-    Ok(Document { value, duplicates: Vec::new() })
+    let found = Found::new(bytes.len().saturating_mul(4).saturating_add(ALIASED));
+    let seed = Node { place: Place::Root, found: &found };
+    match seed.deserialize(serde_yaml_ng::Deserializer::from_slice(bytes)) {
+        Ok(value) => Ok(Document { value, duplicates: Vec::new() }),
+        Err(_) if found.overflowed.get() => Err(format!("yaml: {EXCESSIVE}")),
+        Err(error) => Err(yaml_error(&error.to_string())),
+    }
+}
+
+/// As go-yaml says it.
+const EXCESSIVE: &str = "document contains excessive aliasing";
+
+/// What a reader has found so far.
+struct Found {
+    /// The paths of the members that are there twice.
+    duplicates: RefCell<Vec<String>>,
+    /// How many values, member names and bytes of text there may still be.
+    room: Cell<usize>,
+    overflowed: Cell<bool>,
+}
+
+impl Found {
+    fn new(room: usize) -> Self {
+        Self { duplicates: RefCell::default(), room: Cell::new(room), overflowed: Cell::new(false) }
+    }
+
+    fn take<E: Error>(&self, size: usize) -> std::result::Result<(), E> {
+        let rest = self.room.get().checked_sub(size).ok_or_else(|| {
+            self.overflowed.set(true);
+            E::custom(EXCESSIVE)
+        })?;
+        self.room.set(rest);
+        Ok(())
+    }
 }
 
 /// Where the reader is. It is put into words only for members that are there twice.
@@ -107,13 +142,14 @@ impl Place<'_> {
 
 struct Node<'a> {
     place: Place<'a>,
-    duplicates: &'a RefCell<Vec<String>>,
+    found: &'a Found,
 }
 
 impl<'de> DeserializeSeed<'de> for Node<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+        self.found.take(1)?;
         deserializer.deserialize_any(self)
     }
 }
@@ -146,10 +182,12 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> std::result::Result<Value, E> {
+        self.found.take(value.len())?;
         Ok(value.into())
     }
 
     fn visit_string<E: Error>(self, value: String) -> std::result::Result<Value, E> {
+        self.found.take(value.len())?;
         Ok(value.into())
     }
 
@@ -157,7 +195,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut items = Vec::new();
         loop {
             let place = Place::Item(&self.place, items.len());
-            match access.next_element_seed(Node { place, duplicates: self.duplicates })? {
+            match access.next_element_seed(Node { place, found: self.found })? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -167,10 +205,11 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> std::result::Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
+            self.found.take(1 + key.len())?;
             let place = Place::Member(&self.place, &key);
-            let value = access.next_value_seed(Node { place, duplicates: self.duplicates })?;
+            let value = access.next_value_seed(Node { place, found: self.found })?;
             if map.contains_key(&key) {
-                self.duplicates.borrow_mut().push(place.path());
+                self.found.duplicates.borrow_mut().push(place.path());
             }
             map.insert(key, value);
         }

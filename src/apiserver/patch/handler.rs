@@ -33,7 +33,7 @@ pub fn patch(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Writte
         (PatchType::Apply, _) if old.is_none() && !target.subresource.is_empty() => {
             return Err(status::not_found(&Qualified::resource(&target.resource), &target.name));
         }
-        (PatchType::Apply, old) => work.apply(old.as_deref().map(|old| &**old), warnings)?,
+        (PatchType::Apply, old) => work.apply(old.as_deref().map(|old| &**old))?,
         (_, None) => return Err(status::not_found(&Qualified::resource(&target.resource), &target.name)),
         (PatchType::Json, Some(old)) => work.json(old, warnings)?,
         (PatchType::Merge, Some(old)) => work.merge(old, warnings)?,
@@ -176,7 +176,7 @@ impl Work<'_> {
         Ok(self.finish(old, patched))
     }
 
-    fn apply(&self, old: Option<&Value>, warnings: &mut Vec<String>) -> Result<Value> {
+    fn apply(&self, old: Option<&Value>) -> Result<Value> {
         let resource = self.resource();
         let document = parse_yaml(self.body);
         let document = document.map_err(|error| {
@@ -208,7 +208,6 @@ impl Work<'_> {
             }
             Err(error) => return Err(untyped(&typed_error(&error, &applied))),
         }
-        let _ = warnings;
         let mut object = self.writer().apply(old, &without_nulls(&applied), self.options.force)?;
         let normalized = resource.strategy.normalize(&mut object);
         normalized.map_err(|error| untyped(&error))?;
