@@ -1,7 +1,9 @@
 //! `cronjob-controller dev` as a newcomer meets it: the binary, its sentences, and kubectl against it where there is one.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+mod tools;
+
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,11 +14,6 @@ fn dev(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));
     command.arg("dev").args(args).env_remove("RUST_LOG").stdin(Stdio::null());
     command
-}
-
-/// Says so past the harness, which swallows what a passing test prints.
-fn skipped() {
-    writeln!(std::io::stdout(), "dev_cli: skipped: there is no kubectl").unwrap();
 }
 
 /// Exit code and stderr of a `dev` that cannot start.
@@ -143,8 +140,7 @@ fn it_is_up_at_once_and_leaves_nothing_behind() {
 
 #[test]
 fn kubectl_works_against_it_and_the_state_survives() {
-    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
-        skipped();
+    if !tools::has_kubectl("dev_cli") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -218,8 +214,7 @@ fn kubectl_works_against_it_and_the_state_survives() {
 
 #[test]
 fn a_newcomer_can_try_the_tutorial_in_it() {
-    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
-        skipped();
+    if !tools::has_kubectl("dev_cli") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -279,8 +274,7 @@ fn a_newcomer_can_try_the_tutorial_in_it() {
 
 #[test]
 fn another_process_can_be_the_controller() {
-    if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
-        skipped();
+    if !tools::has_kubectl("dev_cli") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -14,10 +14,9 @@ mod flavours;
 #[path = "e2e/rotation.rs"]
 #[allow(dead_code)]
 mod rotation;
+mod tools;
 
-use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,16 +95,6 @@ async fn ground() -> (ApiServer, Ground) {
     (server, ground)
 }
 
-/// Whether there is a kubectl; says so past the harness if not, which swallows what a passing test prints.
-fn has_kubectl() -> bool {
-    let version = Command::new("kubectl").args(["version", "--client"]).output();
-    let found = version.is_ok_and(|output| output.status.success());
-    if !found {
-        writeln!(std::io::stdout(), "flavours: skipped: there is no kubectl").unwrap();
-    }
-    found
-}
-
 async fn what_is_stored_and_refused(ground: &Ground) {
     flavours::defaults(ground).await;
     assert!(flavours::refusals(ground).await > 20);
@@ -143,7 +132,7 @@ type Applied<'a> = (&'a [&'a str], fn(&str) -> bool);
 
 #[tokio::test(start_paused = true)]
 async fn the_same_is_true_of_a_server_to_which_kubectl_has_applied_the_tutorial() {
-    if !has_kubectl() {
+    if !tools::has_kubectl("flavours") {
         return;
     }
     let (server, ground) = bare();

@@ -5,8 +5,8 @@
 //! that says so; with `REQUIRE_FIXTURE=1` that is a failure.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
-use std::io::Write as _;
-use std::path::PathBuf;
+mod tools;
+
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,23 +76,9 @@ async fn expect(lines: &mut Lines<BufReader<ChildStdout>>, wanted: &[&str]) {
     }
 }
 
-fn fixture() -> Option<PathBuf> {
-    let built = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane/bin/controlplane");
-    let binary = std::env::var_os("CONTROLPLANE_BIN").map_or_else(|| PathBuf::from(built), PathBuf::from);
-    if binary.is_file() {
-        return Some(binary);
-    }
-    let required = std::env::var_os("REQUIRE_FIXTURE").is_some_and(|value| value == "1");
-    assert!(!required, "{} is not built (make fixture)", binary.display());
-    // Past the harness, which swallows what a passing test prints.
-    writeln!(std::io::stdout(), "go_informer: skipped: {} is not built (make fixture; needs Go)", binary.display())
-        .unwrap();
-    None
-}
-
 #[tokio::test]
 async fn client_go_lists_watches_and_survives_a_compaction() {
-    let Some(binary) = fixture() else { return };
+    let Some(binary) = tools::controlplane("go_informer") else { return };
     let server = Server::listen(ApiServer::new(Config::builtin(Arc::new(SystemClock))), 0).await;
     create(&server.api, "kept").await;
     create(&server.api, "dropped").await;

@@ -12,10 +12,10 @@ mod embedded;
 #[path = "e2e/fixture/mod.rs"]
 #[allow(dead_code)]
 mod fixture;
+mod tools;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -34,23 +34,6 @@ const OVERLAYS: [&str; 7] =
 
 fn manifests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests")
-}
-
-/// Past the harness, which swallows what a passing test prints.
-fn skipped(why: &str) {
-    let required = std::env::var_os("REQUIRE_FIXTURE").is_some_and(|value| value == "1");
-    assert!(!required, "{why}");
-    writeln!(std::io::stdout(), "manifests: skipped: {why}").unwrap();
-}
-
-/// Whether there is a kubectl; says so if not.
-fn has_kubectl() -> bool {
-    let version = Command::new("kubectl").args(["version", "--client"]).output();
-    let found = version.is_ok_and(|output| output.status.success());
-    if !found {
-        skipped("there is no kubectl");
-    }
-    found
 }
 
 fn kubectl(kubeconfig: &Path, args: &[&str]) -> Output {
@@ -81,7 +64,7 @@ fn the_definitions_are_those_that_make_manifests_writes() {
 
 #[test]
 fn the_file_to_install_from_is_what_make_manifests_renders() {
-    if !has_kubectl() {
+    if !tools::has_kubectl("manifests") {
         return;
     }
     let stored = documents(&fs::read_to_string(manifests().join("install.yaml")).unwrap());
@@ -103,7 +86,7 @@ fn kustomizations(directory: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn every_directory_of_the_manifests_can_be_built() {
-    if !has_kubectl() {
+    if !tools::has_kubectl("manifests") {
         return;
     }
     let mut directories = Vec::new();
@@ -143,7 +126,7 @@ impl Environment for InPod {
 
 #[test]
 fn every_deployment_has_arguments_that_the_program_takes() {
-    if !has_kubectl() {
+    if !tools::has_kubectl("manifests") {
         return;
     }
     for overlay in OVERLAYS {
@@ -161,7 +144,7 @@ const SCRAPED: [(&str, &str); 2] = [("prometheus", "default"), ("tutorial/promet
 
 #[test]
 fn what_prometheus_is_told_to_scrape_is_what_the_deployment_serves() {
-    if !has_kubectl() {
+    if !tools::has_kubectl("manifests") {
         return;
     }
     let the = |objects: &[Value], kind: &str| objects.iter().find(|object| object["kind"] == kind).unwrap().clone();
@@ -209,7 +192,7 @@ fn what_prometheus_is_told_to_scrape_is_what_the_deployment_serves() {
 async fn every_directory_is_admitted_by_a_real_api_server() {
     let binary = match fixture::find() {
         Ok(binary) => binary,
-        Err(why) => return skipped(&why),
+        Err(why) => return tools::without_fixture("manifests", &why),
     };
     let _ = rustls::crypto::ring::default_provider().install_default();
     let plane = ControlPlane::start_with(&binary, Extras::Bare).await.unwrap();
@@ -249,7 +232,7 @@ async fn every_directory_is_admitted_by_a_real_api_server() {
 /// Those with cert-manager's kinds or Prometheus's cannot be: the embedded server has no definitions of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_overlay_without_foreign_kinds_comes_and_goes_on_the_embedded_server() {
-    if !has_kubectl() {
+    if !tools::has_kubectl("manifests") {
         return;
     }
     for overlay in ["default", "instead", "sharded", "single-namespace", "annotated", "samples", "crd", "tutorial"] {
@@ -279,7 +262,7 @@ async fn every_overlay_without_foreign_kinds_comes_and_goes_on_the_embedded_serv
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_manifest_is_refused_with_the_name_of_the_field() {
-    if !has_kubectl() {
+    if !tools::has_kubectl("manifests") {
         return;
     }
     let served = Served::start(embedded::server(Arc::new(SystemClock))).await;

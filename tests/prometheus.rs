@@ -1,6 +1,8 @@
 //! Alerts and dashboard: judged by promtool, and by a Prometheus that scrapes the binary while things go wrong.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
+mod tools;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -30,18 +32,6 @@ fn rules(groups: &Value) -> Vec<Value> {
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_else(|| panic!("no {field} in {value}"))
-}
-
-/// Whether the program is there; where everything is meant to be, it must be.
-fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok();
-    let required = std::env::var("REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-    assert!(found || !required, "{program} is missing");
-    if !found {
-        // Past the harness, which swallows what a passing test prints.
-        writeln!(std::io::stdout(), "prometheus: skipped: there is no {program}").unwrap();
-    }
-    found
 }
 
 #[test]
@@ -82,7 +72,7 @@ fn every_alert_says_what_it_means_has_a_runbook_and_a_test_for_both_answers() {
 
 #[test]
 fn the_rules_pass_their_tests() {
-    if !has("promtool") {
+    if !tools::has_program("prometheus", "promtool") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -392,7 +382,7 @@ fn dashboard_queries() -> Vec<(String, String)> {
 
 #[test]
 fn a_real_prometheus_sees_each_alert_that_can_be_provoked_and_answers_every_query_of_the_dashboard() {
-    if !has("prometheus") {
+    if !tools::has_program("prometheus", "prometheus") {
         return;
     }
     let world = World::start();

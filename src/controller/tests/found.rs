@@ -93,10 +93,7 @@ async fn nothing_is_created_for_a_cron_job_suspended_while_an_answer_was_waited_
     let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
     world.pass_until("2026-03-02T10:01:30Z").await;
     let back = Duration::from_secs(1);
-    world.wire.judge(move |ask| Orders {
-        back: if ask.is(Verb::Get, "jobs") { back } else { Duration::ZERO },
-        ..Orders::default()
-    });
+    world.wire.answer_late(Verb::Get, "jobs", back);
     world.pass_until("2026-03-02T10:02:00.500Z").await;
     world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": { "suspend": true } })).await;
     world.pass_until("2026-03-02T10:02:30Z").await;
@@ -116,10 +113,7 @@ async fn no_job_is_replaced_for_a_cron_job_suspended_while_an_answer_was_waited_
         world.pass_until("2026-03-02T10:01:30Z").await;
         let running = world.seen_names();
         let back = Duration::from_secs(1);
-        world.wire.judge(move |ask| Orders {
-            back: if ask.is(Verb::Get, "jobs") { back } else { Duration::ZERO },
-            ..Orders::default()
-        });
+        world.wire.answer_late(Verb::Get, "jobs", back);
         world.pass_until("2026-03-02T10:02:00.500Z").await;
         world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": change })).await;
         world.pass_until("2026-03-02T10:02:30Z").await;
@@ -144,10 +138,7 @@ async fn a_job_that_replace_deleted_is_not_reported_missing_though_the_cron_job_
         let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
         world.pass_until("2026-03-02T10:01:30Z").await;
         let back = Duration::from_secs(1);
-        world.wire.judge(move |ask| Orders {
-            back: if ask.is(Verb::Delete, "jobs") { back } else { Duration::ZERO },
-            ..Orders::default()
-        });
+        world.wire.answer_late(Verb::Delete, "jobs", back);
         world.pass_until("2026-03-02T10:02:00.500Z").await;
         world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": change })).await;
         world.pass_until("2026-03-02T10:02:30Z").await;
@@ -164,10 +155,7 @@ async fn no_job_is_replaced_after_its_starting_deadline_passed_while_an_answer_w
         world.pass_until("2026-03-02T10:01:30Z").await;
         let running = world.seen_names();
         let back = Duration::from_secs(3);
-        world.wire.judge(move |ask| Orders {
-            back: if ask.is(Verb::Get, "jobs") { back } else { Duration::ZERO },
-            ..Orders::default()
-        });
+        world.wire.answer_late(Verb::Get, "jobs", back);
         world.pass_until("2026-03-02T10:02:30Z").await;
         assert!(world.wire.count(Verb::Get, "jobs") > 0, "{sentence}: the slot was about to be started");
         let left: Vec<_> = world.list(JOBS).await.iter().map(|job| job["metadata"]["name"].clone()).collect();

@@ -173,7 +173,7 @@ async fn nothing_is_created_for_a_cron_job_taken_back_while_an_answer_was_waited
     create_handed_over(&world, "c", json!({ "concurrencyPolicy": "Replace" })).await;
     let stop = world.work(2);
     world.pass_until("2026-03-02T10:01:30Z").await;
-    world.wire.judge(|ask| Orders { back: seconds(u64::from(ask.is(Verb::Get, "jobs"))), ..Orders::default() });
+    world.wire.answer_late(Verb::Get, "jobs", seconds(1));
     world.pass_until("2026-03-02T10:02:00.500Z").await;
     patch(&world, "c", &back()).await;
     world.pass_until("2026-03-02T10:02:30Z").await;

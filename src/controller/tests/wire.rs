@@ -163,6 +163,14 @@ impl Wire {
         self.state.lock().judge = Box::new(move |ask| judge(ask).into());
     }
 
+    /// From now on every answer to such a request takes so long, and everything else no time.
+    pub fn answer_late(&self, verb: Verb, resource: &'static str, back: Duration) {
+        self.judge(move |ask| Orders {
+            back: if ask.is(verb, resource) { back } else { Duration::ZERO },
+            ..Orders::default()
+        });
+    }
+
     /// From now on every request passes.
     pub fn calm(&self) {
         self.judge(|_| Orders::default());
