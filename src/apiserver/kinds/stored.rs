@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
@@ -36,7 +38,7 @@ pub fn stored() -> Vec<Resource> {
     vec![
         called(&["cm"], Stored { columns: &CONFIG_MAPS, ..PLAIN }.of(core("ConfigMap", "configmaps"))),
         called(&["quota"], Stored { columns: &QUOTAS, ..PLAIN }.of(core("ResourceQuota", "resourcequotas"))),
-        Stored { columns: &SECRETS, ..PLAIN }.of(core("Secret", "secrets")),
+        Stored { columns: &SECRETS, fold: encode_string_data, ..PLAIN }.of(core("Secret", "secrets")),
         called(&["sa"], PLAIN.of(core("ServiceAccount", "serviceaccounts"))),
         Resource {
             categories: names(&["all"]),
@@ -71,6 +73,15 @@ pub fn stored() -> Vec<Resource> {
     ]
 }
 
+/// A Secret's texts become data. Matches `Convert_v1_Secret_To_core_Secret` of k8s.io/kubernetes
+/// `pkg/apis/core/v1/conversion.go`.
+fn encode_string_data(secret: &mut Value) {
+    let texts = secret.as_object_mut().and_then(|secret| secret.remove("stringData"));
+    for (name, text) in texts.as_ref().and_then(Value::as_object).into_iter().flatten() {
+        child(secret, "data")[name] = STANDARD.encode(text.as_str().unwrap_or_default()).into();
+    }
+}
+
 fn called(short_names: &[&str], resource: Resource) -> Resource {
     Resource { short_names: names(short_names), ..resource }
 }
@@ -82,6 +93,8 @@ pub(super) struct Stored {
     pub(super) counted: &'static str,
     /// The fields without which an object is refused.
     pub(super) needs: &'static [&'static str],
+    /// What becomes of the fields that are only ever written.
+    pub(super) fold: fn(&mut Value),
     /// What else is judged.
     pub(super) judge: fn(&Value) -> Vec<FieldError>,
     /// What names must be.
@@ -94,6 +107,7 @@ pub(super) struct Stored {
 pub(super) const PLAIN: Stored = Stored {
     counted: "",
     needs: &[],
+    fold: |_| {},
     judge: |_| Vec::new(),
     names: NameRule::Subdomain,
     columns: &[shown("Age", age)],
@@ -136,7 +150,9 @@ impl Kept {
 
 impl Strategy for Kept {
     fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String> {
-        normalize::normalize(object, &self.root)
+        let unknown = normalize::normalize(object, &self.root)?;
+        (self.kind.fold)(object);
+        Ok(unknown)
     }
 
     fn set_defaults(&self, object: &mut Value) {

@@ -60,6 +60,18 @@ fn nothing_comes_of_them_and_a_change_is_counted() {
 }
 
 #[test]
+fn the_texts_of_a_secret_are_data_and_go_before_what_is_there() {
+    let mut secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" },
+        "data": { "a": "YQ==", "b": "Yg==" }, "stringData": { "b": "two", "c": "" } });
+    resource_of(&secret).strategy.normalize(&mut secret).unwrap();
+    assert_eq!(secret["data"], json!({ "a": "YQ==", "b": "dHdv", "c": "" }));
+    assert!(secret.get("stringData").is_none());
+    let mut texts_alone = json!({ "apiVersion": "v1", "kind": "Secret", "stringData": { "a": "a" } });
+    resource_of(&texts_alone).strategy.normalize(&mut texts_alone).unwrap();
+    assert_eq!(texts_alone["data"], json!({ "a": "YQ==" }));
+}
+
+#[test]
 fn what_every_object_of_a_kind_needs_is_missed() {
     let rows = [
         ("Deployment", vec!["spec.selector", "spec.template.spec.containers"]),
