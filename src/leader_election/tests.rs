@@ -483,20 +483,29 @@ async fn leadership_runs_out_by_itself_when_its_elector_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leadership_is_counted_from_the_start_of_a_renewal_and_not_from_its_answer() {
+async fn leadership_is_counted_from_the_start_of_a_write_and_not_from_its_answer() {
     let late_answer = Fault { after: Duration::from_secs(4), ..OK };
-    let lock = FakeLock::new(&FakeServer::default(), network(vec![(0.0, 1.0, "create", late_answer)]));
-    let started = Instant::now();
-    let kept = Arc::new(Mutex::new(None));
-    let note = kept.clone();
-    tokio::spawn(
-        elector("me", lock, Hooks::default())
-            .run(CancellationToken::new(), move |leadership| *note.lock() = Some(leadership)),
-    );
-    sleep(Duration::from_secs(5)).await;
-    let leadership = kept.lock().take().unwrap();
-    assert_eq!(leadership.deadline(), started + Duration::from_secs(10));
-    assert_eq!(leadership.lease_end(), Some(started + Duration::from_secs(15)));
+    let no_more = (3.0, 60.0, "", REFUSED);
+    let cases = [
+        ("a create", None, (0.0, 1.0, "create", late_answer), 0),
+        ("a takeover", Some(record("", 0)), (0.0, 1.0, "update", late_answer), 0),
+        ("a renewal", None, (1.0, 3.0, "update", late_answer), 2),
+    ];
+    for (name, initial, late, counted_from) in cases {
+        let server = FakeServer::default();
+        server.force(initial.as_ref());
+        let lock = FakeLock::new(&server, network(vec![late, no_more]));
+        let began = Instant::now();
+        let kept = Arc::new(Mutex::new(None));
+        let note = kept.clone();
+        let elector = elector("me", lock, Hooks::default());
+        tokio::spawn(elector.run(CancellationToken::new(), move |leadership| *note.lock() = Some(leadership)));
+        sleep(Duration::from_secs(7)).await;
+        let leadership = kept.lock().take().unwrap();
+        let started = began + Duration::from_secs(counted_from);
+        assert_eq!(leadership.deadline(), started + Duration::from_secs(10), "{name}");
+        assert_eq!(leadership.lease_end(), Some(started + Duration::from_secs(15)), "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
