@@ -248,6 +248,30 @@ async fn after_a_gap_in_the_watch_a_cron_job_is_read_once_before_it_fires() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_gap_in_either_watch_alone_is_enough_for_a_cron_job_to_be_read_before_it_fires() {
+    for relisted in ["jobs", "cronjobs"] {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        let watches = || ["cronjobs", "jobs"].map(|kind| world.wire.count(Verb::Watch, kind));
+        let reads = || world.wire.count(Verb::Get, "cronjobs");
+        world.create_cron_job("hello", json!({})).await;
+        let stop = world.work(1);
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        // The watch that has seen the last write, which was that of the status, goes on; the other is refused, and lists by a
+        // watch of its own.
+        if relisted == "cronjobs" {
+            world.write("POST", JOBS, &job("by-hand", &json!([]))).await;
+        }
+        let (read, [cron_jobs, jobs]) = (reads(), watches());
+        world.gap(async || {}).await;
+        let more = if relisted == "jobs" { [1, 2] } else { [2, 1] };
+        assert_eq!(watches(), [cron_jobs + more[0], jobs + more[1]], "{relisted}");
+        world.pass_until("2026-03-02T10:05:30Z").await;
+        assert_eq!(reads(), read + 1, "{relisted}");
+        stop.cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_suspension_that_fell_into_a_gap_is_seen_before_the_next_slot() {
     let world = World::new("2026-03-02T09:59:30Z").await;
     world.create_cron_job("hello", json!({})).await;
