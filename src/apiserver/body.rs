@@ -89,7 +89,7 @@ pub fn parse_yaml(bytes: &[u8]) -> std::result::Result<Document, String> {
     let seed = Node { place: Place::Root, found: &found };
     match seed.deserialize(serde_yaml_ng::Deserializer::from_slice(bytes)) {
         Ok(value) => Ok(Document { value, duplicates: Vec::new() }),
-        Err(_) if found.overflowed.get() => Err(format!("yaml: {EXCESSIVE}")),
+        Err(_) if found.room.get().is_none() => Err(format!("yaml: {EXCESSIVE}")),
         Err(error) => Err(yaml_error(&error.to_string())),
     }
 }
@@ -101,23 +101,19 @@ const EXCESSIVE: &str = "document contains excessive aliasing";
 struct Found {
     /// The paths of the members that are there twice.
     duplicates: RefCell<Vec<String>>,
-    /// How many values, member names and bytes of text there may still be.
-    room: Cell<usize>,
-    overflowed: Cell<bool>,
+    /// How many values, member names and bytes of text there may still be; none once there was more.
+    room: Cell<Option<usize>>,
 }
 
 impl Found {
     fn new(room: usize) -> Self {
-        Self { duplicates: RefCell::default(), room: Cell::new(room), overflowed: Cell::new(false) }
+        Self { duplicates: RefCell::default(), room: Cell::new(Some(room)) }
     }
 
     fn take<E: Error>(&self, size: usize) -> std::result::Result<(), E> {
-        let rest = self.room.get().checked_sub(size).ok_or_else(|| {
-            self.overflowed.set(true);
-            E::custom(EXCESSIVE)
-        })?;
+        let rest = self.room.get().and_then(|room| room.checked_sub(size));
         self.room.set(rest);
-        Ok(())
+        rest.map(drop).ok_or_else(|| E::custom(EXCESSIVE))
     }
 }
 

@@ -172,7 +172,7 @@ pub fn patch(input: &[u8]) {
             ask(&server, "POST", COLLECTION, kind, input).await;
         }
     };
-    bounded(input.len(), 1024, 24 * 1024 * 1024, || runtime.block_on(talk));
+    bounded(input.len(), 1024, 8 * 1024 * 1024, || runtime.block_on(talk));
 }
 
 /// Asks the server, which answers with an object whatever it says.
