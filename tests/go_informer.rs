@@ -5,6 +5,8 @@
 //! that says so; with `REQUIRE_FIXTURE=1` that is a failure.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
+#[path = "e2e/fixture/binary.rs"]
+mod binary;
 mod tools;
 
 use std::process::Stdio;
@@ -78,7 +80,7 @@ async fn expect(lines: &mut Lines<BufReader<ChildStdout>>, wanted: &[&str]) {
 
 #[tokio::test]
 async fn client_go_lists_watches_and_survives_a_compaction() {
-    let Some(binary) = tools::controlplane("go_informer") else { return };
+    let Ok(binary) = binary::find().inspect_err(|why| tools::without_fixture("go_informer", why)) else { return };
     let server = Server::listen(ApiServer::new(Config::builtin(Arc::new(SystemClock))), 0).await;
     create(&server.api, "kept").await;
     create(&server.api, "dropped").await;

@@ -6,3 +6,4 @@ mod verbs;
 mod watches;
 mod webhook_client;
 mod webhooks;
+mod yaml;

@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "no test needs all of it")]
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Whether there is such a program, which an argument or two make tell its version. See [`skip`].
@@ -24,18 +23,7 @@ pub fn has_program(test: &str, program: &str) -> bool {
     has(test, program, &["--version"])
 }
 
-/// The control plane fixture's binary, see `make fixture`.
-pub fn controlplane(test: &str) -> Option<PathBuf> {
-    let built = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane/bin/controlplane");
-    let binary = std::env::var_os("CONTROLPLANE_BIN").map_or_else(|| PathBuf::from(built), PathBuf::from);
-    if binary.is_file() {
-        return Some(binary);
-    }
-    without_fixture(test, &format!("{} is not built (make fixture; needs Go)", binary.display()));
-    None
-}
-
-/// The control plane does not start. See [`skip`].
+/// The control plane is not built, or does not start. See [`skip`].
 pub fn without_fixture(test: &str, why: &str) {
     skip(test, why, "REQUIRE_FIXTURE");
 }

@@ -9,6 +9,8 @@
 //! writes the recording anew. Other arguments are substrings of scenario names.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../e2e/fixture/binary.rs"]
+mod binary;
 mod compare;
 #[path = "../e2e/fixture/control_plane.rs"]
 #[allow(dead_code)]
@@ -67,7 +69,7 @@ fn main() -> ExitCode {
 
 fn run(scenarios: &[Scenario], is_whole: bool, is_recording: bool, without_real: bool) -> Result<(), String> {
     let mut recorded = read_recording()?;
-    match real::find_fixture() {
+    match binary::find() {
         _ if without_real => {}
         Ok(binary) => {
             let started = Instant::now();

@@ -1,6 +1,6 @@
 //! The real control plane as a target.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use base64::Engine;
@@ -70,18 +70,5 @@ impl Target for Real {
 
     fn compact(&self) -> BoxFuture<'_, Result<(), String>> {
         self.forget().boxed()
-    }
-}
-
-/// The fixture's binary, or why there is none.
-pub fn find_fixture() -> Result<PathBuf, String> {
-    let binary = std::env::var_os("CONTROLPLANE_BIN").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane/bin/controlplane")),
-        PathBuf::from,
-    );
-    if binary.is_file() {
-        Ok(binary)
-    } else {
-        Err(format!("{} is not built (make fixture; needs Go)", binary.display()))
     }
 }

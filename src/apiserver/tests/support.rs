@@ -186,6 +186,11 @@ pub struct Server {
 }
 
 pub const WIDGETS: &str = "/apis/test/v1/namespaces/default/widgets";
+
+/// The path of a widget.
+pub fn at(name: &str) -> String {
+    format!("{WIDGETS}/{name}")
+}
 pub const MERGE: &str = "application/merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";

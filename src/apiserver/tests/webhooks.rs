@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::support::{APPLY, JSON_PATCH, MERGE, Server, WIDGETS, widget};
+use super::support::{APPLY, JSON_PATCH, MERGE, Server, WIDGETS, at, widget};
 use crate::apiserver::{WebhookAnswer, WebhookCall, kinds};
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -76,10 +76,6 @@ where
         .boxed()
     }));
     asked
-}
-
-fn at(name: &str) -> String {
-    format!("{WIDGETS}/{name}")
 }
 
 /// What somebody else does while a webhook thinks.

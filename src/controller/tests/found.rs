@@ -92,8 +92,7 @@ async fn a_slot_is_not_started_again_though_no_answer_came_and_its_job_is_gone()
 async fn nothing_is_created_for_a_cron_job_suspended_while_an_answer_was_waited_for() {
     let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
     world.pass_until("2026-03-02T10:01:30Z").await;
-    let back = Duration::from_secs(1);
-    world.wire.answer_late(Verb::Get, "jobs", back);
+    world.wire.answer_late(Verb::Get, "jobs", seconds(1));
     world.pass_until("2026-03-02T10:02:00.500Z").await;
     world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": { "suspend": true } })).await;
     world.pass_until("2026-03-02T10:02:30Z").await;
@@ -112,8 +111,7 @@ async fn no_job_is_replaced_for_a_cron_job_suspended_while_an_answer_was_waited_
         let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
         world.pass_until("2026-03-02T10:01:30Z").await;
         let running = world.seen_names();
-        let back = Duration::from_secs(1);
-        world.wire.answer_late(Verb::Get, "jobs", back);
+        world.wire.answer_late(Verb::Get, "jobs", seconds(1));
         world.pass_until("2026-03-02T10:02:00.500Z").await;
         world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": change })).await;
         world.pass_until("2026-03-02T10:02:30Z").await;
@@ -137,8 +135,7 @@ async fn a_job_that_replace_deleted_is_not_reported_missing_though_the_cron_job_
     for (sentence, change, reasons, running) in table {
         let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
         world.pass_until("2026-03-02T10:01:30Z").await;
-        let back = Duration::from_secs(1);
-        world.wire.answer_late(Verb::Delete, "jobs", back);
+        world.wire.answer_late(Verb::Delete, "jobs", seconds(1));
         world.pass_until("2026-03-02T10:02:00.500Z").await;
         world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": change })).await;
         world.pass_until("2026-03-02T10:02:30Z").await;
@@ -154,8 +151,7 @@ async fn no_job_is_replaced_after_its_starting_deadline_passed_while_an_answer_w
         let world = working(json!({ "concurrencyPolicy": "Replace", "startingDeadlineSeconds": deadline })).await;
         world.pass_until("2026-03-02T10:01:30Z").await;
         let running = world.seen_names();
-        let back = Duration::from_secs(3);
-        world.wire.answer_late(Verb::Get, "jobs", back);
+        world.wire.answer_late(Verb::Get, "jobs", seconds(3));
         world.pass_until("2026-03-02T10:02:30Z").await;
         assert!(world.wire.count(Verb::Get, "jobs") > 0, "{sentence}: the slot was about to be started");
         let left: Vec<_> = world.list(JOBS).await.iter().map(|job| job["metadata"]["name"].clone()).collect();
