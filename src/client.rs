@@ -12,11 +12,12 @@
 //! 2. `rate_limit` holds it back (only with `--kube-api-qps`; watches pass);
 //! 3. `retry_after` makes a `Retry-After` readable;
 //! 4. `deadline` bounds it; within the rate limit, so that a request is not given up before it was sent;
-//! 5. kube's own: server address, credentials, user agent, connection pool.
+//! 5. `connection` has the server's address, the credentials and the connection pool.
 //!
 //! kube speaks HTTP/1.1, so every request in flight has a connection. hyper's pool keeps as many idle ones as there
 //! were, for 90 seconds: longer than a minute, so that the burst of one minute finds the connections of the last.
 
+mod connection;
 mod deadline;
 mod kubeconfig;
 mod observe;
@@ -79,7 +80,15 @@ pub enum ConnectError {
         /// What the Pod lacks.
         cause: InClusterError,
     },
-    /// The configuration was read, but a certificate, a key, a credential plugin or a proxy in it cannot be used.
+    /// The kubeconfig file names a proxy.
+    #[error("making a client for {server}: the proxy-url {proxy} is set, and proxies are not supported")]
+    Proxy {
+        /// The server's address.
+        server: String,
+        /// The proxy's.
+        proxy: http::Uri,
+    },
+    /// The configuration was read, but a certificate, a key or a credential plugin in it cannot be used.
     #[error("making a client for {server}: {cause}")]
     Build {
         /// The server's address.
@@ -169,8 +178,11 @@ fn build(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let server = kube.cluster_url.to_string();
     let host = kubeconfig::host_label(&kube);
-    let builder =
-        ClientBuilder::try_from(kube).map_err(|cause| ConnectError::Build { server, cause: Box::new(cause) })?;
+    if let Some(proxy) = kube.proxy_url {
+        return Err(ConnectError::Proxy { server, proxy });
+    }
+    let service = connection::service(&kube).map_err(|cause| ConnectError::Build { server, cause: Box::new(cause) })?;
+    let builder = ClientBuilder::new(service, kube.default_namespace);
     Ok(assemble(builder, &host, limit, observer.unwrap_or_else(|| Arc::new(Unobserved))))
 }
 

@@ -70,8 +70,8 @@ where
 /// this crate's debugging, 6 and above every request and everything that the libraries say. Matches the customs of
 /// Kubernetes' logging (`docs/devel/sig-instrumentation/logging.md`), where requests appear from 6 on.
 fn directives_for(verbosity: u8) -> &'static str {
-    // kube's client logs a failed request at ERROR, and a body that does not parse, whole, at WARN. Both reach this
-    // crate as errors, which it logs with the object's name, counts and retries.
+    // kube's client logs a body that does not parse, whole, at WARN. It reaches this crate as an error, which it logs with
+    // the object's name, counts and retries.
     match verbosity {
         0..=1 => "warn,cronjob_controller=info,kube_client::client=off",
         // The machinery's steps (queue, cache, client) outnumber the controller's decisions by far.

@@ -170,6 +170,10 @@ impl Bound {
         while let Some(accepted) = cancel.run_until_cancelled(self.listener.accept()).await {
             match accepted {
                 Ok((stream, peer)) => {
+                    // An answer must not wait until the peer has acknowledged what was sent before it.
+                    if let Err(error) = stream.set_nodelay(true) {
+                        debug!(%peer, %error, "cannot set TCP_NODELAY on a connection");
+                    }
                     if let Some(place) = places.take() {
                         connections.spawn(serve(stream, Arc::new(place)));
                     } else {

@@ -5,10 +5,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, Uri};
 use tokio::time::Instant;
 use tower::layer::layer_fn;
 use tower::{Layer, Service};
+use tracing::Level;
 
 use super::is_watch;
 
@@ -67,6 +68,7 @@ where
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let record = Record {
             method: request.method().clone(),
+            uri: tracing::enabled!(Level::TRACE).then(|| request.uri().clone()),
             timed: !is_watch(&request),
             started: Instant::now(),
             code: None,
@@ -87,6 +89,8 @@ where
 /// Reports on drop, so that a request whose caller went away is counted too.
 struct Record {
     method: Method,
+    /// For the log, if it is to be told.
+    uri: Option<Uri>,
     timed: bool,
     started: Instant,
     code: Option<http::StatusCode>,
@@ -99,5 +103,8 @@ impl Drop for Record {
         let code = self.code.as_ref().map_or("<error>", http::StatusCode::as_str);
         let seconds = self.timed.then(|| Duration::as_secs_f64(&self.started.elapsed()));
         self.observer.observe(self.method.as_str(), &self.host, code, seconds);
+        if let Some(uri) = &self.uri {
+            tracing::trace!(method = self.method.as_str(), %uri, code, seconds, "Sent a request");
+        }
     }
 }

@@ -10,6 +10,7 @@ use http::HeaderMap;
 use kube::config::Kubeconfig;
 use tokio::net::TcpListener;
 use tokio::sync::Barrier;
+use tower::ServiceExt as _;
 
 use super::super::kubeconfig::{host_label, kube_config, named_proxy};
 use super::*;
@@ -147,6 +148,14 @@ async fn a_proxy_in_the_kubeconfig_is_refused_rather_than_passed_by() {
     let file = write(&directory, &kubeconfig("https://x", ", proxy-url: 'http://proxy:3128'"));
     let error = connect(&options(&["--kubeconfig", &file]), None).await.err().unwrap().to_string();
     assert!(error.starts_with("making a client for https://x/: ") && error.contains("proxy:3128"), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_does_not_wait_for_the_acknowledgement_of_what_was_sent_before() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri: http::Uri = format!("https://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let stream = connection::tcp().oneshot(uri).await.unwrap();
+    assert!(stream.inner().nodelay().unwrap(), "TCP_NODELAY is set");
 }
 
 #[tokio::test]

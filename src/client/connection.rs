@@ -1,0 +1,46 @@
+//! The connections to the API server, and what every request on them carries.
+//!
+//! Guarantees: a request leaves when it is written. On a new connection the first request follows the end of the TLS
+//! handshake, which the server has not acknowledged; without `TCP_NODELAY` the kernel would hold the request back until
+//! it has, and a server puts that off for 40 ms. A CronJob that is due alone mostly finds a new connection.
+//!
+//! This is what kube makes of its configuration (kube-client, `client/builder.rs`, `make_generic_builder`), which leaves
+//! no way to a socket's options, without the proxies, compression and retries that are not wanted here. Go sets the
+//! option on every connection (net, `newTCPConn`).
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ConfigExt};
+use tower::{BoxError, Service, ServiceBuilder};
+
+/// The service that reaches the server of `kube`, with its credentials and headers. Must be called inside a tokio runtime;
+/// nothing is sent yet.
+pub(super) fn service(
+    kube: &kube::Config,
+) -> Result<
+    impl Service<Request<Body>, Response = Response<Incoming>, Error = BoxError, Future: Send> + Send + use<>,
+    kube::Error,
+> {
+    let mut connector = TimeoutConnector::new(kube.rustls_https_connector_with_connector(tcp())?);
+    connector.set_connect_timeout(kube.connect_timeout);
+    connector.set_read_timeout(kube.read_timeout);
+    connector.set_write_timeout(kube.write_timeout);
+    Ok(ServiceBuilder::new()
+        .layer(kube.base_uri_layer())
+        .option_layer(kube.auth_layer()?)
+        .layer(kube.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(Client::builder(TokioExecutor::new()).build(connector)))
+}
+
+/// Opens TCP connections, whatever is spoken on them.
+pub(super) fn tcp() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector
+}
