@@ -80,7 +80,7 @@ fn case(name: &str, title: &str, contender: Contender, due: usize) -> Case {
 fn floor(in_flight: usize, size: usize) -> Case {
     case(
         &format!("floor-{in_flight}"),
-        &format!("bare creation, {in_flight} in flight"),
+        &format!("bare writes, {in_flight} in flight"),
         Contender::Floor { in_flight },
         size,
     )

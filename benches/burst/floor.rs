@@ -1,11 +1,12 @@
-//! The floor: the Jobs that a controller would create, created by clients that decide nothing.
+//! The floor: the Jobs that a controller would create, created by clients that decide nothing, and after the last of them
+//! the statuses that it would write.
 
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::batch_v1::CronJob;
 use cronjob_controller::api::job_template::job_from_template;
-use cronjob_controller::api::{Interner, Object};
+use cronjob_controller::api::{ACCEPT_METADATA, Interner, NO_FIELD_VALIDATION, Object};
 use cronjob_controller::options::{self, Command, ProcessEnvironment};
 use cronjob_controller::schedule::Zone;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -13,8 +14,10 @@ use http::Request;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::driver::{job_name, rfc3339};
 use crate::load::Slot;
 
 /// A client as the controller makes it from these flags.
@@ -38,33 +41,58 @@ pub async fn list<T: Object>(client: &kube::Client, path: &str) -> Result<Vec<T>
     list.items.iter().map(|item| T::decode(item.get(), &interner).map_err(|why| why.to_string())).collect()
 }
 
-/// The create requests for the due Jobs, in the order of the slots.
-pub async fn requests(
+/// What a burst asks of the API server at least.
+pub struct Writes {
+    /// The creates of the due Jobs, in the order of the slots.
+    pub jobs: Vec<Request<Body>>,
+    /// The status of each CronJob with its Job, as the controller writes it.
+    pub statuses: Vec<Request<Body>>,
+}
+
+/// The writes for the CronJobs of `slots`, which must be there.
+pub async fn writes(
     client: &kube::Client,
     namespaces: &[String],
     slots: &[Slot],
     slot: DateTime<Utc>,
-) -> Result<Vec<Request<Body>>, String> {
-    let mut bodies = std::collections::HashMap::new();
+) -> Result<Writes, String> {
+    let mut cron_jobs = std::collections::HashMap::new();
     for namespace in namespaces {
         let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs");
         for cron_job in list::<CronJob>(client, &path).await? {
-            let body = job_from_template(&cron_job, slot, Zone::UTC).map_err(|why| why.to_string())?;
-            bodies.insert((namespace.clone(), cron_job.name.name.to_string()), body);
+            cron_jobs.insert((namespace.clone(), cron_job.name.name.to_string()), cron_job);
         }
     }
-    slots
-        .iter()
-        .map(|slot| {
-            let body = bodies.remove(&(slot.namespace.clone(), slot.name.clone()));
-            let body = body.ok_or_else(|| format!("CronJob {} was not listed", slot.name))?;
-            Request::post(format!("/apis/batch/v1/namespaces/{}/jobs", slot.namespace))
-                .header("content-type", "application/json")
-                .header("accept", "application/json")
-                .body(Body::from(body))
-                .map_err(|why| why.to_string())
-        })
-        .collect()
+    let mut writes = Writes { jobs: Vec::with_capacity(slots.len()), statuses: Vec::with_capacity(slots.len()) };
+    for Slot { namespace, name, .. } in slots {
+        let key = (namespace.clone(), name.clone());
+        let cron_job = cron_jobs.get(&key).ok_or_else(|| format!("CronJob {name} was not listed"))?;
+        let job = job_from_template(cron_job, slot, Zone::UTC).map_err(|why| why.to_string())?;
+        let collection = format!("/apis/batch/v1/namespaces/{namespace}");
+        let create = Request::post(format!("{collection}/jobs"))
+            .header("content-type", "application/json")
+            .header("accept", "application/json");
+        writes.jobs.push(create.body(Body::from(job)).map_err(|why| why.to_string())?);
+        let patch = Request::patch(format!("{collection}/cronjobs/{name}/status{NO_FIELD_VALIDATION}"))
+            .header("content-type", "application/merge-patch+json")
+            .header("accept", ACCEPT_METADATA);
+        writes.statuses.push(patch.body(status(cron_job, slot)).map_err(|why| why.to_string())?);
+    }
+    Ok(writes)
+}
+
+/// That the slot's Job was started; nobody looks whether a Job has that UID.
+fn status(cron_job: &CronJob, slot: DateTime<Utc>) -> Body {
+    let job = json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "namespace": &*cron_job.name.namespace,
+        "name": job_name(&cron_job.name.name, slot),
+        "uid": cron_job.uid,
+    });
+    let metadata = json!({"resourceVersion": &*cron_job.resource_version});
+    let status = json!({"active": [job], "lastScheduleTime": rfc3339(slot)});
+    Body::from(json!({"metadata": metadata, "status": status}).to_string().into_bytes())
 }
 
 /// Opens the connections that the burst will use.

@@ -1,7 +1,7 @@
 //! The burst: thousands of CronJobs due at one instant on a real control plane, and how late each Job is.
 //!
 //! Contenders take turns, each on a control plane of its own that nobody has used before (etcd and kube-apiserver alone,
-//! no other controllers): the bare creation of the same Jobs (the floor), kube-controller-manager's CronJob controller,
+//! no other controllers): the bare writes of the same Jobs and statuses (the floor), kube-controller-manager's CronJob controller,
 //! this crate's binary, and a polling controller as Kubernetes had it before 1.21. Every contender has a ServiceAccount
 //! of its own with RBAC, none is audited, and the same three watches are open for each. Time runs from the due instant to the moment the bytes of a
 //! Job's ADDED event arrive; nothing is decoded before the round is over.

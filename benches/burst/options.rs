@@ -8,7 +8,7 @@ const USAGE: &str = "\
 usage: burst [TABLE...] [OPTION...]
 
 tables (more than one may be given)
-  --quick          bare creation, in-tree tuned, this controller; some 5 minutes a round
+  --quick          bare writes, in-tree tuned, this controller; some 5 minutes a round
   --standard       the README's table; some 10 minutes a round; 3 rounds
   --singles        one CronJob due at a time
   --sweep          --concurrent-cronjob-syncs from 8 to 128

@@ -46,12 +46,13 @@ async fn floor_round(
     let slots = load::slots(case, namespaces, slot);
     load::create(&admin, &slots, At::Minute, Due::Together).await?;
     let client = floor::client(&stage.ours, &[]).await?;
-    let requests = floor::requests(&client, namespaces, &slots, slot).await?;
+    let writes = floor::writes(&client, namespaces, &slots, slot).await?;
     let taps = Taps::open(&admin).await?;
     floor::warm(&client, in_flight).await?;
     sleep_until(began, TimeDelta::zero()).await;
     let stolen = usage::stolen()?;
-    floor::burst(&client, requests, in_flight).await?;
+    floor::burst(&client, writes.jobs, in_flight).await?;
+    floor::burst(&client, writes.statuses, in_flight).await?;
     let stolen = usage::stolen()? - stolen;
     taps.quiet(began + limit(case)).await;
     let jobs = taps.jobs.seen()?;
@@ -61,7 +62,12 @@ async fn floor_round(
         let added = jobs.get(&key).and_then(|seen| seen.added).ok_or_else(|| format!("Job {} was not seen", key.1))?;
         skews.push(seconds(added - began));
     }
-    Ok(Sample { stolen, ..Sample::new(case, skews) })
+    let fires: Vec<Slot> = slots.into_iter().map(|slot| Slot { due: Some(began), ..slot }).collect();
+    let (settled, written) = latest(&fires, &taps.cron_jobs.seen()?);
+    if written < fires.len() {
+        return Err(format!("of {} statuses, {written} were seen", fires.len()));
+    }
+    Ok(Sample { settled: Some(settled), stolen, ..Sample::new(case, skews) })
 }
 
 async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[String]) -> Result<Sample, String> {
