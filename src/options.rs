@@ -39,7 +39,7 @@ pub const PROGRAM: &str = "cronjob-controller";
 /// here is a task that mostly waits for the API server and costs a few kilobytes. From 16 on a burst of 2,000 is created
 /// as fast as the API server can, and with 32 the statuses come soonest and the CPU is least (`make bench-burst
 /// BURST_ARGS=--sweep`); a faraway API server may want more.
-const DEFAULT_CONCURRENT_CRONJOB_SYNCS: &str = "32";
+const DEFAULT_CONCURRENT_CRONJOB_SYNCS: &str = "64";
 
 /// Where the Lease lives when the process does not run in a Pod.
 const DEFAULT_LEASE_NAMESPACE: &str = "kube-system";

@@ -37,7 +37,7 @@ fn defaults() -> Config {
         master: None,
         controllers: vec![Flavour::CronJob],
         manage: Manage::All,
-        concurrent_cronjob_syncs: NonZeroUsize::new(32).unwrap(),
+        concurrent_cronjob_syncs: NonZeroUsize::new(64).unwrap(),
         shards: NonZeroU32::MIN,
         kube_api: None,
         leader_election: Some(election()),
