@@ -9,6 +9,7 @@ use tokio::time::{Instant, advance, sleep};
 use super::super::deadline::LONGEST_REFUSAL;
 use super::super::rate_limit::TokenBucket;
 use super::*;
+use crate::logging::tests::{Page, subscriber};
 
 async fn ok(_: Request<Body>) -> Result<Response<Body>, BoxError> {
     Ok(Response::new(b"{}".to_vec().into()))
@@ -55,6 +56,23 @@ async fn requests_are_counted_and_timed_and_watches_only_counted() {
             "PUT server:6443 <error> 0.100s",
         ]
     );
+}
+
+#[tokio::test]
+async fn requests_are_in_the_log_from_verbosity_six_on() {
+    for (verbosity, want) in [(5, vec![]), (6, vec!["GET /x 200", "GET /x?watch=true 200"])] {
+        let page = Page::default();
+        let _logged = tracing::subscriber::set_default(subscriber(verbosity, &page));
+        let client = client(None, Arc::new(Unobserved), ok);
+        for path in ["/x", "/x?watch=true"] {
+            client.request_text(request("GET", path)).await.unwrap();
+        }
+        let lines = page.lines().into_iter().filter(|line| line["msg"] == "Sent a request");
+        let text = |key: &serde_json::Value| key.as_str().unwrap().to_owned();
+        let got: Vec<String> =
+            lines.map(|line| [&line["method"], &line["uri"], &line["code"]].map(text).join(" ")).collect();
+        assert_eq!(got, want, "-v={verbosity}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
