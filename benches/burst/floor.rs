@@ -2,11 +2,15 @@
 //! the statuses that it would write.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use cronjob_controller::api::batch_v1::CronJob;
+use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus};
 use cronjob_controller::api::job_template::job_from_template;
-use cronjob_controller::api::{ACCEPT_METADATA, Interner, NO_FIELD_VALIDATION, Object};
+use cronjob_controller::api::{Flavour, Interner, Object, ObjectReference};
+use cronjob_controller::controller::control::{CronJobControl, RealControl};
+use cronjob_controller::controller::plan::StatusWrite;
 use cronjob_controller::options::{self, Command, ProcessEnvironment};
 use cronjob_controller::schedule::Zone;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -14,10 +18,9 @@ use http::Request;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::driver::{job_name, rfc3339};
+use crate::driver::job_name;
 use crate::load::Slot;
 
 /// A client as the controller makes it from these flags.
@@ -26,6 +29,12 @@ pub async fn client(kubeconfig: &Path, flags: &[String]) -> Result<kube::Client,
     let command = options::parse(program.iter().chain(flags), &ProcessEnvironment).map_err(|why| why.to_string())?;
     let Command::Run(config) = command else { return Err("flags that run nothing".to_owned()) };
     cronjob_controller::client::connect(&config, None).await.map_err(|why| why.to_string())
+}
+
+/// The controller's own way of writing on this client.
+pub fn control(client: &kube::Client) -> RealControl {
+    // A full bucket of writes may stand before a request: longer than any sync's own deadline.
+    RealControl::new(Flavour::CronJob, client.clone(), Arc::new(|| true), Duration::from_secs(60))
 }
 
 #[derive(Deserialize)]
@@ -45,8 +54,8 @@ pub async fn list<T: Object>(client: &kube::Client, path: &str) -> Result<Vec<T>
 pub struct Writes {
     /// The creates of the due Jobs, in the order of the slots.
     pub jobs: Vec<Request<Body>>,
-    /// The status of each CronJob with its Job, as the controller writes it.
-    pub statuses: Vec<Request<Body>>,
+    /// The status of each CronJob with its Job.
+    pub statuses: Vec<StatusWrite>,
 }
 
 /// The writes for the CronJobs of `slots`, which must be there.
@@ -66,33 +75,30 @@ pub async fn writes(
     let mut writes = Writes { jobs: Vec::with_capacity(slots.len()), statuses: Vec::with_capacity(slots.len()) };
     for Slot { namespace, name, .. } in slots {
         let key = (namespace.clone(), name.clone());
-        let cron_job = cron_jobs.get(&key).ok_or_else(|| format!("CronJob {name} was not listed"))?;
-        let job = job_from_template(cron_job, slot, Zone::UTC).map_err(|why| why.to_string())?;
-        let collection = format!("/apis/batch/v1/namespaces/{namespace}");
-        let create = Request::post(format!("{collection}/jobs"))
+        let cron_job = cron_jobs.remove(&key).ok_or_else(|| format!("CronJob {name} was not listed"))?;
+        let job = job_from_template(&cron_job, slot, Zone::UTC).map_err(|why| why.to_string())?;
+        let create = Request::post(format!("/apis/batch/v1/namespaces/{namespace}/jobs"))
             .header("content-type", "application/json")
             .header("accept", "application/json");
         writes.jobs.push(create.body(Body::from(job)).map_err(|why| why.to_string())?);
-        let patch = Request::patch(format!("{collection}/cronjobs/{name}/status{NO_FIELD_VALIDATION}"))
-            .header("content-type", "application/merge-patch+json")
-            .header("accept", ACCEPT_METADATA);
-        writes.statuses.push(patch.body(status(cron_job, slot)).map_err(|why| why.to_string())?);
+        writes.statuses.push(started(cron_job, slot));
     }
     Ok(writes)
 }
 
 /// That the slot's Job was started; nobody looks whether a Job has that UID.
-fn status(cron_job: &CronJob, slot: DateTime<Utc>) -> Body {
-    let job = json!({
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "namespace": &*cron_job.name.namespace,
-        "name": job_name(&cron_job.name.name, slot),
-        "uid": cron_job.uid,
-    });
-    let metadata = json!({"resourceVersion": &*cron_job.resource_version});
-    let status = json!({"active": [job], "lastScheduleTime": rfc3339(slot)});
-    Body::from(json!({"metadata": metadata, "status": status}).to_string().into_bytes())
+fn started(cron_job: CronJob, slot: DateTime<Utc>) -> StatusWrite {
+    let job = ObjectReference {
+        kind: cron_job.flavour.child.kind.to_owned(),
+        namespace: cron_job.name.namespace.to_string(),
+        name: job_name(&cron_job.name.name, slot),
+        uid: cron_job.uid.clone(),
+        api_version: cron_job.flavour.child.api_version(),
+        resource_version: String::new(),
+        field_path: String::new(),
+    };
+    let status = CronJobStatus { active: vec![job], last_schedule_time: Some(slot), ..CronJobStatus::default() };
+    StatusWrite { status, base: Arc::new(cron_job) }
 }
 
 /// Opens the connections that the burst will use.
@@ -106,12 +112,23 @@ pub async fn warm(client: &kube::Client, connections: usize) -> Result<(), Strin
 
 /// Sends all requests, so many in flight at a time.
 pub async fn burst(client: &kube::Client, requests: Vec<Request<Body>>, in_flight: usize) -> Result<(), String> {
-    stream::iter(requests)
-        .map(|request| send(client, request))
-        .buffer_unordered(in_flight)
-        .try_collect::<Vec<()>>()
-        .await
-        .map(drop)
+    all(requests.into_iter().map(|request| send(client, request)), in_flight).await
+}
+
+/// Writes all statuses as the controller does, so many in flight at a time.
+pub async fn settle(client: &kube::Client, statuses: &[StatusWrite], in_flight: usize) -> Result<(), String> {
+    let control = &control(client);
+    let writes = statuses.iter().map(|write| async move {
+        control.update_status(&write.base.name, write).await.map(drop).map_err(|why| why.to_string())
+    });
+    all(writes, in_flight).await
+}
+
+async fn all<F>(writes: impl Iterator<Item = F>, in_flight: usize) -> Result<(), String>
+where
+    F: Future<Output = Result<(), String>>,
+{
+    stream::iter(writes).buffer_unordered(in_flight).try_collect::<Vec<()>>().await.map(drop)
 }
 
 async fn send(client: &kube::Client, request: Request<Body>) -> Result<(), String> {

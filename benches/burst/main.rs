@@ -1,10 +1,10 @@
 //! The burst: thousands of CronJobs due at one instant on a real control plane, and how late each Job is.
 //!
 //! Contenders take turns, each on a control plane of its own that nobody has used before (etcd and kube-apiserver alone,
-//! no other controllers): the bare writes of the same Jobs and statuses (the floor), kube-controller-manager's CronJob controller,
-//! this crate's binary, and a polling controller as Kubernetes had it before 1.21. Every contender has a ServiceAccount
-//! of its own with RBAC, none is audited, and the same three watches are open for each. Time runs from the due instant to the moment the bytes of a
-//! Job's ADDED event arrive; nothing is decoded before the round is over.
+//! no other controllers): the bare writes of the same Jobs and statuses (the floor), kube-controller-manager's CronJob
+//! controller, this crate's binary, and a polling controller as Kubernetes had it before 1.21. Every contender has a
+//! ServiceAccount of its own with RBAC, none is audited, and the same three watches are open for each. Time runs from
+//! the due instant to the moment the bytes of a Job's ADDED event arrive; nothing is decoded before the round is over.
 //!
 //! `make bench-burst` builds what is needed and runs the standard table; `BURST_ARGS` passes other arguments on, and
 //! `--help` lists them. `cargo test` runs a small round where the fixture is built, and says so where it is not.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
-use cronjob_controller::api::{Flavour, Interner, Object, ObjectName, Uid};
+use cronjob_controller::api::{Interner, Object, ObjectName, Uid};
 use cronjob_controller::controller::control::{CronJobControl, RealControl};
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, StatusWrite};
@@ -37,8 +37,7 @@ const PAGE: usize = 500;
 /// Polls until the process ends.
 pub async fn run(kubeconfig: &Path, flags: &[String]) -> Result<(), String> {
     let client = floor::client(kubeconfig, flags).await?;
-    // A full bucket of writes may stand before a request: longer than any sync's own deadline.
-    let control = RealControl::new(Flavour::CronJob, client.clone(), Arc::new(|| true), Duration::from_secs(60));
+    let control = floor::control(&client);
     loop {
         if let Err(why) = sync_all(&client, &control).await {
             eprintln!("sweep: {why}");

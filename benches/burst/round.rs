@@ -52,7 +52,7 @@ async fn floor_round(
     sleep_until(began, TimeDelta::zero()).await;
     let stolen = usage::stolen()?;
     floor::burst(&client, writes.jobs, in_flight).await?;
-    floor::burst(&client, writes.statuses, in_flight).await?;
+    floor::settle(&client, &writes.statuses, in_flight).await?;
     let stolen = usage::stolen()? - stolen;
     taps.quiet(began + limit(case)).await;
     let jobs = taps.jobs.seen()?;
