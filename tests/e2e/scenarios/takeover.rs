@@ -122,14 +122,14 @@ async fn change_hands(
     assert!(third - Utc::now() > TimeDelta::seconds(31), "what a predecessor left is not counted");
     sleep_until(third, TimeDelta::zero()).await;
     seen_at_least(world, ns, 3 * load).await;
+    let expected = names("turn", LOAD).flat_map(|name| [first, second, third].map(|slot| job_name(&name, slot)));
+    assert_eq!(seen_in(world, ns), expected.collect());
+    settled(ns, |_| third).await;
     // Whose a Job is that was there already, ours learns when its slow line of requests has come to the question.
     let foreign = eventually("the rival's notice of Jobs that are not its own", WORK, || async {
         Some(foreign_fires(&rival).await).filter(|foreign| *foreign > 0)
     })
     .await;
-    let expected = names("turn", LOAD).flat_map(|name| [first, second, third].map(|slot| job_name(&name, slot)));
-    assert_eq!(seen_in(world, ns), expected.collect());
-    settled(ns, |_| third).await;
     rival.kill();
     let text = format!(
         "{} slots once each: the in-tree one killed at {before} of {load}, ours stopped at {stopped} of {load}, and of {load} \
