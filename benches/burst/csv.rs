@@ -9,19 +9,19 @@ use std::path::Path;
 use crate::report::Sample;
 
 const ROUNDS: &str =
-    "case,namespaces,due,idle,alone,round,settled_s,events_s,events_written,cpu_s,resident_mb,stolen_s,title";
+    "case,namespaces,due,idle,alone,round,settled_s,events_s,events_written,cpu_s,resident_mb,served_s,stolen_s,title";
 const SKEWS: &str = "case,round,rank,skew_ms";
 
 /// Writes both files.
 pub fn write(samples: &[Sample], directory: &Path) -> Result<(), String> {
     let (mut rounds, mut skews) = (format!("{ROUNDS}\n"), format!("{SKEWS}\n"));
     for sample in samples {
-        let Sample { case, namespaces, due, idle, alone, round, events_written, stolen, title, .. } = sample;
+        let Sample { case, namespaces, due, idle, alone, round, events_written, served, stolen, title, .. } = sample;
         let [settled, events, cpu, resident] = [sample.settled, sample.events, sample.cpu, sample.resident]
             .map(|value| value.map_or_else(String::new, |value| format!("{value:.4}")));
         let _ = writeln!(
             rounds,
-            "{case},{namespaces},{due},{idle},{alone},{round},{settled},{events},{events_written},{cpu},{resident},{stolen:.2},\"{title}\""
+            "{case},{namespaces},{due},{idle},{alone},{round},{settled},{events},{events_written},{cpu},{resident},{served:.2},{stolen:.2},\"{title}\""
         );
         for (rank, skew) in sample.skews.iter().enumerate() {
             let _ = writeln!(skews, "{case},{round},{},{:.3}", rank + 1, skew * 1e3);
@@ -64,8 +64,8 @@ pub fn read(directory: &Path) -> Result<Vec<Sample>, String> {
 }
 
 fn read_round(line: &str) -> Option<Sample> {
-    let fields: Vec<&str> = line.splitn(13, ',').collect();
-    let [case, namespaces, due, idle, alone, round, settled, events, written, cpu, resident, stolen, title] =
+    let fields: Vec<&str> = line.splitn(14, ',').collect();
+    let [case, namespaces, due, idle, alone, round, settled, events, written, cpu, resident, served, stolen, title] =
         fields[..]
     else {
         return None;
@@ -84,6 +84,7 @@ fn read_round(line: &str) -> Option<Sample> {
         events_written: written.parse().ok()?,
         cpu: cpu.parse().ok(),
         resident: resident.parse().ok(),
+        served: served.parse().ok()?,
         stolen: stolen.parse().ok()?,
     })
 }

@@ -112,7 +112,7 @@ async fn run(binary: &Path, options: &Options) -> Result<(), String> {
     // Who comes later must not find the heap and the history that others left. Where nothing is measured, one will do.
     let mut shared = if options.small { Some(Stage::start(binary).await?) } else { None };
     for round in first..first + options.rounds {
-        for case in &options.cases {
+        for case in turns(&options.cases, round) {
             say!("round {}: {}", round + 1, case.describe());
             let (sample, stage) = on_stage(binary, shared.take(), case, options.at, round).await?;
             say!("    {}", sample.one_line());
@@ -126,6 +126,11 @@ async fn run(binary: &Path, options: &Options) -> Result<(), String> {
         say!("raw skews, rounds and plot are in {}", options.out.display());
     }
     Ok(())
+}
+
+/// Every other round goes backwards: what comes late in a round does so on a machine that others have worked on.
+fn turns(cases: &[Case], round: usize) -> Vec<&Case> {
+    if round.is_multiple_of(2) { cases.iter().collect() } else { cases.iter().rev().collect() }
 }
 
 /// Runs the case on `stage`, or on a fresh one.

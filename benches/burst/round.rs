@@ -49,12 +49,15 @@ async fn floor_round(
     let writes = floor::writes(&client, namespaces, &slots, slot).await?;
     let taps = Taps::open(&admin).await?;
     floor::warm(&client, in_flight).await?;
+    sleep_until(began, TimeDelta::milliseconds(-500)).await;
+    let served = stage.server_cpu()?;
     sleep_until(began, TimeDelta::zero()).await;
     let stolen = usage::stolen()?;
     floor::burst(&client, writes.jobs, in_flight).await?;
     floor::settle(&client, &writes.statuses, in_flight).await?;
     let stolen = usage::stolen()? - stolen;
     taps.quiet(began + limit(case)).await;
+    let served = stage.server_cpu()? - served;
     let jobs = taps.jobs.seen()?;
     let mut skews = Vec::with_capacity(slots.len());
     for one in &slots {
@@ -67,7 +70,7 @@ async fn floor_round(
     if written < fires.len() {
         return Err(format!("of {} statuses, {written} were seen", fires.len()));
     }
-    Ok(Sample { settled: Some(settled), stolen, ..Sample::new(case, skews) })
+    Ok(Sample { settled: Some(settled), served, stolen, ..Sample::new(case, skews) })
 }
 
 async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[String]) -> Result<Sample, String> {
@@ -83,12 +86,12 @@ async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[Stri
     sleep_until(due, TimeDelta::milliseconds(-1_500)).await;
     let taps = Taps::open(&admin).await?;
     sleep_until(due, TimeDelta::milliseconds(-500)).await;
-    let (before, stolen) = (usage::of(contestant.id())?, usage::stolen()?);
+    let (before, served, stolen) = (usage::of(contestant.id())?, stage.server_cpu()?, usage::stolen()?);
     sleep_until(due, TimeDelta::zero()).await;
 
     let fires: Vec<Slot> = slots.into_iter().filter(|slot| slot.due.is_some()).collect();
     let last_due = fires.iter().filter_map(|slot| slot.due).max().unwrap_or(due);
-    let after = watch(stage, &taps, &contestant, namespaces, &fires, last_due + limit(case)).await?;
+    let (after, served_after) = watch(stage, &taps, &contestant, namespaces, &fires, last_due + limit(case)).await?;
     let stolen = usage::stolen()? - stolen;
     contestant.stop().await;
 
@@ -101,6 +104,7 @@ async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[Stri
         events_written,
         cpu: Some(after.cpu - before.cpu),
         resident: Some(after.resident),
+        served: served_after - served,
         stolen,
         ..sample
     })
@@ -117,7 +121,7 @@ fn choose_due(case: &Case, at: At) -> DateTime<Utc> {
 }
 
 /// Waits until all is done that the CronJobs ask for, or, of the Events, until no more come; gives what the contestant
-/// had used then.
+/// and the servers had used then.
 async fn watch(
     stage: &Stage,
     taps: &Taps,
@@ -125,7 +129,7 @@ async fn watch(
     namespaces: &[String],
     fires: &[Slot],
     deadline: DateTime<Utc>,
-) -> Result<Usage, String> {
+) -> Result<(Usage, f64), String> {
     let wanted = fires.len();
     loop {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -135,7 +139,7 @@ async fn watch(
         if !is_late && (!has_lines || !taps.quiet(deadline).await) {
             continue;
         }
-        let used = usage::of(contestant.id())?;
+        let used = (usage::of(contestant.id())?, stage.server_cpu()?);
         let jobs = taps.jobs.seen()?.values().filter(|seen| seen.added.is_some()).count();
         let settled = load::settled(&stage.plane.admin(), namespaces, fires).await?;
         if jobs >= wanted && settled == wanted {

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::driver::request;
 use crate::fixture::account::{account_kubeconfig, apply_manifests};
 use crate::fixture::control_plane::{ControlPlane, Extras};
+use crate::usage;
 
 pub struct Stage {
     pub plane: ControlPlane,
@@ -28,6 +29,11 @@ impl Stage {
         request(&plane.admin(), Method::POST, path, Some(&account)).await?;
         let in_tree = account_kubeconfig(&plane, "kube-system", "cronjob-controller", "in-tree").await?;
         Ok(Self { plane, ours, in_tree, namespaces: AtomicUsize::new(0) })
+    }
+
+    /// The CPU time of the API server and etcd since their start, in seconds.
+    pub fn server_cpu(&self) -> Result<f64, String> {
+        self.plane.servers().map(|id| usage::of(id).map(|usage| usage.cpu)).sum()
     }
 
     /// Names of namespaces that no round has used.
