@@ -162,10 +162,12 @@ pub fn singles() -> Vec<Case> {
     vec![alone(in_tree_tuned(20)), alone(ours(20))]
 }
 
-/// What `--concurrent-cronjob-syncs` should be by default.
+/// What `--concurrent-cronjob-syncs` should be by default, against bare writes with as many in flight.
 pub fn sweep(size: usize) -> Vec<Case> {
-    let ours = [8, 16, 32, 64, 128].map(|syncs| ours_with(syncs, size).spread(10));
-    std::iter::once(floor(32, size).spread(10)).chain(ours).collect()
+    let floors = [32, 64].map(|in_flight| floor(in_flight, size));
+    let ours = [8, 16, 32, 64, 128].map(|syncs| ours_with(syncs, size));
+    let cases: Vec<Case> = floors.into_iter().chain(ours).collect();
+    [10, 1].into_iter().flat_map(|namespaces| cases.iter().map(move |case| case.clone().spread(namespaces))).collect()
 }
 
 /// The in-tree controller as it comes: two minutes for a thousand.
