@@ -11,7 +11,7 @@ tables (more than one may be given)
   --quick          bare writes, in-tree tuned, this controller; some 5 minutes a round
   --standard       the README's table; some 10 minutes a round; 3 rounds
   --singles        one CronJob due at a time
-  --sweep          --concurrent-cronjob-syncs from 8 to 128
+  --sweep          --concurrent-cronjob-syncs from 8 to 128, and bare writes with 32 and 64 in flight
   --slow           the in-tree controller with default flags, 1,000 CronJobs: two minutes late
   --polling        20 of 5,000 CronJobs due: polling V1, in-tree V2, this controller; some 6 minutes
 
