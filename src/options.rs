@@ -36,9 +36,9 @@ use crate::{cli, dev};
 pub const PROGRAM: &str = "cronjob-controller";
 
 /// The default of `--concurrent-cronjob-syncs`. Upstream's 5 makes a burst queue up behind five round trips; a worker
-/// here is a task that mostly waits for the API server and costs a few kilobytes. From 16 to 64 a burst of 2,000 is
-/// written about as fast as the API server can, and 128 are slower (`make bench-burst BURST_ARGS=--sweep`); of what is
-/// alike the most is taken, because a faraway API server wants more.
+/// here is a task that mostly waits for the API server and costs a few kilobytes. From 16 to 64 a burst of 2,000
+/// takes about as long, and 128 are slower (`make bench-burst BURST_ARGS=--sweep`); of what is alike the most is taken,
+/// because a faraway API server wants more.
 const DEFAULT_CONCURRENT_CRONJOB_SYNCS: &str = "64";
 
 /// Where the Lease lives when the process does not run in a Pod.
