@@ -162,7 +162,7 @@ pub fn singles() -> Vec<Case> {
     vec![alone(in_tree_tuned(20)), alone(ours(20))]
 }
 
-/// What `--concurrent-cronjob-syncs` should be by default, against bare writes with as many in flight.
+/// What `--concurrent-cronjob-syncs` should be by default, beside bare writes with 32 and 64 in flight.
 pub fn sweep(size: usize) -> Vec<Case> {
     let floors = [32, 64].map(|in_flight| floor(in_flight, size));
     let ours = [8, 16, 32, 64, 128].map(|syncs| ours_with(syncs, size));

@@ -50,14 +50,12 @@ async fn floor_round(
     let taps = Taps::open(&admin).await?;
     floor::warm(&client, in_flight).await?;
     sleep_until(began, TimeDelta::milliseconds(-500)).await;
-    let served = stage.server_cpu()?;
+    let (served, stolen) = (stage.server_cpu()?, usage::stolen()?);
     sleep_until(began, TimeDelta::zero()).await;
-    let stolen = usage::stolen()?;
     floor::burst(&client, writes.jobs, in_flight).await?;
     floor::settle(&client, &writes.statuses, in_flight).await?;
-    let stolen = usage::stolen()? - stolen;
     taps.quiet(began + limit(case)).await;
-    let served = stage.server_cpu()? - served;
+    let (served, stolen) = (stage.server_cpu()? - served, usage::stolen()? - stolen);
     let jobs = taps.jobs.seen()?;
     let mut skews = Vec::with_capacity(slots.len());
     for one in &slots {
