@@ -314,6 +314,7 @@ fn element_text(element: &str) -> String {
             format!("[{}]", parts.collect::<Vec<_>>().join(","))
         }
         "v" => format!("[={rest}]"),
+        "i" => format!("[{rest}]"),
         _ => format!(".{rest}"),
     }
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{PatchType, go_map, json_patch, merge_patch, strategic_patch};
+use super::{PatchType, go_map, json_patch, merge_patch, strategic_patch, undeclared};
 use crate::apiserver::body::{self, Document, FieldValidation, parse_json, parse_yaml, set_kind, strict_problems};
 use crate::apiserver::draft::Draft;
 use crate::apiserver::managers::Writer;
@@ -200,12 +200,7 @@ impl Work<'_> {
         };
         match resource.strategy.normalize(&mut checked) {
             Ok(unknown) if unknown.is_empty() => {}
-            Ok(unknown) => {
-                // Of several errors upstream tells the outermost.
-                let first = unknown.iter().min_by_key(|path| path.matches('.').count());
-                let path = first.map(String::as_str).unwrap_or_default();
-                return Err(untyped(&format!(".{path}: field not declared in schema")));
-            }
+            Ok(unknown) => return Err(untyped(&undeclared::message(resource, &applied, &unknown))),
             Err(error) => return Err(untyped(&typed_error(&error, &applied))),
         }
         let mut object = self.writer().apply(old, &without_nulls(&applied), self.options.force)?;

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{json_patch, merge_patch};
+use super::{json_patch, merge_patch, undeclared};
+use crate::apiserver::kinds;
 
 #[test]
 fn merge_patches_follow_the_examples_of_rfc_7386() {
@@ -55,5 +56,33 @@ fn json_patches_do_each_operation_or_refuse() {
         if let Some(expected) = expected {
             assert_eq!(value, expected, "{why}");
         }
+    }
+}
+
+#[test]
+fn of_a_maps_undeclared_fields_the_first_is_told_and_nothing_below_the_map() {
+    let resources = kinds::all();
+    let cron_jobs = resources.iter().find(|resource| resource.kind == "CronJob").unwrap();
+    let rows = [
+        ("one", json!({"spec": {"color": 1}}), ".spec.color: field not declared in schema"),
+        (
+            "two in a map",
+            json!({"spec": {"size": 1, "schedule": "* * * * *", "color": 1}}),
+            ".spec.color: field not declared in schema",
+        ),
+        (
+            "one in a map, one below it",
+            json!({"spec": {"jobTemplate": {"color": 1}, "zone": 1}}),
+            ".spec.zone: field not declared in schema",
+        ),
+        (
+            "one in each of two maps, one of them with dots in its name",
+            json!({"metadata": {"a.b": 1}, "spec": {"color": 1}}),
+            "errors:\n  .metadata.a.b: field not declared in schema\n  .spec.color: field not declared in schema",
+        ),
+    ];
+    for (why, applied, expected) in rows {
+        let unknown = cron_jobs.strategy.normalize(&mut applied.clone()).unwrap();
+        assert_eq!(undeclared::message(cron_jobs, &applied, &unknown), expected, "{why}");
     }
 }
