@@ -57,6 +57,16 @@ pub enum ListShape {
     Keyed(Vec<&'static str>),
 }
 
+/// Whether the map in the field `name` is owned and replaced as a whole.
+pub fn is_atomic_map(name: &str) -> bool {
+    ATOMIC_MAPS.contains(&name)
+}
+
+/// Whether the items of the list in the field `name` are owned and replaced as a whole.
+pub fn has_atomic_items(name: &str) -> bool {
+    ATOMIC_ITEMS.contains(&name)
+}
+
 /// How the list at `path` (field names without indices) is merged.
 pub fn list_shape(resource: &Resource, path: &[&str]) -> ListShape {
     let last = path.last().copied().unwrap_or_default();
@@ -76,17 +86,19 @@ pub fn list_shape(resource: &Resource, path: &[&str]) -> ListShape {
     }
 }
 
-/// The path element of a list's item; `None` when the item lacks a key.
+/// The path element of a list's item; `None` when it can have none. A key that is not given has its field's default.
 pub fn item_element(shape: &ListShape, item: &Value) -> Option<String> {
     match shape {
         ListShape::Atomic => None,
         ListShape::Set => Some(format!("v:{item}")),
         ListShape::Keyed(keys) => {
+            let given = item.as_object()?;
             let mut map = Map::new();
             for key in keys {
-                let value = match (&item[*key], *key) {
+                let value = match (given.get(*key).unwrap_or(&Value::Null), *key) {
                     (Value::Null, "protocol") => json!("TCP"),
-                    (Value::Null, _) => return None,
+                    (Value::Null, "containerPort" | "port") => json!(0),
+                    (Value::Null, _) => json!(""),
                     (value, _) => value.clone(),
                 };
                 map.insert((*key).to_owned(), value);
@@ -301,7 +313,7 @@ fn collect(node: &Map<String, Value>, path: &mut Path, paths: &mut Vec<Path>) {
 }
 
 /// A path as conflicts print it: `.spec.containers[name="c"].image`.
-pub fn path_text(path: &Path) -> String {
+pub fn path_text(path: &[String]) -> String {
     path.iter().map(|element| element_text(element)).collect()
 }
 
@@ -370,7 +382,7 @@ impl<'a> Walk<'a> {
         let same_form = both.is_none_or(|(x, y)| std::mem::discriminant(x) == std::mem::discriminant(y));
         let name = self.names.last().copied().unwrap_or_default();
         match sample {
-            Value::Object(_) if same_form && !atomic_item && !ATOMIC_MAPS.contains(&name) => self.map(before, after),
+            Value::Object(_) if same_form && !atomic_item && !is_atomic_map(name) => self.map(before, after),
             Value::Array(_) if same_form => self.list(before, after),
             _ => self.leaf(before, after),
         }
@@ -421,7 +433,7 @@ impl<'a> Walk<'a> {
             items.iter().filter_map(|item| Some((item_element(&shape, item)?, item))).collect()
         };
         let (old, new) = (index(old), index(new));
-        let atomic_item = self.names.last().is_some_and(|name| ATOMIC_ITEMS.contains(name));
+        let atomic_item = self.names.last().is_some_and(|name| has_atomic_items(name));
         let elements: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         for element in elements {
             self.path.push(element.clone());
@@ -450,7 +462,7 @@ impl<'a> Claim<'a> {
     fn node(&mut self, value: &'a Value, atomic_item: bool) {
         let name = self.names.last().copied().unwrap_or_default();
         match value {
-            Value::Object(map) if !map.is_empty() && !atomic_item && !ATOMIC_MAPS.contains(&name) => {
+            Value::Object(map) if !map.is_empty() && !atomic_item && !is_atomic_map(name) => {
                 for (key, child) in map {
                     self.names.push(key);
                     self.path.push(format!("f:{key}"));
@@ -472,7 +484,7 @@ impl<'a> Claim<'a> {
             self.set.insert(&self.path);
             return;
         }
-        let atomic_item = self.names.last().is_some_and(|name| ATOMIC_ITEMS.contains(name));
+        let atomic_item = self.names.last().is_some_and(|name| has_atomic_items(name));
         for item in items {
             if let Some(element) = item_element(&shape, item) {
                 self.path.push(element);

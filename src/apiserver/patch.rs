@@ -8,7 +8,7 @@ mod handler;
 mod json;
 mod merge;
 mod strategic;
-mod undeclared;
+mod typed;
 
 pub use self::handler::patch;
 pub use self::json::apply as json_patch;

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{PatchType, go_map, json_patch, merge_patch, strategic_patch, undeclared};
+use super::{PatchType, go_map, json_patch, merge_patch, strategic_patch, typed};
 use crate::apiserver::body::{self, Document, FieldValidation, parse_json, parse_yaml, set_kind, strict_problems};
 use crate::apiserver::draft::Draft;
 use crate::apiserver::managers::Writer;
@@ -198,10 +198,10 @@ impl Work<'_> {
             let what = format!("{namespace}/{name}; {version}, Kind={kind}");
             status::unknown(format!("failed to create typed patch object ({what}): {error}"))
         };
-        match resource.strategy.normalize(&mut checked) {
-            Ok(unknown) if unknown.is_empty() => {}
-            Ok(unknown) => return Err(untyped(&undeclared::message(resource, &applied, &unknown))),
-            Err(error) => return Err(untyped(&typed_error(&error, &applied))),
+        let unknown = resource.strategy.normalize(&mut checked);
+        let unknown = unknown.map_err(|error| untyped(&typed_error(&error, &applied)))?;
+        if let Some(problems) = typed::problems(resource, &applied, &unknown) {
+            return Err(untyped(&problems));
         }
         let mut object = self.writer().apply(old, &without_nulls(&applied), self.options.force)?;
         let normalized = resource.strategy.normalize(&mut object);

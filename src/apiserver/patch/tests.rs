@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{json_patch, merge_patch, undeclared};
+use super::{json_patch, merge_patch, typed};
 use crate::apiserver::kinds;
 
 #[test]
@@ -83,6 +83,6 @@ fn of_a_maps_undeclared_fields_the_first_is_told_and_nothing_below_the_map() {
     ];
     for (why, applied, expected) in rows {
         let unknown = cron_jobs.strategy.normalize(&mut applied.clone()).unwrap();
-        assert_eq!(undeclared::message(cron_jobs, &applied, &unknown), expected, "{why}");
+        assert_eq!(typed::problems(cron_jobs, &applied, &unknown).unwrap(), expected, "{why}");
     }
 }

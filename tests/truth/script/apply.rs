@@ -6,7 +6,7 @@ use super::scenario;
 use crate::dsl::*;
 
 pub fn scenarios() -> Vec<Scenario> {
-    vec![scenario("apply", apply())]
+    vec![scenario("apply", apply()), scenario("apply-shapes", shapes())]
 }
 
 fn apply() -> Vec<Step> {
@@ -59,6 +59,107 @@ fn apply() -> Vec<Step> {
         patch(APPLY, format!("{LEASES}/l?fieldManager=m"), &lease("l")).named("a Lease is applied again"),
         patch(APPLY, format!("{NAMESPACES}/t-applied?fieldManager=m"), &namespace("t-applied")).named("a namespace is applied"),
         patch(APPLY, format!("{CRONJOBS}/a?fieldManager=two"), &some(json!({}))).named("a manager lets go of everything"),
+        get(format!("{CRONJOBS}/a")).named("what came of it"),
+    ]
+}
+
+/// What becomes of lists, maps and the fields around what is given up.
+fn shapes() -> Vec<Step> {
+    let by = |manager: &str, sentence: &str, body: Value| {
+        patch(APPLY, format!("{CRONJOBS}/a?fieldManager={manager}"), &body).named(sentence)
+    };
+    let spec = "/spec/jobTemplate/spec/template/spec";
+    let pod = |field: &str, value: Value| cronjob("a").with(&format!("{spec}/{field}"), value);
+    let env = |items: Value| pod("containers/0/env", items);
+    let init = |names: &[&str]| {
+        let items: Vec<Value> = names.iter().map(|name| json!({"name": name, "image": "i"})).collect();
+        pod("initContainers", json!(items))
+    };
+    let secret = json!({"secretKeyRef": {"name": "s", "key": "k"}});
+    let probe = json!({"httpGet": {"path": "/", "port": 80}});
+    let limits = |value: Value| pod("containers/0/resources", json!({"limits": value}));
+    let labels =
+        |value: Value| json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "labels": value}});
+    let owner = |uid: u8| format!("00000000-0000-0000-0000-00000000000{uid}");
+    let owned = |owner: Value| cronjob("a").with("/metadata/ownerReferences", json!([owner]));
+    vec![
+        by("one", "a variable from a secret", env(json!([{"name": "A", "valueFrom": secret}]))),
+        by("one", "becomes one with a value", env(json!([{"name": "A", "value": "x"}]))),
+        by("one", "a volume of one kind", pod("volumes", json!([{"name": "v", "configMap": {"name": "c"}}]))),
+        by("one", "becomes one of another", pod("volumes", json!([{"name": "v", "emptyDir": {}}]))),
+        by("one", "a probe", pod("containers/0/livenessProbe", probe.clone())),
+        by("one", "goes with its defaults", cronjob("a")),
+        by("one", "a probe of its own", pod("containers/0/livenessProbe", probe)),
+        by(
+            "two",
+            "of which another manager has a field",
+            json!({
+                "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"},
+                "spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [
+                    {"name": "c", "livenessProbe": {"httpGet": {"port": 80}, "periodSeconds": 7}}
+                ]}}}}}
+            }),
+        ),
+        by("one", "stays in part", cronjob("a")),
+        by(
+            "two",
+            "and goes with its last owner",
+            json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}}),
+        ),
+        by("one", "a node selector", pod("nodeSelector", json!({"a": "b", "c": "d"}))),
+        by("one", "is replaced as a whole", pod("nodeSelector", json!({"a": "b", "e": "f"}))),
+        by("one", "an init container", init(&["main"])),
+        by("one", "one before it", init(&["first", "main"])),
+        by("one", "in another order", init(&["main", "first"])),
+        by("one", "the same order changes nothing", init(&["main", "first"])),
+        by("one", "more of them", init(&["x", "main", "y", "first", "z"])),
+        by("one", "shuffled", init(&["z", "y", "x", "first", "main"])),
+        by(
+            "one",
+            "variables",
+            env(json!([{"name": "A", "value": "1"}, {"name": "B", "value": "1"}, {"name": "C", "value": "1"}])),
+        ),
+        by(
+            "two",
+            "another manager's stand in their place",
+            json!({
+                "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"},
+                "spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [
+                    {"name": "c", "env": [{"name": "X", "value": "1"}, {"name": "B", "value": "1"}, {"name": "Y", "value": "1"}]}
+                ]}}}}}
+            }),
+        ),
+        by(
+            "one",
+            "and stay where they are",
+            env(json!([{"name": "C", "value": "1"}, {"name": "D", "value": "1"}, {"name": "A", "value": "1"}])),
+        ),
+        by("one", "a variable twice", env(json!([{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]))),
+        by("one", "a variable without a name", env(json!([{"name": "A", "value": "1"}, {"value": "2"}]))),
+        by("one", "a finalizer twice", cronjob("a").with("/metadata/finalizers", json!(["a.b/c", "a.b/c"]))),
+        by(
+            "one",
+            "tolerations",
+            pod("tolerations", json!([{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}])),
+        ),
+        by("one", "are replaced as a whole", pod("tolerations", json!([{"key": "b", "operator": "Exists"}]))),
+        by("one", "limits", limits(json!({"cpu": "1", "memory": "1Gi"}))),
+        by("one", "of which one goes", limits(json!({"memory": "1Gi"}))),
+        by("one", "and then all", cronjob("a")),
+        by("one", "a security context", pod("securityContext", json!({"runAsUser": 7}))),
+        by("one", "goes", cronjob("a")),
+        by("three", "labels", labels(json!({"a": "1", "b": "2"}))),
+        by("three", "go all", json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}})),
+        by(
+            "one",
+            "an owner",
+            owned(json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner(1), "controller": true})),
+        ),
+        by(
+            "one",
+            "who does not control it",
+            owned(json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner(1)})),
+        ),
         get(format!("{CRONJOBS}/a")).named("what came of it"),
     ]
 }
