@@ -239,7 +239,7 @@ fn begin_graceful(object: &mut Value, resource: &Resource, wanted: Option<i64>, 
     let wanted = wanted.map(|seconds| if seconds < 0 { 1 } else { seconds });
     let Some(seconds) = resource.strategy.grace_period(object, wanted) else { return Graceful::No };
     if !meta::is_deleting(object) {
-        set_grace(object, now + TimeDelta::seconds(seconds), seconds);
+        set_grace(object, now + span(seconds), seconds);
         raise_generation(object);
         return Graceful::Yes(seconds);
     }
@@ -250,7 +250,7 @@ fn begin_graceful(object: &mut Value, resource: &Resource, wanted: Option<i64>, 
     match wanted {
         Some(shorter) if shorter < current => {
             let at = meta::text(object, "deletionTimestamp").parse::<DateTime<Utc>>().unwrap_or(now);
-            let at = at - TimeDelta::seconds(current) + TimeDelta::seconds(shorter);
+            let at = at - span(current) + span(shorter);
             // The whole grace period is over already: the least that is still graceful.
             let shorter = if at < now && shorter != 0 { 1 } else { shorter };
             set_grace(object, at.max(now), shorter);
@@ -258,6 +258,12 @@ fn begin_graceful(object: &mut Value, resource: &Resource, wanted: Option<i64>, 
         }
         _ => Graceful::Pending,
     }
+}
+
+/// A grace period, of a thousand years at most: times end somewhere, and what a client asks for may lie beyond.
+fn span(seconds: i64) -> TimeDelta {
+    const LONGEST: i64 = 1_000 * 365 * 24 * 60 * 60;
+    TimeDelta::seconds(seconds.min(LONGEST))
 }
 
 fn set_grace(object: &mut Value, at: DateTime<Utc>, seconds: i64) {

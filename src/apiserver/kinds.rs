@@ -220,7 +220,7 @@ impl<K: Kind> Strategy for Served<K> {
         self.0.validate_status_update(object, old)
     }
 
-    fn warnings(&self, object: &Value) -> Vec<String> {
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
         self.0.warnings(object)
     }
 

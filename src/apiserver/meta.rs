@@ -3,10 +3,12 @@
 //! Guarantees: every rule refuses what k8s.io/apimachinery `pkg/api/validation/objectmeta.go` refuses, in its words
 //! and in its order (maps are walked by key).
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::registry::{FieldError, FieldErrorKind, NameRule};
-use super::status::{forbidden_field, invalid_field, required_field};
+use super::status::{forbidden_field, invalid_field, quote, required_field};
 
 const DNS_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS_SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -197,6 +199,26 @@ pub fn bare_finalizer_errors(object: &Value) -> Vec<FieldError> {
     let listed = finalizers(object).into_iter().enumerate().filter(|(_, name)| !known(name));
     let detail = "name is neither a standard finalizer name nor is it fully qualified";
     listed.map(|(index, name)| invalid_field(format!("metadata.finalizers[{index}]"), &json!(name), detail)).collect()
+}
+
+/// Warnings about the finalizers without a path that `old` does not have. Matches `generateWarningsFromObj` and
+/// `validateKubeFinalizerName` of k8s.io/apiextensions-apiserver `pkg/registry/customresource`; names that are no
+/// qualified ones are refused before.
+pub fn bare_finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let known = old.map(finalizers).unwrap_or_default();
+    let is_bare = |name: &String| {
+        !name.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&name.as_str()) && !known.contains(name)
+    };
+    let added: BTreeSet<String> = finalizers(object).into_iter().filter(is_bare).collect();
+    let word = |name: String| {
+        let form = if name.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {}: prefer a domain-qualified finalizer name{form} to avoid accidental conflicts with \
+             other finalizer writers",
+            quote(&name)
+        )
+    };
+    added.into_iter().map(word).collect()
 }
 
 fn name_errors(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {

@@ -138,10 +138,14 @@ pub trait Strategy: Send + Sync + 'static {
     fn prepare_for_status_update(&self, object: &mut Value, old: &Value);
     /// Judges a change of status.
     fn validate_status_update(&self, object: &Value, old: &Value) -> Vec<FieldError>;
-    /// Warnings for the client, sent as `Warning` headers.
-    fn warnings(&self, object: &Value) -> Vec<String> {
-        let _ = object;
+    /// Warnings for the client, sent as `Warning` headers; `old` is what the object replaces.
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let _ = (object, old);
         Vec::new()
+    }
+    /// Whether a finalizer without a domain is refused. Custom resources may have any.
+    fn wants_qualified_finalizers(&self) -> bool {
+        true
     }
     /// The columns of the table form.
     fn columns(&self) -> Vec<Column>;

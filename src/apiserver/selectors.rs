@@ -386,7 +386,7 @@ fn check_field(field: &str, resource: &Resource, own: &[(&'static str, String)])
     }
     Err(match resource.kind.as_str() {
         "Job" => format!("field label {} not supported for Job", quote(field)),
-        "Pod" | "Event" | "Namespace" => format!("field label not supported: {field}"),
+        "Pod" | "Event" | "Namespace" | "Secret" | "Service" => format!("field label not supported: {field}"),
         _ => format!(r#"{} is not a known field selector: only "metadata.name", "metadata.namespace""#, quote(field)),
     })
 }

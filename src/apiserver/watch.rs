@@ -35,6 +35,8 @@ use super::{ApiServer, Body, table};
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 /// A watch that names no timeout lasts 30 to 60 minutes on the real server; here always the middle.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2700);
+/// A year: instants end somewhere, and what a client asks for may lie beyond.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// How long before its timeout a watch gets its last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
@@ -77,7 +79,8 @@ impl Watch {
             return Err(status::generic(404, ""));
         };
         let now = Instant::now();
-        let timeout = options.timeout_seconds.filter(|s| *s > 0).map_or(DEFAULT_TIMEOUT, Duration::from_secs);
+        let asked = options.timeout_seconds.filter(|s| *s > 0).map(Duration::from_secs);
+        let timeout = asked.map_or(DEFAULT_TIMEOUT, |asked| asked.min(LONGEST_TIMEOUT));
         let first_bookmark = timeout.checked_sub(LAST_BOOKMARK).unwrap_or(timeout).min(BOOKMARK_PERIOD);
         let mut watch = Self {
             server: server.clone(),

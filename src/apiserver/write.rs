@@ -159,7 +159,7 @@ fn insert_once(
     if !errors.is_empty() {
         return Err(status::invalid(&Qualified::kind(resource), &name, &errors));
     }
-    for warning in resource.strategy.warnings(&object) {
+    for warning in resource.strategy.warnings(&object, None) {
         if !draft.warnings.contains(&warning) {
             draft.warnings.push(warning);
         }
@@ -216,7 +216,7 @@ pub fn judge_new(resource: &Resource, mut object: Value) -> std::result::Result<
         meta::set(&mut object, "name", json!(format!("{prefix}xxxxx")));
     }
     strategy.prepare_for_create(&mut object);
-    let (errors, warnings) = (creation_errors(resource, &object), strategy.warnings(&object));
+    let (errors, warnings) = (creation_errors(resource, &object), strategy.warnings(&object, None));
     Ok(Judgement { unknown, errors, warnings })
 }
 
@@ -228,7 +228,9 @@ fn creation_errors(resource: &Resource, object: &Value) -> Vec<FieldError> {
         return if own.is_empty() { meta::validate(object, resource.namespaced, rule) } else { own };
     }
     let mut errors = meta::validate(object, resource.namespaced, rule);
-    errors.extend(meta::bare_finalizer_errors(object));
+    if resource.strategy.wants_qualified_finalizers() {
+        errors.extend(meta::bare_finalizer_errors(object));
+    }
     errors.extend(own);
     errors
 }
@@ -340,7 +342,7 @@ pub fn replace(
     }
     admission.validate(store, &object, draft)?;
     if target.subresource.is_empty() {
-        draft.warnings.extend(resource.strategy.warnings(&object));
+        draft.warnings.extend(resource.strategy.warnings(&object, Some(old)));
     }
     managers::ignore_times(&mut object, old);
     if is_finished(resource, &object, old) {
@@ -385,7 +387,9 @@ fn prepare_update(target: &Target, object: &mut Value, old: &Value) -> Vec<Field
         && target.subresource != "finalize";
     if twice {
         errors.extend(meta::validate_update(object, old));
-        errors.extend(meta::bare_finalizer_errors(object));
+        if strategy.wants_qualified_finalizers() {
+            errors.extend(meta::bare_finalizer_errors(object));
+        }
     }
     match target.subresource.as_str() {
         "" => errors.extend(strategy.validate_update(object, old)),

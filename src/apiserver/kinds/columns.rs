@@ -38,6 +38,11 @@ pub(super) const fn name_column(priority: i32) -> Column {
     with_format("Name", "string", "name", priority, NAME)
 }
 
+/// The column of a custom resource that has none of its own.
+pub(super) const fn age_column(priority: i32) -> Column {
+    column("Age", "date", priority, AGE)
+}
+
 pub(super) const CRONJOBS: [Column; 10] = [
     name_column(0),
     column("Schedule", "string", 0, "The schedule in Cron format, see https://en.wikipedia.org/wiki/Cron."),

@@ -3,9 +3,10 @@
 //! Guarantees: what a definition says is honoured (schema, columns, names, the status as a subresource), and a definition
 //! that says what is not known here is refused and not half obeyed; its objects are pruned, filled in and judged by its
 //! schema, their metadata as that of every kind; their status is changed through `/status` only, and everything else never
-//! there; the generation counts the changes of what is not the status.
+//! there, where it is a subresource; the generation counts the changes of everything else but the metadata.
 //!
-//! Known differences: one version for each definition; CEL rules of one form (`schema`); lists belong to field managers as
+//! Known differences: one version for each definition; no `scale` and no selectable fields; of the schema's keywords those
+//! that `schema` names; CEL rules of one form (`schema`); lists belong to field managers as
 //! a whole, whatever the schema says.
 //!
 //! Matches k8s.io/apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `status_strategy.go` and
@@ -17,11 +18,12 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use self::schema::Schema;
 use super::fields::{child, copy};
-use super::{columns, keep_status_and_count, normalize, time};
+use super::{columns, normalize, time};
 use crate::apiserver::meta;
 use crate::apiserver::registry::{Column, FieldError, Resource, Strategy};
 
@@ -91,9 +93,15 @@ struct Version {
     name: String,
     schema: Validation,
     #[serde(default)]
-    subresources: Map<String, Value>,
+    subresources: Subresources,
     #[serde(default)]
     additional_printer_columns: Vec<Printer>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Subresources {
+    status: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -135,7 +143,11 @@ pub fn custom(definition: &Value) -> Result<Resource, DefinitionError> {
         path.ok_or_else(|| DefinitionError::Path { name: name(), path: printer.json_path.clone() })
             .map(|path| (column(printer), path))
     });
-    let printers = printers.collect::<Result<_, _>>()?;
+    let mut printers: Vec<_> = printers.collect::<Result<_, _>>()?;
+    if printers.is_empty() {
+        printers.push(age());
+    }
+    let has_status = version.subresources.status.is_some();
     Ok(Resource {
         group: spec.group,
         version: version.name,
@@ -145,9 +157,15 @@ pub fn custom(definition: &Value) -> Result<Resource, DefinitionError> {
         short_names: spec.names.short_names,
         categories: spec.names.categories,
         namespaced: spec.scope == Scope::Namespaced,
-        has_status: version.subresources.contains_key("status"),
-        strategy: Arc::new(Custom { described, schema, printers }),
+        has_status,
+        strategy: Arc::new(Custom { has_status, described, schema, printers }),
     })
+}
+
+/// The column of a definition that names none. Matches `serveDefaultColumnsIfEmpty`.
+fn age() -> (Column, Vec<Step>) {
+    let steps = ["metadata", "creationTimestamp"].map(|name| Step::Member(name.to_owned()));
+    (columns::age_column(0), steps.into())
 }
 
 fn column(Printer { name, r#type, json_path, format, description, priority }: Printer) -> Column {
@@ -188,6 +206,8 @@ fn follow<'a>(steps: &[Step], object: &'a Value) -> Option<&'a Value> {
 }
 
 struct Custom {
+    /// Whether the status has a path of its own.
+    has_status: bool,
     described: Value,
     schema: Schema,
     printers: Vec<(Column, Vec<Step>)>,
@@ -213,7 +233,9 @@ impl Strategy for Custom {
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
-        object.as_object_mut().and_then(|object| object.remove("status"));
+        if self.has_status {
+            object.as_object_mut().and_then(|object| object.remove("status"));
+        }
         child(object, "metadata")["generation"] = 1.into();
     }
 
@@ -222,7 +244,16 @@ impl Strategy for Custom {
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        keep_status_and_count(object, old);
+        if self.has_status {
+            copy(object, old, "status");
+        }
+        let others = |object: &Value| {
+            let fields = object.as_object().into_iter().flatten().filter(|(name, _)| *name != "metadata");
+            fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>()
+        };
+        let changed = i64::from(others(object) != others(old));
+        child(object, "metadata")["generation"] =
+            (old["metadata"]["generation"].as_i64().unwrap_or(0) + changed).into();
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
@@ -245,6 +276,14 @@ impl Strategy for Custom {
             error.field = format!("status.{}", error.field);
         }
         errors
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        meta::bare_finalizer_warnings(object, old)
+    }
+
+    fn wants_qualified_finalizers(&self) -> bool {
+        false
     }
 
     fn columns(&self) -> Vec<Column> {

@@ -91,6 +91,10 @@ impl Strategy for Definitions {
         });
     }
 
+    fn wants_qualified_finalizers(&self) -> bool {
+        false
+    }
+
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         Self::judge(object)
     }

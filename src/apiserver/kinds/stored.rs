@@ -38,11 +38,16 @@ pub fn stored() -> Vec<Resource> {
     vec![
         called(&["cm"], Stored { columns: &CONFIG_MAPS, ..PLAIN }.of(core("ConfigMap", "configmaps"))),
         called(&["quota"], Stored { columns: &QUOTAS, ..PLAIN }.of(core("ResourceQuota", "resourcequotas"))),
-        Stored { columns: &SECRETS, fold: encode_string_data, ..PLAIN }.of(core("Secret", "secrets")),
+        Stored { columns: &SECRETS, fold: encode_string_data, selectable: &["type"], ..PLAIN }
+            .of(core("Secret", "secrets")),
         called(&["sa"], PLAIN.of(core("ServiceAccount", "serviceaccounts"))),
         Resource {
             categories: names(&["all"]),
-            ..called(&["svc"], Stored { columns: &SERVICES, ..PLAIN }.of(core("Service", "services")))
+            ..called(
+                &["svc"],
+                Stored { columns: &SERVICES, selectable: &["spec.clusterIP", "spec.type"], ..PLAIN }
+                    .of(core("Service", "services")),
+            )
         },
         Resource {
             categories: names(&["all"]),
@@ -97,6 +102,8 @@ pub(super) struct Stored {
     pub(super) fold: fn(&mut Value),
     /// What else is judged.
     pub(super) judge: fn(&Value) -> Vec<FieldError>,
+    /// The fields that field selectors may name.
+    pub(super) selectable: &'static [&'static str],
     /// What names must be.
     pub(super) names: NameRule,
     /// What is shown behind the name.
@@ -109,6 +116,7 @@ pub(super) const PLAIN: Stored = Stored {
     needs: &[],
     fold: |_| {},
     judge: |_| Vec::new(),
+    selectable: &[],
     names: NameRule::Subdomain,
     columns: &[shown("Age", age)],
 };
@@ -200,8 +208,8 @@ impl Strategy for Kept {
         [name].into_iter().chain(self.kind.columns.iter().map(|shown| (shown.cell)(object, now))).collect()
     }
 
-    fn selectable_fields(&self, _object: &Value) -> Vec<(&'static str, String)> {
-        Vec::new()
+    fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)> {
+        self.kind.selectable.iter().map(|field| (*field, text(object, field).to_owned())).collect()
     }
 
     fn patch_merge_key(&self, path: &[&str]) -> Option<&'static str> {

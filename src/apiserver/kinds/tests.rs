@@ -82,7 +82,7 @@ fn run(record: &Value) -> (&'static str, Value, Vec<String>) {
         }
         errors.extend(strategy.validate_create(&object));
     }
-    warnings.extend(strategy.warnings(&object));
+    warnings.extend(strategy.warnings(&object, None));
     if !errors.is_empty() {
         return ("causes", causes(errors), warnings);
     }

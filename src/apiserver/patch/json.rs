@@ -9,15 +9,19 @@ pub struct Impossible;
 
 type Result<T> = std::result::Result<T, Impossible>;
 
+/// How many bytes of JSON a patch may copy. Matches `JSONPatchMaxCopyBytes`.
+const MAX_COPIED: usize = 3 << 20;
+
 /// Does all operations of `patch`, a list.
 ///
 /// # Errors
-/// When one cannot be done; `target` may then be changed in part.
+/// When one cannot be done, or the patch copies too much; `target` may then be changed in part.
 pub fn apply(target: &mut Value, patch: &[Value]) -> Result<()> {
-    patch.iter().try_for_each(|operation| one(target, operation))
+    let mut left = MAX_COPIED;
+    patch.iter().try_for_each(|operation| one(target, operation, &mut left))
 }
 
-fn one(target: &mut Value, operation: &Value) -> Result<()> {
+fn one(target: &mut Value, operation: &Value, left: &mut usize) -> Result<()> {
     let text = |key: &str| operation[key].as_str().ok_or(Impossible);
     let path = parse(text("path")?)?;
     let value = operation["value"].clone();
@@ -30,8 +34,9 @@ fn one(target: &mut Value, operation: &Value) -> Result<()> {
             add(target, &path, moved)
         }
         "copy" => {
-            let copied = get(target, &parse(text("from")?)?).cloned().ok_or(Impossible)?;
-            add(target, &path, copied)
+            let copied = get(target, &parse(text("from")?)?).ok_or(Impossible)?;
+            *left = left.checked_sub(copied.to_string().len()).ok_or(Impossible)?;
+            add(target, &path, copied.clone())
         }
         "test" => {
             // A member that is not there equals null.

@@ -47,6 +47,11 @@ fn json_patches_do_each_operation_or_refuse() {
             json!([{"op": "add", "path": "/b/x~1y~0", "value": 1}]),
             Some(json!({"a": [1, 2], "b": {"x/y~": 1}})),
         ),
+        (
+            "more copied than there is room for",
+            Value::Array(vec![json!({"op": "copy", "from": "", "path": "/a/-"}); 40]),
+            None,
+        ),
         ("no parent", json!([{"op": "add", "path": "/q/r", "value": 1}]), None),
     ];
     for (why, patch, expected) in rows {

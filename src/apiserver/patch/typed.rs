@@ -89,13 +89,11 @@ impl<'a> Walk<'a> {
 /// Why an item of a list has no path element.
 fn keyless(shape: &ListShape, item: &Value) -> Option<&'static str> {
     match (shape, item) {
-        (ListShape::Atomic, _) => None,
         (ListShape::Set, Value::Null) => Some("associative list without keys has an element that's an explicit null"),
         (ListShape::Set, Value::Object(_)) => Some("associative list without keys has an element that's a map type"),
         (ListShape::Set, Value::Array(_)) => Some("not supported: associative list with lists as elements"),
-        (ListShape::Set, _) => None,
         (ListShape::Keyed(_), Value::Null) => Some("associative list with keys may not have a null element"),
-        (ListShape::Keyed(_), Value::Object(_)) => None,
+        (ListShape::Atomic | ListShape::Set, _) | (ListShape::Keyed(_), Value::Object(_)) => None,
         (ListShape::Keyed(_), _) => Some("associative list with keys may not have non-map elements"),
     }
 }

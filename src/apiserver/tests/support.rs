@@ -9,7 +9,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::apiserver::{ApiServer, Body, Column, Config, FieldError, NameRule, Resource, Strategy};
+use crate::apiserver::{ApiServer, Body, Column, Config, FieldError, NameRule, Resource, Strategy, kinds};
 use crate::clock::TestClock;
 
 /// A kind with `spec.parts` (merged by name), `spec.size` (checked) and a status.
@@ -199,6 +199,12 @@ pub const JSON_PATCH: &str = "application/json-patch+json";
 impl Server {
     pub fn new() -> Self {
         Self::with_history(1000)
+    }
+
+    /// With the kinds that the real server has.
+    pub fn with_kinds() -> Self {
+        let clock = TestClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+        Self { api: ApiServer::new(Config::new(clock, kinds::all())) }
     }
 
     pub fn with_history(history: usize) -> Self {

@@ -80,7 +80,7 @@ fn shapes() -> Vec<Step> {
     let limits = |value: Value| pod("containers/0/resources", json!({"limits": value}));
     let labels =
         |value: Value| json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "labels": value}});
-    let owner = |uid: u8| format!("00000000-0000-0000-0000-00000000000{uid}");
+    let uid = |uid: u8| format!("00000000-0000-0000-0000-00000000000{uid}");
     let owned = |owner: Value| cronjob("a").with("/metadata/ownerReferences", json!([owner]));
     vec![
         by("one", "a variable from a secret", env(json!([{"name": "A", "valueFrom": secret}]))),

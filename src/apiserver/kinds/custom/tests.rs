@@ -224,6 +224,58 @@ fn the_status_is_written_at_its_own_path_and_alone() {
 }
 
 #[test]
+fn a_status_without_a_path_of_its_own_is_a_field_like_others() {
+    let mut definition = definition();
+    definition["spec"]["versions"][0]["subresources"] = json!({});
+    let resource = custom(&definition).unwrap();
+    assert!(!resource.has_status);
+    let mut old = gadget(&json!({ "size": 1 }));
+    old["status"] = json!({ "count": 1 });
+    resource.strategy.prepare_for_create(&mut old);
+    assert_eq!((&old["status"]["count"], &old["metadata"]["generation"]), (&json!(1), &json!(1)));
+    let mut new = old.clone();
+    new["status"] = json!({ "count": 2 });
+    resource.strategy.prepare_for_update(&mut new, &old);
+    assert_eq!((&new["status"]["count"], &new["metadata"]["generation"]), (&json!(2), &json!(2)));
+    let mut labelled = new.clone();
+    labelled["metadata"]["labels"] = json!({ "a": "b" });
+    resource.strategy.prepare_for_update(&mut labelled, &new);
+    assert_eq!(labelled["metadata"]["generation"], 2, "of the metadata nothing is counted");
+}
+
+#[test]
+fn finalizers_without_a_path_are_warned_of_when_they_come() {
+    let strategy = custom(&definition()).unwrap().strategy;
+    let with = |finalizers: &[&str]| {
+        let mut object = gadget(&json!({}));
+        object["metadata"]["finalizers"] = json!(finalizers);
+        object
+    };
+    let told = |object: &Value, old: Option<&Value>| strategy.warnings(object, old);
+    let rest = "to avoid accidental conflicts with other finalizer writers";
+    let bare = format!("metadata.finalizers: \"mine\": prefer a domain-qualified finalizer name {rest}");
+    let domain =
+        format!("metadata.finalizers: \"a.io\": prefer a domain-qualified finalizer name including a path (/) {rest}");
+    let all = with(&["mine", "a.io", "a.io/b", "foregroundDeletion"]);
+    assert_eq!(told(&all, None), [domain.clone(), bare]);
+    assert_eq!(told(&all, Some(&with(&["mine"]))), [domain]);
+    assert_eq!(told(&all, Some(&all)), Vec::<String>::new());
+}
+
+#[test]
+fn a_definition_without_columns_has_the_age() {
+    let mut definition = definition();
+    definition["spec"]["versions"][0]["additionalPrinterColumns"] = json!([]);
+    let strategy = custom(&definition).unwrap().strategy;
+    let columns = strategy.columns();
+    assert_eq!(columns.iter().map(|column| &*column.name).collect::<Vec<_>>(), ["Name", "Age"]);
+    let mut object = gadget(&json!({}));
+    object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let cells = strategy.cells(&object, "2026-01-02T00:00:00Z".parse().unwrap());
+    assert_eq!(cells, [json!("g"), json!("24h")]);
+}
+
+#[test]
 fn the_columns_are_those_of_the_definition() {
     let resource = custom(&definition()).unwrap();
     assert_eq!((resource.singular.as_str(), resource.short_names.as_slice()), ("gadget", &["gd".to_owned()][..]));
@@ -257,6 +309,7 @@ fn a_definition_that_is_not_understood_is_refused_with_its_name() {
     let table = [
         ("/versions/0/schema/openAPIV3Schema/properties/spec/oneOf", json!([]), "unknown field `oneOf`"),
         ("/versions/0/schema/openAPIV3Schema/type", json!("any"), "unknown variant `any`"),
+        ("/versions/0/subresources/scale", json!({}), "unknown field `scale`"),
         ("/versions", json!([]), "it has 0 versions, and one is served"),
         ("/versions/0/additionalPrinterColumns/0/jsonPath", json!("spec.size"), "the path \"spec.size\" of a column"),
         ("/scope", json!("Everywhere"), "unknown variant `Everywhere`"),
