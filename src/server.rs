@@ -15,7 +15,7 @@ mod tls;
 mod upload;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -106,6 +107,9 @@ const LIMITS: Limits = Limits {
     drain: Duration::from_secs(5),
 };
 
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 1024;
+
 /// How long to wait when the system has no file descriptor for a new connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -117,15 +121,41 @@ pub struct Bound {
     pub(crate) limits: Limits,
 }
 
-/// Takes the address. Port 0 takes a free port; see [`Bound::local_addr`].
+/// Takes the address. Port 0 takes a free port; see [`Bound::local_addr`]. An unspecified address (`0.0.0.0` or `::`) is
+/// that of all interfaces and address families, as with Go (package net, `favoriteAddrFamily`) and so with
+/// kube-controller-manager: in a cluster of IPv6 alone the kubelet knocks there.
 ///
 /// # Errors
 /// One sentence that names the address and what is in the way.
 pub async fn bind(addr: SocketAddr) -> Result<Bound, ServerError> {
     let bind_error = |source| ServerError::Bind { addr, source };
-    let listener = TcpListener::bind(addr).await.map_err(bind_error)?;
+    let listener = listen(addr).map_err(bind_error)?;
     let local_addr = listener.local_addr().map_err(bind_error)?;
     Ok(Bound { listener, local_addr, limits: LIMITS })
+}
+
+fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    if !addr.ip().is_unspecified() {
+        return listen_on(addr);
+    }
+    listen_on(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), addr.port())).or_else(|error| match error.kind() {
+        io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
+        // There is no IPv6 here.
+        _ => listen_on(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), addr.port())),
+    })
+}
+
+fn listen_on(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM.nonblocking(), Some(socket2::Protocol::TCP))?;
+    if addr.is_ipv6() {
+        // What the system does by default, an administrator may have changed.
+        socket.set_only_v6(!addr.ip().is_unspecified())?;
+    }
+    // A restart finds connections of the one before in TIME_WAIT.
+    socket.set_reuse_address(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
 }
 
 impl Bound {

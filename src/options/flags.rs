@@ -114,7 +114,8 @@ pub(super) struct RawFlags {
           num_args = 0..=1, require_equals = true, default_missing_value = "5000")]
     pub cronjob_metrics: String,
 
-    /// The IP address on which --secure-port and --webhook-port listen.
+    /// The IP address on which --secure-port and --webhook-port listen. 0.0.0.0, :: or nothing is every interface, with IPv4
+    /// and IPv6.
     #[arg(long, value_name = "IP", default_value = "0.0.0.0", help_heading = SECURE)]
     pub bind_address: String,
 

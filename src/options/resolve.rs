@@ -277,8 +277,9 @@ pub(super) fn listener(raw: &RawFlags, flag: &str, port: &str, faults: &mut Faul
     Some(SocketAddr::new(ip(&raw.bind_address)?, port.filter(|port| *port != 0)?))
 }
 
+/// Nothing is every interface, as pflag leaves the default where it is given nothing.
 pub(super) fn ip(text: &str) -> Option<IpAddr> {
-    text.parse().ok()
+    if text.is_empty() { Some(Ipv4Addr::UNSPECIFIED.into()) } else { text.parse().ok() }
 }
 
 /// `0` or nothing is off; `:8080`, `127.0.0.1:8080`, `[::1]:8080` and `localhost:8080` are addresses. Other host names

@@ -240,6 +240,7 @@ fn every_flag_has_upstreams_meaning() {
         }),
         ("metrics off", &["--metrics-bind-address=0"], defaults()),
         ("metrics off by nothing", &["--metrics-bind-address="], defaults()),
+        ("no address is every address", &["--bind-address="], defaults()),
         ("metrics on a port of every address", &["--metrics-bind-address=:8080"], metrics("0.0.0.0:8080")),
         ("metrics on one address", &["--metrics-bind-address=127.0.0.1:8080"], metrics("127.0.0.1:8080")),
         ("metrics on one IPv6 address", &["--metrics-bind-address=[::1]:8080"], metrics("[::1]:8080")),

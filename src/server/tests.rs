@@ -645,3 +645,20 @@ async fn a_client_certificate_comes_with_each_request_where_it_is_asked_for() {
         cancel.cancel();
     }
 }
+
+#[tokio::test]
+async fn an_unspecified_address_is_that_of_every_family() {
+    let has_ipv6 = std::net::TcpListener::bind("[::1]:0").is_ok();
+    for unspecified in ["0.0.0.0:0", "[::]:0"] {
+        let bound = bind(unspecified.parse().unwrap()).await.unwrap();
+        let port = bound.local_addr().port();
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok(), "{unspecified}");
+        assert!(!has_ipv6 || TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.is_ok(), "{unspecified}");
+        let addr = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
+        let again = bind(addr).await.unwrap_err().to_string();
+        assert!(again.starts_with(&format!("cannot listen on {addr}: ")), "{again}");
+    }
+    let bound = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let port = bound.local_addr().port();
+    assert!(TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.is_err(), "one address is that one alone");
+}
