@@ -382,7 +382,7 @@ impl Assembly {
         let (mut events, events_end) = (JoinSet::new(), CancellationToken::new());
         events.spawn(task::owned({
             let (opened, queues, end) = (Arc::clone(&gate), house.queues.clone(), events_end.clone());
-            let client = events::KubeSink::new(client.clone(), may_write);
+            let client = events::KubeSink::new(client.clone(), may_write, requests::timeout(config));
             async move {
                 // What a standby has to tell is told by the leader, and by itself once it leads.
                 if end.run_until_cancelled(opened.opened()).await.is_none() {

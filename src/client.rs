@@ -11,7 +11,8 @@
 //! 1. `observe` counts it and takes its time, waiting included, as client-go does;
 //! 2. `rate_limit` holds it back (only with `--kube-api-qps`; watches pass);
 //! 3. `retry_after` makes a `Retry-After` readable;
-//! 4. `deadline` bounds it; within the rate limit, so that a request is not given up before it was sent;
+//! 4. `deadline` bounds it, and asks the gate of its [`Terms`]; within the rate limit, so that a request is neither given
+//!    up before it was sent nor sent when it may not be any more;
 //! 5. `connection` has the server's address, the credentials and the connection pool.
 //!
 //! kube speaks HTTP/1.1, so every request in flight has a connection. hyper's pool keeps as many idle ones as there
@@ -28,6 +29,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response};
 use kube::Client;
@@ -43,6 +45,16 @@ use crate::options::{Config, PROGRAM, RateLimit};
 
 /// Says whether this process may write now. Whoever writes asks it before each request.
 pub type WriteGate = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// What is asked of one request, as one of its extensions. It counts from the moment at which the request's turn has come:
+/// a wait for `--kube-api-qps` is no part of it.
+#[derive(Clone)]
+pub struct Terms {
+    /// Whether the request may still be sent; `None` for reads, which always may.
+    pub gate: Option<WriteGate>,
+    /// How long it may take until the last byte of its answer.
+    pub limit: Duration,
+}
 
 /// Requests that may queue between two layers; as many as kube's client lets queue in front of them.
 const BUFFER: usize = 1024;

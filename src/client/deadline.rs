@@ -1,6 +1,7 @@
 //! A bound on every request that is not a watch.
 //!
-//! Guarantees: the head of the answer comes within [`REQUEST_DEADLINE`], and then each piece of its body within the
+//! Guarantees: a request with [`Terms`] is sent only while its gate is open, and is over within its limit. Of any other the
+//! head of the answer comes within [`REQUEST_DEADLINE`], and then each piece of its body within the
 //! same time of the one before it, or the caller gets a [`DeadlineError`] and the connection is closed. A long list
 //! may take as long as it moves, up to a length that no list has. Of a refusal, a watch's as well, no more is read than any
 //! `Status` has.
@@ -17,16 +18,22 @@ use tokio::time::{Instant, Sleep};
 use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service};
 
-use super::is_watch;
+use super::{Terms, is_watch};
 
 /// How long the server may be silent. Twice the longest that a request may wait in one of API Priority and Fairness's
 /// queues (a quarter of the server's `--request-timeout`, 15 s); an API server that died without a word is noticed in
 /// this time.
 pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
-/// The server was silent for too long. Whether it carried the request out is unknown.
+/// The server was silent for too long, whether it carried the request out is unknown; or the request was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DeadlineError {
+    /// The gate of its [`Terms`] was closed.
+    #[error("not sent: this process does not hold its lease")]
+    Closed,
+    /// It was not over within the limit of its [`Terms`].
+    #[error("no answer within {} s", .0.as_secs_f64())]
+    Late(Duration),
     /// No answer began.
     #[error("no answer from the API server within {}s", REQUEST_DEADLINE.as_secs())]
     Answer,
@@ -69,13 +76,23 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let watch = is_watch(&request);
+        let terms = request.extensions().get::<Terms>();
+        if terms.and_then(|terms| terms.gate.as_ref()).is_some_and(|gate| !gate()) {
+            return Box::pin(async { Err(DeadlineError::Closed.into()) });
+        }
+        let patience = match terms {
+            Some(terms) => Patience::Whole(Instant::now() + terms.limit, terms.limit),
+            None if watch => Patience::Endless,
+            None => Patience::Silence,
+        };
         let answer = self.inner.call(request);
         Box::pin(async move {
-            let answer = if watch {
-                answer.await.map_err(Into::into)?
-            } else {
-                let answer = tokio::time::timeout(REQUEST_DEADLINE, answer).await;
-                answer.map_err(|_| DeadlineError::Answer)?.map_err(Into::into)?
+            let answer = match patience.end() {
+                None => answer.await.map_err(Into::into)?,
+                Some(end) => {
+                    let answer = tokio::time::timeout_at(end, answer).await;
+                    answer.map_err(|_| patience.error(DeadlineError::Answer))?.map_err(Into::into)?
+                }
             };
             let is_success = answer.status().is_success();
             let limit = match (is_success, watch) {
@@ -83,9 +100,38 @@ where
                 (true, false) => Limit::Fail(LONGEST_ANSWER),
                 (true, true) => Limit::None,
             };
-            let silence = (!watch).then(|| Box::pin(tokio::time::sleep(REQUEST_DEADLINE)));
-            Ok(answer.map(|inner| BoundedBody { inner, silence, limit }))
+            let silence = patience.end().map(|end| Box::pin(tokio::time::sleep_until(end)));
+            Ok(answer.map(|inner| BoundedBody { inner, patience, silence, limit }))
         })
+    }
+}
+
+/// How long an answer may take.
+#[derive(Clone, Copy)]
+pub(super) enum Patience {
+    /// As long as it likes: a watch's.
+    Endless,
+    /// Each piece so long after the one before it.
+    Silence,
+    /// All of it until an instant, so long after the request was sent.
+    Whole(Instant, Duration),
+}
+
+impl Patience {
+    /// When it ends if nothing comes.
+    fn end(self) -> Option<Instant> {
+        match self {
+            Self::Endless => None,
+            Self::Silence => Some(Instant::now() + REQUEST_DEADLINE),
+            Self::Whole(end, _) => Some(end),
+        }
+    }
+
+    fn error(self, of_silence: DeadlineError) -> DeadlineError {
+        match self {
+            Self::Whole(_, limit) => DeadlineError::Late(limit),
+            Self::Endless | Self::Silence => of_silence,
+        }
     }
 }
 
@@ -119,7 +165,8 @@ type Bytes = <Body as http_body::Body>::Data;
 /// A body whose pieces keep coming, but not for ever.
 pub(super) struct BoundedBody<B> {
     inner: B,
-    /// Runs from the last piece; `None` for a watch.
+    patience: Patience,
+    /// Ends when nothing came in time; `None` for a watch.
     silence: Option<Pin<Box<Sleep>>>,
     limit: Limit,
 }
@@ -138,10 +185,12 @@ where
         }
         let Poll::Ready(piece) = Pin::new(&mut self.inner).poll_frame(context) else {
             let Some(silence) = &mut self.silence else { return Poll::Pending };
-            return silence.as_mut().poll(context).map(|()| Some(Err(DeadlineError::Body.into())));
+            let ended = silence.as_mut().poll(context);
+            return ended.map(|()| Some(Err(self.patience.error(DeadlineError::Body).into())));
         };
-        if let Some(silence) = &mut self.silence {
-            silence.as_mut().reset(Instant::now() + REQUEST_DEADLINE);
+        let patience = self.patience;
+        if let (Some(silence), Some(end)) = (&mut self.silence, patience.end()) {
+            silence.as_mut().reset(end);
         }
         Poll::Ready(piece.map(|piece| {
             let mut frame = piece.map_err(Into::into)?;

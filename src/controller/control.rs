@@ -23,7 +23,7 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{
     ACCEPT_METADATA, ApiError, Flavour, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName, ResourceKind, Uid,
 };
-use crate::client::WriteGate;
+use crate::client::{DeadlineError, Terms, WriteGate};
 use crate::traces::{Stopwatch, Traces};
 
 /// Reads, creates and deletes Jobs.
@@ -65,7 +65,8 @@ pub struct RealControl {
 }
 
 impl RealControl {
-    /// Ports of a controller of `flavour` on `client`. Each request is given up after `timeout`.
+    /// Ports of a controller of `flavour` on `client`, which must be made by [`crate::client`]. Each request is given up
+    /// `timeout` after it was sent.
     pub fn new(flavour: Flavour, client: Client, gate: WriteGate, timeout: Duration) -> Self {
         Self { flavour, manage: Manage::All, client, interner: Arc::default(), gate, timeout, traces: None }
     }
@@ -99,21 +100,17 @@ impl RealControl {
         if request.method != Method::GET && !(self.gate)() {
             return Err(failed("not sent: this process does not hold its lease".to_owned()));
         }
-        let http_request = request.build().map_err(|error| failed(error.to_string()))?;
-        let exchange = async {
-            let response = self.client.send(http_request).await.map_err(|error| failed(with_causes(&error)))?;
-            let (head, body) = response.into_parts();
-            let body = Limited::new(body, LONGEST_ANSWER).collect().await;
-            let bytes = body.map_err(|error| failed(with_causes(&*error)))?.to_bytes();
-            if head.status.is_success() {
-                String::from_utf8(bytes.into()).map_err(|error| failed(error.to_string()))
-            } else {
-                Err(refusal(operation(verb, resource), object, &head, &bytes))
-            }
-        };
-        match tokio::time::timeout(self.timeout, exchange).await {
-            Ok(reply) => reply,
-            Err(_) => Err(failed(format!("no answer within {} s", self.timeout.as_secs()))),
+        let gate = (request.method != Method::GET).then(|| Arc::clone(&self.gate));
+        let mut http_request = request.build().map_err(|error| failed(error.to_string()))?;
+        http_request.extensions_mut().insert(Terms { gate, limit: self.timeout });
+        let response = self.client.send(http_request).await.map_err(|error| failed(unanswered(&error)))?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, LONGEST_ANSWER).collect().await;
+        let bytes = body.map_err(|error| failed(with_causes(&*error)))?.to_bytes();
+        if head.status.is_success() {
+            String::from_utf8(bytes.into()).map_err(|error| failed(error.to_string()))
+        } else {
+            Err(refusal(operation(verb, resource), object, &head, &bytes))
         }
     }
 }
@@ -263,6 +260,14 @@ fn status_patch(write: &StatusWrite) -> Vec<u8> {
 fn not_ours(name: ObjectName) -> ApiError {
     let error = ApiError::transport("get CronJob", name, "it is no longer handed over to this controller");
     ApiError { code: 404, reason: "NotFound".to_owned(), ..error }
+}
+
+/// Why there is no answer, in one line.
+fn unanswered(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Service(cause) if cause.is::<DeadlineError>() => cause.to_string(),
+        _ => with_causes(error),
+    }
 }
 
 /// The error and all that caused it, in one line.

@@ -19,6 +19,7 @@ use crate::api::Flavour;
 use crate::apiserver::{self, ApiServer, discovery, kinds};
 use crate::app::{self, AppError};
 use crate::cache::{Informer, ResourceEventHandler, Store};
+use crate::client::REQUEST_DEADLINE;
 use crate::clock::SharedClock;
 use crate::events;
 use crate::options;
@@ -120,7 +121,9 @@ impl Cluster {
         let mut background = JoinSet::new();
         background.spawn(jobs.run(ends.clone()));
         background.spawn(pods.run(ends.clone()));
-        background.spawn(sink.run(events::KubeSink::new(client, Arc::new(|| true)), ends.clone()).map(drop));
+        background.spawn(
+            sink.run(events::KubeSink::new(client, Arc::new(|| true), REQUEST_DEADLINE), ends.clone()).map(drop),
+        );
         Self { jobs: job_store, pods: pod_store, stop, ends, controllers, background }
     }
 

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::Event;
 use crate::api::{ACCEPT_METADATA, NO_FIELD_VALIDATION};
-use crate::client::WriteGate;
+use crate::client::{Terms, WriteGate};
 
 /// Stores events. Matches `EventSink` of client-go's `tools/record/event.go`.
 pub trait EventSink: Send + Sync + 'static {
@@ -130,12 +130,13 @@ impl From<kube::Error> for SinkFault {
 pub struct KubeSink {
     client: Client,
     gate: WriteGate,
+    limit: Duration,
 }
 
 impl KubeSink {
-    /// Writes through `client`, whose rate limits and identity apply.
-    pub fn new(client: Client, gate: WriteGate) -> Self {
-        Self { client, gate }
+    /// Writes through `client`, whose rate limits and identity apply. Each request is given up `limit` after it was sent.
+    pub fn new(client: Client, gate: WriteGate, limit: Duration) -> Self {
+        Self { client, gate, limit }
     }
 
     async fn send(&self, request: http::request::Builder, body: &impl Serialize) -> Result<(), SinkFault> {
@@ -145,6 +146,7 @@ impl KubeSink {
         let body = serde_json::to_vec(body).map_err(|error| SinkFault::Request(error.into()))?;
         let request = request
             .header(http::header::ACCEPT, ACCEPT_METADATA)
+            .extension(Terms { gate: Some(Arc::clone(&self.gate)), limit: self.limit })
             .body(body)
             .map_err(|error| SinkFault::Request(error.into()))?;
         self.client.request_text(request).await?;

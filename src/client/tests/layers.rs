@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::{join_all, pending};
@@ -329,6 +330,47 @@ async fn time_in_line_does_not_count_against_the_deadline() {
     let started = Instant::now();
     client.request_text(request("GET", "/x")).await.unwrap();
     assert_eq!(started.elapsed(), Duration::from_secs(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_terms_of_a_request_hold_from_when_its_turn_has_come() {
+    let slow = |request: Request<Body>| async move {
+        sleep(Duration::from_secs(if request.uri().path() == "/slow" { 5 } else { 3 })).await;
+        ok(request).await
+    };
+    let client = client(Some(limit(0.01, 1)), Arc::new(Unobserved), slow);
+    let is_leader = Arc::new(AtomicBool::new(true));
+    let send = |path| {
+        let open = Arc::clone(&is_leader);
+        let gate: WriteGate = Arc::new(move || open.load(Ordering::Relaxed));
+        let mut request = request("POST", path);
+        request.extensions_mut().insert(Terms { gate: Some(gate), limit: Duration::from_secs(4) });
+        client.request_text(request)
+    };
+    send("/x").await.unwrap();
+    let started = Instant::now();
+    send("/x").await.unwrap();
+    assert_eq!(started.elapsed(), Duration::from_secs(100), "a wait for a token is no part of the four seconds");
+    let late = send("/slow").await.unwrap_err();
+    assert_eq!(late.to_string(), "ServiceError: no answer within 4 s");
+
+    let (waiting, ()) = tokio::join!(send("/x"), async {
+        sleep(Duration::from_secs(50)).await;
+        is_leader.store(false, Ordering::Relaxed);
+    });
+    assert_eq!(deadline_in(&waiting.unwrap_err()), Some(DeadlineError::Closed), "a lease may be lost in the line");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_with_terms_may_not_take_longer_however_it_moves() {
+    let client =
+        client(None, Arc::new(Unobserved), |_| async { Ok(Response::new(dripping(9, Duration::from_secs(1), false))) });
+    let mut request = request("GET", "/x");
+    request.extensions_mut().insert(Terms { gate: None, limit: Duration::from_millis(4500) });
+    let started = Instant::now();
+    let error = client.request_text(request).await.unwrap_err();
+    assert_eq!(deadline_in(&error), Some(DeadlineError::Late(Duration::from_millis(4500))), "{error}");
+    assert_eq!(started.elapsed(), Duration::from_millis(4500));
 }
 
 /// A body of `pieces`, each after a pause; then silence if it `stalls`.

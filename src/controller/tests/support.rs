@@ -143,7 +143,7 @@ impl World {
         tokio::spawn(job_informer.run(stop.clone()));
         let queue = controller.queue().clone();
         let sink = sink.yielding_to(move || queue.is_busy());
-        tokio::spawn(sink.run(events::KubeSink::new(client, Arc::new(|| true)), stop.clone()));
+        tokio::spawn(sink.run(events::KubeSink::new(client, Arc::new(|| true), Duration::from_secs(10)), stop.clone()));
         cron_jobs.wait_for_cache_sync().await;
         jobs.wait_for_cache_sync().await;
         let ends = stop.drop_guard();

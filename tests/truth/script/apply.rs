@@ -153,12 +153,12 @@ fn shapes() -> Vec<Step> {
         by(
             "one",
             "an owner",
-            owned(json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner(1), "controller": true})),
+            owned(json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid(1), "controller": true})),
         ),
         by(
             "one",
             "who does not control it",
-            owned(json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner(1)})),
+            owned(json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid(1)})),
         ),
         get(format!("{CRONJOBS}/a")).named("what came of it"),
     ]
