@@ -2,7 +2,8 @@
 //!
 //! Guarantees: everything that can be wrong with the configuration is found before the first request; a standby keeps
 //! its caches warm and writes nothing; on SIGTERM or SIGINT what is in flight is finished, the lease is given up after
-//! the last write and not before, and the process ends within [`GRACE`]; a leader that lost its lease stops at once. Where
+//! the last write and not before; the work in flight has [`GRACE`] for that, and what comes after it (events, lease,
+//! listeners, traces) 13 s in all, so that a Pod's 30 s suffice; a leader that lost its lease stops at once. Where
 //! the cluster is cut into shards, the same holds for each by itself: see `shards`.
 //!
 //! Matches upstream `cmd/kube-controller-manager/app/controllermanager.go` (`Run`) for the controllers that are on: one lease,
@@ -62,8 +63,8 @@ use self::election::Candidate;
 pub use self::error::AppError;
 pub use self::replica::{Onlooker, Replica, run_replica};
 
-/// The longest a shutdown takes: the work in flight, then the events, then the lease.
-pub const GRACE: Duration = Duration::from_secs(20);
+/// How long a shutdown waits for the work in flight.
+pub const GRACE: Duration = Duration::from_secs(15);
 
 /// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
@@ -286,6 +287,8 @@ struct Assembly {
     branches: Vec<Branch>,
     gate: Arc<election::Gate>,
     workers: usize,
+    /// Whether connections are warmed: not where each request to do so would take a token from those of the slot.
+    warms: bool,
     /// Whether another process may have worked on this while the caches filled.
     stood_by: Arc<AtomicBool>,
     informers: JoinSet<()>,
@@ -401,6 +404,7 @@ impl Assembly {
             clock: Arc::clone(clock),
             branches,
             gate,
+            warms: config.kube_api.is_none(),
             workers: syncs.div_ceil(usize::try_from(config.shards.get()).unwrap_or(usize::MAX)),
             // A shard has had another holder, or its first CronJobs have yet to come.
             stood_by: Arc::new(AtomicBool::new(shard != Shard::WHOLE)),
@@ -470,10 +474,13 @@ impl Assembly {
         };
         if stop.run_until_cancelled(synced).await.is_some() {
             info!(cronjobs = cron_jobs.len(), jobs = jobs.len(), "caches are synced");
-            let queue = controller.queue().clone();
-            let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), self.workers);
-            let _warm = AbortOnDropHandle::new(tokio::spawn(task::owned(warm)));
+            let warm = self.warms.then(|| {
+                let queue = controller.queue().clone();
+                let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), self.workers);
+                AbortOnDropHandle::new(tokio::spawn(task::owned(warm)))
+            });
             controller.run(self.workers, stop.clone()).await;
+            drop(warm);
         }
     }
 }

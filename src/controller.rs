@@ -14,14 +14,15 @@
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`ControllerV2`).
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dashmap::DashMap;
 use futures::FutureExt;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
@@ -75,6 +76,14 @@ pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 /// How soon a deletion from the history that failed is tried again: nothing waits for it, and the next slot may be far.
 pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
 
+/// How long the end waits for statuses that cannot be written; with the last request it is less than
+/// [`GRACE`](crate::app::GRACE).
+const LAST_SETTLING: Duration = Duration::from_secs(10);
+
+/// Before each try to write a status that could not be written while the process ends.
+const LAST_PAUSES: [Duration; 4] =
+    [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+
 const AMBIGUOUS_NAME: &str = "A batch/v1 CronJob has the same name, and kube-controller-manager takes the Jobs of both for \
                               that one's: give one of them another name";
 
@@ -115,6 +124,8 @@ pub struct Controller<C> {
     pace: Pace,
     own_writes: OwnWrites,
     unsettled: Unsettled,
+    /// Set when the end begins.
+    settles_until: OnceLock<Instant>,
     foreign_fires: ForeignFires,
     name_taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
     /// Whose owners were told of a namesake.
@@ -132,6 +143,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             pace: Pace::new(),
             own_writes: OwnWrites::default(),
             unsettled: Unsettled::default(),
+            settles_until: OnceLock::new(),
             foreign_fires: ForeignFires::default(),
             name_taken: DashMap::new(),
             namesakes_told: DashMap::new(),
@@ -167,7 +179,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Runs `workers` workers until `cancel`; what is in flight then is finished, and what was fired is settled. The
+    /// Runs `workers` workers until `cancel`; what is in flight then is finished, and what was fired is
+    /// settled, as far as that can be done in ten seconds. The
     /// caches must be synced before.
     ///
     /// Matches upstream `Run`.
@@ -182,6 +195,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         cancel.cancelled().await;
         info!(controller = self.parts.flavour.name, "Shutting down cronjob controller");
+        // The timers end with the queue, also those of what is owed and could not be written yet.
+        for key in self.unsettled.keys() {
+            self.enqueue(key);
+        }
+        let _ = self.settles_until.set(Instant::now() + LAST_SETTLING);
         self.parts.queue.shut_down();
         while tasks.join_next().await.is_some() {}
     }
@@ -192,11 +210,29 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub async fn process_next_work_item(&self) -> bool {
         let _turn = self.pace.turn().await;
         let Some(key) = self.parts.queue.get().await else { return false };
-        if !self.parts.queue.shutting_down() || self.unsettled.contains(&key) {
+        if !self.parts.queue.shutting_down() || (self.unsettled.contains(&key) && !self.is_too_late()) {
             self.process(&key).await;
         }
+        self.settle_at_the_end(&key).await;
         self.parts.queue.done(&key);
         true
+    }
+
+    /// What this key's sync has fired, or could not write, while the queue was shutting down, does not come back through
+    /// it: it is settled here, or after some tries left to whoever comes next.
+    async fn settle_at_the_end(&self, key: &ObjectName) {
+        for pause in LAST_PAUSES {
+            if !self.parts.queue.shutting_down() || !self.unsettled.contains(key) || self.is_too_late() {
+                return;
+            }
+            sleep(pause).await;
+            self.process(key).await;
+        }
+    }
+
+    /// Whether the end has been waiting for statuses for long enough.
+    fn is_too_late(&self) -> bool {
+        self.settles_until.get().is_some_and(|until| *until <= Instant::now())
     }
 
     async fn process(&self, key: &ObjectName) {

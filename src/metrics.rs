@@ -65,7 +65,7 @@ pub struct ControllerMetrics {
     /// Seconds from a slot to the creation of its Job; upstream's histogram
     /// (`pkg/controller/cronjob/metrics/metrics.go`).
     pub job_creation_skew_duration: Histogram,
-    /// The same seconds in finer buckets, under a name of our own.
+    /// Seconds from a slot to the server's answer by this process's clock, in finer buckets, under a name of our own.
     pub job_creation_skew: Histogram,
     /// Syncs that panicked, were caught and backed off.
     pub sync_panics_total: IntCounter,

@@ -66,6 +66,11 @@ impl Unsettled {
         self.0.contains_key(key)
     }
 
+    /// Everybody to whom something is owed.
+    pub fn keys(&self) -> Vec<ObjectName> {
+        self.0.iter().map(|debt| debt.key().clone()).collect()
+    }
+
     /// The CronJob is gone.
     pub fn forget(&self, key: &ObjectName) {
         self.0.remove(key);

@@ -51,7 +51,7 @@ pub(super) struct RawFlags {
     #[arg(long, value_name = "FLOAT", default_value = "-1", help_heading = GENERIC, verbatim_doc_comment)]
     pub kube_api_qps: String,
 
-    /// Requests that may be sent at once before --kube-api-qps holds them back; no effect while that is -1.
+    /// Requests that may be sent at once before --kube-api-qps holds them back; -1 is 30. No effect while that flag is -1.
     #[arg(long, value_name = "INT", default_value = "-1", help_heading = GENERIC)]
     pub kube_api_burst: String,
 

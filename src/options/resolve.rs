@@ -175,6 +175,9 @@ fn positive_int32(text: &str) -> Option<NonZeroUsize> {
     NonZeroUsize::new(usize::try_from(n).ok()?)
 }
 
+/// The burst of kube-controller-manager, for a rate that comes without one.
+const UPSTREAM_BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
+
 /// -1 is the only negative value: upstream takes any, but nobody means -20.
 fn kube_api(raw: &RawFlags, faults: &mut Faults) -> Option<RateLimit> {
     #[allow(clippy::float_cmp)] // -1 is exact.
@@ -186,11 +189,8 @@ fn kube_api(raw: &RawFlags, faults: &mut Faults) -> Option<RateLimit> {
             parse_int(text).and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0 || *n == -1)
         });
     let (qps, burst) = (qps.filter(|qps| *qps > 0.0)?, burst?);
-    let burst = u32::try_from(burst).ok().and_then(NonZeroU32::new);
-    if burst.is_none() {
-        faults.add("kube-api-burst", &raw.kube_api_burst, "a positive whole number when --kube-api-qps is a rate");
-    }
-    Some(RateLimit { qps, burst: burst? })
+    let burst = u32::try_from(burst).ok().and_then(NonZeroU32::new).unwrap_or(UPSTREAM_BURST);
+    Some(RateLimit { qps, burst })
 }
 
 /// Matches `ValidateLeaderElectionConfiguration` (component-base) and `NewLeaderElector` (client-go); like there,

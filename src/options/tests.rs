@@ -202,6 +202,7 @@ fn every_flag_has_upstreams_meaning() {
         ("-1 is no limit", &["--kube-api-qps", "-1", "--kube-api-burst", "-1"], defaults()),
         ("a burst without a rate limits nothing", &["--kube-api-burst=30"], defaults()),
         ("a rate with its burst", &["--kube-api-qps=20", "--kube-api-burst=30"], limit(20.0, 30)),
+        ("a rate without a burst has upstream's", &["--kube-api-qps=50"], limit(50.0, 30)),
         ("a rate may be a fraction", &["--kube-api-qps=0.5", "--kube-api-burst=1"], limit(0.5, 1)),
         ("a lease of minutes", &["--leader-elect-lease-duration=1m30s"], {
             elect(|e| e.lease_duration = Duration::from_secs(90))
@@ -463,10 +464,6 @@ fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
         (
             &["--kube-api-burst=2147483648"],
             "--kube-api-burst: 2147483648 is not allowed; use a positive whole number, or -1 for no limit",
-        ),
-        (
-            &["--kube-api-qps=20"],
-            "--kube-api-burst: -1 is not allowed; use a positive whole number when --kube-api-qps is a rate",
         ),
         (
             &["--concurrent-cronjob-syncs=0"],

@@ -138,6 +138,48 @@ async fn what_was_fired_is_settled_before_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_being_fired_when_the_end_begins_is_settled_although_no_watch_tells_of_it() {
+    for at in ["00.007", "00.012", "00.018", "00.024"] {
+        let world = burst(13 * WORKERS, json!({})).await;
+        let stop = world.work(WORKERS);
+        world.pass_until("2026-03-02T10:00:59.900Z").await;
+        world.wire.hold_watches(true);
+        world.pass_until(&format!("2026-03-02T10:01:{at}Z")).await;
+        stop.cancel();
+        world.pass(seconds(5)).await;
+        let fired = world.wire.count(Verb::Create, "jobs");
+        assert!((1..=4 * WORKERS).contains(&fired), "{fired} at {at}");
+        world.wire.hold_watches(false);
+        world.pass(seconds(1)).await;
+        assert_eq!(settled(&world), fired, "at {at}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_owed_when_the_end_begins_is_tried_again_for_some_seconds_and_not_for_ever() {
+    for (outage, want) in [(2, 40), (3600, 0)] {
+        let world = burst(40, json!({})).await;
+        world.wire.judge(|ask| {
+            let down = ask.is(Verb::Patch, "cronjobs/status");
+            let fate = if down { Fate::Refused(503, "ServiceUnavailable") } else { Fate::Pass };
+            Orders { there: LATENCY, back: LATENCY, fate }
+        });
+        let (stop, working) = world.work_to_end(WORKERS);
+        world.pass_until("2026-03-02T10:01:20Z").await;
+        assert_eq!((world.seen().len(), settled(&world)), (40, 0));
+        stop.cancel();
+        world.pass(seconds(outage.min(9))).await;
+        assert!(!working.is_finished(), "it goes on trying");
+        if outage < 9 {
+            world.wire.judge(|_| Orders { there: LATENCY, back: LATENCY, ..Orders::default() });
+        }
+        world.pass(seconds(5)).await;
+        assert!(working.is_finished(), "in less than GRACE");
+        assert_eq!(settled(&world), want);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_that_cannot_be_written_is_owed_until_it_can_and_delays_no_slot() {
     let world = burst(1, json!({ "schedule": "* * * * *", "concurrencyPolicy": "Replace" })).await;
     let stop = world.work(1);

@@ -11,10 +11,10 @@ use axum::body::Bytes;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use http::{Method, Request};
 use http_body_util::BodyExt;
-use kube::Client;
 use parking_lot::Mutex;
 use prometheus::Registry;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::objects::{merged, time};
@@ -23,6 +23,7 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{Flavour, Manage, Namesake, ObjectName, crd};
 use crate::apiserver::{self, ApiServer, kinds};
 use crate::cache::{Informer, ResourceEventHandler, Store};
+use crate::client;
 use crate::clock::{Clock, SharedClock, TestClock};
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
@@ -101,7 +102,7 @@ impl World {
         let (flavour, manage) = what;
         let shared: SharedClock = clock.clone();
         let (wire, stop) = (Wire::new(), CancellationToken::new());
-        let client = Client::new(wire.around(server.into_service()), NAMESPACE);
+        let client = client::on_service(wire.around(server.into_service()));
         let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &[], 1)
             .of_resource(flavour.parent)
             .selecting(move |cron_job| manage.takes(cron_job));
@@ -152,10 +153,15 @@ impl World {
 
     /// Lets the controller work until the answer is cancelled.
     pub fn work(&self, workers: usize) -> CancellationToken {
+        self.work_to_end(workers).0
+    }
+
+    /// The same, with what ends when the controller has.
+    pub fn work_to_end(&self, workers: usize) -> (CancellationToken, JoinHandle<()>) {
         let (stop, controller) = (CancellationToken::new(), Arc::clone(&self.controller));
         let cancel = stop.clone();
-        tokio::spawn(async move { controller.run(workers, cancel).await });
-        stop
+        let working = tokio::spawn(async move { controller.run(workers, cancel).await });
+        (stop, working)
     }
 
     /// Lets time pass, and whatever happens in it happen.
