@@ -184,7 +184,7 @@ fn kubectl_works_against_it_and_the_state_survives() {
             false,
             "spec.schedule: Invalid value",
         ),
-        (&["get", "cronjob", "hello", "-w", "--request-timeout=1s"], true, "True"),
+        (&["get", "cronjob", "hello", "-w", "--request-timeout=3s"], true, "True"),
         (&["create", "job", "gone", "--from=cronjob/hello"], true, "job.batch/gone created"),
         (&["delete", "job", "gone", "--cascade=foreground"], true, "deleted"),
         (&["delete", "cronjob", "nightly-report"], true, "deleted"),

@@ -110,7 +110,7 @@ async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[Stri
 
 /// The first due instant: far enough away that the load is there and the controller has synced.
 fn choose_due(case: &Case, at: At) -> DateTime<Utc> {
-    let lead = 7 + i64::try_from((case.due + case.idle) / 400).unwrap_or(i64::MAX);
+    let lead = 12 + i64::try_from((case.due + case.idle) / 400).unwrap_or(i64::MAX);
     let earliest = Utc::now().trunc_subsecs(0) + TimeDelta::seconds(1 + lead);
     if at == At::Second || case.timing == Due::Alone {
         return earliest;

@@ -112,7 +112,7 @@ impl Bench {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_fire_is_traced_from_its_slot_to_its_status() {
     let bench = Bench::new();
     let made = job("hello-1", "hello");
@@ -143,7 +143,7 @@ async fn a_fire_is_traced_from_its_slot_to_its_status() {
     assert_eq!(told(&bench.kept), [], "a status without a fire is no trace");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_create_that_is_refused_is_a_trace_of_its_own() {
     let bench = Bench::new();
     bench.pass(3);
@@ -151,7 +151,7 @@ async fn a_create_that_is_refused_is_a_trace_of_its_own() {
     assert_eq!(told(&bench.kept), [row("fire", 3, 13, "quota"), row("create", 3, 13, "quota")]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_waits_for_a_status_is_bounded() {
     let bench = Bench::new();
     for index in 0..100 {

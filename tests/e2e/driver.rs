@@ -34,7 +34,7 @@ pub async fn request(client: &kube::Client, method: Method, path: &str, body: Op
         .header(http::header::CONTENT_TYPE, content)
         .body(bytes)
         .map_err(|error| format!("{method} {path}: {error}"))?;
-    let answer = tokio::time::timeout(Duration::from_secs(15), client.request::<Value>(message)).await;
+    let answer = tokio::time::timeout(Duration::from_secs(40), client.request::<Value>(message)).await;
     match answer {
         Ok(answer) => answer.map_err(|error| format!("{method} {path}: {error}")),
         Err(_) => Err(format!("{method} {path}: no answer in 15 s")),

@@ -137,6 +137,8 @@ impl Stage {
                         json!({ "matchLabels": { "kubernetes.io/metadata.name": self.ns.name } });
                 }
                 webhook["clientConfig"]["caBundle"] = json!(STANDARD.encode(ca));
+                // A machine that stands still for ten seconds is no failed admission.
+                webhook["timeoutSeconds"] = json!(30);
             }
             let collection = path.rsplit_once('/').unwrap().0;
             request(&self.admin, Method::POST, collection, Some(&object)).await.unwrap();

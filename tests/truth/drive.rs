@@ -25,7 +25,7 @@ pub trait Target: Sync {
 pub type Answers = Vec<(String, Value)>;
 
 /// No answer takes longer, watches with their timeout included.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 /// Which headers are compared.
 const HEADERS: [&str; 4] = ["content-type", "warning", "retry-after", "allow"];

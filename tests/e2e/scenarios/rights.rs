@@ -13,7 +13,7 @@ use http::Request;
 use kube::config::Config;
 use serde_json::{Value, json};
 
-use super::failures::{ELECTION, Electorate};
+use super::failures::Electorate;
 use super::tutorial;
 use crate::driver::{
     CRON_JOBS, DEPLOYMENTS, EVENTS, Namespace, Resource, cron_job, eventually, hourly_at, minutes_ago, rfc3339,
@@ -23,6 +23,14 @@ use crate::fixture::controller::{Controller, Running};
 use crate::flavours;
 use crate::rights::{Grant, granted, unused};
 use crate::world::{World, deployment_args, refused};
+
+/// A lease that outlasts a machine which stands still for some seconds; it is handed over, not waited for.
+const ELECTION: [&str; 4] = [
+    "--leader-elect=true",
+    "--leader-elect-lease-duration=20s",
+    "--leader-elect-renew-deadline=15s",
+    "--leader-elect-retry-period=1s",
+];
 
 /// Where `manifests/single-namespace` is, and works.
 const TEAM: &str = "team-a";

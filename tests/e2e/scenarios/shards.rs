@@ -35,7 +35,7 @@ const NAMESPACES: [&str; 12] = [
     "team-red",
 ];
 /// What a shard may be without an owner after a kill.
-const BACK: Duration = Duration::from_secs(20);
+const BACK: Duration = Duration::from_secs(25);
 
 /// Makes one CronJob a second in each namespace that is due at once.
 struct Feeder {

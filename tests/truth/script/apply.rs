@@ -80,8 +80,12 @@ fn shapes() -> Vec<Step> {
     let limits = |value: Value| pod("containers/0/resources", json!({"limits": value}));
     let labels =
         |value: Value| json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "labels": value}});
-    let uid = |uid: u8| format!("00000000-0000-0000-0000-00000000000{uid}");
-    let owned = |owner: Value| cronjob("a").with("/metadata/ownerReferences", json!([owner]));
+    // One that is there: the garbage collector takes what has an owner that never was.
+    let owned = |more: Value| {
+        let mut owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "${p:/metadata/uid}"});
+        owner.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        cronjob("a").with("/metadata/ownerReferences", json!([owner]))
+    };
     vec![
         by("one", "a variable from a secret", env(json!([{"name": "A", "valueFrom": secret}]))),
         by("one", "becomes one with a value", env(json!([{"name": "A", "value": "x"}]))),
@@ -150,16 +154,9 @@ fn shapes() -> Vec<Step> {
         by("one", "goes", cronjob("a")),
         by("three", "labels", labels(json!({"a": "1", "b": "2"}))),
         by("three", "go all", json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}})),
-        by(
-            "one",
-            "an owner",
-            owned(json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid(1), "controller": true})),
-        ),
-        by(
-            "one",
-            "who does not control it",
-            owned(json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid(1)})),
-        ),
+        post(PODS, &crate::dsl::pod("p")).id("p").named("an owner to be"),
+        by("one", "an owner", owned(json!({"controller": true}))),
+        by("one", "who does not control it", owned(json!({}))),
         get(format!("{CRONJOBS}/a")).named("what came of it"),
     ]
 }

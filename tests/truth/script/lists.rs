@@ -140,6 +140,7 @@ fn paging() -> Vec<Step> {
             .named("a token and a match exclude each other"),
         named("p6", json!({})).named("one more is created"),
         delete(format!("{CRONJOBS}/p4")).part(nothing).named("and one is deleted"),
+        get(CRONJOBS).part(nothing).named("which the cache knows once it was asked for what is there"),
         page("limit=9&continue=${one:/metadata/continue}").named("the rest is as it was at the first page"),
         page("limit=9&resourceVersion=${one:/metadata/resourceVersion}&resourceVersionMatch=Exact")
             .named("the list at an older version"),

@@ -175,7 +175,7 @@ fn initial() -> Vec<Step> {
         watch(CRONJOBS, &format!("{all}&resourceVersion=abc")).named("a version that is no number"),
         watch(CRONJOBS, all).accept(TABLE).part(types).named("initial events as tables"),
         watch(CRONJOBS, all).accept(PARTIAL).part(types).named("initial events as metadata"),
-        get(format!("{CRONJOBS}?watch=1&timeoutSeconds=4&allowWatchBookmarks=true&resourceVersion=${{b:/metadata/resourceVersion}}")).part(bookmark).named("a bookmark comes before the end"),
+        get(format!("{CRONJOBS}?watch=1&timeoutSeconds=4&allowWatchBookmarks=true&resourceVersion=${{b:/metadata/resourceVersion}}")).part(bookmark).until("/0/type", json!("BOOKMARK")).named("a bookmark comes before the end"),
         watch(CRONJOBS, "allowWatchBookmarks=true").part(brief).named("bookmarks from what is there now"),
         watch(CRONJOBS, "allowWatchBookmarks=true&resourceVersion=0").part(brief).named("bookmarks from any version"),
         watch(CRONJOBS, "allowWatchBookmarks=true&resourceVersion=${b:/metadata/resourceVersion}").part(brief).named("bookmarks from a version"),
@@ -198,7 +198,7 @@ fn types(value: Value) -> Value {
 
 fn open() -> Vec<Step> {
     let opened = |name: &'static str, path: &str, query: &str| {
-        get(format!("{path}?watch=1&timeoutSeconds=3&{query}")).part(brief).open(name)
+        get(format!("{path}?watch=1&timeoutSeconds=15&{query}")).part(brief).open(name)
     };
     vec![
         get(CRONJOBS).id("start").part(nothing).named("the start"),
