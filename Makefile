@@ -196,7 +196,8 @@ $(TOOLS)/bin/cargo-cyclonedx:
 CONTAINER_TOOL ?= docker
 BUILD_FLAGS ?=
 
-# An image is as old as its commit, wherever and whenever it is built, and says which that is.
+# An image is as old as its commit, wherever and whenever it is built, and says which that is where the Dockerfile compiles it;
+# what `static` builds does not know.
 SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct),0)
 COMMIT_ARGS = --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) --build-arg GIT_COMMIT=$(shell git rev-parse HEAD) \
 	--build-arg GIT_TREE_STATE=$(if $(shell git status --porcelain),dirty,clean)
@@ -254,8 +255,11 @@ install: ## The CustomResourceDefinitions alone, into the cluster of the current
 uninstall: ## Take them back, and with them all objects of these kinds
 	kubectl delete --ignore-not-found -k manifests/crd
 
-deploy: ## The controller as IMG, the way that OVERLAY says, into the cluster of the current context
-	kubectl kustomize manifests/$(OVERLAY) | sed 's|image: cronjob-controller:latest|image: $(IMAGE)|' | kubectl apply -f -
+# Without IMG and IMAGE the image is called what `kustomize edit set image` says.
+CALLED = $(if $(IMG)$(filter-out file,$(origin IMAGE)),sed -E 's|^( *image: ).+|\1$(IMAGE)|',cat)
 
-undeploy: ## Take back what OVERLAY brought, definitions included
+deploy: ## The controller as IMG, the way that OVERLAY says, into the cluster of the current context
+	kubectl kustomize manifests/$(OVERLAY) | $(CALLED) | kubectl apply -f -
+
+undeploy: ## Take back what OVERLAY brought, definitions included, and with them all objects of these kinds
 	kubectl delete --ignore-not-found -k manifests/$(OVERLAY)

@@ -355,6 +355,7 @@ impl Ground<'_> {
             local_zone: local_zone().0,
             schedule_delta: TimeDelta::zero(),
         });
+        controller.stand_by();
         cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
         informers.spawn(task::owned(cron_job_informer.run(ends.clone())));

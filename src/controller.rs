@@ -14,7 +14,7 @@
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`ControllerV2`).
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ use crate::events::{EventRecorder, ObjectReference};
 use crate::metrics::ControllerMetrics;
 use crate::schedule::{Zone, missed};
 use crate::task;
-use crate::workqueue::WorkQueue;
+use crate::workqueue::{Priority, WorkQueue};
 
 mod conditions;
 pub mod control;
@@ -123,6 +123,7 @@ pub struct Controller<C> {
     parts: Parts<C>,
     pace: Pace,
     own_writes: OwnWrites,
+    standing_by: AtomicBool,
     unsettled: Unsettled,
     /// Set when the end begins.
     settles_until: OnceLock<Instant>,
@@ -142,6 +143,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             parts,
             pace: Pace::new(),
             own_writes: OwnWrites::default(),
+            standing_by: AtomicBool::new(false),
             unsettled: Unsettled::default(),
             settles_until: OnceLock::new(),
             foreign_fires: ForeignFires::default(),
@@ -174,6 +176,16 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         cron_jobs.iter().filter(|cron_job| is_unattended(cron_job)).map(|cron_job| cron_job.name.clone()).collect()
     }
 
+    /// Keeps the queue empty until [`run`](Self::run), which then adds every CronJob that is there: nobody takes keys from the
+    /// queue of a standby, and those of CronJobs that came and went would stay in it.
+    pub fn stand_by(&self) {
+        self.standing_by.store(true, Ordering::Release);
+    }
+
+    fn stands_by(&self) -> bool {
+        self.standing_by.load(Ordering::Acquire)
+    }
+
     /// Says that the caches may be behind: after a relist with a gap, or when this process has just become the leader.
     pub fn suspect_views(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
@@ -188,6 +200,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         info!(workers, controller = self.parts.flavour.name, "Starting cronjob controller");
         self.pace.set_workers(workers);
         self.foreign_fires.begin(self.parts.clock.now());
+        // Whatever the informers tell from here on is queued; what they told before is in the stores.
+        if self.standing_by.swap(false, Ordering::AcqRel) {
+            for cron_job in self.parts.cron_jobs.list() {
+                self.parts.queue.add_with(cron_job.name.clone(), Priority::High);
+            }
+        }
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let controller = Arc::clone(self);
@@ -383,11 +401,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     fn enqueue(&self, key: ObjectName) {
-        self.parts.queue.add(key);
+        if !self.stands_by() {
+            self.parts.queue.add(key);
+        }
     }
 
     fn enqueue_at_slot(&self, key: ObjectName, slot: DateTime<Utc>) {
-        self.parts.queue.add_at(key, self.time_of(slot));
+        if !self.stands_by() {
+            self.parts.queue.add_at(key, self.time_of(slot));
+        }
     }
 
     /// When the key of a slot is to come back.

@@ -351,12 +351,20 @@ impl<K: Key> WorkQueue<K> {
     /// Without waiting: a key, or that there will be none, or nothing yet.
     #[allow(clippy::option_option)]
     fn try_get(&self) -> Option<Option<K>> {
-        let queue = &mut self.shared.state.lock().queue;
-        match queue.get(now) {
-            Some(key) => Some(Some(key)),
-            None if queue.shutting_down() => Some(None),
-            None => None,
+        let (answer, is_holding) = {
+            let queue = &mut self.shared.state.lock().queue;
+            let answer = match queue.get(now) {
+                Some(key) => Some(Some(key)),
+                None if queue.shutting_down() => Some(None),
+                None => None,
+            };
+            (answer, queue.is_holding())
+        };
+        // If that was one out of patience, the next one's is to be waited for.
+        if is_holding && matches!(answer, Some(Some(_))) {
+            self.shared.rearm.notify_one();
         }
+        answer
     }
 
     fn begin_shutdown(&self, draining: bool) {

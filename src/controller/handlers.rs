@@ -82,6 +82,9 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHandler<C> {
     fn on_add(&self, cron_job: &Arc<CronJob>, is_in_initial_list: bool) {
+        if self.0.stands_by() {
+            return;
+        }
         if self.0.parts.manage == Manage::Annotated && !is_in_initial_list {
             self.0.foreign_fires.handed_over(&cron_job.name, self.0.parts.clock.now());
         }
@@ -94,6 +97,9 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHa
     }
 
     fn on_delete(&self, last: &Arc<CronJob>, _final_state_unknown: bool) {
+        if self.0.stands_by() {
+            self.0.forget(&last.name);
+        }
         self.0.enqueue(last.name.clone());
     }
 

@@ -53,6 +53,24 @@ async fn a_minutely_cron_job_fires_at_each_minute_and_settles() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_standby_queues_nothing_and_begins_with_all_that_is_there() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    world.controller.stand_by();
+    for name in ["goes", "stays"] {
+        world.create_cron_job(name, json!({})).await;
+    }
+    let owner = world.cron_jobs.get(&key("stays")).unwrap().uid.to_string();
+    world.write("POST", JOBS, &job("foreign", &json!([controlled_by("stays", &owner)]))).await;
+    world.write("DELETE", &format!("{CRON_JOBS}/goes"), &Value::Null).await;
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    assert!(world.controller.queue().is_empty(), "nobody takes keys from it");
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    stop.cancel();
+    assert_eq!(world.wire.count(Verb::Create, "jobs"), 2, "the slot that was missed, and the next");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_finished_job_leaves_active_and_history_keeps_the_newest() {
     let world = World::with_jobs_that_end("2026-03-02T09:59:30Z", |job| {
         let ending = if job.creation_timestamp.timestamp() / 60 % 2 == 0 { Ending::Complete } else { Ending::Failed };

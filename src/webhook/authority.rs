@@ -91,14 +91,11 @@ impl Authority {
             // Nobody can be turned away yet, and the configurations may come later than this program.
             self.serve(&current, served)?;
         }
-        let told = [
-            self.tell::<MutatingWebhookConfiguration>(&self.own.mutating, &current.ca).await?,
-            self.tell::<ValidatingWebhookConfiguration>(&self.own.validating, &current.ca).await?,
-        ];
+        self.tell::<MutatingWebhookConfiguration>(&self.own.mutating, &current.ca).await?;
+        self.tell::<ValidatingWebhookConfiguration>(&self.own.validating, &current.ca).await?;
         if served.as_ref() != Some(&current) {
-            if told.contains(&true) {
-                sleep(self.pace.settle).await;
-            }
+            // Another replica may have told the API servers a moment ago.
+            sleep(self.pace.settle).await;
             self.serve(&current, served)?;
         }
         Ok(())
@@ -147,21 +144,21 @@ impl Authority {
         }
     }
 
-    /// Sees to it that every webhook of a configuration trusts `ca`; whether something had to be changed.
-    async fn tell<K>(&self, name: &str, ca: &str) -> Result<bool, AuthorityError>
+    /// Sees to it that every webhook of a configuration trusts `ca`.
+    async fn tell<K>(&self, name: &str, ca: &str) -> Result<(), AuthorityError>
     where
         K: kube::Resource<DynamicType = ()>,
     {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::erase::<K>(&()));
         let object = format!("{} {name}", K::kind(&()));
         let found = api.get(name).await.map_err(|error| call("get", &object, error))?;
-        let Some(webhooks) = missing_ca(&found.data, ca) else { return Ok(false) };
+        let Some(webhooks) = missing_ca(&found.data, ca) else { return Ok(()) };
         let patch = json!({ "metadata": { "resourceVersion": found.metadata.resource_version }, "webhooks": webhooks });
         api.patch(name, &PatchParams::default(), &Patch::Strategic(patch))
             .await
             .map_err(|error| call("write the CA to", &object, error))?;
         info!(configuration = object, "told the API server the CA of the webhooks");
-        Ok(true)
+        Ok(())
     }
 }
 

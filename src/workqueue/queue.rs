@@ -230,6 +230,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.held_until.is_some_and(|until| now < until) && !self.shutting_down
     }
 
+    /// Whether a hold has yet to be released.
+    pub(super) fn is_holding(&self) -> bool {
+        self.held_until.is_some()
+    }
+
     /// Whether workers should look because of a hold that has ended, or a held key that is out of patience.
     pub(super) fn release(&mut self, now: Instant) -> bool {
         let Some(until) = self.held_until else { return false };

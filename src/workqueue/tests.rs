@@ -348,6 +348,26 @@ async fn held_keys_wait_for_the_end_of_the_hold_or_of_their_patience() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_held_key_leaves_when_it_is_out_of_patience() {
+    let (queue, _clock) = queue_with_clock();
+    let start = Instant::now();
+    for key in ["first", "second", "third"] {
+        queue.add(key);
+        sleep_millis(100).await;
+    }
+    sleep_millis(700).await;
+    queue.hold_low(Duration::from_secs(60));
+    sleep_millis(3000).await;
+    queue.hold_low(Duration::from_secs(60));
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let key = queue.get().await.unwrap();
+        seen.push((key, start.elapsed().as_millis()));
+    }
+    assert_eq!(seen, [("first", 5000), ("second", 5100), ("third", 5200)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_time_is_too_far_away() {
     let (queue, _clock) = queue_with_clock();
     queue.add_after("max", Duration::MAX);
