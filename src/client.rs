@@ -13,7 +13,8 @@
 //! 3. `retry_after` makes a `Retry-After` readable;
 //! 4. `deadline` bounds it, and asks the gate of its [`Terms`]; within the rate limit, so that a request is neither given
 //!    up before it was sent nor sent when it may not be any more;
-//! 5. `connection` has the server's address, the credentials and the connection pool.
+//! 5. `rereading` makes what is below anew when the files of a client certificate have changed;
+//! 6. `connection` has the server's address, the credentials and the connection pool.
 //!
 //! kube speaks HTTP/1.1, so every request in flight has a connection. hyper's pool keeps as many idle ones as there
 //! were, for 90 seconds: longer than a minute, so that the burst of one minute finds the connections of the last.
@@ -23,6 +24,7 @@ mod deadline;
 mod kubeconfig;
 mod observe;
 mod rate_limit;
+mod rereading;
 mod retry_after;
 #[cfg(test)]
 mod tests;
@@ -40,6 +42,7 @@ use tower::{BoxError, Service};
 
 pub use self::deadline::{DeadlineError, REQUEST_DEADLINE};
 pub use self::observe::{RequestObserver, Unobserved};
+use self::rereading::Rereading;
 pub use self::retry_after::retry_after;
 use crate::options::{Config, PROGRAM, RateLimit};
 
@@ -193,8 +196,10 @@ fn build(
     if let Some(proxy) = kube.proxy_url {
         return Err(ConnectError::Proxy { server, proxy });
     }
-    let service = connection::service(&kube).map_err(|cause| ConnectError::Build { server, cause: Box::new(cause) })?;
-    let builder = ClientBuilder::new(service, kube.default_namespace);
+    let (namespace, files) = (kube.default_namespace.clone(), rereading::files(&kube));
+    let service = Rereading::new(files, move || connection::service(&kube));
+    let service = service.map_err(|cause| ConnectError::Build { server, cause: Box::new(cause) })?;
+    let builder = ClientBuilder::new(service, namespace);
     Ok(assemble(builder, &host, limit, observer.unwrap_or_else(|| Arc::new(Unobserved))))
 }
 

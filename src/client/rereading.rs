@@ -1,0 +1,142 @@
+//! A connection whose client certificate is a file that changes.
+//!
+//! Guarantees: once the files that a kubeconfig names have changed and fit together, requests go out on connections made
+//! with what is in them now, at the latest a minute after; those from before are used no more, and requests in flight on
+//! them end as they would have. Files that cannot be read or used change nothing, are told in the log, and looked at again.
+//! They are looked at when a request is sent, so a client that does nothing costs nothing.
+//!
+//! Matches client-go `transport/cert_rotation.go`, which looks every five minutes.
+
+use std::fs;
+use std::path::PathBuf;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tower::Service;
+use tracing::{info, warn};
+
+/// How long a change may go unseen.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// A service, made anew by `make` when one of the files has changed.
+pub(super) struct Rereading<S, M> {
+    service: S,
+    make: M,
+    files: Vec<PathBuf>,
+    /// What was in the files when the service was made; nothing where they could not be read.
+    seen: Vec<Option<Vec<u8>>>,
+    next_look: Instant,
+}
+
+/// The files in which `kube` has its client certificate and key.
+pub(super) fn files(kube: &kube::Config) -> Vec<PathBuf> {
+    let user = &kube.auth_info;
+    [&user.client_certificate, &user.client_key].into_iter().flatten().map(PathBuf::from).collect()
+}
+
+impl<S, M, E> Rereading<S, M>
+where
+    M: FnMut() -> Result<S, E>,
+    E: std::fmt::Display,
+{
+    /// What `make` makes of `files`.
+    pub(super) fn new(files: Vec<PathBuf>, mut make: M) -> Result<Self, E> {
+        let seen = read(&files);
+        Ok(Self { service: make()?, make, files, seen, next_look: Instant::now() + LOOK })
+    }
+
+    fn look(&mut self) {
+        let now = Instant::now();
+        if self.files.is_empty() || now < self.next_look {
+            return;
+        }
+        self.next_look = now + LOOK;
+        let found = read(&self.files);
+        if found == self.seen {
+            return;
+        }
+        match (self.make)() {
+            Ok(service) => {
+                info!(files = ?self.files, "The client certificate has changed; new connections are made with it");
+                (self.service, self.seen) = (service, found);
+            }
+            Err(error) => {
+                warn!(files = ?self.files, %error, "the client certificate has changed and cannot be used yet");
+            }
+        }
+    }
+}
+
+fn read(files: &[PathBuf]) -> Vec<Option<Vec<u8>>> {
+    files.iter().map(|file| fs::read(file).ok()).collect()
+}
+
+impl<S, M, E, R> Service<R> for Rereading<S, M>
+where
+    S: Service<R>,
+    M: FnMut() -> Result<S, E>,
+    E: std::fmt::Display,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.look();
+        self.service.poll_ready(context)
+    }
+
+    fn call(&mut self, request: R) -> S::Future {
+        self.service.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::convert::Infallible;
+
+    use tower::{ServiceExt as _, service_fn};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_changed_certificate_is_used_within_a_minute_once_it_can_be() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("client.pem");
+        let write = |text: &str| fs::write(&file, text).unwrap();
+        write("first");
+        let make = || {
+            let text = fs::read_to_string(&file).map_err(|error| error.to_string())?;
+            if text == "half" {
+                return Err("the key is another's".to_owned());
+            }
+            Ok(service_fn(move |()| std::future::ready(Ok::<_, Infallible>(text.clone()))))
+        };
+        let mut service = Rereading::new(vec![file.clone()], make).unwrap();
+        for (sentence, text, pass, want) in [
+            ("nothing has changed", None, 120, "first"),
+            ("a change is not looked for at once", Some("second"), 10, "first"),
+            ("but soon", None, 50, "second"),
+            ("what cannot be used changes nothing", Some("half"), 60, "second"),
+            ("until it can", Some("third"), 60, "third"),
+        ] {
+            if let Some(text) = text {
+                write(text);
+            }
+            tokio::time::advance(Duration::from_secs(pass)).await;
+            assert_eq!(service.ready().await.unwrap().call(()).await.unwrap(), want, "{sentence}");
+        }
+        fs::remove_file(&file).unwrap();
+        tokio::time::advance(LOOK).await;
+        assert_eq!(service.ready().await.unwrap().call(()).await.unwrap(), "third", "a file that is gone");
+    }
+
+    #[test]
+    fn a_missing_certificate_is_told_at_the_start() {
+        let make = || Err::<(), _>("no such file");
+        assert_eq!(Rereading::new(vec!["gone.pem".into()], make).err(), Some("no such file"));
+    }
+}
