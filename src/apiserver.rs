@@ -23,7 +23,8 @@
 //!
 //! And those that they do not show: entries of managedFields are ordered by time first, so their order depends on whether a
 //! second has passed between two writes, and the comparison sorts them; bookmarks that come by the clock are left out of
-//! it; protobuf is read but never written, CBOR neither; garbage is collected at once, and what is in a namespace that ends
+//! it; protobuf is read but never written, CBOR neither; Events stay, and `events.k8s.io` is not served; the `scale`
+//! subresource neither; garbage is collected at once, and what is in a namespace that ends
 //! after two seconds and not five; a list from the future is refused at once and not after three seconds; a watch without
 //! timeout lasts 45 minutes; everybody may do everything; of many kinds nothing comes (`kinds::stored`).
 
@@ -318,6 +319,7 @@ impl ApiServer {
     /// Draws the consequences of a write; those that wait a moment need a tokio runtime.
     fn settle(&self, store: &mut Store) {
         if !self.inner.config.garbage_collection {
+            gc::end_definitions(store);
             store.dirty.clear();
             store.orphaned.clear();
             store.late.clear();
@@ -333,11 +335,16 @@ impl ApiServer {
         };
         let waiting = Waiting(Arc::downgrade(&self.inner));
         runtime.spawn(async move {
-            tokio::time::sleep(LATE).await;
-            let inner = waiting.0.upgrade();
-            drop(waiting);
-            if let Some(inner) = inner {
-                gc::settle_late(&mut inner.store.lock());
+            loop {
+                tokio::time::sleep(LATE).await;
+                let Some(inner) = waiting.0.upgrade() else { return };
+                let mut store = inner.store.lock();
+                gc::settle_late(&mut store);
+                if store.late.is_empty() {
+                    // Under the lock, so that whoever adds to what is late begins anew.
+                    drop(waiting);
+                    return;
+                }
             }
         });
     }

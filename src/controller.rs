@@ -159,8 +159,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         &self.parts.queue
     }
 
-    /// The CronJobs that have a next slot and neither a timer nor an entry in the queue: none, at any moment.
+    /// The CronJobs that have a next slot and neither a timer nor an entry in the queue: none, at any moment. A standby attends
+    /// to nothing.
     pub fn unattended(&self) -> Vec<ObjectName> {
+        if self.stands_by() {
+            return Vec::new();
+        }
         let queue = &self.parts.queue;
         let waits = |key: &ObjectName| queue.is_dirty(key) || queue.is_processing(key);
         let cron_jobs = self.parts.cron_jobs.list();

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use super::meta::{self, FOREGROUND, ORPHAN};
+use super::meta::{self, CLEANUP, FOREGROUND, ORPHAN};
 use super::object::{Document, Object};
 use super::query::Query;
 use super::registry::{FieldError, Resource};
 use super::status::{self, Qualified, Result, invalid_field, unsupported_field};
-use super::store::{Id, Store, timestamp};
+use super::store::{DEFINITIONS, Id, Store, timestamp};
 
 /// The namespaces that cannot be deleted. Matches the NamespaceLifecycle admission plugin.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -174,6 +174,9 @@ pub fn delete(store: &mut Store, id: &Id, options: &DeleteOptions) -> Result<Del
     if id.collection == "namespaces" {
         return delete_namespace(store, id, &object, options);
     }
+    if id.collection == DEFINITIONS && !meta::is_deleting(&object) {
+        return Ok(delete_definition(store, id, &object, options));
+    }
     let now = store.now();
     let mut changed = (**object).clone();
     let graceful = match begin_graceful(&mut changed, &resource, options.grace_period_seconds, now) {
@@ -321,6 +324,27 @@ fn answer(resource: &Resource, object: Arc<Object>) -> Document {
     } else {
         status::deleted(resource, meta::text(&object, "name"), meta::text(&object, "uid")).into()
     }
+}
+
+/// Marks a definition, whose objects go before it does. Matches k8s.io/apiextensions-apiserver
+/// `pkg/registry/customresourcedefinition/etcd.go` (`Delete`).
+fn delete_definition(store: &mut Store, id: &Id, object: &Value, options: &DeleteOptions) -> Deleted {
+    let mut changed = object.clone();
+    let now = timestamp(store.now());
+    meta::set(&mut changed, "deletionTimestamp", now.clone());
+    let mut finalizers = meta::finalizers(&changed);
+    if !finalizers.iter().any(|finalizer| finalizer == CLEANUP) {
+        finalizers.push(CLEANUP.to_owned());
+    }
+    meta::set_finalizers(&mut changed, &finalizers);
+    let condition = json!({
+        "type": "Terminating", "status": "True", "lastTransitionTime": now, "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    });
+    if let Some(conditions) = changed["status"]["conditions"].as_array_mut() {
+        conditions.push(condition);
+    }
+    Deleted { answer: update(store, id, object, changed, options), gone: false }
 }
 
 fn delete_namespace(store: &mut Store, id: &Id, object: &Value, options: &DeleteOptions) -> Result<Deleted> {

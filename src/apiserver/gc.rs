@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::delete::{self, DeleteOptions};
 use super::managers::Writer;
-use super::meta::{self, FOREGROUND, ORPHAN};
-use super::store::{Id, Store};
+use super::meta::{self, CLEANUP, FOREGROUND, ORPHAN};
+use super::store::{DEFINITIONS, Id, Store};
 
 const NAMESPACES: &str = "namespaces";
 
@@ -27,7 +27,7 @@ pub fn settle(store: &mut Store) {
 /// Looks at the objects that were written with owner references since the last time, and at the namespaces that end.
 pub fn settle_late(store: &mut Store) {
     for id in std::mem::take(&mut store.late) {
-        if id.collection == NAMESPACES {
+        if id.collection == NAMESPACES || id.collection == DEFINITIONS {
             store.dirty.push_back(id);
         } else if let Some(object) = store.get(&id).filter(|object| !meta::is_deleting(object)) {
             judge_owners(store, &id, &object);
@@ -39,7 +39,9 @@ pub fn settle_late(store: &mut Store) {
 fn look_at_all(store: &mut Store, is_late: bool) {
     while let Some(id) = store.dirty.pop_front() {
         let Some(object) = store.get(&id) else { continue };
-        if id.collection != NAMESPACES {
+        if id.collection == DEFINITIONS && meta::is_deleting(&object) && has(&object, CLEANUP) {
+            end_definition(store, id, is_late);
+        } else if id.collection != NAMESPACES {
             look_at(store, &id, &object);
         } else if object["status"]["phase"] == "Terminating" {
             if is_late {
@@ -204,6 +206,32 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
         store.remove(id);
     } else if emptied != *namespace {
         store.put(id, emptied);
+    }
+}
+
+/// Where nothing else is collected, the objects of a definition still go with it.
+pub fn end_definitions(store: &mut Store) {
+    let dirty = std::mem::take(&mut store.dirty).into_iter();
+    let waiting: Vec<Id> =
+        dirty.chain(std::mem::take(&mut store.late)).filter(|id| id.collection == DEFINITIONS).collect();
+    for id in waiting {
+        if store.get(&id).is_some_and(|object| meta::is_deleting(&object) && has(&object, CLEANUP)) {
+            end_definition(store, id, true);
+        }
+    }
+}
+
+/// Deletes the objects of a definition; once there are none, lets it go. That ends their watches, which are to see the
+/// deletions before, so it comes a moment later.
+fn end_definition(store: &mut Store, id: Id, is_late: bool) {
+    let name = id.key.trim_start_matches('/').to_owned();
+    let objects = store.collections.get(&name).into_iter().flat_map(|collection| collection.objects.iter());
+    let objects = objects.map(|(key, _)| Id { collection: name.clone(), key: key.to_owned() }).collect();
+    let is_empty = !empty(store, objects);
+    if !is_late {
+        store.late.insert(id);
+    } else if is_empty {
+        drop_finalizer(store, &id, CLEANUP);
     }
 }
 

@@ -17,6 +17,8 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// Makes an object wait for the deletion of its dependents.
 pub const FOREGROUND: &str = "foregroundDeletion";
+/// Makes a definition wait for the deletion of its objects.
+pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Makes an object wait until its dependents have lost their references to it.
 pub const ORPHAN: &str = "orphan";
 

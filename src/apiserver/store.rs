@@ -29,7 +29,7 @@ const SUFFIX_LENGTH: usize = 5;
 const MAX_PREFIX: usize = 58;
 
 /// The kind whose objects bring kinds.
-const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+pub const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// So many of a collection's latest changes keep the trees of their objects.
 const RECENT: usize = 512;
@@ -250,13 +250,8 @@ impl Store {
         self.served = self.collections.values().map(|collection| Arc::clone(&collection.resource)).collect();
     }
 
-    /// Ends a kind with all its objects; its watches end.
+    /// Ends a kind, whose objects are gone; its watches end.
     fn unregister(&mut self, name: &str) {
-        let keys = self.collections.get(name).into_iter().flat_map(|collection| collection.objects.iter());
-        let keys: Vec<String> = keys.map(|(key, _)| key.to_owned()).collect();
-        for key in keys {
-            self.remove(&Id { collection: name.to_owned(), key });
-        }
         if let Some(collection) = self.collections.remove(name) {
             collection.changed.notify_waiters();
         }
@@ -327,6 +322,11 @@ impl Store {
         };
         self.record(id, change);
         self.mark_neighbours(&object);
+        // What a definition that is to go waits for.
+        let definition = Id { collection: DEFINITIONS.to_owned(), key: key("", &id.collection) };
+        if self.get(&definition).is_some_and(|definition| meta::is_deleting(&definition)) {
+            self.late.insert(definition);
+        }
         if id.collection == DEFINITIONS {
             self.unregister(meta::text(&object, "name"));
         }

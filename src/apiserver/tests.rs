@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+mod definitions;
 mod property;
 mod support;
 mod verbs;

@@ -19,7 +19,7 @@ use super::object::Document;
 use super::registry::{FieldError, NameRule, Resource};
 use super::rest::{Call, Target, WriteOptions};
 use super::status::{self, Cause, Qualified, Result, invalid_field};
-use super::store::{Id, Store, key, timestamp};
+use super::store::{DEFINITIONS, Id, Store, key, timestamp};
 
 /// How often a name is generated anew when it is taken.
 const NAME_ATTEMPTS: usize = 8;
@@ -90,8 +90,19 @@ fn match_namespace(target: &Target, object: &mut Value) -> Result<()> {
     Ok(())
 }
 
+/// Nothing is made of a kind whose definition is to go. Matches `forbidCreateAdmission`.
+fn check_definition(store: &Store, target: &Target, name: &str) -> Result<()> {
+    let id = Id { collection: DEFINITIONS.to_owned(), key: key("", &target.resource.qualified_name()) };
+    if store.get(&id).is_some_and(|definition| meta::is_deleting(&definition)) {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(status::forbidden(&Qualified::resource(&target.resource), name, why));
+    }
+    Ok(())
+}
+
 /// Nothing is made in a namespace that is not there or that ends.
 fn check_namespace(store: &Store, target: &Target, name: &str) -> Result<()> {
+    check_definition(store, target, name)?;
     if !target.resource.namespaced || !store.collections.contains_key("namespaces") {
         return Ok(());
     }
