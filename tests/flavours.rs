@@ -127,6 +127,11 @@ async fn policies_limits_deadlines_suspension_and_status_are_those_of_the_real_s
     live(&ground).await;
 }
 
+/// In which a definition goes after its objects.
+async fn a_moment() {
+    tokio::time::sleep(Duration::from_secs(5)).await;
+}
+
 /// How kubectl is called, and what it says of each object then.
 type Applied<'a> = (&'a [&'a str], fn(&str) -> bool);
 
@@ -160,6 +165,7 @@ async fn the_same_is_true_of_a_server_to_which_kubectl_has_applied_the_tutorial(
     // No time passes while kubectl runs, so it would wait for ever for the namespace to end.
     let said = listening.each(&["delete", "--wait=false", "-k", "manifests/tutorial"]).await;
     assert!(said.iter().all(|line| line.ends_with(" deleted")), "{said:#?}");
+    a_moment().await;
     let (found, said) = listening.kubectl(&["get", "tcj"]).await;
     assert!(!found && said.contains("the server could not find the requested resource"), "{said}");
 }
@@ -241,6 +247,7 @@ async fn a_definition_that_goes_takes_its_objects_along() {
     let path = format!("{DEFINITIONS}/apiexamples.myapp.my.domain");
     request(&ground.client, Method::DELETE, &path, None).await.unwrap();
     assert!(ground.namespace.get(API_EXAMPLES, "pods").await.is_none());
+    a_moment().await;
     assert!(server.resources().iter().all(|resource| resource.kind != "ApiExample"));
 
     let snapshot = server.snapshot();
