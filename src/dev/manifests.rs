@@ -171,10 +171,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for (index, document) in documents(text).into_iter().enumerate() {
         let place = Place { file: file.to_owned(), document: index + 1 };
-        let object: Value = serde_saphyr::from_str(&document).map_err(|error| {
-            let text = error.to_string();
-            ManifestError::Yaml { place: place.clone(), cause: text.lines().next().unwrap_or_default().to_owned() }
-        })?;
+        let object = read_yaml(&document).map_err(|cause| ManifestError::Yaml { place: place.clone(), cause })?;
         if object.is_null() {
             continue;
         }
@@ -188,6 +185,21 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
         }
     }
     Ok(manifests)
+}
+
+/// What aliases may add to a document: no manifest comes near it, and a bomb stays below some megabytes.
+const ALIASED: usize = 50_000;
+
+/// Reads one document.
+///
+/// # Errors
+/// What is wrong, in one line.
+pub(crate) fn read_yaml(document: &str) -> Result<Value, String> {
+    let options = serde_saphyr::options! {
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: ALIASED },
+    };
+    serde_saphyr::from_str_with_options(document, options)
+        .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
 /// Cuts a file at its `---` lines; the first document may do without one.

@@ -208,7 +208,7 @@ pub fn flags(input: &[u8]) {
 /// A file of manifests: what is read has what a request needs. Aliases make much of little, up to a bound.
 pub fn manifest(input: &[u8]) {
     let text = text(input);
-    bounded(text.len(), 256, 64 * 1024 * 1024, || {
+    bounded(text.len(), 256, 32 * 1024 * 1024, || {
         for manifest in manifests::parse("input.yaml", &text).unwrap_or_default() {
             assert!(manifest.object["metadata"]["name"].is_string(), "{manifest:?}");
         }

@@ -11,6 +11,7 @@ use crate::api::{Flavour, crd};
 use crate::apiserver::kinds;
 use crate::apiserver::status::invalid_field;
 use crate::apiserver::{self, Resource};
+use crate::dev::manifests::read_yaml;
 use crate::schedule::{Schedule, Zone};
 
 /// What an object is to this program.
@@ -23,10 +24,7 @@ pub(super) enum Kind {
 
 /// The objects of a document: none in an empty one, and of a List its items.
 pub(super) fn objects(document: &str) -> Result<Vec<Value>, Fault> {
-    let object: Value = serde_saphyr::from_str(document).map_err(|error| {
-        let text = error.to_string();
-        Fault::error("", format!("not YAML: {}", text.lines().next().unwrap_or_default()))
-    })?;
+    let object = read_yaml(document).map_err(|cause| Fault::error("", format!("not YAML: {cause}")))?;
     if object.is_null() {
         return Ok(Vec::new());
     }
