@@ -475,13 +475,12 @@ impl Assembly {
         };
         if stop.run_until_cancelled(synced).await.is_some() {
             info!(cronjobs = cron_jobs.len(), jobs = jobs.len(), "caches are synced");
-            let warm = self.warms.then(|| {
+            let _warm = self.warms.then(|| {
                 let queue = controller.queue().clone();
                 let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), self.workers);
                 AbortOnDropHandle::new(tokio::spawn(task::owned(warm)))
             });
             controller.run(self.workers, stop.clone()).await;
-            drop(warm);
         }
     }
 }

@@ -123,6 +123,7 @@ pub struct Controller<C> {
     parts: Parts<C>,
     pace: Pace,
     own_writes: OwnWrites,
+    /// Nobody takes keys from the queue yet.
     standing_by: AtomicBool,
     unsettled: Unsettled,
     /// Set when the end begins.
@@ -195,9 +196,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Runs `workers` workers until `cancel`; what is in flight then is finished, and what was fired is
-    /// settled, as far as that can be done in ten seconds. The
-    /// caches must be synced before.
+    /// Runs `workers` workers until `cancel`; what is in flight then is finished, and what was fired is settled, as far as
+    /// that can be done in ten seconds. The caches must be synced before.
     ///
     /// Matches upstream `Run`.
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
@@ -232,7 +232,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub async fn process_next_work_item(&self) -> bool {
         let _turn = self.pace.turn().await;
         let Some(key) = self.parts.queue.get().await else { return false };
-        if !self.parts.queue.shutting_down() || (self.unsettled.contains(&key) && !self.is_too_late()) {
+        if !self.parts.queue.shutting_down() || self.owes_at_the_end(&key) {
             self.process(&key).await;
         }
         self.settle_at_the_end(&key).await;
@@ -244,7 +244,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// it: it is settled here, or after some tries left to whoever comes next.
     async fn settle_at_the_end(&self, key: &ObjectName) {
         for pause in LAST_PAUSES {
-            if !self.parts.queue.shutting_down() || !self.unsettled.contains(key) || self.is_too_late() {
+            if !self.owes_at_the_end(key) {
                 return;
             }
             sleep(pause).await;
@@ -252,9 +252,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    /// Whether the end has been waiting for statuses for long enough.
-    fn is_too_late(&self) -> bool {
-        self.settles_until.get().is_some_and(|until| *until <= Instant::now())
+    /// Whether the process ends, this key's status is owed, and the end has not been waiting for long enough.
+    fn owes_at_the_end(&self, key: &ObjectName) -> bool {
+        let is_too_late = || self.settles_until.get().is_some_and(|until| *until <= Instant::now());
+        self.parts.queue.shutting_down() && self.unsettled.contains(key) && !is_too_late()
     }
 
     async fn process(&self, key: &ObjectName) {

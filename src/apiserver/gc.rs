@@ -39,7 +39,7 @@ pub fn settle_late(store: &mut Store) {
 fn look_at_all(store: &mut Store, is_late: bool) {
     while let Some(id) = store.dirty.pop_front() {
         let Some(object) = store.get(&id) else { continue };
-        if id.collection == DEFINITIONS && meta::is_deleting(&object) && has(&object, CLEANUP) {
+        if is_ending_definition(&id, &object) {
             end_definition(store, id, is_late);
         } else if id.collection != NAMESPACES {
             look_at(store, &id, &object);
@@ -209,13 +209,15 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
     }
 }
 
+fn is_ending_definition(id: &Id, object: &Value) -> bool {
+    id.collection == DEFINITIONS && meta::is_deleting(object) && has(object, CLEANUP)
+}
+
 /// Where nothing else is collected, the objects of a definition still go with it.
 pub fn end_definitions(store: &mut Store) {
     let dirty = std::mem::take(&mut store.dirty).into_iter();
-    let waiting: Vec<Id> =
-        dirty.chain(std::mem::take(&mut store.late)).filter(|id| id.collection == DEFINITIONS).collect();
-    for id in waiting {
-        if store.get(&id).is_some_and(|object| meta::is_deleting(&object) && has(&object, CLEANUP)) {
+    for id in dirty.chain(std::mem::take(&mut store.late)) {
+        if store.get(&id).is_some_and(|object| is_ending_definition(&id, &object)) {
             end_definition(store, id, true);
         }
     }

@@ -293,9 +293,13 @@ fn keep_status_and_count(object: &mut Value, old: &Value) {
 
 /// Counts a change of what people write.
 fn count(object: &mut Value, old: &Value, field: &str) {
-    let changed = i64::from(object[field] != old[field]);
+    let changed = object[field] != old[field];
+    count_if(changed, object, old);
+}
+
+fn count_if(changed: bool, object: &mut Value, old: &Value) {
     fields::child(object, "metadata")["generation"] =
-        (old["metadata"]["generation"].as_i64().unwrap_or(0) + changed).into();
+        (old["metadata"]["generation"].as_i64().unwrap_or(0) + i64::from(changed)).into();
 }
 
 /// The age column.

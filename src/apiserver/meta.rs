@@ -194,11 +194,15 @@ fn in_characters(errors: Vec<String>) -> Vec<String> {
     errors.into_iter().map(|error| error.replace(" bytes", " characters")).collect()
 }
 
+/// Whether a finalizer has no path, and is not one of the known ones.
+fn is_bare(name: &str) -> bool {
+    !name.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&name)
+}
+
 /// Finalizers without a domain, save the known ones. Matches `validateKubeFinalizerName` of kubernetes
 /// `pkg/apis/core/validation`.
 pub fn bare_finalizer_errors(object: &Value) -> Vec<FieldError> {
-    let known = |name: &str| name.contains('/') || ["kubernetes", ORPHAN, FOREGROUND].contains(&name);
-    let listed = finalizers(object).into_iter().enumerate().filter(|(_, name)| !known(name));
+    let listed = finalizers(object).into_iter().enumerate().filter(|(_, name)| is_bare(name));
     let detail = "name is neither a standard finalizer name nor is it fully qualified";
     listed.map(|(index, name)| invalid_field(format!("metadata.finalizers[{index}]"), &json!(name), detail)).collect()
 }
@@ -208,10 +212,8 @@ pub fn bare_finalizer_errors(object: &Value) -> Vec<FieldError> {
 /// qualified ones are refused before.
 pub fn bare_finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map(finalizers).unwrap_or_default();
-    let is_bare = |name: &String| {
-        !name.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&name.as_str()) && !known.contains(name)
-    };
-    let added: BTreeSet<String> = finalizers(object).into_iter().filter(is_bare).collect();
+    let is_new = |name: &String| is_bare(name) && !known.contains(name);
+    let added: BTreeSet<String> = finalizers(object).into_iter().filter(is_new).collect();
     let word = |name: String| {
         let form = if name.contains('.') { " including a path (/)" } else { "" };
         format!(

@@ -258,6 +258,14 @@ impl Store {
         self.tell_served();
     }
 
+    /// The definition that brought a collection, if it is to go.
+    pub fn ending_definition(&self, collection: &str) -> Option<Id> {
+        let definitions = self.collections.get(DEFINITIONS)?;
+        let key = key("", collection);
+        let is_ending = meta::is_deleting(&definitions.objects.get(&key)?.object());
+        is_ending.then(|| Id { collection: DEFINITIONS.to_owned(), key })
+    }
+
     /// Wall time.
     pub fn now(&self) -> DateTime<Utc> {
         self.clock.now()
@@ -323,10 +331,7 @@ impl Store {
         self.record(id, change);
         self.mark_neighbours(&object);
         // What a definition that is to go waits for.
-        let definition = Id { collection: DEFINITIONS.to_owned(), key: key("", &id.collection) };
-        if self.get(&definition).is_some_and(|definition| meta::is_deleting(&definition)) {
-            self.late.insert(definition);
-        }
+        self.late.extend(self.ending_definition(&id.collection));
         if id.collection == DEFINITIONS {
             self.unregister(meta::text(&object, "name"));
         }

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+mod builtin;
 mod definitions;
 mod property;
 mod support;

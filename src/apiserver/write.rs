@@ -19,7 +19,7 @@ use super::object::Document;
 use super::registry::{FieldError, NameRule, Resource};
 use super::rest::{Call, Target, WriteOptions};
 use super::status::{self, Cause, Qualified, Result, invalid_field};
-use super::store::{DEFINITIONS, Id, Store, key, timestamp};
+use super::store::{Id, Store, key, timestamp};
 
 /// How often a name is generated anew when it is taken.
 const NAME_ATTEMPTS: usize = 8;
@@ -92,8 +92,7 @@ fn match_namespace(target: &Target, object: &mut Value) -> Result<()> {
 
 /// Nothing is made of a kind whose definition is to go. Matches `forbidCreateAdmission`.
 fn check_definition(store: &Store, target: &Target, name: &str) -> Result<()> {
-    let id = Id { collection: DEFINITIONS.to_owned(), key: key("", &target.resource.qualified_name()) };
-    if store.get(&id).is_some_and(|definition| meta::is_deleting(&definition)) {
+    if store.ending_definition(&target.resource.qualified_name()).is_some() {
         let why = "create not allowed while custom resource definition is terminating";
         return Err(status::forbidden(&Qualified::resource(&target.resource), name, why));
     }

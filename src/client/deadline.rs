@@ -1,10 +1,9 @@
 //! A bound on every request that is not a watch.
 //!
 //! Guarantees: a request with [`Terms`] is sent only while its gate is open, and is over within its limit. Of any other the
-//! head of the answer comes within [`REQUEST_DEADLINE`], and then each piece of its body within the
-//! same time of the one before it, or the caller gets a [`DeadlineError`] and the connection is closed. A long list
-//! may take as long as it moves, up to a length that no list has. Of a refusal, a watch's as well, no more is read than any
-//! `Status` has.
+//! head of the answer comes within [`REQUEST_DEADLINE`], and then each piece of its body within the same time of the one
+//! before it, or the caller gets a [`DeadlineError`] and the connection is closed. A long list may take as long as it moves,
+//! up to a length that no list has. Of a refusal, a watch's as well, no more is read than any `Status` has.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -98,7 +98,7 @@ impl RealControl {
         let (verb, resource, object) = (request.verb, request.resource, request.name);
         let failed = |message: String| ApiError::transport(operation(verb, resource), object.clone(), message);
         if request.method != Method::GET && !(self.gate)() {
-            return Err(failed("not sent: this process does not hold its lease".to_owned()));
+            return Err(failed(DeadlineError::Closed.to_string()));
         }
         let gate = (request.method != Method::GET).then(|| Arc::clone(&self.gate));
         let mut http_request = request.build().map_err(|error| failed(error.to_string()))?;

@@ -171,15 +171,8 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for (index, document) in documents(text).into_iter().enumerate() {
         let place = Place { file: file.to_owned(), document: index + 1 };
-        let object = read_yaml(&document).map_err(|cause| ManifestError::Yaml { place: place.clone(), cause })?;
-        if object.is_null() {
-            continue;
-        }
-        let items = match object["items"].as_array() {
-            Some(items) if object["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => items.clone(),
-            _ => vec![object],
-        };
-        for object in items {
+        let objects = objects(&document).map_err(|cause| ManifestError::Yaml { place: place.clone(), cause })?;
+        for object in objects {
             judge(&place, &object)?;
             manifests.push(Manifest { place: place.clone(), object });
         }
@@ -190,16 +183,23 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
 /// What aliases may add to a document: no manifest comes near it, and a bomb stays below some megabytes.
 const ALIASED: usize = 50_000;
 
-/// Reads one document.
+/// The objects of a document: none in an empty one, and of a List its items.
 ///
 /// # Errors
 /// What is wrong, in one line.
-pub(crate) fn read_yaml(document: &str) -> Result<Value, String> {
+pub(crate) fn objects(document: &str) -> Result<Vec<Value>, String> {
     let options = serde_saphyr::options! {
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: ALIASED },
     };
-    serde_saphyr::from_str_with_options(document, options)
-        .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())
+    let object: Value = serde_saphyr::from_str_with_options(document, options)
+        .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())?;
+    if object.is_null() {
+        return Ok(Vec::new());
+    }
+    Ok(match object["items"].as_array() {
+        Some(items) if object["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => items.clone(),
+        _ => vec![object],
+    })
 }
 
 /// Cuts a file at its `---` lines; the first document may do without one.

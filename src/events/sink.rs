@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::Event;
 use crate::api::{ACCEPT_METADATA, NO_FIELD_VALIDATION};
-use crate::client::{Terms, WriteGate};
+use crate::client::{DeadlineError, Terms, WriteGate};
 
 /// Stores events. Matches `EventSink` of client-go's `tools/record/event.go`.
 pub trait EventSink: Send + Sync + 'static {
@@ -68,7 +68,7 @@ pub enum SinkFault {
     #[error("cannot build the request: {0}")]
     Request(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Not sent: this process does not hold its lease.
-    #[error("not sent: this process does not hold its lease")]
+    #[error("{}", DeadlineError::Closed)]
     Closed,
     /// There is no answer, or none that can be read.
     #[error(transparent)]

@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 use self::schema::Schema;
 use super::fields::{child, copy};
-use super::{columns, normalize, time};
+use super::{columns, count_if, normalize, time};
 use crate::apiserver::meta;
 use crate::apiserver::registry::{Column, FieldError, Resource, Strategy};
 
@@ -247,13 +247,9 @@ impl Strategy for Custom {
         if self.has_status {
             copy(object, old, "status");
         }
-        let others = |object: &Value| {
-            let fields = object.as_object().into_iter().flatten().filter(|(name, _)| *name != "metadata");
-            fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>()
-        };
-        let changed = i64::from(others(object) != others(old));
-        child(object, "metadata")["generation"] =
-            (old["metadata"]["generation"].as_i64().unwrap_or(0) + changed).into();
+        let names = [&*object, old].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
+        let changed = { names }.any(|name| name != "metadata" && object.get(name) != old.get(name));
+        count_if(changed, object, old);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {

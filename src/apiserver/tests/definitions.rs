@@ -12,9 +12,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A server with gadgets: `held` has a finalizer, `free` has a dependent.
 async fn with_gadgets() -> Server {
-    let server = Server::with_kinds();
-    let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
-    server.post("/api/v1/namespaces", &default).await;
+    let server = Server::with_kinds().await;
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

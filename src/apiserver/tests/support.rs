@@ -201,20 +201,25 @@ impl Server {
         Self::with_history(1000)
     }
 
-    /// With the kinds that the real server has.
-    pub fn with_kinds() -> Self {
-        let clock = TestClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-        Self { api: ApiServer::new(Config::new(clock, kinds::all())) }
+    /// With the kinds that the real server has, and the namespace `default`.
+    pub async fn with_kinds() -> Self {
+        let server = Self::of(|clock| Config::new(clock, kinds::all()));
+        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
+        server.post("/api/v1/namespaces", &default).await;
+        server
     }
 
     pub fn with_history(history: usize) -> Self {
-        let clock = TestClock::new("2026-01-01T00:00:00Z".parse().unwrap());
         let resources = vec![
             resource("", "Namespace", "namespaces", false, Arc::new(Namespaces)),
             resource("test", "Widget", "widgets", true, Arc::new(Widgets)),
         ];
-        let config = Config { history, ..Config::new(clock.clone(), resources) };
-        Self { api: ApiServer::new(config) }
+        Self::of(|clock| Config { history, ..Config::new(clock, resources) })
+    }
+
+    fn of(config: impl FnOnce(Arc<TestClock>) -> Config) -> Self {
+        let clock = TestClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+        Self { api: ApiServer::new(config(clock)) }
     }
 
     pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> http::Response<Body> {

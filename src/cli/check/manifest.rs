@@ -11,7 +11,7 @@ use crate::api::{Flavour, crd};
 use crate::apiserver::kinds;
 use crate::apiserver::status::invalid_field;
 use crate::apiserver::{self, Resource};
-use crate::dev::manifests::read_yaml;
+use crate::dev::manifests;
 use crate::schedule::{Schedule, Zone};
 
 /// What an object is to this program.
@@ -24,14 +24,7 @@ pub(super) enum Kind {
 
 /// The objects of a document: none in an empty one, and of a List its items.
 pub(super) fn objects(document: &str) -> Result<Vec<Value>, Fault> {
-    let object = read_yaml(document).map_err(|cause| Fault::error("", format!("not YAML: {cause}")))?;
-    if object.is_null() {
-        return Ok(Vec::new());
-    }
-    Ok(match object["items"].as_array() {
-        Some(items) if object["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => items.clone(),
-        _ => vec![object],
-    })
+    manifests::objects(document).map_err(|cause| Fault::error("", format!("not YAML: {cause}")))
 }
 
 /// Kind, namespace and name, as far as they are there.
