@@ -78,8 +78,12 @@ fn shapes() -> Vec<Step> {
     let secret = json!({"secretKeyRef": {"name": "s", "key": "k"}});
     let probe = json!({"httpGet": {"path": "/", "port": 80}});
     let limits = |value: Value| pod("containers/0/resources", json!({"limits": value}));
-    let labels =
-        |value: Value| json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "labels": value}});
+    let nothing = || json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}});
+    let labels = |value: Value| nothing().with("/metadata/labels", value);
+    let partly = |container: Value| {
+        let spec = json!({"jobTemplate": {"spec": {"template": {"spec": {"containers": [container]}}}}});
+        nothing().with("/spec", spec)
+    };
     // One that is there: the garbage collector takes what has an owner that never was.
     let owned = |more: Value| {
         let mut owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "${p:/metadata/uid}"});
@@ -97,19 +101,10 @@ fn shapes() -> Vec<Step> {
         by(
             "two",
             "of which another manager has a field",
-            json!({
-                "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"},
-                "spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [
-                    {"name": "c", "livenessProbe": {"httpGet": {"port": 80}, "periodSeconds": 7}}
-                ]}}}}}
-            }),
+            partly(json!({"name": "c", "livenessProbe": {"httpGet": {"port": 80}, "periodSeconds": 7}})),
         ),
         by("one", "stays in part", cronjob("a")),
-        by(
-            "two",
-            "and goes with its last owner",
-            json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}}),
-        ),
+        by("two", "and goes with its last owner", nothing()),
         by("one", "a node selector", pod("nodeSelector", json!({"a": "b", "c": "d"}))),
         by("one", "is replaced as a whole", pod("nodeSelector", json!({"a": "b", "e": "f"}))),
         by("one", "an init container", init(&["main"])),
@@ -126,12 +121,9 @@ fn shapes() -> Vec<Step> {
         by(
             "two",
             "another manager's stand in their place",
-            json!({
-                "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"},
-                "spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [
-                    {"name": "c", "env": [{"name": "X", "value": "1"}, {"name": "B", "value": "1"}, {"name": "Y", "value": "1"}]}
-                ]}}}}}
-            }),
+            partly(json!({
+                "name": "c", "env": [{"name": "X", "value": "1"}, {"name": "B", "value": "1"}, {"name": "Y", "value": "1"}]
+            })),
         ),
         by(
             "one",
@@ -153,7 +145,7 @@ fn shapes() -> Vec<Step> {
         by("one", "a security context", pod("securityContext", json!({"runAsUser": 7}))),
         by("one", "goes", cronjob("a")),
         by("three", "labels", labels(json!({"a": "1", "b": "2"}))),
-        by("three", "go all", json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}})),
+        by("three", "go all", nothing()),
         post(PODS, &crate::dsl::pod("p")).id("p").named("an owner to be"),
         by("one", "an owner", owned(json!({"controller": true}))),
         by("one", "who does not control it", owned(json!({}))),
