@@ -27,7 +27,7 @@ mod uid;
 
 pub use condition::Condition;
 pub use controller_ref::ControllerRef;
-pub use error::{ApiError, shortened};
+pub use error::{ApiError, Delivery, shortened};
 pub use flavour::{Differences, Flavour};
 pub use interner::Interner;
 pub use manage::Manage;

@@ -3,7 +3,7 @@
 //! Guarantees: everything that can be wrong with the configuration is found before the first request; a standby keeps
 //! its caches warm and writes nothing; on SIGTERM or SIGINT what is in flight is finished, the lease is given up after
 //! the last write and not before; the work in flight has [`GRACE`] for that, and what comes after it (events, lease,
-//! listeners, traces) 13 s in all, so that a Pod's 30 s suffice; a leader that lost its lease stops at once. Where
+//! listeners, traces) 13 s in all, so that the Pod's 45 s suffice; a leader that lost its lease stops at once. Where
 //! the cluster is cut into shards, the same holds for each by itself: see `shards`.
 //!
 //! Matches upstream `cmd/kube-controller-manager/app/controllermanager.go` (`Run`) for the controllers that are on: one lease,
@@ -35,7 +35,7 @@ use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
 use crate::controller::{Controller, CronJobHandler, JobHandler, NamesakeHandler, Parts};
 use crate::events;
-use crate::leader_election::{self, Leadership, default_identity};
+use crate::leader_election::{self, Leadership, Takeover, default_identity};
 use crate::metrics::{
     ControllerMetrics, LeaderElectionMetrics, MetricsError, ProcessCollector, Registry, RestClientMetrics,
     register_time_zone_data,
@@ -64,7 +64,7 @@ pub use self::error::AppError;
 pub use self::replica::{Onlooker, Replica, run_replica};
 
 /// How long a shutdown waits for the work in flight.
-pub const GRACE: Duration = Duration::from_secs(15);
+pub const GRACE: Duration = Duration::from_secs(20);
 
 /// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
@@ -345,7 +345,7 @@ impl Ground<'_> {
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             namesakes: namesake_informer.as_ref().map(Informer::store),
-            control: RealControl::new(flavour, client.clone(), may_write, requests::timeout(config))
+            control: RealControl::new(flavour, client.clone(), may_write)
                 .managing(manage)
                 .traced(self.house.traces.clone()),
             recorder: Arc::clone(&self.recorder),
@@ -458,17 +458,28 @@ impl Assembly {
     }
 
     /// Opens the gate for writes and works until `stop`.
-    async fn work(&self, leadership: Leadership, stop: &CancellationToken) {
-        self.gate.open(leadership);
+    async fn work(&self, leadership: Leadership, stop: &CancellationToken) -> Result<(), AppError> {
+        let takeover = leadership.takeover();
+        for branch in &self.branches {
+            if takeover != Takeover::First || self.stood_by.load(Ordering::Relaxed) {
+                branch.controller.suspect_views();
+            }
+            if takeover == Takeover::RanOut {
+                branch.controller.doubt_earlier_creates();
+            }
+        }
+        self.gate.open(leadership.clone());
         join_all(self.branches.iter().map(|branch| self.work_on(branch, stop))).await;
+        let is_pending = |branch: &Branch| branch.controller.creates_may_be_pending();
+        if leadership.is_shared() && self.branches.iter().any(is_pending) {
+            return Err(AppError::PendingCreates);
+        }
+        Ok(())
     }
 
     /// Runs one of the controllers once its caches are synced.
     async fn work_on(&self, branch: &Branch, stop: &CancellationToken) {
         let Branch { controller, cron_jobs, jobs, .. } = branch;
-        if self.stood_by.load(Ordering::Relaxed) {
-            controller.suspect_views();
-        }
         let synced = async {
             cron_jobs.wait_for_cache_sync().await;
             jobs.wait_for_cache_sync().await;
@@ -567,14 +578,17 @@ async fn unless_one_ends(
 }
 
 /// Waits for `work`, which `stop` ends, no longer than [`GRACE`] after that.
-async fn finish_in_time(work: impl Future<Output = ()>, stop: &CancellationToken) -> Result<(), AppError> {
+async fn finish_in_time(
+    work: impl Future<Output = Result<(), AppError>>,
+    stop: &CancellationToken,
+) -> Result<(), AppError> {
     let overdue = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
     tokio::select! {
         biased;
-        () = work => Ok(()),
+        result = work => result,
         () = overdue => Err(AppError::SlowShutdown),
     }
 }

@@ -46,8 +46,9 @@ use self::rereading::Rereading;
 pub use self::retry_after::retry_after;
 use crate::options::{Config, PROGRAM, RateLimit};
 
-/// Says whether this process may write now. Whoever writes asks it before each request.
-pub type WriteGate = Arc<dyn Fn() -> bool + Send + Sync>;
+/// For how long this process surely still holds its lease, asked before each write; `None` while it may not write, and
+/// [`Duration::MAX`] where there is no election.
+pub type WriteGate = Arc<dyn Fn() -> Option<Duration> + Send + Sync>;
 
 /// What is asked of one request, as one of its extensions. It counts from the moment at which the request's turn has come:
 /// a wait for `--kube-api-qps` is no part of it.
@@ -56,8 +57,28 @@ pub struct Terms {
     /// Whether the request may still be sent; `None` for reads, which always may.
     pub gate: Option<WriteGate>,
     /// How long it may take until the last byte of its answer.
-    pub limit: Duration,
+    pub limit: Limit,
 }
+
+/// How long a request with [`Terms`] may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The client waits for so long.
+    Client(Duration),
+    /// The server is told to end it within the rest of the lease ([`LONGEST_WRITE`] at most), as `?timeout=`; the client
+    /// waits for [`SERVER_MARGIN`] longer. So it is committed while the lease is held, or not at all.
+    Lease,
+    /// The same with the longest time that the server allows, whatever is left of the lease.
+    Longest,
+}
+
+/// After this time kube-apiserver cuts a create, patch or delete, whatever is asked for (`requestTimeoutUpperBound` in
+/// k8s.io/apiserver's endpoints/handlers/rest.go).
+pub const LONGEST_WRITE: Duration = Duration::from_secs(34);
+
+/// How much longer than the server a client waits. Its answer travels, and the server's own clock started at receipt; when
+/// this has passed, too, the connection is dead, and the request is not committed any more.
+pub const SERVER_MARGIN: Duration = Duration::from_secs(5);
 
 /// Requests that may queue between two layers; as many as kube's client lets queue in front of them.
 const BUFFER: usize = 1024;

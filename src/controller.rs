@@ -22,12 +22,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use dashmap::DashMap;
 use futures::FutureExt;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Flavour, Manage, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions};
+use crate::api::{
+    ApiError, Delivery, EventType, Flavour, Manage, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions,
+};
 use crate::cache::Store;
 use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
@@ -52,7 +54,7 @@ pub mod sync;
 mod tell;
 mod unsettled;
 
-use control::{CronJobControl, JobControl};
+use control::{CronJobControl, JobControl, Patience};
 use cron_job_metrics::Ledgers;
 use foreign_fires::ForeignFires;
 pub use handlers::{CronJobHandler, JobHandler, NamesakeHandler};
@@ -61,7 +63,7 @@ use own_writes::OwnWrites;
 use pace::Pace;
 use plan::{Failure, Outcome, Settlement};
 use status::Edits;
-use unsettled::{Debt, Unsettled};
+use unsettled::{Debt, LONGEST_CREATE, Unsettled};
 
 /// While the API server itself is the trouble, a key is tried again at least this often: such a failure says nothing
 /// about the key, and when the server is back every key that was due is late already.
@@ -72,6 +74,10 @@ pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// How long settling pauses at least when the API server says that it is overloaded.
 pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
+
+/// So many failures of a key that only say that the server is busy are no Warning: client-go's REST client repeats such a
+/// request up to ten times before anyone hears of it.
+const HIDDEN_FAILURES: u32 = 10;
 
 /// How soon a deletion from the history that failed is tried again: nothing waits for it, and the next slot may be far.
 pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
@@ -128,6 +134,10 @@ pub struct Controller<C> {
     unsettled: Unsettled,
     /// Set when the end begins.
     settles_until: OnceLock<Instant>,
+    /// Until when creates of an earlier leader may be committed, which let its lease run out.
+    takeover_ends: OnceLock<Instant>,
+    /// The keys whose last sync took longer than its requests were given.
+    timed_out: DashMap<ObjectName, ()>,
     foreign_fires: ForeignFires,
     name_taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
     /// Whose owners were told of a namesake.
@@ -147,6 +157,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             standing_by: AtomicBool::new(false),
             unsettled: Unsettled::default(),
             settles_until: OnceLock::new(),
+            takeover_ends: OnceLock::new(),
+            timed_out: DashMap::new(),
             foreign_fires: ForeignFires::default(),
             name_taken: DashMap::new(),
             namesakes_told: DashMap::new(),
@@ -196,6 +208,37 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Says that the last leader did not give up its lease, but let it run out: from now on its creates may be committed for as
+    /// long as [`LONGEST_CREATE`]. Until then no Job is deleted, since its name keeps its slot from being started again, and
+    /// under Forbid and Replace no slot starts while an earlier one may have been started by that leader.
+    pub fn doubt_earlier_creates(&self) {
+        let _ = self.takeover_ends.set(Instant::now() + LONGEST_CREATE);
+    }
+
+    /// How much longer creates of an earlier leader may be committed.
+    fn takeover_wait(&self) -> Option<TimeDelta> {
+        let left = self.takeover_ends.get()?.saturating_duration_since(Instant::now());
+        TimeDelta::from_std(left).ok().filter(|left| !left.is_zero())
+    }
+
+    /// Whether a create may still be committed whose result this process does not know, its own or an earlier leader's: then
+    /// the lease must not be given up, since the next leader would not doubt.
+    pub fn creates_may_be_pending(&self) -> bool {
+        let is_pending = |end: Instant| Instant::now() < end;
+        self.takeover_wait().is_some() || self.unsettled.last_commit().is_some_and(is_pending)
+    }
+
+    /// What was put off because of an earlier leader's creates is taken up when they have ended.
+    async fn end_of_takeover(&self) {
+        match self.takeover_ends.get() {
+            None => std::future::pending().await,
+            Some(end) => sleep_until(*end).await,
+        }
+        for cron_job in self.parts.cron_jobs.list() {
+            self.enqueue(cron_job.name.clone());
+        }
+    }
+
     /// Runs `workers` workers until `cancel`; what is in flight then is finished, and what was fired is settled, as far as
     /// that can be done in ten seconds. The caches must be synced before.
     ///
@@ -215,10 +258,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             let controller = Arc::clone(self);
             tasks.spawn(task::owned(async move { while controller.process_next_work_item().await {} }));
         }
-        cancel.cancelled().await;
+        if cancel.run_until_cancelled(self.end_of_takeover()).await.is_some() {
+            cancel.cancelled().await;
+        }
         info!(controller = self.parts.flavour.name, "Shutting down cronjob controller");
         // The timers end with the queue, also those of what is owed and could not be written yet.
-        for key in self.unsettled.keys() {
+        for key in self.unsettled.open() {
             self.enqueue(key);
         }
         let _ = self.settles_until.set(Instant::now() + LAST_SETTLING);
@@ -244,18 +289,21 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// it: it is settled here, or after some tries left to whoever comes next.
     async fn settle_at_the_end(&self, key: &ObjectName) {
         for pause in LAST_PAUSES {
-            if !self.owes_at_the_end(key) {
+            let Some(end) = self.settles_until.get().filter(|_| self.owes_at_the_end(key)) else { return };
+            let attempt = async {
+                sleep(pause).await;
+                self.process(key).await;
+            };
+            if timeout_at(*end, attempt).await.is_err() {
                 return;
             }
-            sleep(pause).await;
-            self.process(key).await;
         }
     }
 
     /// Whether the process ends, this key's status is owed, and the end has not been waiting for long enough.
     fn owes_at_the_end(&self, key: &ObjectName) -> bool {
         let is_too_late = || self.settles_until.get().is_some_and(|until| *until <= Instant::now());
-        self.parts.queue.shutting_down() && self.unsettled.contains(key) && !is_too_late()
+        self.parts.queue.shutting_down() && self.unsettled.is_open(key) && !is_too_late()
     }
 
     async fn process(&self, key: &ObjectName) {
@@ -339,7 +387,30 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         // The other controller takes a Job for an unexpected one until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
         observation.carried = self.unsettled.owed(key, &observation.cron_job.uid);
-        self.carry_out(observation, epoch).await
+        let begun = self.unsettled.begun(key, &observation.cron_job.uid);
+        observation.pending_create = begun.and_then(|begun| begun.pending());
+        observation.takeover_wait = self.takeover_wait();
+        observation.vanished = self.own_writes.vanished(&observation.cron_job);
+        observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
+        if self.timed_out.contains_key(key) {
+            observation.patience = Patience::Longest;
+        }
+        let outcome = self.carry_out(observation, epoch).await;
+        self.remember_patience(key, &outcome);
+        outcome
+    }
+
+    /// A request that timed out is given more time when it is made again.
+    fn remember_patience(&self, key: &ObjectName, outcome: &Outcome) {
+        let failed = match outcome {
+            Outcome::Failed(failure) => failure.request(),
+            _ => None,
+        };
+        if failed.is_some_and(ApiError::timed_out) {
+            self.timed_out.insert(key.clone(), ());
+        } else if failed.is_none() {
+            self.timed_out.remove(key);
+        }
     }
 
     async fn carry_out(&self, mut observation: Observation, epoch: u64) -> Outcome {
@@ -379,7 +450,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         let jobs = self.get_jobs_to_be_reconciled(&live);
         let mut observation = Observation::new(live, jobs, self.parts.local_zone);
-        observation.whose = Whose::TakenBack { begun: debt.begun };
+        observation.whose = Whose::TakenBack { begun: debt.begun.map(|begun| begun.slot) };
         observation.carried = debt.edits;
         self.carry_out(observation, self.epoch.load(Ordering::Relaxed)).await
     }
@@ -429,6 +500,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.name_taken.remove(key);
         self.namesakes_told.remove(key);
         self.confirmed.remove(key);
+        self.timed_out.remove(key);
         if let Some(ledgers) = &self.parts.ledgers {
             ledgers.forget(key);
         }
@@ -502,6 +574,13 @@ struct SyncWitness<'a, C> {
     epoch: u64,
 }
 
+impl<C> SyncWitness<'_, C> {
+    /// Whether another controller works on the CronJobs, too, so that one may leave us while its Job is being created.
+    fn is_shared(&self) -> bool {
+        self.controller.parts.manage == Manage::Annotated
+    }
+}
+
 impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
         // A watch that hangs may not show this version for a long time yet.
@@ -513,13 +592,24 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         self.controller.foreign_fires.creating(&cron_job.name, slot);
-        if self.controller.parts.manage == Manage::Annotated {
-            self.controller.unsettled.begin(&cron_job.name, &cron_job.uid, slot);
+        self.controller.unsettled.begin(&cron_job.name, &cron_job.uid, slot);
+    }
+
+    fn create_failed(&self, cron_job: &CronJob, _slot: DateTime<Utc>, error: &ApiError) {
+        let (unsettled, now) = (&self.controller.unsettled, Instant::now());
+        if !error.may_have_been_done() {
+            unsettled.refused(&cron_job.name, self.is_shared());
+        } else if error.delivery == Delivery::GaveUp {
+            // The client waits for longer than the server works on it.
+            unsettled.unanswered(&cron_job.name, now);
+        } else {
+            unsettled.unanswered(&cron_job.name, now + LONGEST_CREATE);
         }
     }
 
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
         let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
+        self.controller.unsettled.created(&cron_job.name, self.is_shared());
         self.controller.own_writes.slot_taken(cron_job, slot);
         self.controller.own_writes.job_created(&cron_job.uid, job);
         if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
@@ -541,6 +631,7 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn decided(&self, observation: &Observation, settlement: &Settlement) {
         tell::decided(&observation.cron_job.name, settlement);
+        self.controller.own_writes.noted(&observation.cron_job.name, &observation.vanished);
         if let Some(ledgers) = &self.controller.parts.ledgers {
             ledgers.decided(observation, settlement);
         }
@@ -570,8 +661,12 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
         cached.uid == cron_job.uid && !(is_newer && (cached.deleting || cached.spec != cron_job.spec))
     }
 
-    fn not_pruned(&self, cron_job: &ObjectName) {
-        self.controller.parts.queue.add_after(cron_job.clone(), PRUNE_RETRY);
+    fn not_pruned(&self, cron_job: &ObjectName, trouble: bool) {
+        if trouble {
+            self.controller.parts.queue.add_after(cron_job.clone(), PRUNE_RETRY);
+        } else {
+            self.controller.enqueue(cron_job.clone());
+        }
     }
 
     fn already_there(&self, cron_job: &CronJob, slot: DateTime<Utc>) {

@@ -30,8 +30,8 @@ use tracing::{debug, info, warn};
 use self::decision::{Action, Candidate, Knowledge, Observed, decide, released};
 use crate::clock::SharedClock;
 
-pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity};
-pub use self::leadership::{HealthzAdaptor, Leadership};
+pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity, whole_seconds};
+pub use self::leadership::{HealthzAdaptor, Leadership, Takeover};
 pub use self::lease_lock::{KubeLeaseLock, LeaseLock, LockError};
 pub use self::leases::Leases;
 pub use self::record::LeaderElectionRecord;
@@ -232,6 +232,8 @@ impl<L: LeaseLock> LeaderElector<L> {
             Action::Update(record) => {
                 if self.observed.as_ref().is_some_and(|seen| seen.record.holder_identity == self.config.identity) {
                     self.hooks.on_slowpath.iter().for_each(|hook| hook());
+                } else if let Some(seen) = &self.observed {
+                    self.leadership.taken_over(seen.record.takeover());
                 }
                 Ok(self.update(record).await?)
             }
@@ -289,7 +291,7 @@ impl<L: LeaseLock> LeaderElector<L> {
         let resource_version = written.metadata.resource_version.clone();
         self.observed = Some(Observed { record, resource_version, at: Instant::now().into_std() });
         self.lease = Some(written);
-        self.leadership.extend(started + self.config.renew_deadline, started + self.config.lease_seconds());
+        self.leadership.extend(started + self.config.renew_deadline, started + self.config.lease_duration);
     }
 
     async fn call<T>(

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus};
 use cronjob_controller::api::job_template::job_from_template;
 use cronjob_controller::api::{Flavour, Interner, Object, ObjectReference};
-use cronjob_controller::controller::control::{CronJobControl, RealControl};
+use cronjob_controller::controller::control::{CronJobControl, RealControl, Patience};
 use cronjob_controller::controller::plan::StatusWrite;
 use cronjob_controller::options::{self, Command, ProcessEnvironment};
 use cronjob_controller::schedule::Zone;
@@ -34,7 +34,7 @@ pub async fn client(kubeconfig: &Path, flags: &[String]) -> Result<kube::Client,
 /// The controller's own way of writing on this client.
 pub fn control(client: &kube::Client) -> RealControl {
     // A full bucket of writes may stand before a request: longer than any sync's own deadline.
-    RealControl::new(Flavour::CronJob, client.clone(), Arc::new(|| true), Duration::from_secs(60))
+    RealControl::new(Flavour::CronJob, client.clone(), Arc::new(|| Some(Duration::MAX)))
 }
 
 #[derive(Deserialize)]
@@ -119,7 +119,7 @@ pub async fn burst(client: &kube::Client, requests: Vec<Request<Body>>, in_fligh
 pub async fn settle(client: &kube::Client, statuses: &[StatusWrite], in_flight: usize) -> Result<(), String> {
     let control = &control(client);
     let writes = statuses.iter().map(|write| async move {
-        control.update_status(&write.base.name, write).await.map(drop).map_err(|why| why.to_string())
+        control.update_status(&write.base.name, write, Patience::Usual).await.map(drop).map_err(|why| why.to_string())
     });
     all(writes, in_flight).await
 }

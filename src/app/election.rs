@@ -40,9 +40,9 @@ impl Gate {
         self.0.wait().await;
     }
 
-    /// Whether a write may begin now.
-    pub fn may_write(&self) -> bool {
-        self.0.get().is_some_and(Leadership::is_valid_now)
+    /// For how long the lease is surely held, if a write may begin now.
+    pub fn may_write(&self) -> Option<Duration> {
+        self.0.get().and_then(Leadership::time_left)
     }
 }
 

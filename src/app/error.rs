@@ -40,4 +40,7 @@ pub enum AppError {
     /// The work in flight did not end.
     #[error("shutdown took longer than {} s", GRACE.as_secs())]
     SlowShutdown,
+    /// A create was sent whose result is not known: the next leader must wait for it, which it does when the lease runs out.
+    #[error("a create that was sent may still be committed: the lease is left to run out")]
+    PendingCreates,
 }

@@ -250,7 +250,7 @@ impl Holder {
         self.held.remove(&index);
         self.signs.lock().remove(&index);
         match result {
-            Err(error @ (AppError::LostLease | AppError::SlowShutdown)) => {
+            Err(error @ (AppError::LostLease | AppError::SlowShutdown | AppError::PendingCreates)) => {
                 // Its lease runs out, and then it is anybody's.
                 warn!(shard = index, %error, "no longer working on the shard");
                 Ok(())

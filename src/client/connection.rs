@@ -17,6 +17,11 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use tower::{BoxError, Service, ServiceBuilder};
 
+/// How long the server's system may leave a sent byte unacknowledged before the connection counts as dead. A slow answer is no
+/// sign of that; this is. Without it a request on such a connection waits for its whole time, half a minute and more.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// The service that reaches the server of `kube`, with its credentials and headers. Must be called inside a tokio runtime;
 /// nothing is sent yet.
 pub(super) fn service(
@@ -42,5 +47,7 @@ pub(super) fn tcp() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    connector.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
     connector
 }

@@ -1,6 +1,7 @@
 //! A bound on every request that is not a watch.
 //!
-//! Guarantees: a request with [`Terms`] is sent only while its gate is open, and is over within its limit. Of any other the
+//! Guarantees: a request with [`Terms`] is sent only while its gate is open, and is over within its limit; the server is told
+//! that limit where it is to keep it, too. Of any other the
 //! head of the answer comes within [`REQUEST_DEADLINE`], and then each piece of its body within the same time of the one
 //! before it, or the caller gets a [`DeadlineError`] and the connection is closed. A long list may take as long as it moves,
 //! up to a length that no list has. Of a refusal, a watch's as well, no more is read than any `Status` has.
@@ -10,14 +11,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::uri::PathAndQuery;
+use http::{Request, Response, Uri};
 use http_body::{Frame, SizeHint};
 use kube::client::Body;
 use tokio::time::{Instant, Sleep};
 use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service};
 
-use super::{Terms, is_watch};
+use super::{LONGEST_WRITE, Limit as TimeLimit, SERVER_MARGIN, Terms, is_watch};
 
 /// How long the server may be silent. Twice the longest that a request may wait in one of API Priority and Fairness's
 /// queues (a quarter of the server's `--request-timeout`, 15 s); an API server that died without a word is noticed in
@@ -73,14 +75,16 @@ where
         self.inner.poll_ready(context).map_err(Into::into)
     }
 
-    fn call(&mut self, request: Request<A>) -> Self::Future {
+    fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let watch = is_watch(&request);
-        let terms = request.extensions().get::<Terms>();
-        if terms.and_then(|terms| terms.gate.as_ref()).is_some_and(|gate| !gate()) {
-            return Box::pin(async { Err(DeadlineError::Closed.into()) });
-        }
-        let patience = match terms {
-            Some(terms) => Patience::Whole(Instant::now() + terms.limit, terms.limit),
+        let patience = match request.extensions().get::<Terms>().map(Terms::now) {
+            Some(Err(closed)) => return Box::pin(async move { Err(closed.into()) }),
+            Some(Ok(allowed)) => {
+                if let Some(server) = allowed.server {
+                    tell_the_server(&mut request, server);
+                }
+                Patience::Whole(Instant::now() + allowed.client, allowed.client)
+            }
             None if watch => Patience::Endless,
             None => Patience::Silence,
         };
@@ -102,6 +106,42 @@ where
             let silence = patience.end().map(|end| Box::pin(tokio::time::sleep_until(end)));
             Ok(answer.map(|inner| BoundedBody { inner, patience, silence, limit }))
         })
+    }
+}
+
+/// What a request may take from the moment at which it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Allowed {
+    /// What the server is told, where it is told anything.
+    server: Option<Duration>,
+    client: Duration,
+}
+
+impl Terms {
+    /// Whether the request may be sent now, and how long it may take.
+    fn now(&self) -> Result<Allowed, DeadlineError> {
+        let lease = match &self.gate {
+            None => Duration::MAX,
+            Some(gate) => gate().ok_or(DeadlineError::Closed)?,
+        };
+        let within = |server: Duration| Allowed { server: Some(server), client: server + SERVER_MARGIN };
+        Ok(match self.limit {
+            TimeLimit::Client(client) => Allowed { server: None, client },
+            TimeLimit::Lease => within(lease.min(LONGEST_WRITE)),
+            TimeLimit::Longest => within(LONGEST_WRITE),
+        })
+    }
+}
+
+/// Adds `?timeout=`, in Go's syntax, rounded down to milliseconds: zero would mean no timeout at all.
+fn tell_the_server<T>(request: &mut Request<T>, timeout: Duration) {
+    let separator = if request.uri().query().is_some() { '&' } else { '?' };
+    let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+    let path = format!("{path}{separator}timeout={}ms", timeout.as_millis().max(1));
+    let mut parts = request.uri().clone().into_parts();
+    parts.path_and_query = path.parse().ok();
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
     }
 }
 
@@ -216,6 +256,39 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_allowed_for_a_write_never_outlives_the_lease_unless_asked_for() {
+        let seconds = Duration::from_secs_f64;
+        let whole = |server: f64| Ok(Allowed { server: Some(seconds(server)), client: seconds(server + 5.0) });
+        let rows = [
+            ("a fixed limit is the client's alone", Some(9.5), TimeLimit::Client(seconds(10.0)), None),
+            ("a create has what is left of the lease", Some(13.2), TimeLimit::Lease, Some(whole(13.2))),
+            ("a lease of minutes has the server's own bound", Some(600.0), TimeLimit::Lease, Some(whole(34.0))),
+            ("a slot that timed out has the server's own bound", Some(5.1), TimeLimit::Longest, Some(whole(34.0))),
+            ("without the lease nothing is sent", None, TimeLimit::Longest, Some(Err(DeadlineError::Closed))),
+            ("nor within the lease's time", None, TimeLimit::Lease, Some(Err(DeadlineError::Closed))),
+        ];
+        for (sentence, lease, limit, want) in rows {
+            let gate: super::super::WriteGate = std::sync::Arc::new(move || lease.map(seconds));
+            let want = want.unwrap_or(Ok(Allowed { server: None, client: seconds(10.0) }));
+            assert_eq!(Terms { gate: Some(gate), limit }.now(), want, "{sentence}");
+        }
+        let unbounded = Terms { gate: None, limit: TimeLimit::Lease };
+        assert_eq!(unbounded.now(), whole(34.0), "without an election");
+    }
+
+    #[test]
+    fn the_server_is_told_its_time_in_the_query() {
+        for (uri, want) in [
+            ("https://h:1/apis/batch/v1/jobs", "https://h:1/apis/batch/v1/jobs?timeout=13250ms"),
+            ("/jobs?fieldValidation=Ignore", "/jobs?fieldValidation=Ignore&timeout=13250ms"),
+        ] {
+            let mut request = Request::post(uri).body(()).expect("a request");
+            tell_the_server(&mut request, Duration::from_micros(13_250_900));
+            assert_eq!(request.uri(), want);
+        }
+    }
 
     #[test]
     fn a_body_is_read_up_to_its_limit() {

@@ -21,19 +21,59 @@ use serde_json::json;
 use super::plan::StatusWrite;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{
-    ACCEPT_METADATA, ApiError, Flavour, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName, ResourceKind, Uid,
+    ACCEPT_METADATA, ApiError, Delivery, Flavour, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName, ResourceKind, Uid,
 };
-use crate::client::{DeadlineError, Terms, WriteGate};
+use crate::client::{DeadlineError, Limit, Terms, WriteGate};
 use crate::traces::{Stopwatch, Traces};
+
+/// How long a request may take: long enough for a server that works, so that one that does not is noticed soon.
+const USUAL: Duration = Duration::from_secs(10);
+
+/// How long a write may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Patience {
+    /// A create as long as the lease lasts, any other write ten seconds.
+    #[default]
+    Usual,
+    /// As long as the server itself would work on it: the key's last request timed out, as behind a slow admission webhook.
+    Longest,
+}
+
+impl Patience {
+    fn of_create(self) -> Limit {
+        match self {
+            Self::Usual => Limit::Lease,
+            Self::Longest => Limit::Longest,
+        }
+    }
+
+    /// The server fences any other write by the version or the UID that it names: it may outlive the lease.
+    fn of_fenced(self) -> Limit {
+        match self {
+            Self::Usual => Limit::Client(USUAL),
+            Self::Longest => Limit::Longest,
+        }
+    }
+}
 
 /// Reads, creates and deletes Jobs.
 pub trait JobControl: Send + Sync + 'static {
     /// Reads a Job.
     fn get_job(&self, name: &ObjectName) -> impl Future<Output = Result<Arc<Job>, ApiError>> + Send;
     /// Creates a Job from its JSON body.
-    fn create_job(&self, name: &ObjectName, body: Vec<u8>) -> impl Future<Output = Result<Arc<Job>, ApiError>> + Send;
+    fn create_job(
+        &self,
+        name: &ObjectName,
+        body: Vec<u8>,
+        patience: Patience,
+    ) -> impl Future<Output = Result<Arc<Job>, ApiError>> + Send;
     /// Deletes the Job of that name and UID; its Pods follow in the background.
-    fn delete_job(&self, name: &ObjectName, uid: &Uid) -> impl Future<Output = Result<(), ApiError>> + Send;
+    fn delete_job(
+        &self,
+        name: &ObjectName,
+        uid: &Uid,
+        patience: Patience,
+    ) -> impl Future<Output = Result<(), ApiError>> + Send;
 }
 
 /// Reads CronJobs and writes their status.
@@ -49,6 +89,7 @@ pub trait CronJobControl: Send + Sync + 'static {
         &self,
         name: &ObjectName,
         write: &StatusWrite,
+        patience: Patience,
     ) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send;
 }
 
@@ -60,15 +101,13 @@ pub struct RealControl {
     client: Client,
     interner: Arc<Interner>,
     gate: WriteGate,
-    timeout: Duration,
     traces: Option<Arc<Traces>>,
 }
 
 impl RealControl {
-    /// Ports of a controller of `flavour` on `client`, which must be made by [`crate::client`]. Each request is given up
-    /// `timeout` after it was sent.
-    pub fn new(flavour: Flavour, client: Client, gate: WriteGate, timeout: Duration) -> Self {
-        Self { flavour, manage: Manage::All, client, interner: Arc::default(), gate, timeout, traces: None }
+    /// Ports of a controller of `flavour` on `client`, which must be made by [`crate::client`].
+    pub fn new(flavour: Flavour, client: Client, gate: WriteGate) -> Self {
+        Self { flavour, manage: Manage::All, client, interner: Arc::default(), gate, traces: None }
     }
 
     /// The same, with fires told to `traces`.
@@ -96,19 +135,23 @@ impl RealControl {
 
     async fn send(&self, request: ApiRequest<'_>) -> Result<String, ApiError> {
         let (verb, resource, object) = (request.verb, request.resource, request.name);
-        let failed = |message: String| ApiError::transport(operation(verb, resource), object.clone(), message);
-        if request.method != Method::GET && !(self.gate)() {
-            return Err(failed(DeadlineError::Closed.to_string()));
-        }
+        let failed = |(delivery, message): (Delivery, String)| ApiError {
+            delivery,
+            ..ApiError::transport(operation(verb, resource), object.clone(), message)
+        };
         let gate = (request.method != Method::GET).then(|| Arc::clone(&self.gate));
-        let mut http_request = request.build().map_err(|error| failed(error.to_string()))?;
-        http_request.extensions_mut().insert(Terms { gate, limit: self.timeout });
+        if gate.as_ref().is_some_and(|gate| gate().is_none()) {
+            return Err(failed((Delivery::NotSent, DeadlineError::Closed.to_string())));
+        }
+        let limit = request.limit;
+        let mut http_request = request.build().map_err(|error| failed((Delivery::NotSent, error.to_string())))?;
+        http_request.extensions_mut().insert(Terms { gate, limit });
         let response = self.client.send(http_request).await.map_err(|error| failed(unanswered(&error)))?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, LONGEST_ANSWER).collect().await;
-        let bytes = body.map_err(|error| failed(with_causes(&*error)))?.to_bytes();
+        let bytes = body.map_err(|error| failed((delivery(&*error), with_causes(&*error))))?.to_bytes();
         if head.status.is_success() {
-            String::from_utf8(bytes.into()).map_err(|error| failed(error.to_string()))
+            String::from_utf8(bytes.into()).map_err(|error| failed((Delivery::Unknown, error.to_string())))
         } else {
             Err(refusal(operation(verb, resource), object, &head, &bytes))
         }
@@ -125,6 +168,7 @@ struct ApiRequest<'a> {
     subresource: &'static str,
     content_type: &'static str,
     accept: &'static str,
+    limit: Limit,
     body: Vec<u8>,
 }
 
@@ -151,6 +195,7 @@ impl<'a> ApiRequest<'a> {
             method,
             subresource: "",
             content_type: "application/json",
+            limit: Limit::Client(USUAL),
             body: Vec::new(),
         }
     }
@@ -178,15 +223,16 @@ impl JobControl for RealControl {
         self.request(ApiRequest::new("get", Method::GET, self.flavour.child, name)).await.map(Arc::new)
     }
 
-    async fn create_job(&self, name: &ObjectName, body: Vec<u8>) -> Result<Arc<Job>, ApiError> {
+    async fn create_job(&self, name: &ObjectName, body: Vec<u8>, patience: Patience) -> Result<Arc<Job>, ApiError> {
         let watch = Stopwatch::start(self.traces.as_ref());
-        let request = ApiRequest { body, ..ApiRequest::new("create", Method::POST, self.flavour.child, name) };
+        let limit = patience.of_create();
+        let request = ApiRequest { body, limit, ..ApiRequest::new("create", Method::POST, self.flavour.child, name) };
         let reply = self.request(request).await.map(Arc::new);
         watch.created(name, &reply);
         reply
     }
 
-    async fn delete_job(&self, name: &ObjectName, uid: &Uid) -> Result<(), ApiError> {
+    async fn delete_job(&self, name: &ObjectName, uid: &Uid, patience: Patience) -> Result<(), ApiError> {
         let options = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -195,7 +241,7 @@ impl JobControl for RealControl {
         });
         let body = options.to_string().into_bytes();
         let request = ApiRequest::new("delete", Method::DELETE, self.flavour.child, name);
-        self.send(ApiRequest { body, ..request }).await.map(drop)
+        self.send(ApiRequest { body, limit: patience.of_fenced(), ..request }).await.map(drop)
     }
 }
 
@@ -209,11 +255,17 @@ impl CronJobControl for RealControl {
         self.read_cron_job(name).await.map(Arc::new)
     }
 
-    async fn update_status(&self, name: &ObjectName, write: &StatusWrite) -> Result<Arc<CronJob>, ApiError> {
+    async fn update_status(
+        &self,
+        name: &ObjectName,
+        write: &StatusWrite,
+        patience: Patience,
+    ) -> Result<Arc<CronJob>, ApiError> {
         let request = ApiRequest {
             subresource: "/status",
             content_type: "application/merge-patch+json",
             body: status_patch(write),
+            limit: patience.of_fenced(),
             ..ApiRequest::new(UPDATE_STATUS, Method::PATCH, self.flavour.parent, name)
         };
         let watch = Stopwatch::start(self.traces.as_ref());
@@ -262,11 +314,20 @@ fn not_ours(name: ObjectName) -> ApiError {
     ApiError { code: 404, reason: "NotFound".to_owned(), ..error }
 }
 
-/// Why there is no answer, in one line.
-fn unanswered(error: &kube::Error) -> String {
+/// What is known of a request without an answer, and why there is none, in one line.
+fn unanswered(error: &kube::Error) -> (Delivery, String) {
     match error {
-        kube::Error::Service(cause) if cause.is::<DeadlineError>() => cause.to_string(),
-        _ => with_causes(error),
+        kube::Error::Service(cause) if cause.is::<DeadlineError>() => (delivery(&**cause), cause.to_string()),
+        _ => (Delivery::Unknown, with_causes(error)),
+    }
+}
+
+fn delivery(error: &(dyn std::error::Error + 'static)) -> Delivery {
+    let deadline = std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref());
+    match deadline {
+        Some(DeadlineError::Closed) => Delivery::NotSent,
+        Some(DeadlineError::Late(_)) => Delivery::GaveUp,
+        _ => Delivery::Unknown,
     }
 }
 
@@ -302,6 +363,7 @@ fn refusal(operation: Box<str>, object: &ObjectName, head: &http::response::Part
         code: head.status.as_u16(),
         reason: status.reason,
         retry_after: asked.map(Duration::from_secs),
+        delivery: Delivery::Answered,
         ..ApiError::transport(operation, object.clone(), message)
     }
 }

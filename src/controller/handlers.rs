@@ -62,8 +62,16 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
     }
 
     fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
+        let is_own_deletion = self.0.own_writes.is_deleted(&last.uid);
         self.0.own_writes.job_gone(&last.uid);
         self.0.remember_slot(last);
+        if last.finished.is_some()
+            && !is_own_deletion
+            && !self.0.stands_by()
+            && let Some(cron_job) = self.0.resolve_controller_ref(last)
+        {
+            self.0.own_writes.job_vanished(&cron_job, last);
+        }
         self.0.enqueue_owner(last);
     }
 

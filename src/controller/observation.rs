@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
+use super::control::Patience;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ApiError, ObjectName, Uid};
@@ -41,6 +42,15 @@ pub enum Whose {
     },
 }
 
+/// A create that was sent and whose result is not known: no answer came, or one that leaves it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingCreate {
+    /// The slot.
+    pub slot: DateTime<Utc>,
+    /// How much longer it may still be committed; `None` once that is over, so that a live read tells what became of it.
+    pub wait: Option<TimeDelta>,
+}
+
 /// What is known of one CronJob.
 #[derive(Debug, Clone)]
 pub struct Observation {
@@ -61,6 +71,16 @@ pub struct Observation {
     pub is_overtaken: bool,
     /// Whose affair the CronJob is.
     pub whose: Whose,
+    /// The last create of this process, where its result is not known.
+    pub pending_create: Option<PendingCreate>,
+    /// How much longer creates of an earlier leader, which let its lease run out, may be committed.
+    pub takeover_wait: Option<TimeDelta>,
+    /// Finished Jobs that the watch showed as deleted before a sync had seen them finished.
+    pub vanished: Vec<Arc<Job>>,
+    /// Whether a refusal that says that the server is busy is not worth a Warning yet.
+    pub hides_transient: bool,
+    /// How long the sync's writes may take.
+    pub patience: Patience,
     /// Whether a sync that starts a Job leaves the pruning and the status for later.
     pub settle_later: bool,
     /// The CronJob as the API server has it, once asked.
@@ -84,6 +104,11 @@ impl Observation {
             name_taken_reported: None,
             carried: Edits::default(),
             is_overtaken: false,
+            pending_create: None,
+            takeover_wait: None,
+            vanished: Vec::new(),
+            hides_transient: false,
+            patience: Patience::default(),
             settle_later: false,
             live_cron_job: None,
             create: None,

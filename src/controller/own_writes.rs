@@ -27,6 +27,8 @@ pub struct OwnWrites {
     /// The UIDs of Jobs created by a CronJob, by the CronJob's UID.
     children: DashMap<Uid, Vec<Uid>>,
     deleted: DashMap<Uid, Entry<()>>,
+    /// Finished Jobs that the watch showed as deleted, until a sync of their CronJob has taken note of them.
+    vanished: DashMap<ObjectName, (Uid, Vec<Arc<Job>>)>,
     /// The newest slot of a CronJob known to have had its Job, until the status says so.
     taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
 }
@@ -129,6 +131,32 @@ impl OwnWrites {
         fresh
     }
 
+    /// Remembers a Job that had finished when it was deleted: by whom, and whether a sync had seen its end, is open.
+    pub fn job_vanished(&self, owner: &CronJob, job: &Arc<Job>) {
+        let mut known = self.vanished.entry(owner.name.clone()).or_insert_with(|| (owner.uid.clone(), Vec::new()));
+        if known.0 != owner.uid {
+            *known = (owner.uid.clone(), Vec::new());
+        }
+        known.1.push(Arc::clone(job));
+    }
+
+    /// The Jobs of `owner` that finished and were deleted since the last sync that took note of such.
+    pub fn vanished(&self, owner: &CronJob) -> Vec<Arc<Job>> {
+        let known = self.vanished.get(&owner.name).filter(|known| known.0 == owner.uid);
+        known.map(|known| known.1.clone()).unwrap_or_default()
+    }
+
+    /// A sync of `owner` has taken note of these.
+    pub fn noted(&self, owner: &ObjectName, noted: &[Arc<Job>]) {
+        if noted.is_empty() {
+            return;
+        }
+        if let Some(mut known) = self.vanished.get_mut(owner) {
+            known.1.retain(|job| !noted.iter().any(|noted| noted.uid == job.uid));
+        }
+        self.vanished.remove_if(owner, |_, known| known.1.is_empty());
+    }
+
     /// Remembers that a slot had its Job.
     pub fn slot_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         let mut known = self.taken.entry(cron_job.name.clone()).or_insert_with(|| (cron_job.uid.clone(), slot));
@@ -153,6 +181,7 @@ impl OwnWrites {
     pub fn cron_job_gone(&self, name: &ObjectName) {
         let taken = self.taken.remove(name).map(|(_, (uid, _))| uid);
         let known = self.cron_jobs.remove(name).map(|(_, entry)| entry.value.uid.clone());
+        self.vanished.remove(name);
         for uid in [taken, known].into_iter().flatten() {
             for job in self.children.remove(&uid).map(|(_, jobs)| jobs).into_iter().flatten() {
                 self.created.remove(&job);
@@ -164,6 +193,7 @@ impl OwnWrites {
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         let of_cron_jobs = self.cron_jobs.is_empty() && self.children.is_empty() && self.taken.is_empty();
+        let of_cron_jobs = of_cron_jobs && self.vanished.is_empty();
         of_cron_jobs && self.created.is_empty() && self.deleted.is_empty()
     }
 }

@@ -35,7 +35,8 @@ pub enum Plan {
         /// The CronJob version whose template it is made from.
         cron_job: Arc<CronJob>,
     },
-    /// Delete finished Jobs beyond the history limits. The deletions are independent of each other.
+    /// Delete finished Jobs beyond the history limits that the status names as active: what it has to say of them depends on
+    /// the answers. The deletions are independent of each other.
     Prune(Vec<Arc<Job>>),
     /// Write the status, record the events, and be done; or be done for now.
     Settle(Settlement),
@@ -72,6 +73,11 @@ pub struct Settlement {
     pub name_taken: Option<DateTime<Utc>>,
     /// The slot for which this CronJob had a Job before ours could be created.
     pub already_there: Option<DateTime<Utc>>,
+    /// Finished Jobs beyond the history limits, to be deleted once the status is written: the oldest, no more than
+    /// [`MOST_PRUNED`](super::reconcile::MOST_PRUNED).
+    pub prune: Vec<Arc<Job>>,
+    /// How many more there are.
+    pub not_pruned: usize,
     /// What was decided about the slots that have come. Nothing depends on it: it is for logs and metrics.
     pub verdict: Verdict,
     /// What else there is to tell.
@@ -190,6 +196,16 @@ pub struct Requeue {
     pub slot: DateTime<Utc>,
 }
 
+impl Failure {
+    /// The request that failed, where it was one.
+    pub fn request(&self) -> Option<&ApiError> {
+        match self {
+            Self::Api(error) | Self::CouldNotReplace(_, error) => Some(error),
+            Self::Recreated(_) | Self::HandedOverAgain(_) | Self::Changed(_) | Self::Template(_) => None,
+        }
+    }
+}
+
 /// Why a sync has to be tried again.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Failure {
@@ -197,8 +213,8 @@ pub enum Failure {
     #[error(transparent)]
     Api(#[from] ApiError),
     /// A running Job could not be deleted, so its successor was not started.
-    #[error("could not replace job {0}")]
-    CouldNotReplace(ObjectName),
+    #[error("could not replace job {0}: {1}")]
+    CouldNotReplace(ObjectName, #[source] ApiError),
     /// The live object is another CronJob of the same name; the watch has yet to tell.
     #[error("CronJob {0} was deleted and created again")]
     Recreated(ObjectName),

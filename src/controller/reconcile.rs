@@ -17,10 +17,10 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::conditions;
-use super::observation::{CreateReply, Observation, Whose};
-use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Skip, Verdict, Victim};
+use super::observation::{CreateReply, Observation, PendingCreate, Whose};
+use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Verdict, Victim};
 use super::status::Draft;
-use crate::api::ObjectName;
+use crate::api::{ApiError, ObjectName};
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
 use crate::schedule::Schedule;
 use crate::schedule::missed::{self, Missed, Observed};
@@ -45,6 +45,9 @@ fn failed<T>(failure: impl Into<Failure>) -> Decided<T> {
     Err(Box::new(Stop::Failed(failure.into())))
 }
 
+/// How many Jobs of the history one sync deletes once the status is written; the next one goes on.
+pub const MOST_PRUNED: usize = 32;
+
 /// Decides what the sync of one CronJob does next.
 pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
     let draft = Draft::new(&observation.cron_job, &observation.carried);
@@ -68,6 +71,7 @@ struct Sync<'a> {
 
 impl Sync<'_> {
     fn run(&mut self) -> Decided<Outcome> {
+        self.take_note_of_vanished_jobs();
         if self.observation.view_is_suspect {
             match &self.observation.live_cron_job {
                 None => {}
@@ -97,15 +101,19 @@ impl Sync<'_> {
             return Plan::Settle(self.draft.put_off(outcome));
         }
         let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
-        let unanswered: Vec<_> = self.beyond_history.into_iter().filter(|job| !answered(job)).collect();
-        if !unanswered.is_empty() {
-            return Plan::Prune(unanswered);
+        let unanswered = self.beyond_history.into_iter().filter(|job| !answered(job));
+        let is_active = |job: &Arc<Job>| self.observation.cron_job.status.in_active_list(&job.uid);
+        let (first, mut prune): (Vec<_>, Vec<_>) = unanswered.partition(is_active);
+        if !first.is_empty() {
+            return Plan::Prune(first);
         }
+        let not_pruned = prune.len().saturating_sub(MOST_PRUNED);
+        prune.truncate(MOST_PRUNED);
         let mut draft = self.draft;
         if draft.base.flavour.has_conditions && !draft.base.deleting {
             draft.set_conditions(conditions::of(self.observation, &draft, &outcome, self.now));
         }
-        Plan::Settle(draft.settle(outcome))
+        Plan::Settle(Settlement { prune, not_pruned, ..draft.settle(outcome) })
     }
 
     /// A child whose name and scheduled-timestamp belong to one instant was made by a CronJob controller, perhaps one
@@ -141,15 +149,34 @@ impl Sync<'_> {
             match self.observation.deletion_of(&job.uid) {
                 None => self.draft.remove_active(&job.uid),
                 Some(reply) => {
-                    self.draft.deleted(job, reply);
+                    self.draft.deleted(job, reply, self.observation.hides_transient);
                 }
             }
         }
     }
 
+    /// A Job that ended and was deleted before a sync saw its end has ended all the same.
+    fn take_note_of_vanished_jobs(&mut self) {
+        for job in &self.observation.vanished {
+            if self.draft.status.in_active_list(&job.uid)
+                && let Some(condition) = job.finished
+            {
+                self.saw_completed(job, condition);
+            }
+            if job.succeeded {
+                self.draft.succeeded_at(job.completion_time);
+            }
+        }
+    }
+
+    fn saw_completed(&mut self, job: &Arc<Job>, condition: FinishedCondition) {
+        self.draft.ended(job);
+        let text = format!("Saw completed {}: {}, condition: {}", self.noun(), job.name.name, condition.as_str());
+        self.draft.normal("SawCompletedJob", text);
+    }
+
     /// Compares the children with `active`. A failed read ends the walk, with what was decided so far kept.
     fn walk_children(&mut self) -> Decided<()> {
-        let noun = self.noun();
         for job in self.observation.children() {
             let found = self.draft.status.in_active_list(&job.uid);
             match job.finished {
@@ -171,11 +198,7 @@ impl Sync<'_> {
                 None => {}
                 Some(condition) => {
                     if found {
-                        self.draft.ended(job);
-                        self.draft.normal(
-                            "SawCompletedJob",
-                            format!("Saw completed {noun}: {}, condition: {}", job.name.name, condition.as_str()),
-                        );
+                        self.saw_completed(job, condition);
                     }
                     if job.succeeded {
                         self.draft.succeeded_at(job.completion_time);
@@ -291,17 +314,86 @@ impl Sync<'_> {
             return Ok(self.wait_for_next_slot(schedule));
         }
         if self.is_forbidden() {
-            self.draft.normal("JobAlreadyActive", already_active(self.noun()));
-            self.draft.verdict = Verdict::Skipped(Skip::Forbid(slot));
-            return Ok(self.wait_for_next_slot(schedule));
+            return Ok(self.skip_for_forbid(slot, schedule));
         }
         if self.observation.view_is_suspect && self.observation.live_cron_job.is_none() {
             return needs(Plan::Lookup(vec![Lookup::CronJob]));
+        }
+        if let Some(outcome) = self.settle_earlier_create(slot, schedule)? {
+            return Ok(outcome);
+        }
+        if self.is_forbidden() {
+            return Ok(self.skip_for_forbid(slot, schedule));
+        }
+        if let Some(wait) = self.observation.takeover_wait.filter(|_| self.an_earlier_leader_may_interfere(slot, schedule)) {
+            return Ok(self.come_back_after(wait, schedule));
         }
         if spec.concurrency_policy == ConcurrencyPolicy::Replace {
             self.delete_replaced_jobs(slot)?;
         }
         self.create_job(&name, slot, missed, schedule)
+    }
+
+    fn skip_for_forbid(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Outcome {
+        self.draft.normal("JobAlreadyActive", already_active(self.noun()));
+        self.draft.verdict = Verdict::Skipped(Skip::Forbid(slot));
+        self.wait_for_next_slot(schedule)
+    }
+
+    /// Under Forbid and Replace no slot starts while the create of an earlier one may still be committed: its Job would run
+    /// beside this one's. The same create is repeated, which settles it; where it may not be sent any more, this waits until
+    /// nothing can come of it and asks for the Job.
+    fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Option<Outcome>> {
+        let cron_job = self.draft.base;
+        let unknown = |pending: &PendingCreate| {
+            pending.slot < slot && self.draft.status.last_schedule_time < Some(pending.slot)
+        };
+        let Some(pending) = self.observation.pending_create.filter(unknown) else { return Ok(None) };
+        if !matches!(cron_job.spec.concurrency_policy, ConcurrencyPolicy::Forbid | ConcurrencyPolicy::Replace) {
+            return Ok(None);
+        }
+        let name = self.name_of(&cron_job.flavour.child_name(&cron_job.name.name, pending.slot));
+        if self.observation.jobs.iter().any(|job| job.name == name) {
+            return Ok(None);
+        }
+        if let Some(wait) = pending.wait {
+            if is_too_late(pending.slot, cron_job.spec.starting_deadline_seconds, self.now) {
+                return Ok(Some(self.come_back_after(wait, schedule)));
+            }
+            let outcome = self.create_job(&name, pending.slot, Missed::None, schedule)?;
+            // The slot that is due now comes next.
+            let is_done = matches!(outcome, Outcome::Requeue(_) | Outcome::Done);
+            return Ok(Some(if is_done { Outcome::Requeue(Requeue { slot }) } else { outcome }));
+        }
+        self.ask_for_jobs([&name])?;
+        match self.observation.live_job(&name) {
+            Some(Ok(job)) if job.is_child_of(cron_job) => self.draft.adopt(job, pending.slot),
+            Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Whether a create that the last leader sent could be committed beside what is to be done now: under Forbid and Replace
+    /// that of a slot which nobody is known to have started, and for a Job that is deleted its own, repeated.
+    fn an_earlier_leader_may_interfere(&self, slot: DateTime<Utc>, schedule: &Schedule) -> bool {
+        let status = &self.draft.status;
+        let has_earlier = || {
+            let from = status.last_schedule_time.unwrap_or(self.draft.base.creation_timestamp);
+            schedule.next_after(from).is_some_and(|first| first < slot)
+        };
+        match self.draft.base.spec.concurrency_policy {
+            ConcurrencyPolicy::Allow | ConcurrencyPolicy::Unknown => false,
+            ConcurrencyPolicy::Forbid => has_earlier(),
+            ConcurrencyPolicy::Replace => !status.active.is_empty() || has_earlier(),
+        }
+    }
+
+    /// Nothing is decided about the slots that are due; the next one is not passed over for that.
+    fn come_back_after(&self, wait: TimeDelta, schedule: &Schedule) -> Outcome {
+        let back = self.now.checked_add_signed(wait).unwrap_or(self.now);
+        let next = self.wait_for_next_slot(schedule).next_slot();
+        Outcome::Requeue(Requeue { slot: next.map_or(back, |next| next.slot.min(back)) })
     }
 
     /// Deletes what still runs when `slot` is due, one Job after the other; the first failure leaves the rest running.
@@ -312,7 +404,7 @@ impl Sync<'_> {
             let job = match self.observation.live_job(&name) {
                 Some(Ok(job)) if job.uid == uid => job,
                 Some(Err(error)) if !error.is_not_found() => {
-                    self.draft.warning("FailedGet", format!("Get {}: {}", self.noun(), error.message));
+                    self.warn_of("FailedGet", format!("Get {}: {}", self.noun(), error.message), error);
                     return failed(error.clone());
                 }
                 _ => {
@@ -326,8 +418,11 @@ impl Sync<'_> {
                 return needs(Plan::Replace { victim: Victim { name, uid }, slot, cron_job });
             };
             let job = Arc::clone(job);
-            if !self.draft.deleted(&job, reply) {
-                return failed(Failure::CouldNotReplace(name));
+            if !self.draft.deleted(&job, reply, self.observation.hides_transient) {
+                let cause = reply.as_ref().err().cloned();
+                return failed(cause.map_or(Failure::Changed(self.draft.base.name.clone()), |cause| {
+                    Failure::CouldNotReplace(name, cause)
+                }));
             }
         }
         Ok(())
@@ -359,9 +454,17 @@ impl Sync<'_> {
             // Nothing can be created there any more, and nobody has to be told.
             Some(CreateReply::Refused(error)) if error.namespace_terminating => failed(error.clone()),
             Some(CreateReply::Refused(error)) => {
-                self.draft.warning("FailedCreate", format!("Error creating {}: {}", self.noun(), error.message));
+                let text = format!("Error creating {}: {}", self.noun(), error.message);
+                self.warn_of("FailedCreate", text, error);
                 failed(error.clone())
             }
+        }
+    }
+
+    /// A Warning about a request that failed, unless the server was merely busy, and has not been for long.
+    fn warn_of(&mut self, reason: &'static str, message: String, error: &ApiError) {
+        if !(self.observation.hides_transient && error.is_transient()) {
+            self.draft.warning(reason, message);
         }
     }
 
@@ -475,6 +578,10 @@ pub fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: Date
 /// Warning about the one who comes second. So this one waits until the next Job was started, and deletes what is left then.
 fn history_victims(observation: &Observation) -> Vec<Arc<Job>> {
     if observation.whose != Whose::Ours && observation.create.is_none() {
+        return Vec::new();
+    }
+    // A Job's name keeps its slot from being started again, by a create that an earlier leader sent.
+    if observation.takeover_wait.is_some() {
         return Vec::new();
     }
     let spec = &observation.cron_job.spec;

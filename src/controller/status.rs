@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use super::observation::DeleteReply;
 use super::plan::{Event, Note, Outcome, Settlement, StatusWrite, Verdict};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{Condition, EventType, ObjectReference, Uid};
+use crate::api::{ApiError, Condition, EventType, Flavour, ObjectReference, Uid};
 
 /// Changes to a status, apart from any version of it. To apply them twice is to apply them once.
 #[derive(Clone, Debug, Default)]
@@ -189,20 +189,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Records the answer to a deletion; says whether the Job is gone. Gone already is what was wanted: no Event.
-    pub fn deleted(&mut self, job: &Job, reply: &DeleteReply) -> bool {
-        match reply {
-            Ok(()) => self.normal("SuccessfulDelete", format!("Deleted {} {}", self.base.flavour.noun, job.name.name)),
-            Err(error) if error.is_not_found() => {}
-            // A namesake has taken its place, or somebody else's write was in the way: the next look will tell.
-            Err(error) if error.is_conflict() => return false,
-            Err(error) => {
-                self.warning("FailedDelete", format!("Deleted {}: {}", self.base.flavour.noun, error.message));
-                return false;
-            }
+    /// Records the answer to a deletion; says whether the Job is gone.
+    pub fn deleted(&mut self, job: &Job, reply: &DeleteReply, hides_transient: bool) -> bool {
+        self.events.extend(deletion_event(self.base.flavour, job, reply, hides_transient));
+        let is_gone = reply.as_ref().err().is_none_or(ApiError::is_not_found);
+        if is_gone {
+            self.remove_active(&job.uid);
         }
-        self.remove_active(&job.uid);
-        true
+        is_gone
     }
 
     /// Takes a Job that has ended out of `active`.
@@ -225,7 +219,19 @@ impl<'a> Draft<'a> {
     pub fn put_off(self, outcome: Outcome) -> Settlement {
         let Self { base, name_taken, already_there, verdict, edits, events, notes, .. } = self;
         let edits = edits.needed_by(&base.status);
-        Settlement { status: None, edits, events, name_taken, already_there, verdict, notes, outcome }
+        let (prune, not_pruned) = (Vec::new(), 0);
+        Settlement {
+            status: None,
+            edits,
+            events,
+            name_taken,
+            already_there,
+            prune,
+            not_pruned,
+            verdict,
+            notes,
+            outcome,
+        }
     }
 
     /// Ends the sync.
@@ -233,7 +239,25 @@ impl<'a> Draft<'a> {
         let Self { base, status, name_taken, already_there, verdict, edits, events, notes } = self;
         let status = changed(status, base).map(|status| StatusWrite { base: Arc::clone(base), status });
         let edits = if status.is_some() { edits.needed_by(&base.status) } else { Edits::default() };
-        Settlement { status, edits, events, name_taken, already_there, verdict, notes, outcome }
+        let (prune, not_pruned) = (Vec::new(), 0);
+        Settlement { status, edits, events, name_taken, already_there, prune, not_pruned, verdict, notes, outcome }
+    }
+}
+
+/// What there is to tell of a deletion. A Job that is gone already needs no Event: that is what was wanted.
+pub fn deletion_event(flavour: Flavour, job: &Job, reply: &DeleteReply, hides_transient: bool) -> Option<Event> {
+    match reply {
+        Ok(()) => {
+            let message = format!("Deleted {} {}", flavour.noun, job.name.name);
+            Some(Event { type_: EventType::Normal, reason: "SuccessfulDelete", message })
+        }
+        // On a conflict another Job has the name, or another write was in the way: the next look will tell.
+        Err(error) if error.is_not_found() || error.is_conflict() => None,
+        Err(error) if hides_transient && error.is_transient() => None,
+        Err(error) => {
+            let message = format!("Deleted {}: {}", flavour.noun, error.message);
+            Some(Event { type_: EventType::Warning, reason: "FailedDelete", message })
+        }
     }
 }
 

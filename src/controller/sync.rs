@@ -2,27 +2,35 @@
 //!
 //! Guarantees: the shell decides nothing: it does what [`reconcile`] says next, adds the answer to the observation and
 //! asks again; each round answers at least one question that was open, so a sync ends; a sync writes the status once,
-//! or leaves it for the next one to write.
+//! or leaves it for the next one to write. Once a sync has nothing more to start it ends by the CronJob's next slot, whatever
+//! the API server does with the status and the history: both are made up for later.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use futures::stream;
+use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
-use super::control::{CronJobControl, JobControl};
-use super::observation::{CreateReply, Observation};
+use super::control::{CronJobControl, JobControl, Patience};
+use super::observation::{CreateReply, DeleteReply, Observation};
 use super::plan::{Event, Failure, Lookup, Outcome, Plan, Settlement};
 use super::reconcile::reconcile;
-use super::status::Edits;
+use super::status::{Edits, deletion_event};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::job_template::job_from_template;
-use crate::api::{ObjectName, Uid};
-use crate::schedule::Zone;
+use crate::api::{ApiError, Delivery, ObjectName, Uid};
 
 /// How many requests one key may have in flight. Only the first sync after a limit was lowered has many deletions.
 const REQUESTS_PER_KEY: usize = 8;
+
+/// How long the deletions of one sync's history may take: nothing waits for them, and the key has a worker meanwhile.
+const PRUNE_TIME: Duration = Duration::from_secs(5);
+
+/// How long a sync may take to settle where no slot follows; no request takes longer.
+const LONGEST_SETTLING: Duration = Duration::from_secs(60);
 
 /// Who wants to know what a sync did, the moment the API server has confirmed it.
 pub trait Witness: Send + Sync {
@@ -31,6 +39,10 @@ pub trait Witness: Send + Sync {
     /// A request to create the Job of `slot` is about to be sent.
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         let _ = (cron_job, slot);
+    }
+    /// The Job of `slot` was not created, as far as is known.
+    fn create_failed(&self, cron_job: &CronJob, slot: DateTime<Utc>, error: &ApiError) {
+        let _ = (cron_job, slot, error);
     }
     /// A Job was created for `slot`.
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>);
@@ -53,9 +65,10 @@ pub trait Witness: Send + Sync {
         let _ = (cron_job, slot);
         true
     }
-    /// A finished Job that the history has no room for could not be deleted.
-    fn not_pruned(&self, cron_job: &ObjectName) {
-        let _ = cron_job;
+    /// There are finished Jobs left that the history has no room for, because of some `trouble` or because one sync deletes
+    /// only so many.
+    fn not_pruned(&self, cron_job: &ObjectName, trouble: bool) {
+        let _ = (cron_job, trouble);
     }
     /// The CronJob had a Job for `slot` before the one that was to be created now.
     fn already_there(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
@@ -83,20 +96,26 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 observation.is_overtaken = true;
             }
             Plan::Replace { victim, cron_job, .. } => {
-                let reply = control.delete_job(&victim.name, &victim.uid).await;
+                let reply = control.delete_job(&victim.name, &victim.uid, observation.patience).await;
                 if reply.is_ok() {
                     witness.deleted(&cron_job, &victim.name, &victim.uid);
                 }
                 observation.learn_deletion(victim.uid, reply);
             }
             Plan::Create { name, slot, cron_job } => {
-                observation.create =
-                    Some(create(control, witness, &cron_job, &name, slot, observation.local_zone).await);
+                observation.create = Some(create(control, witness, &cron_job, &name, slot, &observation).await);
             }
-            Plan::Prune(jobs) => prune(control, witness, &mut observation, jobs).await,
+            Plan::Prune(jobs) => {
+                let cron_job = Arc::clone(&observation.cron_job);
+                let end = Instant::now() + PRUNE_TIME;
+                for (job, reply) in delete_jobs(control, witness, &cron_job, jobs, end).await {
+                    let unanswered = || Err(not_in_time(&job.name));
+                    observation.learn_deletion(job.uid.clone(), reply.unwrap_or_else(unanswered));
+                }
+            }
             Plan::Settle(settlement) => {
                 witness.decided(&observation, &settlement);
-                return settle(control, witness, &observation.cron_job, settlement).await;
+                return settle(control, witness, &observation, settlement, now).await;
             }
         }
     }
@@ -142,45 +161,72 @@ async fn create<C: JobControl>(
     cron_job: &CronJob,
     name: &ObjectName,
     slot: DateTime<Utc>,
-    local: Zone,
+    observation: &Observation,
 ) -> CreateReply {
-    let body = match job_from_template(cron_job, slot, local) {
+    let body = match job_from_template(cron_job, slot, observation.local_zone) {
         Ok(body) => body,
         Err(error) => return CreateReply::BadTemplate(error.to_string()),
     };
     witness.creating(cron_job, slot);
-    match control.create_job(name, body).await {
+    match control.create_job(name, body, observation.patience).await {
         Ok(job) => {
             witness.created(cron_job, &job, slot);
             CreateReply::Created(job)
         }
-        Err(error) => CreateReply::Refused(error),
-    }
-}
-
-async fn prune<C: JobControl>(control: &C, witness: &impl Witness, observation: &mut Observation, jobs: Vec<Arc<Job>>) {
-    let mut replies = stream::iter(jobs)
-        .map(|job| async move {
-            let reply = control.delete_job(&job.name, &job.uid).await;
-            (job, reply)
-        })
-        .buffered(REQUESTS_PER_KEY);
-    while let Some((job, reply)) = replies.next().await {
-        match &reply {
-            Ok(()) => witness.deleted(&observation.cron_job, &job.name, &job.uid),
-            Err(error) if error.is_not_found() => {}
-            Err(_) => witness.not_pruned(&observation.cron_job.name),
+        Err(error) => {
+            witness.create_failed(cron_job, slot, &error);
+            CreateReply::Refused(error)
         }
-        observation.learn_deletion(job.uid.clone(), reply);
     }
 }
 
-async fn settle<C: CronJobControl>(
+/// Deletes finished Jobs, some at a time, until the first sign of trouble: there is no answer by `end`, or one that says more
+/// than that a Job is gone. What was not answered has no reply.
+async fn delete_jobs<C: JobControl>(
     control: &C,
     witness: &impl Witness,
-    cron_job: &Arc<CronJob>,
+    cron_job: &CronJob,
+    jobs: Vec<Arc<Job>>,
+    end: Instant,
+) -> Vec<(Arc<Job>, Option<DeleteReply>)> {
+    let (mut replies, mut trouble) = (Vec::with_capacity(jobs.len()), false);
+    for some in jobs.chunks(REQUESTS_PER_KEY) {
+        let requests = some.iter().map(|job| async {
+            let request = control.delete_job(&job.name, &job.uid, Patience::Usual);
+            let reply = if trouble { None } else { timeout_at(end, request).await.ok() };
+            if let Some(Ok(())) = &reply {
+                witness.deleted(cron_job, &job.name, &job.uid);
+            }
+            (Arc::clone(job), reply)
+        });
+        let some = futures::future::join_all(requests).await;
+        let is_trouble = |reply: &Option<DeleteReply>| match reply {
+            None => true,
+            Some(reply) => reply.as_ref().is_err_and(|error| !error.is_not_found()),
+        };
+        trouble |= some.iter().any(|(_, reply)| is_trouble(reply));
+        replies.extend(some);
+    }
+    if trouble {
+        witness.not_pruned(&cron_job.name, true);
+    }
+    replies
+}
+
+/// The error of a deletion that had no answer in time.
+fn not_in_time(job: &ObjectName) -> ApiError {
+    let message = format!("no answer within {} s", PRUNE_TIME.as_secs());
+    ApiError { delivery: Delivery::GaveUp, ..ApiError::transport("delete Job", job.clone(), message) }
+}
+
+async fn settle<C: JobControl + CronJobControl>(
+    control: &C,
+    witness: &impl Witness,
+    observation: &Observation,
     settlement: Settlement,
+    now: DateTime<Utc>,
 ) -> Outcome {
+    let cron_job = &observation.cron_job;
     for event in settlement.events {
         witness.event(cron_job, event);
     }
@@ -190,20 +236,43 @@ async fn settle<C: CronJobControl>(
     if let Some(slot) = settlement.already_there {
         witness.already_there(cron_job, slot);
     }
-    let Some(write) = settlement.status else {
-        witness.owes(cron_job, settlement.edits);
-        return settlement.outcome;
-    };
-    match control.update_status(&cron_job.name, &write).await {
-        Ok(written) => {
-            witness.status_written(&written);
-            witness.owes(cron_job, Edits::default());
-            settlement.outcome
-        }
-        Err(error) => {
-            debug!(cronjob = %cron_job.name, %error, "Unable to update status for cronjob");
-            witness.owes(cron_job, settlement.edits);
-            Outcome::Failed(Failure::Api(error))
+    let until_next = settlement.outcome.next_slot().and_then(|next| (next.slot - now).to_std().ok());
+    let end = Instant::now() + until_next.unwrap_or(LONGEST_SETTLING).min(LONGEST_SETTLING);
+    let (mut outcome, mut is_well) = (settlement.outcome, true);
+    match settlement.status {
+        None => witness.owes(cron_job, settlement.edits),
+        Some(write) => {
+            let request = control.update_status(&cron_job.name, &write, observation.patience);
+            let unanswered = |_| {
+                let (operation, message) = ("update status of CronJob", "no answer until the next slot");
+                let error = ApiError::transport(operation, cron_job.name.clone(), message);
+                Err(ApiError { delivery: Delivery::GaveUp, ..error })
+            };
+            match timeout_at(end, request).await.unwrap_or_else(unanswered) {
+                Ok(written) => {
+                    witness.status_written(&written);
+                    witness.owes(cron_job, Edits::default());
+                }
+                Err(error) => {
+                    debug!(cronjob = %cron_job.name, %error, "Unable to update status for cronjob");
+                    witness.owes(cron_job, settlement.edits);
+                    is_well = !error.is_unavailable();
+                    outcome = Outcome::Failed(Failure::Api(error));
+                }
+            }
         }
     }
+    if is_well && !settlement.prune.is_empty() {
+        let end = end.min(Instant::now() + PRUNE_TIME);
+        for (job, reply) in delete_jobs(control, witness, cron_job, settlement.prune, end).await {
+            let Some(reply) = reply else { continue };
+            if let Some(event) = deletion_event(cron_job.flavour, &job, &reply, observation.hides_transient) {
+                witness.event(cron_job, event);
+            }
+        }
+        if settlement.not_pruned > 0 {
+            witness.not_pruned(&cron_job.name, false);
+        }
+    }
+    outcome
 }

@@ -5,13 +5,21 @@
 //! status would hold. When the process dies the debt is lost and no harm is done: whoever comes next finds the Jobs by
 //! their names and owner.
 
-use chrono::{DateTime, Utc};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
 use dashmap::DashMap;
 use dashmap::mapref::one::RefMut;
+use tokio::time::Instant;
 
+use super::observation::PendingCreate;
 use super::status::Edits;
 use crate::api::batch_v1::CronJob;
 use crate::api::{ObjectName, Uid};
+use crate::client::{LONGEST_WRITE, SERVER_MARGIN};
+
+/// How long after it was sent a create can be committed, whatever becomes of its sender.
+pub const LONGEST_CREATE: Duration = LONGEST_WRITE.saturating_add(SERVER_MARGIN);
 
 /// Debts, by CronJob.
 #[derive(Debug, Default)]
@@ -24,8 +32,29 @@ pub struct Debt {
     pub uid: Uid,
     /// What its status has to say.
     pub edits: Edits,
-    /// The slot whose Job was asked for last, while the status does not say that it had one: the answer may have been lost.
-    pub begun: Option<DateTime<Utc>>,
+    /// The create that was sent last, while its result is not known, or while the status does not say it of a CronJob that is
+    /// shared with another controller.
+    pub begun: Option<BegunCreate>,
+}
+
+/// A create that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BegunCreate {
+    /// The slot.
+    pub slot: DateTime<Utc>,
+    /// Until when an earlier create for the same slot may be committed whose result is not known.
+    earlier: Option<Instant>,
+    /// Until when any of them may be.
+    may_commit_until: Option<Instant>,
+}
+
+impl BegunCreate {
+    /// What a decision has to know of it; `None` where its result is known.
+    pub fn pending(&self) -> Option<PendingCreate> {
+        let left = self.may_commit_until?.saturating_duration_since(Instant::now());
+        let wait = TimeDelta::from_std(left).ok().filter(|left| !left.is_zero());
+        Some(PendingCreate { slot: self.slot, wait })
+    }
 }
 
 impl Unsettled {
@@ -38,15 +67,60 @@ impl Unsettled {
         self.drop_if_paid(key);
     }
 
-    /// A Job for `slot` is about to be asked for.
+    /// A create of the Job for `slot` is about to be sent.
     pub fn begin(&self, key: &ObjectName, uid: &Uid, slot: DateTime<Utc>) {
-        self.debt_to(key, uid).begun = Some(slot);
+        let mut debt = self.debt_to(key, uid);
+        let earlier = debt.begun.filter(|begun| begun.slot == slot).and_then(|begun| begun.may_commit_until);
+        debt.begun = Some(BegunCreate { slot, earlier, may_commit_until: Some(Instant::now() + LONGEST_CREATE) });
+    }
+
+    /// The create that was sent last has made its Job. `keeps` it in mind until the status says so.
+    pub fn created(&self, key: &ObjectName, keeps: bool) {
+        if let Some(mut debt) = self.0.get_mut(key) {
+            debt.begun = debt.begun.filter(|_| keeps).map(|begun| BegunCreate { may_commit_until: None, ..begun });
+        }
+        self.drop_if_paid(key);
+    }
+
+    /// The create that was sent last was refused, or never left. What an earlier one for the same slot came to stays open.
+    pub fn refused(&self, key: &ObjectName, keeps: bool) {
+        if let Some(mut debt) = self.0.get_mut(key) {
+            let before = debt.begun.map(|begun| BegunCreate { may_commit_until: begun.earlier, ..begun });
+            debt.begun = before.filter(|begun| keeps || begun.may_commit_until.is_some());
+        }
+        self.drop_if_paid(key);
+    }
+
+    /// The create that was sent last may still be committed until `end`.
+    pub fn unanswered(&self, key: &ObjectName, end: Instant) {
+        if let Some(mut debt) = self.0.get_mut(key)
+            && let Some(begun) = &mut debt.begun
+        {
+            begun.may_commit_until = begun.earlier.max(Some(end));
+        }
+    }
+
+    /// The create that was sent last to the CronJob with that name and UID.
+    pub fn begun(&self, key: &ObjectName, uid: &Uid) -> Option<BegunCreate> {
+        self.0.get(key).filter(|debt| debt.uid == *uid).and_then(|debt| debt.begun)
+    }
+
+    /// Until when any create may still be committed whose result is not known; in the past when there is none.
+    pub fn last_commit(&self) -> Option<Instant> {
+        self.0.iter().filter_map(|debt| debt.begun?.may_commit_until).max()
+    }
+
+    /// Whether this CronJob's status lacks something, or a create for it may still be committed.
+    pub fn is_open(&self, key: &ObjectName) -> bool {
+        let now = Instant::now();
+        let may_commit = |debt: &Debt| debt.begun.and_then(|begun| begun.may_commit_until).is_some_and(|end| now < end);
+        self.0.get(key).is_some_and(|debt| !debt.edits.is_empty() || may_commit(&debt))
     }
 
     /// The status was written as it is here.
     pub fn recorded(&self, cron_job: &CronJob) {
         if let Some(mut debt) = self.0.get_mut(&cron_job.name) {
-            debt.begun = debt.begun.filter(|slot| cron_job.status.last_schedule_time < Some(*slot));
+            debt.begun = debt.begun.filter(|begun| cron_job.status.last_schedule_time < Some(begun.slot));
         }
         self.drop_if_paid(&cron_job.name);
     }
@@ -66,9 +140,10 @@ impl Unsettled {
         self.0.contains_key(key)
     }
 
-    /// Everybody to whom something is owed.
-    pub fn keys(&self) -> Vec<ObjectName> {
-        self.0.iter().map(|debt| debt.key().clone()).collect()
+    /// The CronJobs for which something is [open](Self::is_open).
+    pub fn open(&self) -> Vec<ObjectName> {
+        let keys: Vec<_> = self.0.iter().map(|debt| debt.key().clone()).collect();
+        keys.into_iter().filter(|key| self.is_open(key)).collect()
     }
 
     /// The CronJob is gone.

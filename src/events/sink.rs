@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::Event;
 use crate::api::{ACCEPT_METADATA, NO_FIELD_VALIDATION};
-use crate::client::{DeadlineError, Terms, WriteGate};
+use crate::client::{DeadlineError, Limit, Terms, WriteGate};
 
 /// Stores events. Matches `EventSink` of client-go's `tools/record/event.go`.
 pub trait EventSink: Send + Sync + 'static {
@@ -140,13 +140,13 @@ impl KubeSink {
     }
 
     async fn send(&self, request: http::request::Builder, body: &impl Serialize) -> Result<(), SinkFault> {
-        if !(self.gate)() {
+        if (self.gate)().is_none() {
             return Err(SinkFault::Closed);
         }
         let body = serde_json::to_vec(body).map_err(|error| SinkFault::Request(error.into()))?;
         let request = request
             .header(http::header::ACCEPT, ACCEPT_METADATA)
-            .extension(Terms { gate: Some(Arc::clone(&self.gate)), limit: self.limit })
+            .extension(Terms { gate: Some(Arc::clone(&self.gate)), limit: Limit::Client(self.limit) })
             .body(body)
             .map_err(|error| SinkFault::Request(error.into()))?;
         self.client.request_text(request).await?;

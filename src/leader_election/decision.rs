@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 
+use super::config::whole_seconds;
 use super::record::LeaderElectionRecord;
 
 /// What a lease said and the monotonic moment at which this process first saw it say so.
@@ -74,7 +75,7 @@ pub enum Action {
 pub struct Candidate<'a> {
     /// The identity that is written as the holder.
     pub identity: &'a str,
-    /// The duration that is written into the record, in whole seconds (a fraction is cut off).
+    /// The duration that is written into the record, in whole seconds (rounded up).
     pub lease_duration: Duration,
 }
 
@@ -132,7 +133,7 @@ pub fn released(old: &LeaderElectionRecord, wall: DateTime<Utc>) -> LeaderElecti
 fn fresh_record(candidate: Candidate<'_>, wall: DateTime<Utc>) -> LeaderElectionRecord {
     LeaderElectionRecord {
         holder_identity: candidate.identity.to_owned(),
-        lease_duration_seconds: i32::try_from(candidate.lease_duration.as_secs()).unwrap_or(i32::MAX),
+        lease_duration_seconds: i32::try_from(whole_seconds(candidate.lease_duration)).unwrap_or(i32::MAX),
         acquire_time: Some(wall),
         renew_time: Some(wall),
         leader_transitions: 0,
@@ -156,7 +157,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const ME: Candidate<'static> = Candidate { identity: "me", lease_duration: Duration::from_millis(15_900) };
+    const ME: Candidate<'static> = Candidate { identity: "me", lease_duration: Duration::from_millis(14_100) };
 
     fn wall(seconds: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()

@@ -18,13 +18,26 @@ struct State {
     /// The moment from which others may take the lease; `None` while this process does not hold it.
     lease_end: Option<Instant>,
     revoked: bool,
+    takeover: Takeover,
+}
+
+/// From whom the lease came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Takeover {
+    /// From none: this process created it, or there is no election.
+    #[default]
+    First,
+    /// It was given up by its holder, whose writes had ended.
+    Released,
+    /// Its holder let it run out: writes that it had sent may still be committed.
+    RanOut,
 }
 
 /// A cheap handle on this process's leadership, to be asked before each write.
 ///
 /// The fence lies one renew deadline after the *start* of the last successful renewal, and others take over at the
-/// earliest one lease duration after it. A write that begins before [`Leadership::deadline`] must therefore end within
-/// `lease_duration - renew_deadline` (5 s by default) to be safe.
+/// earliest one lease duration after it. A write that begins before [`Leadership::deadline`] and must not be committed under
+/// another leader has [`Leadership::time_left`] for that.
 ///
 /// It is measured on the monotonic clock, which stands still while the machine is suspended: after a wake-up the
 /// handle can look valid until the elector's next renewal fails (one retry period).
@@ -34,12 +47,13 @@ pub struct Leadership(Arc<Mutex<State>>);
 impl Leadership {
     /// Leadership without an election, for `--leader-elect=false`: valid for ever.
     pub fn unconditional() -> Self {
-        Self(Arc::new(Mutex::new(State { fence: None, lease_end: None, revoked: false })))
+        Self(Arc::new(Mutex::new(State { fence: None, lease_end: None, revoked: false, takeover: Takeover::First })))
     }
 
     /// Not yet held.
     pub(super) fn none() -> Self {
-        Self(Arc::new(Mutex::new(State { fence: Some(Instant::now()), lease_end: None, revoked: false })))
+        let takeover = Takeover::First;
+        Self(Arc::new(Mutex::new(State { fence: Some(Instant::now()), lease_end: None, revoked: false, takeover })))
     }
 
     /// Until when writes may begin; in the past when leadership was lost or never held.
@@ -52,6 +66,31 @@ impl Leadership {
     /// Whether a write may begin now.
     pub fn is_valid_now(&self) -> bool {
         self.0.lock().fence.is_none_or(|fence| Instant::now() < fence)
+    }
+
+    /// How long it is until another process can hold the lease, if a write may begin now; without an election for ever.
+    pub fn time_left(&self) -> Option<Duration> {
+        let state = self.0.lock();
+        let now = Instant::now();
+        let Some(fence) = state.fence else { return Some(Duration::MAX) };
+        let end = state.lease_end.filter(|_| now < fence)?;
+        Some(end.saturating_duration_since(now))
+    }
+
+    /// Whether others can lead after this process: not without an election.
+    pub fn is_shared(&self) -> bool {
+        self.0.lock().fence.is_some()
+    }
+
+    /// From whom the lease came.
+    pub fn takeover(&self) -> Takeover {
+        self.0.lock().takeover
+    }
+
+    /// Notes from whom the lease is taken; of several attempts the worst counts.
+    pub(super) fn taken_over(&self, takeover: Takeover) {
+        let mut state = self.0.lock();
+        state.takeover = state.takeover.max(takeover);
     }
 
     /// Moves the fence after a successful write of the lease.

@@ -14,7 +14,7 @@ use super::{
     Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, RateLimit, UsageError, controllers,
     secure, webhook,
 };
-use crate::leader_election::JITTER_FACTOR;
+use crate::leader_election::{JITTER_FACTOR, whole_seconds};
 use crate::leader_election::shares::Names;
 
 /// A Lease counts in whole ones.
@@ -241,12 +241,7 @@ fn durations_in_order(raw: &RawFlags, [lease, renew, retry]: [Option<Duration>; 
     {
         let than = format!("more than --leader-elect-renew-deadline, {}", format_duration(renew));
         faults.add("leader-elect-lease-duration", &raw.leader_elect_lease_duration, &than);
-    } else if let (Some(lease), Some(renew)) = (lease, renew)
-        && Duration::from_secs(lease.as_secs()) <= renew
-    {
-        let than = format!("more than --leader-elect-renew-deadline, {}, in whole seconds", format_duration(renew));
-        faults.add("leader-elect-lease-duration", &raw.leader_elect_lease_duration, &than);
-    } else if lease.is_some_and(|lease| i32::try_from(lease.as_secs()).is_err()) {
+    } else if lease.is_some_and(|lease| i32::try_from(whole_seconds(lease)).is_err()) {
         let most = "at most 2147483647s, which is as much as a Lease holds";
         faults.add("leader-elect-lease-duration", &raw.leader_elect_lease_duration, most);
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus, Job};
 use cronjob_controller::api::{ApiError, EventType, Flavour, Interner, Object, ObjectName, Uid};
-use cronjob_controller::controller::control::{CronJobControl, JobControl};
+use cronjob_controller::controller::control::{CronJobControl, JobControl, Patience};
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, Outcome, StatusWrite};
 use cronjob_controller::controller::status::Edits;
@@ -356,7 +356,7 @@ impl JobControl for World {
         seen.jobs.get(&*name.name).cloned().ok_or_else(missing)
     }
 
-    async fn create_job(&self, name: &ObjectName, body: Vec<u8>) -> Result<Arc<Job>, ApiError> {
+    async fn create_job(&self, name: &ObjectName, body: Vec<u8>, _: Patience) -> Result<Arc<Job>, ApiError> {
         let mut seen = self.0.lock().unwrap();
         let mut body: Value = serde_json::from_slice(&body).unwrap();
         let slot = DateTime::parse_from_rfc3339(
@@ -383,7 +383,7 @@ impl JobControl for World {
         Ok(Arc::new(Job::decode(&body.to_string(), &Interner::default()).unwrap()))
     }
 
-    async fn delete_job(&self, name: &ObjectName, uid: &Uid) -> Result<(), ApiError> {
+    async fn delete_job(&self, name: &ObjectName, uid: &Uid, _: Patience) -> Result<(), ApiError> {
         let mut seen = self.0.lock().unwrap();
         seen.order.push((Verb::Delete, name.name.to_string()));
         seen.deletes.push(name.name.to_string());
@@ -404,7 +404,7 @@ impl CronJobControl for World {
         seen.cron_job.clone().ok_or_else(missing)
     }
 
-    async fn update_status(&self, name: &ObjectName, write: &StatusWrite) -> Result<Arc<CronJob>, ApiError> {
+    async fn update_status(&self, name: &ObjectName, write: &StatusWrite, _: Patience) -> Result<Arc<CronJob>, ApiError> {
         let mut seen = self.0.lock().unwrap();
         seen.order.push((Verb::UpdateStatus, name.name.to_string()));
         seen.statuses.push(write.status.clone());

@@ -59,7 +59,10 @@ impl Rehearsal {
                         observation.learn_deletion(job.uid.clone(), Ok(()));
                     }
                 }
-                Plan::Settle(settlement) => return Self { start, replaced, pruned, settlement },
+                Plan::Settle(settlement) => {
+                    pruned += settlement.prune.len() + settlement.not_pruned;
+                    return Self { start, replaced, pruned, settlement };
+                }
             }
         }
     }

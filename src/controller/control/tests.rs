@@ -9,7 +9,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use super::{CronJobControl, JobControl, LONGEST_ANSWER, RealControl, StatusWrite};
+use super::{CronJobControl, JobControl, LONGEST_ANSWER, Patience, RealControl, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus};
 use crate::api::{ApiError, Flavour, Interner, Object, ObjectName, Uid};
 use crate::client;
@@ -52,7 +52,7 @@ fn control(
             Ok::<_, std::convert::Infallible>(response.body(Body::from(body.into_bytes())).unwrap())
         }
     });
-    (RealControl::new(Flavour::CronJob, client::on_service(service), Arc::new(|| true), Duration::from_secs(4)), log)
+    (RealControl::new(Flavour::CronJob, client::on_service(service), Arc::new(|| Some(Duration::from_secs(15)))), log)
 }
 
 fn name() -> ObjectName {
@@ -62,7 +62,7 @@ fn name() -> ObjectName {
 #[tokio::test(start_paused = true)]
 async fn a_deletion_names_the_uid_it_means_and_leaves_pods_to_the_background() {
     let (control, log) = control(200, None, r#"{"kind":"Status","status":"Success"}"#, Duration::ZERO);
-    control.delete_job(&name(), &Uid::new("u-1")).await.unwrap();
+    control.delete_job(&name(), &Uid::new("u-1"), Patience::Usual).await.unwrap();
     let body = json!({
         "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": { "uid": "u-1" },
     });
@@ -81,7 +81,7 @@ async fn the_status_patch_names_its_version_and_only_the_status() {
     let status =
         CronJobStatus { last_schedule_time: Some("2026-03-02T10:00:00Z".parse().unwrap()), ..Default::default() };
     let write = StatusWrite { base, status };
-    let written = control.update_status(&ObjectName::new("ns", "report"), &write).await.unwrap();
+    let written = control.update_status(&ObjectName::new("ns", "report"), &write, Patience::Usual).await.unwrap();
     assert_eq!((&*written.resource_version, &written.status), ("8", &write.status));
     let body = json!({
         "metadata": { "resourceVersion": "7" },
@@ -118,7 +118,7 @@ async fn refusals_are_read_from_the_status_and_the_headers() {
     ];
     for (sentence, status, header, body, judge) in table {
         let (control, _) = control(status, header, &body, Duration::ZERO);
-        let error = control.create_job(&name(), b"{}".to_vec()).await.unwrap_err();
+        let error = control.create_job(&name(), b"{}".to_vec(), Patience::Usual).await.unwrap_err();
         assert!(judge(&error), "{sentence}: {error:?}");
         assert!(error.to_string().starts_with("create Job ns/report-1: "), "{error}");
     }
@@ -155,10 +155,10 @@ async fn an_answer_without_end_is_given_up_and_a_long_message_is_cut() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_gate_lets_reads_through_and_no_write() {
     let (mut control, log) = control(404, None, "{}", Duration::ZERO);
-    control.gate = Arc::new(|| false);
-    let error = control.create_job(&name(), b"{}".to_vec()).await.unwrap_err();
+    control.gate = Arc::new(|| None);
+    let error = control.create_job(&name(), b"{}".to_vec(), Patience::Usual).await.unwrap_err();
     assert_eq!(error.to_string(), "create Job ns/report-1: not sent: this process does not hold its lease");
-    assert!(control.delete_job(&name(), &Uid::new("u")).await.is_err());
+    assert!(control.delete_job(&name(), &Uid::new("u"), Patience::Usual).await.is_err());
     assert!(log.lock().unwrap().is_empty());
     assert!(control.get_job(&name()).await.unwrap_err().is_not_found());
     assert_eq!(log.lock().unwrap().len(), 1);

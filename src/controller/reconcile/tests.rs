@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{ApiError, ObjectName, Uid};
-use crate::controller::observation::{CreateReply, Observation, Whose};
+use crate::api::{ApiError, Delivery, ObjectName, Uid};
+use crate::controller::observation::{CreateReply, Observation, PendingCreate, Whose};
 use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
 use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
 use crate::schedule::Zone;
@@ -84,20 +84,17 @@ fn a_due_slot_is_created_before_anything_is_pruned_or_written() {
     assert_eq!((name.to_string(), slot), (format!("ns/{NAME}"), time(SLOT)));
 
     observation.create = Some(created());
-    let Plan::Prune(jobs) = reconcile(&observation, now()) else { panic!("no pruning") };
-    assert_eq!(jobs, std::slice::from_ref(&old));
-
-    observation.learn_deletion(old.uid.clone(), Ok(()));
     let settlement = settle(&observation);
-    assert_eq!(reasons(&settlement), ["SuccessfulDelete", "SuccessfulCreate"]);
+    assert_eq!(settlement.prune, std::slice::from_ref(&old));
+    assert_eq!(reasons(&settlement), ["SuccessfulCreate"]);
     assert_eq!(written(&settlement).last_schedule_time, Some(time(SLOT)));
     assert_eq!(written(&settlement).active.len(), 1);
     assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
 }
 
-/// With a search through all answers, or through all edits, for each of them this would take minutes.
+/// With a search through all edits for each of them this would take minutes.
 #[test]
-fn a_history_of_a_hundred_thousand_jobs_is_pruned_as_fast_as_it_is_long() {
+fn a_history_of_a_hundred_thousand_jobs_is_pruned_some_at_a_time() {
     const JOBS: usize = 100_000;
     let cron_job = cron_job(json!({ "spec": { "failedJobsHistoryLimit": 1 } }));
     let old = job("old", "old", finished("Failed"));
@@ -107,13 +104,9 @@ fn a_history_of_a_hundred_thousand_jobs_is_pruned_as_fast_as_it_is_long() {
     });
     let mut observation = Observation::new(cron_job, jobs.collect(), Zone::UTC);
     observation.create = Some(created());
-    let Plan::Prune(jobs) = reconcile(&observation, now()) else { panic!("no pruning") };
-    assert_eq!(jobs.len(), JOBS - 1);
-    for job in jobs {
-        observation.learn_deletion(job.uid.clone(), Ok(()));
-    }
     let settlement = settle(&observation);
-    assert_eq!(settlement.events.len(), JOBS);
+    assert_eq!((settlement.prune.len(), settlement.not_pruned), (super::MOST_PRUNED, JOBS - 1 - super::MOST_PRUNED));
+    assert_eq!(&*settlement.prune[0].name.name, "old-000000", "the oldest first");
     assert_eq!(written(&settlement).active.len(), 1);
 }
 
@@ -366,4 +359,146 @@ fn the_history_keeps_the_newest_by_start_time_then_name() {
     assert_eq!(pruned(2), ["c", "a"]);
     assert!(pruned(4).is_empty());
     assert!(super::oldest_beyond_limit(&jobs, false, 0).is_empty());
+}
+
+/// What is asked for next, in words.
+fn next_step(observation: &Observation, at: &str) -> String {
+    match reconcile(observation, time(at)) {
+        Plan::Create { name, .. } => format!("create {}", name.name),
+        Plan::Replace { victim, .. } => format!("delete {}", victim.name.name),
+        Plan::Lookup(lookups) => lookups.iter().fold("read".to_owned(), |text, lookup| match lookup {
+            Lookup::CronJob => format!("{text} CronJob"),
+            Lookup::Job(name) => format!("{text} {}", name.name),
+        }),
+        Plan::Prune(jobs) => format!("prune {}", jobs.len()),
+        Plan::Settle(settlement) => match requeued_at(&settlement) {
+            Some(slot) => format!("wait until {}", slot.format("%H:%M:%S")),
+            None => format!("{:?}", settlement.outcome),
+        },
+    }
+}
+
+/// The slot of 10:00 was begun, and no answer came; it is 11:00:05. Its Job is report-29540760, the next report-29540820.
+#[test]
+fn an_earlier_create_without_an_answer_is_settled_before_a_later_slot_starts() {
+    let (may_commit, cannot) = (Some(TimeDelta::seconds(20)), None);
+    let (earlier, later) = ("create report-29540760", "create report-29540820");
+    let rows = [
+        ("Forbid repeats the same create", "Forbid", None, may_commit, earlier),
+        ("Replace, too", "Replace", None, may_commit, earlier),
+        ("Allow has nothing to lose", "Allow", None, may_commit, later),
+        ("one that may not be sent any more is waited for", "Forbid", Some(60), may_commit, "wait until 11:00:25"),
+        ("when nothing can come of it, the Job is asked for", "Forbid", None, cannot, "read report-29540760"),
+        ("under Replace, too", "Replace", Some(60), cannot, "read report-29540760"),
+    ];
+    for (sentence, policy, deadline, wait, want) in rows {
+        let spec = json!({ "concurrencyPolicy": policy, "startingDeadlineSeconds": deadline });
+        let mut observation = observe(&cron_job(json!({ "spec": spec })), &[]);
+        observation.pending_create = Some(PendingCreate { slot: time(SLOT), wait });
+        assert_eq!(next_step(&observation, "2026-03-02T11:00:05Z"), want, "{sentence}");
+    }
+}
+
+#[test]
+fn an_earlier_create_is_settled_by_its_answer_or_its_job() {
+    let at = "2026-03-02T11:00:05Z";
+    let observed = |policy: &str, wait| {
+        let mut observation = observe(&cron_job(json!({ "spec": { "concurrencyPolicy": policy } })), &[]);
+        observation.pending_create = Some(PendingCreate { slot: time(SLOT), wait });
+        observation
+    };
+    let mut repeated = observed("Forbid", Some(TimeDelta::seconds(20)));
+    repeated.create = Some(created());
+    assert_eq!(next_step(&repeated, at), "wait until 11:00:00", "the slot that is due is judged next");
+
+    let job_there = || job(NAME, "new-uid", made_by_controller(SLOT));
+    let name = ObjectName::new("ns", NAME);
+    let mut forbidden = observed("Forbid", None);
+    forbidden.learn_job(name.clone(), Ok(job_there()));
+    assert_eq!(next_step(&forbidden, at), "wait until 12:00:00", "its Job runs, and Forbid forbids another");
+    let mut gone = observed("Forbid", None);
+    gone.learn_job(name.clone(), Err(refusal(404, "NotFound")));
+    assert_eq!(next_step(&gone, at), "create report-29540820", "it was never created");
+    let mut unknown = observed("Forbid", None);
+    unknown.learn_job(name, Err(refusal(503, "ServiceUnavailable")));
+    assert!(next_step(&unknown, at).starts_with("Failed"), "nothing starts before that is known");
+
+    let seen = job_there();
+    let cron_job = cron_job(json!({ "spec": { "concurrencyPolicy": "Forbid" } }));
+    let mut shown = observe(&cron_job, &[&seen]);
+    shown.pending_create = Some(PendingCreate { slot: time(SLOT), wait: Some(TimeDelta::seconds(20)) });
+    assert_eq!(next_step(&shown, at), "wait until 12:00:00", "the watch has shown it");
+}
+
+/// The last leader let its lease run out ten seconds ago; it is 11:00:05.
+#[test]
+fn after_a_lease_that_ran_out_only_what_a_name_fences_starts_at_once() {
+    let due_once = json!({ "lastScheduleTime": SLOT });
+    let due_twice = json!({ "lastScheduleTime": "2026-03-02T09:00:00Z" });
+    let running = json!({ "lastScheduleTime": SLOT, "active": [reference("report-a", "a")] });
+    let create = "create report-29540820";
+    let rows = [
+        ("Allow", &due_twice, create),
+        ("Forbid", &due_once, create),
+        ("Forbid", &due_twice, "wait until 11:00:34"),
+        ("Replace", &due_once, create),
+        ("Replace", &due_twice, "wait until 11:00:34"),
+        ("Replace", &running, "wait until 11:00:34"),
+    ];
+    let old = job("report-a", "a", json!({}));
+    for (policy, status, want) in rows {
+        let cron_job = cron_job(json!({ "spec": { "concurrencyPolicy": policy }, "status": status }));
+        let jobs: Vec<_> = cron_job.status.active.iter().map(|_| &old).collect();
+        let mut observation = observe(&cron_job, &jobs);
+        observation.takeover_wait = Some(TimeDelta::seconds(29));
+        assert_eq!(next_step(&observation, "2026-03-02T11:00:05Z"), want, "{policy} {status}");
+    }
+}
+
+#[test]
+fn after_a_lease_that_ran_out_no_history_is_pruned() {
+    let cron_job = cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 0 } }));
+    let mut observation = observe(&cron_job, &[&job("report-29540700", "old", finished("Complete"))]);
+    observation.create = Some(created());
+    assert_eq!(settle(&observation).prune.len(), 1);
+    observation.takeover_wait = Some(TimeDelta::seconds(29));
+    assert!(settle(&observation).prune.is_empty());
+}
+
+#[test]
+fn a_job_that_finished_and_was_deleted_before_a_sync_has_finished_all_the_same() {
+    for (end, success) in [("Complete", Some("2026-03-02T09:10:00Z")), ("Failed", None)] {
+        let gone = job("report-a", "a", finished(end));
+        let status = json!({ "active": [reference("report-a", "a")], "lastScheduleTime": SLOT });
+        let mut observation = observe(&cron_job(json!({ "status": status })), &[]);
+        observation.vanished = vec![gone];
+        let settlement = settle(&observation);
+        assert_eq!(reasons(&settlement), ["SawCompletedJob"], "{end}");
+        assert!(written(&settlement).active.is_empty(), "{end}");
+        assert_eq!(written(&settlement).last_successful_time, success.map(time), "{end}");
+    }
+}
+
+#[test]
+fn a_busy_server_gives_a_warning_only_once_it_has_lasted() {
+    let webhook = "Internal error occurred: failed calling webhook \"x\": context deadline exceeded";
+    let message = |text: &str, error: ApiError| ApiError { message: text.to_owned(), ..error };
+    let late = ApiError { delivery: Delivery::GaveUp, ..refusal(0, "") };
+    let rows = [
+        ("429", refusal(429, "TooManyRequests"), false),
+        ("a Retry-After", ApiError { retry_after: Some(std::time::Duration::ZERO), ..refusal(503, "") }, false),
+        ("no answer in time", late, false),
+        ("the server's own time is over", refusal(504, "Timeout"), false),
+        ("a webhook's time is over", message(webhook, refusal(500, "InternalError")), false),
+        ("a quota", refusal(403, "Forbidden"), true),
+        ("what will never be right", refusal(422, "Invalid"), true),
+        ("an error of the server", refusal(500, "InternalError"), true),
+    ];
+    for (sentence, error, is_told_at_once) in rows {
+        let mut observation = observe(&cron_job(json!({})), &[]);
+        observation.create = Some(CreateReply::Refused(error));
+        assert_eq!(reasons(&settle(&observation)), ["FailedCreate"], "{sentence}, for long");
+        observation.hides_transient = true;
+        assert_eq!(reasons(&settle(&observation)).len(), usize::from(is_told_at_once), "{sentence}, at first");
+    }
 }
