@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus};
 use cronjob_controller::api::job_template::job_from_template;
 use cronjob_controller::api::{Flavour, Interner, Object, ObjectReference};
-use cronjob_controller::controller::control::{CronJobControl, RealControl, Patience};
+use cronjob_controller::controller::control::{CronJobControl, Patience, RealControl};
 use cronjob_controller::controller::plan::StatusWrite;
 use cronjob_controller::options::{self, Command, ProcessEnvironment};
 use cronjob_controller::schedule::Zone;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
 use cronjob_controller::api::{Interner, Object, ObjectName, Uid};
-use cronjob_controller::controller::control::{CronJobControl, RealControl, Patience};
+use cronjob_controller::controller::control::{CronJobControl, Patience, RealControl};
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, StatusWrite};
 use cronjob_controller::controller::status::Edits;
@@ -71,7 +71,10 @@ async fn sync_one(
 ) -> Result<(), String> {
     let now = Utc::now();
     let unchanged = StatusWrite { status: cron_job.status.clone(), base: Arc::new(cron_job) };
-    let updated = control.update_status(&unchanged.base.name, &unchanged, Patience::Usual).await.map_err(|why| why.to_string())?;
+    let updated = control
+        .update_status(&unchanged.base.name, &unchanged, Patience::Usual)
+        .await
+        .map_err(|why| why.to_string())?;
     let diary = Diary::default();
     carry_out(control, &diary, Observation::new(updated, jobs, Zone::UTC), now).await;
     for (about, event) in diary.events.into_inner().unwrap() {

@@ -70,6 +70,65 @@ async fn the_controllers_that_are_on_work_under_one_lease_and_the_others_do_not(
     assert_eq!(added("leases.coordination.k8s.io").len(), 1);
 }
 
+/// What happens to the creates of Jobs.
+#[derive(Clone, Copy, Debug)]
+enum Creates {
+    /// No answer ever comes.
+    Swallowed,
+    /// The connection breaks.
+    Broken,
+    /// The server answers after so many seconds.
+    Slow(u64),
+}
+
+/// Runs a replica whose creates of Jobs meet this, ends it two seconds after the slot, and gives how it ended and who holds the
+/// lease a minute after.
+async fn ended_in_a_create(creates: Creates) -> (Result<(), AppError>, String) {
+    let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
+    let server = server(&clock);
+    create(&server, Flavour::CronJob).await;
+    let inner = server.clone().into_service();
+    let client = client::on_service(tower::service_fn(move |request: Request<kube::client::Body>| {
+        let inner = inner.clone();
+        async move {
+            if request.method() == http::Method::POST && request.uri().path().ends_with("/jobs") {
+                match creates {
+                    Creates::Swallowed => std::future::pending().await,
+                    Creates::Broken => return Err(tower::BoxError::from("connection reset")),
+                    Creates::Slow(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+                }
+            }
+            tower::ServiceExt::oneshot(inner, request).await.map_err(tower::BoxError::from)
+        }
+    }));
+    let stop = CancellationToken::new();
+    let replica = Replica { client, clock, identity: "me".into(), seed: 1, onlooker: None };
+    let ended = tokio::spawn({
+        let (config, stop) = (config(vec![Flavour::CronJob]), stop.clone());
+        async move { run_replica(&config, replica, stop).await }
+    });
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    stop.cancel();
+    let result = ended.await.unwrap();
+    let changes = server.changes_after(0);
+    let lease = changes.iter().rev().find(|change| change.collection == "leases.coordination.k8s.io").unwrap();
+    (result, lease.object["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_is_given_up_only_after_every_create_has_ended() {
+    let (result, holder) = ended_in_a_create(Creates::Slow(6)).await;
+    assert!(result.is_ok() && holder.is_empty(), "waited for, then released: {result:?}, {holder}");
+    // The server was told to end it with the lease, and five seconds more have passed: nothing comes of it any more.
+    let sent = tokio::time::Instant::now() + Duration::from_secs(10);
+    let (result, holder) = ended_in_a_create(Creates::Swallowed).await;
+    assert!(result.is_ok() && holder.is_empty(), "given up, then released: {result:?}, {holder}");
+    assert!(sent.elapsed() > Duration::from_secs(17), "released after {:?}", sent.elapsed());
+    let (result, holder) = ended_in_a_create(Creates::Broken).await;
+    assert!(matches!(result, Err(AppError::PendingCreates)), "no answer that says anything: {result:?}");
+    assert_eq!(holder, "me", "no answer that says anything");
+}
+
 fn server(clock: &SharedClock) -> ApiServer {
     let mut resources = kinds::builtin();
     resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));

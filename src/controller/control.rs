@@ -21,7 +21,8 @@ use serde_json::json;
 use super::plan::StatusWrite;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{
-    ACCEPT_METADATA, ApiError, Delivery, Flavour, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName, ResourceKind, Uid,
+    ACCEPT_METADATA, ApiError, Delivery, Flavour, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName,
+    ResourceKind, Uid,
 };
 use crate::client::{DeadlineError, Limit, Terms, WriteGate};
 use crate::traces::{Stopwatch, Traces};

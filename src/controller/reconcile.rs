@@ -20,8 +20,8 @@ use super::conditions;
 use super::observation::{CreateReply, Observation, PendingCreate, Whose};
 use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Verdict, Victim};
 use super::status::Draft;
-use crate::api::{ApiError, ObjectName};
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
+use crate::api::{ApiError, ObjectName};
 use crate::schedule::Schedule;
 use crate::schedule::missed::{self, Missed, Observed};
 
@@ -325,7 +325,9 @@ impl Sync<'_> {
         if self.is_forbidden() {
             return Ok(self.skip_for_forbid(slot, schedule));
         }
-        if let Some(wait) = self.observation.takeover_wait.filter(|_| self.an_earlier_leader_may_interfere(slot, schedule)) {
+        if let Some(wait) =
+            self.observation.takeover_wait.filter(|_| self.an_earlier_leader_may_interfere(slot, schedule))
+        {
             return Ok(self.come_back_after(wait, schedule));
         }
         if spec.concurrency_policy == ConcurrencyPolicy::Replace {
@@ -345,9 +347,8 @@ impl Sync<'_> {
     /// nothing can come of it and asks for the Job.
     fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Option<Outcome>> {
         let cron_job = self.draft.base;
-        let unknown = |pending: &PendingCreate| {
-            pending.slot < slot && self.draft.status.last_schedule_time < Some(pending.slot)
-        };
+        let unknown =
+            |pending: &PendingCreate| pending.slot < slot && self.draft.status.last_schedule_time < Some(pending.slot);
         let Some(pending) = self.observation.pending_create.filter(unknown) else { return Ok(None) };
         if !matches!(cron_job.spec.concurrency_policy, ConcurrencyPolicy::Forbid | ConcurrencyPolicy::Replace) {
             return Ok(None);

@@ -122,7 +122,11 @@ impl Cluster {
         background.spawn(jobs.run(ends.clone()));
         background.spawn(pods.run(ends.clone()));
         background.spawn(
-            sink.run(events::KubeSink::new(client, Arc::new(|| Some(std::time::Duration::MAX)), REQUEST_DEADLINE), ends.clone()).map(drop),
+            sink.run(
+                events::KubeSink::new(client, Arc::new(|| Some(std::time::Duration::MAX)), REQUEST_DEADLINE),
+                ends.clone(),
+            )
+            .map(drop),
         );
         Self { jobs: job_store, pods: pod_store, stop, ends, controllers, background }
     }

@@ -651,3 +651,26 @@ fn a_renewal_with_a_record_that_was_seen_before_is_a_renewal() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(weather_a_storm(8_561_234_171_411_337_684, 2, 0.230_958_440_736_789_5));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_knows_whether_the_last_one_gave_its_lease_up() {
+    let released = LeaderElectionRecord { holder_identity: String::new(), ..record("other", 0) };
+    let rows = [
+        ("there was no lease", None, Takeover::First),
+        ("it was given up", Some(released), Takeover::Released),
+        ("it ran out", Some(record("other", 0)), Takeover::RanOut),
+    ];
+    for (sentence, before, want) in rows {
+        let server = FakeServer::default();
+        server.force(before.as_ref());
+        let lock = FakeLock::new(&server, network(vec![]));
+        let (elected, leadership) = tokio::sync::oneshot::channel();
+        let cancel = CancellationToken::new();
+        let running = tokio::spawn(elector("me", lock, Hooks::default()).run(cancel.clone(), |leadership| {
+            let _ = elected.send(leadership);
+        }));
+        assert_eq!(leadership.await.unwrap().takeover(), want, "{sentence}");
+        cancel.cancel();
+        let _ = running.await;
+    }
+}

@@ -14,8 +14,8 @@ use super::{
     Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, RateLimit, UsageError, controllers,
     secure, webhook,
 };
-use crate::leader_election::{JITTER_FACTOR, whole_seconds};
 use crate::leader_election::shares::Names;
+use crate::leader_election::{JITTER_FACTOR, whole_seconds};
 
 /// A Lease counts in whole ones.
 const SECOND: Duration = Duration::from_secs(1);

@@ -505,11 +505,6 @@ fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
              use lower case letters, digits, '-' and '.', at most 253",
         ),
         (
-            &["--leader-elect-lease-duration=10900ms", "--leader-elect-renew-deadline=10500ms"],
-            "--leader-elect-lease-duration: 10900ms is not allowed; \
-             use more than --leader-elect-renew-deadline, 10.5s, in whole seconds",
-        ),
-        (
             &["--leader-elect-lease-duration=600000h"],
             "--leader-elect-lease-duration: 600000h is not allowed; \
              use at most 2147483647s, which is as much as a Lease holds",

@@ -404,7 +404,12 @@ impl CronJobControl for World {
         seen.cron_job.clone().ok_or_else(missing)
     }
 
-    async fn update_status(&self, name: &ObjectName, write: &StatusWrite, _: Patience) -> Result<Arc<CronJob>, ApiError> {
+    async fn update_status(
+        &self,
+        name: &ObjectName,
+        write: &StatusWrite,
+        _: Patience,
+    ) -> Result<Arc<CronJob>, ApiError> {
         let mut seen = self.0.lock().unwrap();
         seen.order.push((Verb::UpdateStatus, name.name.to_string()));
         seen.statuses.push(write.status.clone());

@@ -11,7 +11,7 @@ use tower::service_fn;
 
 use super::{CronJobControl, JobControl, LONGEST_ANSWER, Patience, RealControl, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus};
-use crate::api::{ApiError, Flavour, Interner, Object, ObjectName, Uid};
+use crate::api::{ApiError, Delivery, Flavour, Interner, Object, ObjectName, Uid};
 use crate::client;
 
 #[derive(Debug, PartialEq)]
@@ -128,8 +128,22 @@ async fn refusals_are_read_from_the_status_and_the_headers() {
 async fn a_request_without_an_answer_is_given_up() {
     let (control, _) = control(200, None, "{}", Duration::from_secs(3600));
     let error = control.get_job(&name()).await.unwrap_err();
-    assert_eq!(error.to_string(), "get Job ns/report-1: no answer within 4 s");
-    assert!(error.is_unavailable());
+    assert_eq!(error.to_string(), "get Job ns/report-1: no answer within 10 s");
+    assert!(error.is_unavailable() && error.timed_out());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_is_given_the_rest_of_the_lease_and_a_slot_that_timed_out_the_servers_own_time() {
+    let rows = [(Patience::Usual, "timeout=15000ms", 20), (Patience::Longest, "timeout=34000ms", 39)];
+    for (patience, timeout, given_up) in rows {
+        let (control, log) = control(200, None, "{}", Duration::from_secs(3600));
+        let sent = tokio::time::Instant::now();
+        let error = control.create_job(&name(), b"{}".to_vec(), patience).await.unwrap_err();
+        assert_eq!(sent.elapsed(), Duration::from_secs(given_up), "{patience:?}");
+        let path = log.lock().unwrap()[0].path.clone();
+        assert!(path.ends_with(&format!("/namespaces/ns/jobs?fieldValidation=Ignore&{timeout}")), "{path}");
+        assert_eq!((error.delivery, error.may_have_been_done()), (Delivery::GaveUp, true));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -121,8 +121,7 @@ impl World {
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             namesakes: Some(namesake_informer.store()),
-            control: RealControl::new(flavour, client.clone(), Arc::new(|| Some(Duration::MAX)))
-                .managing(manage),
+            control: RealControl::new(flavour, client.clone(), Arc::new(|| Some(Duration::MAX))).managing(manage),
             recorder: Arc::new(recorder),
             clock: shared,
             metrics: ControllerMetrics::register(&Registry::new()).unwrap(),
@@ -144,7 +143,10 @@ impl World {
         tokio::spawn(job_informer.run(stop.clone()));
         let queue = controller.queue().clone();
         let sink = sink.yielding_to(move || queue.is_busy());
-        tokio::spawn(sink.run(events::KubeSink::new(client, Arc::new(|| Some(Duration::MAX)), Duration::from_secs(10)), stop.clone()));
+        tokio::spawn(sink.run(
+            events::KubeSink::new(client, Arc::new(|| Some(Duration::MAX)), Duration::from_secs(10)),
+            stop.clone(),
+        ));
         cron_jobs.wait_for_cache_sync().await;
         jobs.wait_for_cache_sync().await;
         let ends = stop.drop_guard();

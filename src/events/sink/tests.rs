@@ -118,7 +118,8 @@ async fn a_connection_that_fails_may_work_later() {
     let service = service_fn(|_: Request<Body>| async {
         Err::<Response<Body>, _>(std::io::Error::from(std::io::ErrorKind::ConnectionRefused))
     });
-    let sink = KubeSink::new(Client::new(service, "default"), Arc::new(|| Some(Duration::MAX)), Duration::from_secs(10));
+    let sink =
+        KubeSink::new(Client::new(service, "default"), Arc::new(|| Some(Duration::MAX)), Duration::from_secs(10));
     let error = sink.patch(&event("hello", EventType::Normal, "R", "m", at(0))).await.unwrap_err();
     assert_eq!(error.disposition(), Disposition::Retry { not_before: now() });
     assert!(error.to_string().starts_with("could not patch event default/hello."), "{error}");

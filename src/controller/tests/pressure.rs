@@ -1,0 +1,130 @@
+//! What a slow or silent API server costs, and what it must not.
+
+use super::*;
+use crate::api::batch_v1::Job;
+
+/// A Job of the CronJob with that UID, which has succeeded.
+async fn finished_job(world: &World, name: &str, uid: &str) {
+    world.request("POST", JOBS, &job(name, &json!([objects::controlled_by("c", uid)]))).await.unwrap();
+    let conditions = ["SuccessCriteriaMet", "Complete"]
+        .map(|kind| json!({ "type": kind, "status": "True", "lastTransitionTime": "2026-03-02T10:00:20Z" }));
+    let status = json!({ "status": {
+        "startTime": "2026-03-02T10:00:10Z", "completionTime": "2026-03-02T10:00:20Z", "succeeded": 1,
+        "conditions": conditions,
+    } });
+    world.request("PATCH", &format!("{JOBS}/{name}/status"), &status).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_whose_deletions_hang_costs_no_slot() {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| Some((seconds(1), Ending::Complete))).await;
+    let uid = world.create_cron_job("c", json!({ "successfulJobsHistoryLimit": 0 })).await["metadata"]["uid"].clone();
+    for number in 0..50 {
+        finished_job(&world, &format!("old-{number}"), uid.as_str().unwrap()).await;
+    }
+    world.catch_up().await;
+    world.wire.judge(|ask| if ask.is(Verb::Delete, "jobs") { Fate::Swallowed } else { Fate::Pass });
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:10:30Z").await;
+    let slots: Vec<_> = world.seen().iter().filter(|job| !job.name.name.starts_with("old")).cloned().collect();
+    assert_eq!(slots.len(), 10);
+    for job in slots {
+        let slot = job.scheduled_timestamp.unwrap();
+        assert!(job.creation_timestamp - slot < TimeDelta::seconds(1), "{} at {}", job.name, job.creation_timestamp);
+    }
+    let status = &world.get("c").await["status"];
+    assert_eq!(status["lastSuccessfulTime"], "2026-03-02T10:10:01Z", "the status does not wait for the history");
+    world.wire.calm();
+    world.pass_until("2026-03-02T10:12:30Z").await;
+    stop.cancel();
+    assert_eq!(world.list(JOBS).await.len(), 0, "it is pruned once deletions are answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_of_a_hundred_is_pruned_some_at_a_time_without_a_pause() {
+    let world = World::new("2026-03-02T10:00:30Z").await;
+    let spec = json!({ "schedule": "0 0 1 1 *", "successfulJobsHistoryLimit": 3 });
+    let uid = world.create_cron_job("c", spec).await["metadata"]["uid"].clone();
+    for number in 0..100 {
+        finished_job(&world, &format!("old-{number}"), uid.as_str().unwrap()).await;
+    }
+    world.catch_up().await;
+    let stop = world.work(2);
+    world.pass(seconds(3)).await;
+    stop.cancel();
+    assert_eq!(world.list(JOBS).await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_completes_and_is_deleted_unseen_is_recorded_as_successful() {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| Some((seconds(1), Ending::Complete))).await;
+    world.create_cron_job("c", json!({})).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:00.500Z").await;
+    // As with ttlSecondsAfterFinished: 0, both before the controller sees either.
+    world.wire.answer_late(Verb::Patch, "cronjobs/status", seconds(3));
+    world.pass_until("2026-03-02T10:01:01.100Z").await;
+    let name = world.seen_names().remove(0);
+    world.write("DELETE", &format!("{JOBS}/{name}"), &Value::Null).await;
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    stop.cancel();
+    let status = &world.get("c").await["status"];
+    assert_eq!(status["lastSuccessfulTime"], "2026-03-02T10:01:01Z", "{status}");
+    assert!(status["active"].is_null(), "{status}");
+    assert!(!world.reasons().await.contains(&"MissingJob".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_hangs_costs_no_slot() {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| Some((seconds(1), Ending::Complete))).await;
+    world.create_cron_job("c", json!({ "schedule": "@every 5s" })).await;
+    world.wire.judge(|ask| if ask.is(Verb::Patch, "cronjobs/status") { Fate::Swallowed } else { Fate::Pass });
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:05:30Z").await;
+    stop.cancel();
+    // Slots of one minute share a Job's name.
+    let late = |job: &Arc<Job>| (job.creation_timestamp - job.scheduled_timestamp.unwrap()).num_seconds();
+    let skews: Vec<_> = world.seen().iter().map(late).collect();
+    assert!(skews.len() >= 5 && skews.iter().all(|skew| *skew < 1), "{skews:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn replace_comes_back_within_seconds_after_deletions_are_possible_again() {
+    let table = [
+        ("the server's error", Fate::Refused(500, "InternalError")),
+        ("a denial of one that is busy", Fate::Refused(503, "ServiceUnavailable")),
+        ("a denial of one that is asked too much", Fate::Refused(429, "TooManyRequests")),
+    ];
+    for (sentence, fate) in table {
+        let world = World::new("2026-03-02T10:00:30Z").await;
+        world.create_cron_job("c", json!({ "concurrencyPolicy": "Replace" })).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        world.wire.judge(move |ask| if ask.is(Verb::Delete, "jobs") { fate } else { Fate::Pass });
+        world.pass_until("2026-03-02T10:03:40Z").await;
+        assert_eq!(world.seen().len(), 1, "{sentence}");
+        world.wire.calm();
+        world.pass(seconds(5)).await;
+        stop.cancel();
+        assert_eq!(world.seen().len(), 2, "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_lease_that_ran_out_replace_waits_until_its_creates_have_ended() {
+    let world = World::new("2026-03-02T10:00:30Z").await;
+    world.create_cron_job("c", json!({ "concurrencyPolicy": "Replace" })).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:50Z").await;
+    stop.cancel();
+    world.pass(seconds(1)).await;
+    let world = world.successor().await;
+    world.controller.suspect_views();
+    world.controller.doubt_earlier_creates();
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:02:29Z").await;
+    assert_eq!(world.list(JOBS).await[0]["metadata"]["name"], "c-29540761", "it is not deleted yet");
+    world.pass_until("2026-03-02T10:02:31Z").await;
+    assert_eq!(world.list(JOBS).await[0]["metadata"]["name"], "c-29540762");
+    stop.cancel();
+}
