@@ -22,8 +22,11 @@ pub struct Contender {
 pub const OURS: Contender = Contender { name: "ours", controller: Controller::Ours, args: &[] };
 pub const IN_TREE: Contender = Contender { name: "in-tree", controller: Controller::InTree, args: &[] };
 /// The same with as many workers as ours has requests in flight.
-pub const IN_TREE_64: Contender =
-    Contender { name: "in-tree, 64 workers", controller: Controller::InTree, args: &["--concurrent-cronjob-syncs=64"] };
+pub const IN_TREE_64: Contender = Contender {
+    name: "in-tree (64 workers)",
+    controller: Controller::InTree,
+    args: &["--concurrent-cronjob-syncs=64"],
+};
 
 /// The columns of the table, in its order.
 pub const ALL: [&Contender; 3] = [&OURS, &IN_TREE, &IN_TREE_64];

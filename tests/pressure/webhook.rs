@@ -106,9 +106,11 @@ impl WebhookServer {
         self.calls.begun.load(Ordering::Relaxed)
     }
 
-    /// Registers the webhook for `operation` (CREATE or DELETE) on Jobs of one namespace, and waits until the API server
+    /// Registers the webhook for `operation` (CREATE or DELETE) on Jobs of these namespaces, and waits until the API server
     /// calls it. Calls that were needed for this are not counted. The behaviour is [`Behaviour::Admit`] meanwhile.
-    pub async fn register(&self, admin: &kube::Client, ns: &Namespace, operation: &str) {
+    pub async fn register(&self, admin: &kube::Client, namespaces: &[Namespace], operation: &str) {
+        let ns = namespaces.first().expect("a webhook is for some namespace");
+        let names: Vec<&str> = namespaces.iter().map(|ns| ns.name.as_str()).collect();
         let behaviour = std::mem::replace(&mut *self.calls.behaviour.lock(), Behaviour::Admit);
         let configuration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -121,7 +123,9 @@ impl WebhookServer {
                 "timeoutSeconds": 30,
                 "admissionReviewVersions": ["v1"],
                 "clientConfig": {"url": format!("https://127.0.0.1:{}/", self.port), "caBundle": self.ca_bundle},
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ns.name}},
+                "namespaceSelector": {"matchExpressions": [
+                    {"key": "kubernetes.io/metadata.name", "operator": "In", "values": names},
+                ]},
                 "rules": [{
                     "apiGroups": ["batch"], "apiVersions": ["v1"], "operations": [operation], "resources": ["jobs"],
                 }],

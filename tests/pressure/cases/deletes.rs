@@ -40,7 +40,7 @@ pub async fn refused(arena: &Arc<Arena>) -> Vec<Figure> {
     let spaces = join_all(ways.map(|(_, namespace, ..)| async {
         let ns = arena.world.namespace(namespace).await;
         let webhook = WebhookServer::start(Behaviour::Admit).await;
-        webhook.register(&admin, &ns, "DELETE").await;
+        webhook.register(&admin, std::slice::from_ref(&ns), "DELETE").await;
         (ns, webhook)
     }))
     .await;
@@ -96,7 +96,7 @@ pub async fn refused(arena: &Arc<Arena>) -> Vec<Figure> {
 pub async fn hanging(arena: &Arc<Arena>) -> Vec<Figure> {
     let webhook = WebhookServer::start(Behaviour::Hang).await;
     let ns = arena.world.namespace("pruned").await;
-    webhook.register(&arena.world.plane.admin(), &ns, "DELETE").await;
+    webhook.register(&arena.world.plane.admin(), std::slice::from_ref(&ns), "DELETE").await;
     let spec = json!({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0, "suspend": true});
     let owner = ns.create(CRON_JOBS, &cron_job("pruned", "* * * * *", &spec)).await;
     let past = minutes_ago(30);

@@ -32,6 +32,8 @@ pub fn all() -> Vec<Case> {
         case!(slow::narrow, "narrow webhook: 10 Jobs a second, 200 due", [OURS, IN_TREE, IN_TREE_64]),
         case!(noisy::first, "noisy namespace, loaded first", [OURS, IN_TREE]),
         case!(noisy::last, "noisy namespace, loaded last", [OURS, IN_TREE]),
+        case!(noisy::ten, "10 noisy namespaces, loaded last", [OURS]),
+        case!(noisy::two_hundred, "200 noisy namespaces, loaded last", [OURS]),
         case!(deletes::refused, "refused deletes: Replace, for two minutes", [OURS, IN_TREE]),
         case!(deletes::hanging, "hanging prune: 600 Jobs, five minutely slots", [OURS, IN_TREE]),
         case!(vanishing::jobs, "vanishing jobs: 1,500 due", [OURS, IN_TREE]),

@@ -1,4 +1,4 @@
-//! One namespace whose Jobs are never admitted, beside one whose Jobs are.
+//! Namespaces whose Jobs are never admitted, beside one whose Jobs are.
 
 use std::sync::Arc;
 
@@ -20,16 +20,28 @@ const MINUTES: i32 = 3;
 const IN_FLIGHT: usize = 16;
 
 pub async fn first(arena: &Arc<Arena>) -> Vec<Figure> {
-    measure(arena, true).await
+    measure(arena, 1, true).await
 }
 
 pub async fn last(arena: &Arc<Arena>) -> Vec<Figure> {
-    measure(arena, false).await
+    measure(arena, 1, false).await
 }
 
-async fn measure(arena: &Arc<Arena>, is_noisy_first: bool) -> Vec<Figure> {
+pub async fn ten(arena: &Arc<Arena>) -> Vec<Figure> {
+    measure(arena, 10, false).await
+}
+
+pub async fn two_hundred(arena: &Arc<Arena>) -> Vec<Figure> {
+    measure(arena, 200, false).await
+}
+
+async fn measure(arena: &Arc<Arena>, namespaces: usize, is_noisy_first: bool) -> Vec<Figure> {
     let webhook = WebhookServer::start(Behaviour::Hang).await;
-    let (noisy, calm) = (arena.world.namespace("noisy").await, arena.world.namespace("calm").await);
+    let calm = [arena.world.namespace("calm").await];
+    let mut noisy = Vec::new();
+    for index in 0..namespaces {
+        noisy.push(arena.world.namespace(&format!("noisy-{index:03}")).await);
+    }
     webhook.register(&arena.world.plane.admin(), &noisy, "CREATE").await;
     let controller = arena.start_controller(&[]).await;
     // All are made within one minute, behind its boundary, so that all are due for the first time at the next one.
@@ -48,16 +60,18 @@ async fn measure(arena: &Arc<Arena>, is_noisy_first: bool) -> Vec<Figure> {
     for minute in 0..MINUTES {
         let slot = slot + TimeDelta::minutes(i64::from(minute));
         sleep_until(slot, TimeDelta::seconds(59)).await;
-        figures.extend(minute_of(arena, &calm, minute + 1, slot));
+        figures.extend(minute_of(arena, &calm[0], minute + 1, slot));
     }
     controller.check_running().unwrap();
     figures.push(Figure::count("calls of the webhook", webhook.calls(), Reach::Shown));
     figures
 }
 
-async fn load(ns: &Namespace, count: usize) {
+/// Makes `count` minutely CronJobs, spread over the namespaces.
+async fn load(namespaces: &[Namespace], count: usize) {
     stream::iter(0..count)
         .for_each_concurrent(IN_FLIGHT, |index| async move {
+            let ns = &namespaces[index % namespaces.len()];
             ns.create(CRON_JOBS, &cron_job(&name(index), "* * * * *", &json!({}))).await;
         })
         .await;

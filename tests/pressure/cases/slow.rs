@@ -41,7 +41,7 @@ async fn admitted(
     let webhook = WebhookServer::start(behaviour).await;
     let controller = arena.start_controller(&[]).await;
     let burst = Burst::due(&arena.world, "slow", size, upcoming(size) + TimeDelta::seconds(5), |_| json!({})).await;
-    webhook.register(&arena.world.plane.admin(), &burst.ns, "CREATE").await;
+    webhook.register(&arena.world.plane.admin(), std::slice::from_ref(&burst.ns), "CREATE").await;
     assert!(Utc::now() < burst.slot, "the webhook came too late; the machine is busy");
     done_or_late(burst.slot + patience, || lateness(arena, &burst).count() >= size).await;
     controller.check_running().unwrap();
