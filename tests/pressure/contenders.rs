@@ -25,7 +25,7 @@ pub const IN_TREE: Contender = Contender { name: "in-tree", controller: Controll
 pub const IN_TREE_64: Contender = Contender {
     name: "in-tree (64 workers)",
     controller: Controller::InTree,
-    args: &["--concurrent-cronjob-syncs=64"],
+    args: &["--concurrent-cron-job-syncs=64"],
 };
 
 /// The columns of the table, in its order.
@@ -49,13 +49,14 @@ impl Arena {
         let mut all = vec!["--leader-elect=true"];
         all.extend(self.contender.args);
         all.extend(args);
-        match self.contender.controller {
-            Controller::Ours => self.world.start_controller("ours", &all).await.unwrap(),
+        let started = match self.contender.controller {
+            Controller::Ours => self.world.start_controller("ours", &all).await,
             Controller::InTree => {
                 let kubeconfig = self.in_tree_account().await.unwrap();
-                self.world.start_controller_as("in-tree", &kubeconfig, &all, &[]).await.unwrap()
+                self.world.start_controller_as("in-tree", &kubeconfig, &all, &[]).await
             }
-        }
+        };
+        started.unwrap_or_else(|why| panic!("{why}"))
     }
 
     pub fn is_ours(&self) -> bool {

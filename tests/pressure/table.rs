@@ -124,7 +124,7 @@ pub fn markdown(outcomes: &[Outcome], contenders: &[&'static str]) -> (String, u
     }
     for outcome in outcomes {
         if let Err(why) = &outcome.figures {
-            let line = why.lines().next().unwrap_or_default();
+            let line: String = why.lines().next().unwrap_or_default().chars().take(200).collect();
             let _ = writeln!(
                 text,
                 "| {} | {}: FAILED: {line} |{} – | – |",

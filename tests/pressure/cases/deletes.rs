@@ -62,7 +62,9 @@ pub async fn refused(arena: &Arc<Arena>) -> Vec<Figure> {
     }
     sleep_until(slots[1], REFUSED).await;
     let calls: Vec<usize> = spaces.iter().map(|(_, webhook)| webhook.calls()).collect();
-    spaces.iter().for_each(|(_, webhook)| webhook.set(Behaviour::Admit));
+    for (_, webhook) in &spaces {
+        webhook.set(Behaviour::Admit);
+    }
     let recovered = Utc::now();
 
     let late = |ns: &Namespace, slot, since| {

@@ -77,13 +77,13 @@ async fn settled(arena: &Arena, ns: &Namespace, deadline: chrono::DateTime<Utc>)
         tokio::time::sleep(Duration::from_secs(1)).await;
         let message = Request::get(ns.path(crate::driver::CRON_JOBS, "")).body(Vec::new()).unwrap();
         let list: List = arena.world.plane.admin().request(message).await.unwrap();
-        let missing = list.items.iter().filter(|item| item.status.last_successful_time.is_none()).count();
-        if missing != last.0 {
-            last = (missing, Utc::now());
+        let without = list.items.iter().filter(|item| item.status.last_successful_time.is_none()).count();
+        if without != last.0 {
+            last = (without, Utc::now());
         }
         let is_still = Utc::now() - last.1 >= TimeDelta::seconds(10);
-        if missing == 0 || is_still || Utc::now() > deadline + TimeDelta::seconds(30) {
-            return missing;
+        if without == 0 || is_still || Utc::now() > deadline + TimeDelta::seconds(30) {
+            return without;
         }
     }
 }
