@@ -58,26 +58,26 @@ pub async fn jobs(arena: &Arc<Arena>) -> Vec<Figure> {
     done_or_late(deadline, || gone.load(Ordering::Relaxed) >= DUE).await;
     let last = lateness(arena, &burst).last();
     let gone = gone.load(Ordering::Relaxed);
-    let missing = settled(arena, &burst.ns, deadline).await;
+    let without = without_success(arena, &burst.ns, deadline).await;
     controller.check_running().unwrap();
     finisher.abort();
     let events = burst.ns.list(EVENTS).await.iter().filter(|event| event["reason"] == "MissingJob").count();
     vec![
         Figure::count(format!("Jobs finished and deleted of {DUE}"), gone, Reach::AtLeast(float(DUE))),
         Figure::seconds("the last one's lateness", last, Reach::Shown),
-        Figure::count("CronJobs without lastSuccessfulTime", missing - (DUE - gone).min(missing), Reach::AtMost(0.0)),
+        Figure::count("CronJobs without lastSuccessfulTime", without, Reach::AtMost(0.0)),
         Figure::count("MissingJob Events", events, Reach::AtMost(0.0)),
     ]
 }
 
 /// How many CronJobs have no lastSuccessfulTime once that number has not changed for ten seconds.
-async fn settled(arena: &Arena, ns: &Namespace, deadline: chrono::DateTime<Utc>) -> usize {
+async fn without_success(arena: &Arena, ns: &Namespace, deadline: chrono::DateTime<Utc>) -> usize {
     let mut last = (usize::MAX, Utc::now());
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let message = Request::get(ns.path(crate::driver::CRON_JOBS, "")).body(Vec::new()).unwrap();
-        let list: List = arena.world.plane.admin().request(message).await.unwrap();
-        let without = list.items.iter().filter(|item| item.status.last_successful_time.is_none()).count();
+        let found: List = arena.world.plane.admin().request(message).await.unwrap();
+        let without = found.items.iter().filter(|item| item.status.last_successful_time.is_none()).count();
         if without != last.0 {
             last = (without, Utc::now());
         }
