@@ -18,7 +18,7 @@ const FIVE_SECONDS: Behaviour = Behaviour::Delay(Duration::from_secs(5));
 const NARROW_TAKES: f64 = 20.0;
 
 pub async fn small(arena: &Arc<Arena>) -> Vec<Figure> {
-    admitted(arena, FIVE_SECONDS, 10, TimeDelta::seconds(30), Reach::AtMost(12.0)).await
+    admitted(arena, FIVE_SECONDS, 10, TimeDelta::seconds(15), Reach::AtMost(12.0)).await
 }
 
 pub async fn constant(arena: &Arc<Arena>) -> Vec<Figure> {
