@@ -81,3 +81,8 @@ impl Arena {
         account_kubeconfig(&self.world.plane, "kube-system", "cronjob-controller", "in-tree").await
     }
 }
+
+/// Panics with the end of its log when the controller has ended by itself.
+pub fn still_runs(controller: &Running) {
+    controller.check_running().unwrap_or_else(|why| panic!("{why}"));
+}

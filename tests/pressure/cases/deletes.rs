@@ -7,7 +7,7 @@ use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
-use crate::contenders::Arena;
+use crate::contenders::{Arena, still_runs};
 use crate::driver::{CRON_JOBS, JOBS, Namespace, cron_job, finished, minutes_ago, sleep_until, upcoming_minute};
 use crate::lateness::{Lateness, done_or_late};
 use crate::table::{Figure, Reach, float};
@@ -73,7 +73,7 @@ pub async fn refused(arena: &Arc<Arena>) -> Vec<Figure> {
     let all = |slot| spaces.iter().all(|(ns, _)| late(ns, slot, slot).count() == REPLACED);
     done_or_late(slots[2], || all(slots[1])).await;
     done_or_late(slots[2] + TimeDelta::seconds(30), || all(slots[2])).await;
-    controller.check_running().unwrap();
+    still_runs(&controller);
     let mut figures = Vec::new();
     for (((ns, _), (way, .., reach)), calls) in spaces.iter().zip(ways).zip(calls) {
         let running = late(ns, slots[0], slots[0]).count();
@@ -118,7 +118,7 @@ pub async fn hanging(arena: &Arc<Arena>) -> Vec<Figure> {
     let slots: Vec<DateTime<Utc>> =
         (0..SLOTS).map(|index| first + TimeDelta::minutes(i64::try_from(index).unwrap())).collect();
     sleep_until(slots[SLOTS - 1], TimeDelta::seconds(30)).await;
-    controller.check_running().unwrap();
+    still_runs(&controller);
     let late = |slot| Lateness::of(&arena.world.sightings, &ns.name, ["pruned".to_owned()], slot, slot);
     let on_time = slots.iter().filter(|slot| late(**slot).within(ON_TIME) == 1).count();
     let ran = slots.iter().filter_map(|slot| late(*slot).last());

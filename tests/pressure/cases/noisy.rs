@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use futures::stream::{self, StreamExt};
 use serde_json::json;
 
-use crate::contenders::Arena;
+use crate::contenders::{Arena, still_runs};
 use crate::driver::{CRON_JOBS, Namespace, cron_job, sleep_until, upcoming_minute};
 use crate::lateness::Lateness;
 use crate::table::{Figure, Reach, float};
@@ -62,7 +62,7 @@ async fn measure(arena: &Arc<Arena>, namespaces: usize, is_noisy_first: bool) ->
         sleep_until(slot, TimeDelta::seconds(59)).await;
         figures.extend(minute_of(arena, &calm[0], minute + 1, slot));
     }
-    controller.check_running().unwrap();
+    still_runs(&controller);
     figures.push(Figure::count("calls of the webhook", webhook.calls(), Reach::Shown));
     figures
 }

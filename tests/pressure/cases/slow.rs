@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{lateness, upcoming};
 use crate::burst::Burst;
-use crate::contenders::Arena;
+use crate::contenders::{Arena, still_runs};
 use crate::lateness::done_or_late;
 use crate::table::{Figure, Reach};
 use crate::webhook::{Behaviour, WebhookServer};
@@ -44,7 +44,7 @@ async fn admitted(
     webhook.register(&arena.world.plane.admin(), std::slice::from_ref(&burst.ns), "CREATE").await;
     assert!(Utc::now() < burst.slot, "the webhook came too late; the machine is busy");
     done_or_late(burst.slot + patience, || lateness(arena, &burst).count() >= size).await;
-    controller.check_running().unwrap();
+    still_runs(&controller);
     let late = lateness(arena, &burst);
     vec![
         Figure::count(format!("Jobs created of {size}"), late.count(), Reach::AtLeast(crate::table::float(size))),

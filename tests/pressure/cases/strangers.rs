@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::Request;
 use tokio::time::Instant;
 
-use crate::contenders::Arena;
+use crate::contenders::{Arena, still_runs};
 use crate::fixture::control_plane::free_port;
 use crate::flood::{Shape, probes, strangers};
 use crate::table::{Figure, Reach, float};
@@ -32,7 +32,7 @@ pub async fn flood(arena: &Arc<Arena>) -> Vec<Figure> {
         figures.extend(one(arena, controller.port, arena.is_ours().then_some(health), name, shape).await);
         // What the last shape has left in flight ends.
         tokio::time::sleep(Duration::from_secs(3)).await;
-        controller.check_running().unwrap();
+        still_runs(&controller);
     }
     figures
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::{lateness, upcoming};
 use crate::burst::Burst;
-use crate::contenders::Arena;
+use crate::contenders::{Arena, still_runs};
 use crate::driver::{EVENTS, JOBS, Namespace, finished, request};
 use crate::lateness::done_or_late;
 use crate::sightings::Sighting;
@@ -59,7 +59,7 @@ pub async fn jobs(arena: &Arc<Arena>) -> Vec<Figure> {
     let last = lateness(arena, &burst).last();
     let gone = gone.load(Ordering::Relaxed);
     let without = without_success(arena, &burst.ns, deadline).await;
-    controller.check_running().unwrap();
+    still_runs(&controller);
     finisher.abort();
     let events = burst.ns.list(EVENTS).await.iter().filter(|event| event["reason"] == "MissingJob").count();
     vec![
