@@ -13,7 +13,7 @@ IMAGE ?= $(or $(IMG),cronjob-controller:latest)
 OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
-.PHONY: all help build run fmt vet generate manifests check test e2e fault-matrix soak mutants bench bench-size
+.PHONY: all help build run fmt vet generate manifests check test e2e fault-matrix pressure soak mutants bench bench-size
 .PHONY: bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: install uninstall deploy undeploy man install-plugin
@@ -70,6 +70,16 @@ e2e: fixture ## The end-to-end tests, on a real control plane
 FAULTS ?=
 fault-matrix: fixture ## One thing broken at a time in a burst; FAULTS=etcd chooses
 	cargo test --locked --test faults -- --matrix $(FAULTS)
+
+# Slow and broken admission, noisy tenants, large objects and hostile clients, beside the in-tree controller; a table, after an
+# hour. `PRESSURE=webhook` runs the cases so called, PRESSURE_CONTENDERS=ours leaves the in-tree controller out. The clients are
+# optimised too: they share the machine with what they measure.
+PRESSURE ?=
+pressure: fixture ## Slow webhooks, noisy tenants and floods, beside in-tree; PRESSURE=webhook chooses
+	cargo test --release --locked --test pressure --no-run
+	cargo build --release --locked
+	CONTROLLER_BIN=$(CURDIR)/target/release/cronjob-controller \
+		$$(ls -t target/release/deps/pressure-* | grep -v '\.d$$' | head -n 1) --table $(PRESSURE)
 
 # Upstream's twelve end-to-end specs of CronJob, with this controller in the in-tree one's place; a table.
 # CONFORMANCE_CONTROLLER=in-tree runs the in-tree one. Five to six minutes; the first build takes ten more.

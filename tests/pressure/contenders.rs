@@ -1,0 +1,88 @@
+//! Who is measured, and how each is started: with the rights of its own ServiceAccount and with leader election.
+
+use std::path::Path;
+
+use http::Method;
+use serde_json::json;
+
+use crate::driver::request;
+use crate::fixture::account::account_kubeconfig;
+use crate::fixture::control_plane::Extras;
+use crate::fixture::controller::{Controller, Running};
+use crate::world::World;
+
+/// One column of the table.
+#[derive(Debug)]
+pub struct Contender {
+    pub name: &'static str,
+    pub controller: Controller,
+    args: &'static [&'static str],
+}
+
+pub const OURS: Contender = Contender { name: "ours", controller: Controller::Ours, args: &[] };
+pub const IN_TREE: Contender = Contender { name: "in-tree", controller: Controller::InTree, args: &[] };
+/// The same with as many workers as ours has requests in flight.
+pub const IN_TREE_64: Contender = Contender {
+    name: "in-tree (64 workers)",
+    controller: Controller::InTree,
+    args: &["--concurrent-cron-job-syncs=64"],
+};
+
+/// The columns of the table, in its order.
+pub const ALL: [&Contender; 3] = [&OURS, &IN_TREE, &IN_TREE_64];
+
+/// A new control plane for one case and one contender, and how to start that contender.
+pub struct Arena {
+    pub world: World,
+    pub contender: &'static Contender,
+}
+
+impl Arena {
+    /// Starts a control plane that has no other controllers.
+    pub async fn start(binary: &Path, contender: &'static Contender) -> Result<Self, String> {
+        let world = World::start_with(binary, contender.controller, Extras::Bare).await?;
+        Ok(Self { world, contender })
+    }
+
+    /// Starts the contender with leader election and more arguments.
+    pub async fn start_controller(&self, args: &[&str]) -> Running {
+        let mut all = vec!["--leader-elect=true"];
+        all.extend(self.contender.args);
+        all.extend(args);
+        let started = match self.contender.controller {
+            Controller::Ours => self.world.start_controller("ours", &all).await,
+            Controller::InTree => {
+                let kubeconfig = self.in_tree_account().await.unwrap();
+                self.world.start_controller_as("in-tree", &kubeconfig, &all, &[]).await
+            }
+        };
+        started.unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    pub fn is_ours(&self) -> bool {
+        self.contender.controller == Controller::Ours
+    }
+
+    /// The ServiceAccount that upstream gives its CronJob controller, which may hold kube-controller-manager's Lease too.
+    async fn in_tree_account(&self) -> Result<std::path::PathBuf, String> {
+        let admin = self.world.plane.admin();
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "cronjob-controller"}});
+        request(&admin, Method::POST, "/api/v1/namespaces/kube-system/serviceaccounts", Some(&account)).await?;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "in-tree"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:kube-controller-manager",
+            },
+            "subjects": [{"kind": "ServiceAccount", "namespace": "kube-system", "name": "cronjob-controller"}],
+        });
+        let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+        request(&admin, Method::POST, bindings, Some(&binding)).await?;
+        account_kubeconfig(&self.world.plane, "kube-system", "cronjob-controller", "in-tree").await
+    }
+}
+
+/// Panics with the end of its log when the controller has ended by itself.
+pub fn still_runs(controller: &Running) {
+    controller.check_running().unwrap_or_else(|why| panic!("{why}"));
+}
