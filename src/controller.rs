@@ -21,21 +21,25 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use dashmap::DashMap;
 use futures::FutureExt;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Flavour, Manage, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions};
+use crate::api::{
+    EventType, FailureClass, Flavour, Manage, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions,
+};
 use crate::cache::Store;
 use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::metrics::ControllerMetrics;
 use crate::schedule::{Zone, missed};
 use crate::task;
-use crate::workqueue::{Priority, WorkQueue};
+use crate::workqueue::{Priority, UNANSWERED, WorkQueue};
 
+mod concurrency_limiter;
 mod conditions;
 pub mod control;
 pub mod cron_job_metrics;
@@ -44,7 +48,6 @@ mod handlers;
 mod ledger;
 pub mod observation;
 pub mod own_writes;
-mod pace;
 pub mod plan;
 pub mod reconcile;
 pub mod status;
@@ -52,13 +55,13 @@ pub mod sync;
 mod tell;
 mod unsettled;
 
+use concurrency_limiter::{Begun, ConcurrencyLimiter, Signal};
 use control::{CronJobControl, JobControl};
 use cron_job_metrics::Ledgers;
 use foreign_fires::ForeignFires;
 pub use handlers::{CronJobHandler, JobHandler, NamesakeHandler};
 use observation::{Observation, Whose};
 use own_writes::OwnWrites;
-use pace::Pace;
 use plan::{Failure, Outcome, Settlement};
 use status::Edits;
 use unsettled::{Debt, Unsettled};
@@ -66,6 +69,11 @@ use unsettled::{Debt, Unsettled};
 /// While the API server itself is the trouble, a key is tried again at least this often: such a failure says nothing
 /// about the key, and when the server is back every key that was due is late already.
 pub const UNAVAILABLE_BACKOFF: Duration = Duration::from_secs(2);
+
+/// While its namespace is the trouble (a webhook, a quota), a key is tried again at least this often: a person ends it, who then
+/// looks for the Jobs, and half a minute is less than the shortest period. It is longer than for the server, since the failure
+/// may last for days and each try costs a webhook's call.
+pub const NAMESPACE_BACKOFF: Duration = Duration::from_secs(30);
 
 /// The longest that a key waits because the API server asks for it: a mistaken Retry-After would cost slots.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -121,7 +129,8 @@ pub struct Parts<C> {
 /// The controller. Matches upstream `ControllerV2`.
 pub struct Controller<C> {
     parts: Parts<C>,
-    pace: Pace,
+    /// Also held while what it says is passed on to the queue.
+    limiter: Mutex<ConcurrencyLimiter>,
     own_writes: OwnWrites,
     /// Nobody takes keys from the queue yet.
     standing_by: AtomicBool,
@@ -142,7 +151,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub fn new(parts: Parts<C>) -> Arc<Self> {
         Arc::new(Self {
             parts,
-            pace: Pace::new(),
+            limiter: Mutex::new(ConcurrencyLimiter::new()),
             own_writes: OwnWrites::default(),
             standing_by: AtomicBool::new(false),
             unsettled: Unsettled::default(),
@@ -202,7 +211,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Matches upstream `Run`.
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
         info!(workers, controller = self.parts.flavour.name, "Starting cronjob controller");
-        self.pace.set_workers(workers);
+        self.set_workers(workers);
         self.foreign_fires.begin(self.parts.clock.now());
         // Whatever the informers tell from here on is queued; what they told before is in the stores.
         if self.standing_by.swap(false, Ordering::AcqRel) {
@@ -230,7 +239,6 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// only keys whose Jobs were started and whose statuses do not say so are synced. Matches upstream
     /// `processNextWorkItem`.
     pub async fn process_next_work_item(&self) -> bool {
-        let _turn = self.pace.turn().await;
         let Some(key) = self.parts.queue.get().await else { return false };
         if !self.parts.queue.shutting_down() || self.owes_at_the_end(&key) {
             self.process(&key).await;
@@ -260,10 +268,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     async fn process(&self, key: &ObjectName) {
         let began = self.parts.clock.now();
+        let start = Instant::now();
+        let begun = self.limiter.lock().begin(&key.namespace, start.into_std());
         let outcome = AssertUnwindSafe(self.sync(key)).catch_unwind().await;
-        if outcome.as_ref().is_ok_and(|outcome| !matches!(outcome, Outcome::Failed(_))) {
-            self.pace.went_well();
-        }
+        let signal = outcome.as_ref().map_or(Signal::Neutral, |outcome| signal(outcome, start.elapsed()));
+        self.adjust_limits(key, begun, signal);
         match outcome {
             Ok(Outcome::Done) => self.parts.queue.forget(key),
             Ok(Outcome::Requeue(requeue)) => {
@@ -282,6 +291,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 self.parts.metrics.sync_panics_total.inc();
                 error!(cronjob = %key, "a sync panicked; the key is backed off");
                 self.parts.queue.add_rate_limited(key.clone());
+                self.keep_next_slot(key);
             }
         }
         // The clock was set back meanwhile: what was decided at a time that is yet to come is decided anew.
@@ -299,20 +309,45 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         } else if failures == 0 || failures.is_power_of_two() {
             warn!(cronjob = %key, failures, error = %failure, "error syncing CronJob, requeuing");
         }
-        match failure {
-            Failure::Api(error) if error.is_unavailable() => {
-                let asked = error.retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
-                if error.is_too_many_requests() {
-                    self.pace.refused();
-                    self.parts.queue.hold_low(asked.max(OVERLOAD_PAUSE));
-                }
-                self.parts.queue.add_rate_limited_within(key.clone(), asked, UNAVAILABLE_BACKOFF.max(asked));
+        let (mut at_least, mut at_most) = (Duration::ZERO, failure.class().longest_backoff());
+        if failure.class() == FailureClass::Server
+            && let Some(error) = failure.api_error()
+        {
+            at_least = error.retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
+            at_most = at_most.max(at_least);
+            // What a webhook refuses is its namespace's; other namespaces go on.
+            if error.is_too_many_requests() && !error.is_admission() {
+                self.parts.queue.hold_low(at_least.max(OVERLOAD_PAUSE));
             }
-            _ => self.parts.queue.add_rate_limited(key.clone()),
         }
-        // Whatever the backoff has grown to, the next slot is not its business.
-        if let Some(next) = self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job)) {
+        self.parts.queue.add_rate_limited_within(key.clone(), at_least, at_most);
+        self.keep_next_slot(key);
+    }
+
+    /// Whatever the backoff of a key has grown to, it comes back at its next slot.
+    fn keep_next_slot(&self, key: &ObjectName) {
+        let next_slot = || self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job));
+        // What made a sync panic may be in the schedule.
+        if let Ok(Some(next)) = std::panic::catch_unwind(AssertUnwindSafe(next_slot)) {
             self.parts.queue.also_at(key.clone(), self.time_of(next));
+        }
+    }
+
+    /// From now on there are so many workers.
+    fn set_workers(&self, workers: usize) {
+        self.limiter.lock().set_workers(workers);
+        self.parts.queue.set_limit(workers);
+    }
+
+    /// Takes the end of a sync into the limits of how many run at a time.
+    fn adjust_limits(&self, key: &ObjectName, begun: Begun, signal: Signal) {
+        let mut limiter = self.limiter.lock();
+        let changes = limiter.end(&key.namespace, begun, signal, Instant::now().into_std());
+        if let Some(total) = changes.total {
+            self.parts.queue.set_limit(total);
+        }
+        for (namespace, limit) in changes.namespaces {
+            self.parts.queue.set_group_limit(&namespace, limit);
         }
     }
 
@@ -484,6 +519,24 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 }
 
+/// What the end of a sync that took so long says about congestion.
+fn signal(outcome: &Outcome, took: Duration) -> Signal {
+    let failure = match outcome {
+        Outcome::SettleLater { .. } => return Signal::Created,
+        Outcome::Done | Outcome::Requeue(_) => return Signal::Succeeded,
+        Outcome::Failed(failure) => failure,
+    };
+    let Some(error) = failure.api_error() else { return Signal::Neutral };
+    match error.code {
+        429 | 503 if !error.is_admission() => Signal::Overloaded,
+        429 | 503 | 504 => Signal::Congested,
+        // A connection that is refused, or a webhook, says so at once.
+        0 if took >= UNANSWERED => Signal::Congested,
+        _ if error.is_admission() && took >= UNANSWERED => Signal::Congested,
+        _ => Signal::Neutral,
+    }
+}
+
 fn reference(kind: ResourceKind, name: &ObjectName, uid: &str, resource_version: &str) -> ObjectReference {
     ObjectReference {
         api_version: kind.api_version().into(),
@@ -582,6 +635,17 @@ impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
 
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         self.controller.name_taken.insert(cron_job.name.clone(), (cron_job.uid.clone(), slot));
+    }
+}
+
+impl FailureClass {
+    /// The longest backoff of a failure.
+    fn longest_backoff(self) -> Duration {
+        match self {
+            Self::Key => Duration::MAX,
+            Self::Namespace => NAMESPACE_BACKOFF,
+            Self::Server => UNAVAILABLE_BACKOFF,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{ApiError, EventType, ObjectName, Uid};
+use crate::api::{ApiError, EventType, FailureClass, ObjectName, Uid};
 use crate::schedule::missed::Missed;
 
 /// The next step of a sync.
@@ -211,4 +211,19 @@ pub enum Failure {
     /// The template does not make a Job.
     #[error("{0}")]
     Template(String),
+}
+
+impl Failure {
+    /// The refusal or the missing answer that it comes from, if it comes from one.
+    pub fn api_error(&self) -> Option<&ApiError> {
+        match self {
+            Self::Api(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Whose trouble it is.
+    pub fn class(&self) -> FailureClass {
+        self.api_error().map_or(FailureClass::Key, ApiError::class)
+    }
 }
