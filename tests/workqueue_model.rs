@@ -473,6 +473,13 @@ struct Worker {
     patience: Duration,
 }
 
+/// How many keys of all and of the odd ones may be in work at a time.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    all: Option<usize>,
+    odd: Option<usize>,
+}
+
 /// When each key was last added and last begun, and which are in work.
 #[derive(Debug, Default)]
 struct Ledger {
@@ -517,9 +524,14 @@ async fn work(worker: Worker, queue: WorkQueue<u8>, ledger: Rc<RefCell<Ledger>>)
     }
 }
 
-async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>) {
+async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>, limits: Limits) {
     let clock = TestClock::silent("2026-01-01T12:00:00.000250Z".parse().unwrap());
-    let queue = WorkQueue::new(Config::new("race", Arc::<TestClock>::clone(&clock)));
+    let group = |key: &u8| ["even", "odd"][usize::from(*key % 2)];
+    let queue = WorkQueue::new(Config::new("race", Arc::<TestClock>::clone(&clock)).grouped_by(group));
+    if let Some(limit) = limits.all {
+        queue.set_limit(limit);
+    }
+    queue.set_group_limit("odd", limits.odd);
     let ledger = Rc::new(RefCell::new(Ledger::default()));
     let local = tokio::task::LocalSet::new();
     let working: Vec<_> =
@@ -557,7 +569,9 @@ fn on_paused_time(test: impl Future<Output = ()>) {
 fn worker() -> impl Strategy<Value = Worker> {
     // Without the ones who wait for ever a forgotten wake-up would be made good by the next try.
     let patience = prop_oneof![Just(Duration::MAX), (1_000u64..60_000).prop_map(Duration::from_millis)];
-    (0u64..200, patience).prop_map(|(work, patience)| Worker { work: Duration::from_millis(work), patience })
+    // From a second on a group is slow.
+    let work = prop_oneof![3 => 0u64..200, 1 => 200u64..3000];
+    (work, patience).prop_map(|(work, patience)| Worker { work: Duration::from_millis(work), patience })
 }
 
 proptest! {
@@ -572,7 +586,9 @@ proptest! {
     fn workers_that_give_up_waiting_lose_nothing(
         producers in prop::collection::vec(moves(), 1..4),
         workers in prop::collection::vec(worker(), 1..5),
+        all in prop::option::of(1usize..6),
+        odd in prop::option::of(1usize..3),
     ) {
-        on_paused_time(race(producers, workers));
+        on_paused_time(race(producers, workers, Limits { all, odd }));
     }
 }
