@@ -390,7 +390,7 @@ impl<K: Key> WorkQueue<K> {
             let queue = &mut self.shared.state.lock().queue;
             match queue.get(now) {
                 // If that was one out of patience, the next one's is to be waited for.
-                Some(key) => (Some(Some(key)), queue.take_wake_up(), queue.is_holding()),
+                Some(key) => (Some(Some(key)), queue.is_waited_for(), queue.is_holding()),
                 None if queue.shutting_down() => (Some(None), false, false),
                 None => (None, false, queue.next_advance().is_some()),
             }

@@ -73,7 +73,7 @@ pub(super) struct ConcurrencyLimiter {
     namespaces: HashMap<Arc<str>, Namespace>,
     /// With so many namespaces the old ones are forgotten.
     sweep_at: usize,
-    /// The namespace that had the last prompt answer, and when the sync that had it began.
+    /// When the last sync began whose create was answered promptly.
     prompt: Option<Instant>,
 }
 
@@ -195,10 +195,9 @@ impl ConcurrencyLimiter {
         let took = now.saturating_duration_since(begun.at);
         let workers = self.workers;
         match signal {
-            Signal::Neutral => {}
             Signal::Succeeded if took < LEAST_EVIDENCE => {}
             Signal::Overloaded if self.total.concerns(begun.at) => self.total.decrease(self.total.now, now),
-            Signal::Overloaded => {}
+            Signal::Neutral | Signal::Overloaded => {}
             Signal::Congested => {
                 self.decrease(namespace, begun, now, changes);
                 if self.total.concerns(begun.at) && self.is_congested(namespace, begun.at) {

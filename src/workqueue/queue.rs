@@ -51,10 +51,10 @@ pub(super) struct Queue<K> {
     impatient_had_its_turn: bool,
     /// Until then low priority is held.
     held_until: Option<Instant>,
-    /// The last look found ready keys of which none may leave, so a worker may sleep although keys are ready.
+    /// The last look found ready keys of which none may leave.
     stalled: bool,
-    /// A key has left after such a look: what let it leave may let another leave.
-    may_unstall: bool,
+    /// Since some look did, keys have been ready all the time: a worker may sleep although one may leave now.
+    may_sleep: bool,
     shutting_down: bool,
     /// Somebody waits for the last key to be done.
     draining: bool,
@@ -105,7 +105,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             impatient_had_its_turn: false,
             held_until: None,
             stalled: false,
-            may_unstall: false,
+            may_sleep: false,
             shutting_down: false,
             draining: false,
             stats: None,
@@ -166,6 +166,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
         let Some((lane, group)) = self.turn(&now) else {
             self.stalled = self.ready > 0;
+            self.may_sleep = self.stalled;
             return None;
         };
         let key = self.groups.pop(group, lane)?;
@@ -180,18 +181,15 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         entry.ticket = 0;
         self.ready -= 1;
         self.dirty -= 1;
-        self.may_unstall = std::mem::take(&mut self.stalled);
+        self.stalled = false;
         Some(key)
     }
 
-    /// Whether another worker should be woken after [`Self::get`] has handed out a key: one may sleep that had found nothing.
-    pub(super) fn take_wake_up(&mut self) -> bool {
-        std::mem::take(&mut self.may_unstall) && self.ready > 0
-    }
-
-    /// Whether keys are ready of which none could leave at the last look.
-    pub(super) fn is_stalled(&self) -> bool {
-        self.stalled && self.ready > 0
+    /// Whether a worker should be woken when something has changed that may let a ready key leave: an end, a limit, and each
+    /// [`Self::get`] that hands out a key, because what let that key leave may let another leave.
+    pub(super) fn is_waited_for(&mut self) -> bool {
+        self.may_sleep &= self.ready > 0;
+        self.may_sleep
     }
 
     /// Which priority and which group have this turn.
@@ -243,24 +241,24 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Notices which groups have become slow by now; true if a worker should be woken because others may have their workers.
     pub(super) fn advance(&mut self, now: Instant) -> bool {
-        self.groups.is_limited() && self.groups.advance(now) && self.is_stalled()
+        self.groups.is_limited() && self.groups.advance(now) && self.is_waited_for()
     }
 
     /// When to [`Self::advance`] next although no worker looks.
-    pub(super) fn next_advance(&self) -> Option<Instant> {
-        self.is_stalled().then(|| self.groups.next_advance()).flatten()
+    pub(super) fn next_advance(&mut self) -> Option<Instant> {
+        self.is_waited_for().then(|| self.groups.next_advance()).flatten()
     }
 
     /// From now on so many keys are processed at a time. True if a worker should be woken.
     pub(super) fn set_limit(&mut self, limit: usize) -> bool {
         self.groups.set_limit(limit);
-        self.is_stalled()
+        self.is_waited_for()
     }
 
     /// From now on so many keys of a group. True if a worker should be woken.
     pub(super) fn set_group_limit(&mut self, name: &str, limit: Option<usize>) -> bool {
         self.groups.set_group_limit(name, limit);
-        self.is_stalled()
+        self.is_waited_for()
     }
 
     /// Ends the work on `key`. True if a worker should be woken: it was added meanwhile, so that it is ready again, or others
@@ -281,7 +279,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let group = entry.group;
         self.entries.remove(key);
         self.groups.leave(group, now);
-        self.is_stalled()
+        self.is_waited_for()
     }
 
     /// Holds low priority for `time`, [`PATIENCE`] at most, from now on; no hold ends sooner for it.

@@ -1,7 +1,5 @@
 //! How groups share the workers: one that is not answered never holds all.
 
-use parking_lot::Mutex as PlainMutex;
-
 use super::*;
 
 type Key = (&'static str, usize);
@@ -76,7 +74,7 @@ async fn group_that_is_not_answered_for_a_second_has_half_and_keeps_it_when_it_c
 async fn keys_that_wait_for_a_share_leave_when_time_or_an_end_makes_room() {
     let queue = grouped();
     queue.set_limit(8);
-    let seen = Arc::new(PlainMutex::new(Vec::new()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
     for _ in 0..8 {
         let (queue, seen) = (queue.clone(), Arc::clone(&seen));
         tokio::spawn(async move {
@@ -145,7 +143,7 @@ async fn minutes(noisy_groups: usize, minutes: usize) -> Vec<Vec<Duration>> {
     let noisy: Vec<Key> = (0..1000).map(|at| (names[at % noisy_groups], at)).collect();
     let queue = grouped();
     queue.set_limit(WORKERS);
-    let begun: Arc<PlainMutex<Vec<(Key, Instant)>>> = Arc::default();
+    let begun: Arc<Mutex<Vec<(Key, Instant)>>> = Arc::default();
     for _ in 0..WORKERS {
         let (queue, begun) = (queue.clone(), Arc::clone(&begun));
         tokio::spawn(async move {
