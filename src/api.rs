@@ -27,7 +27,7 @@ mod uid;
 
 pub use condition::Condition;
 pub use controller_ref::ControllerRef;
-pub use error::{ApiError, Delivery, shortened};
+pub use error::{ApiError, Delivery, FailureClass, shortened};
 pub use flavour::{Differences, Flavour};
 pub use interner::Interner;
 pub use manage::Manage;
@@ -56,6 +56,11 @@ impl ObjectName {
     /// The name `namespace/name`.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// The namespace, as a workqueue's group of keys.
+    pub fn namespace_of(&self) -> &str {
+        &self.namespace
     }
 }
 

@@ -319,7 +319,9 @@ impl Ground<'_> {
     /// Builds the controller of `flavour`, and starts its informers.
     fn build(&self, flavour: Flavour, queues: &QueueGroup, informers: &mut JoinSet<()>) -> Branch {
         let House { config, client, clock, metrics, cache_metrics, onlooker, ends, .. } = self.house;
-        let queue: WorkQueue<ObjectName> = WorkQueue::new(workqueue::Config::new(flavour.name, Arc::clone(clock)));
+        let queue: WorkQueue<ObjectName> = WorkQueue::new(
+            workqueue::Config::new(flavour.name, Arc::clone(clock)).grouped_by(ObjectName::namespace_of),
+        );
         let counted = Arc::new(queues.join(&queue));
         let seed = self.seed ^ (flavour as u64);
         let (namespaces, shard) = (&config.namespaces, self.shard);

@@ -21,6 +21,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use dashmap::DashMap;
 use futures::FutureExt;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -28,7 +29,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{
-    ApiError, Delivery, EventType, Flavour, Manage, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions,
+    ApiError, EventType, Flavour, Manage, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions,
 };
 use crate::cache::Store;
 use crate::clock::SharedClock;
@@ -38,42 +39,36 @@ use crate::schedule::{Zone, missed};
 use crate::task;
 use crate::workqueue::{Priority, WorkQueue};
 
+mod concurrency_limiter;
 mod conditions;
 pub mod control;
 pub mod cron_job_metrics;
 mod foreign_fires;
 mod handlers;
+mod history;
 mod ledger;
 pub mod observation;
 pub mod own_writes;
-mod pace;
 pub mod plan;
 pub mod reconcile;
+mod retry;
 pub mod status;
 pub mod sync;
+mod sync_witness;
 mod tell;
 mod unsettled;
 
+use concurrency_limiter::{ConcurrencyLimiter, Signal};
 use control::{CronJobControl, JobControl, Patience};
 use cron_job_metrics::Ledgers;
 use foreign_fires::ForeignFires;
 pub use handlers::{CronJobHandler, JobHandler, NamesakeHandler};
 use observation::{Observation, Whose};
 use own_writes::OwnWrites;
-use pace::Pace;
-use plan::{Failure, Outcome, Settlement};
-use status::Edits;
+use plan::{Failure, Outcome};
+pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
+use sync_witness::SyncWitness;
 use unsettled::{Debt, LONGEST_CREATE, Unsettled};
-
-/// While the API server itself is the trouble, a key is tried again at least this often: such a failure says nothing
-/// about the key, and when the server is back every key that was due is late already.
-pub const UNAVAILABLE_BACKOFF: Duration = Duration::from_secs(2);
-
-/// The longest that a key waits because the API server asks for it: a mistaken Retry-After would cost slots.
-pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
-
-/// How long settling pauses at least when the API server says that it is overloaded.
-pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 
 /// So many failures of a key that only say that the server is busy are no Warning: client-go's REST client repeats such a
 /// request up to ten times before anyone hears of it.
@@ -127,7 +122,8 @@ pub struct Parts<C> {
 /// The controller. Matches upstream `ControllerV2`.
 pub struct Controller<C> {
     parts: Parts<C>,
-    pace: Pace,
+    /// Also held while what it says is passed on to the queue.
+    limiter: Mutex<ConcurrencyLimiter>,
     own_writes: OwnWrites,
     /// Nobody takes keys from the queue yet.
     standing_by: AtomicBool,
@@ -152,7 +148,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub fn new(parts: Parts<C>) -> Arc<Self> {
         Arc::new(Self {
             parts,
-            pace: Pace::new(),
+            limiter: Mutex::new(ConcurrencyLimiter::new()),
             own_writes: OwnWrites::default(),
             standing_by: AtomicBool::new(false),
             unsettled: Unsettled::default(),
@@ -245,7 +241,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Matches upstream `Run`.
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
         info!(workers, controller = self.parts.flavour.name, "Starting cronjob controller");
-        self.pace.set_workers(workers);
+        self.set_workers(workers);
         self.foreign_fires.begin(self.parts.clock.now());
         // Whatever the informers tell from here on is queued; what they told before is in the stores.
         if self.standing_by.swap(false, Ordering::AcqRel) {
@@ -275,7 +271,6 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// only keys whose Jobs were started and whose statuses do not say so are synced. Matches upstream
     /// `processNextWorkItem`.
     pub async fn process_next_work_item(&self) -> bool {
-        let _turn = self.pace.turn().await;
         let Some(key) = self.parts.queue.get().await else { return false };
         if !self.parts.queue.shutting_down() || self.owes_at_the_end(&key) {
             self.process(&key).await;
@@ -308,10 +303,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     async fn process(&self, key: &ObjectName) {
         let began = self.parts.clock.now();
+        let start = Instant::now();
+        let begun = self.limiter.lock().begin(&key.namespace, start.into_std());
         let outcome = AssertUnwindSafe(self.sync(key)).catch_unwind().await;
-        if outcome.as_ref().is_ok_and(|outcome| !matches!(outcome, Outcome::Failed(_))) {
-            self.pace.went_well();
-        }
+        let signal = outcome.as_ref().map_or(Signal::Neutral, |outcome| retry::signal(outcome, start.elapsed()));
+        self.adjust_limits(key, begun, signal);
         match outcome {
             Ok(Outcome::Done) => self.parts.queue.forget(key),
             Ok(Outcome::Requeue(requeue)) => {
@@ -330,37 +326,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 self.parts.metrics.sync_panics_total.inc();
                 error!(cronjob = %key, "a sync panicked; the key is backed off");
                 self.parts.queue.add_rate_limited(key.clone());
+                self.keep_next_slot(key);
             }
         }
         // The clock was set back meanwhile: what was decided at a time that is yet to come is decided anew.
         if self.parts.clock.now() < began {
             self.enqueue(key.clone());
-        }
-    }
-
-    fn retry(&self, key: &ObjectName, failure: &Failure) {
-        // In an outage thousands of keys fail again and again: each is heard of ever more rarely.
-        let failures = self.parts.queue.num_requeues(key);
-        if failures == 0 && matches!(failure, Failure::Api(error) if error.is_conflict()) {
-            // Somebody else's write came first; with a second controller that is how it goes.
-            debug!(cronjob = %key, "the CronJob has changed meanwhile, requeuing");
-        } else if failures == 0 || failures.is_power_of_two() {
-            warn!(cronjob = %key, failures, error = %failure, "error syncing CronJob, requeuing");
-        }
-        match failure {
-            Failure::Api(error) if error.is_unavailable() => {
-                let asked = error.retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
-                if error.is_too_many_requests() {
-                    self.pace.refused();
-                    self.parts.queue.hold_low(asked.max(OVERLOAD_PAUSE));
-                }
-                self.parts.queue.add_rate_limited_within(key.clone(), asked, UNAVAILABLE_BACKOFF.max(asked));
-            }
-            _ => self.parts.queue.add_rate_limited(key.clone()),
-        }
-        // Whatever the backoff has grown to, the next slot is not its business.
-        if let Some(next) = self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job)) {
-            self.parts.queue.also_at(key.clone(), self.time_of(next));
         }
     }
 
@@ -403,7 +374,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// A request that timed out is given more time when it is made again.
     fn remember_patience(&self, key: &ObjectName, outcome: &Outcome) {
         let failed = match outcome {
-            Outcome::Failed(failure) => failure.request(),
+            Outcome::Failed(failure) => failure.api_error(),
             _ => None,
         };
         if failed.is_some_and(ApiError::timed_out) {
@@ -494,6 +465,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     fn forget(&self, key: &ObjectName) {
+        self.parts.queue.remove_timers(key);
         self.own_writes.cron_job_gone(key);
         self.unsettled.forget(key);
         self.foreign_fires.forget(key);
@@ -565,123 +537,6 @@ fn reference(kind: ResourceKind, name: &ObjectName, uid: &str, resource_version:
         uid: uid.into(),
         resource_version: resource_version.into(),
     }
-}
-
-/// Takes what one sync did into the controller's memory and metrics.
-struct SyncWitness<'a, C> {
-    controller: &'a Controller<C>,
-    /// The epoch that the sync began in.
-    epoch: u64,
-}
-
-impl<C> SyncWitness<'_, C> {
-    /// Whether another controller works on the CronJobs, too, so that one may leave us while its Job is being created.
-    fn is_shared(&self) -> bool {
-        self.controller.parts.manage == Manage::Annotated
-    }
-}
-
-impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
-    fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
-        // A watch that hangs may not show this version for a long time yet.
-        self.controller.own_writes.cron_job_known(cron_job);
-        if self.epoch > 0 {
-            self.controller.confirmed.insert(cron_job.name.clone(), self.epoch);
-        }
-    }
-
-    fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        self.controller.foreign_fires.creating(&cron_job.name, slot);
-        self.controller.unsettled.begin(&cron_job.name, &cron_job.uid, slot);
-    }
-
-    fn create_failed(&self, cron_job: &CronJob, _slot: DateTime<Utc>, error: &ApiError) {
-        let (unsettled, now) = (&self.controller.unsettled, Instant::now());
-        if !error.may_have_been_done() {
-            unsettled.refused(&cron_job.name, self.is_shared());
-        } else if error.delivery == Delivery::GaveUp {
-            // The client waits for longer than the server works on it.
-            unsettled.unanswered(&cron_job.name, now);
-        } else {
-            unsettled.unanswered(&cron_job.name, now + LONGEST_CREATE);
-        }
-    }
-
-    fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
-        let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
-        self.controller.unsettled.created(&cron_job.name, self.is_shared());
-        self.controller.own_writes.slot_taken(cron_job, slot);
-        self.controller.own_writes.job_created(&cron_job.uid, job);
-        if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
-            self.controller.own_writes.job_seen(&job.uid);
-        }
-        let now = clock.now();
-        metrics.job_creation_skew.observe(seconds(now - slot));
-        metrics.job_creation_skew_duration.observe(seconds(job.creation_timestamp - slot));
-        tell::created(&cron_job.name, job, slot, now);
-    }
-
-    fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
-        self.controller.own_writes.job_deleted(uid);
-        if self.controller.parts.jobs.get(name).is_none_or(|cached| cached.uid != *uid) {
-            self.controller.own_writes.job_gone(uid);
-        }
-        tell::deleted(&cron_job.name, name);
-    }
-
-    fn decided(&self, observation: &Observation, settlement: &Settlement) {
-        tell::decided(&observation.cron_job.name, settlement);
-        self.controller.own_writes.noted(&observation.cron_job.name, &observation.vanished);
-        if let Some(ledgers) = &self.controller.parts.ledgers {
-            ledgers.decided(observation, settlement);
-        }
-    }
-
-    fn status_written(&self, cron_job: &Arc<CronJob>) {
-        self.controller.own_writes.cron_job_known(cron_job);
-        self.controller.unsettled.recorded(cron_job);
-    }
-
-    fn owes(&self, cron_job: &CronJob, edits: Edits) {
-        self.controller.unsettled.put(&cron_job.name, &cron_job.uid, edits);
-    }
-
-    fn event(&self, cron_job: &CronJob, event: plan::Event) {
-        self.controller.record(cron_job, event.type_, event.reason, event.message);
-    }
-
-    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
-        let Parts { cron_jobs, clock, .. } = &self.controller.parts;
-        let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
-        if reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, clock.now()) {
-            return false;
-        }
-        let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)
-            .is_some_and(std::cmp::Ordering::is_gt);
-        cached.uid == cron_job.uid && !(is_newer && (cached.deleting || cached.spec != cron_job.spec))
-    }
-
-    fn not_pruned(&self, cron_job: &ObjectName, trouble: bool) {
-        if trouble {
-            self.controller.parts.queue.add_after(cron_job.clone(), PRUNE_RETRY);
-        } else {
-            self.controller.enqueue(cron_job.clone());
-        }
-    }
-
-    fn already_there(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        if self.controller.foreign_fires.already_there(&cron_job.name, slot) {
-            self.controller.tell_of_foreign_fire(cron_job, slot);
-        }
-    }
-
-    fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        self.controller.name_taken.insert(cron_job.name.clone(), (cron_job.uid.clone(), slot));
-    }
-}
-
-fn seconds(delta: TimeDelta) -> f64 {
-    delta.as_seconds_f64()
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! client-go's work queue: rate limited, delaying, fair. It knows nothing of Kubernetes.
 //!
 //! Guarantees, those of upstream's `util/workqueue/doc.go` and a few more:
-//! - Fair: keys of one priority are handed out in the order in which they became ready.
-//! - Two priorities: a key whose wall time has come ([`WorkQueue::add_at`]) goes before all others, and its retries do
-//!   too; but a key that was passed by for [`PATIENCE`] is out of patience, and such keys get every second turn. So the
+//! - Fair: keys of one priority and group are handed out in the order in which they became ready.
+//! - Three priorities: a key whose wall time has come ([`WorkQueue::add_at`]) goes before all others, and its retries come
+//!   next; but a key that was passed by for [`PATIENCE`] is out of patience, and such keys get every second turn. So the
 //!   others wait for no longer than that, and then for twice as many turns as there are keys before them.
+//! - Fair between groups ([`Config::group`]): those with ready keys of one priority take turns. With a limit
+//!   ([`WorkQueue::set_limit`]), groups whose keys take a second or longer share at most half of it, and groups that have
+//!   yet to show that they are faster share half of the rest ([`groups`]). A key that may leave never waits for one that may not.
 //! - Stingy: a key that is added several times before it is processed is processed once; one that is added while it
 //!   is being processed is processed once more afterwards. No two workers ever have the same key.
 //! - Nothing is lost: a key that was added before shutdown is handed out, also when a worker's [`WorkQueue::get`]
@@ -24,6 +27,7 @@
 //! - No thread, no global state, no clock but tokio's and the one it was given: on paused time it is deterministic.
 
 mod delaying;
+mod groups;
 mod metrics;
 mod queue;
 pub mod rate_limiters;
@@ -42,6 +46,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::delaying::{Delays, LONGEST_DELAY};
 pub use self::delaying::{SET_BACK, Scheduled, WALL_SLICE};
+pub use self::groups::UNANSWERED;
 pub use self::metrics::{Membership, QueueGroup};
 use self::metrics::{Snapshot, Source, Stats};
 use self::queue::Queue;
@@ -68,12 +73,21 @@ pub struct Config<K> {
     pub clock: SharedClock,
     /// Decides the delays of [`WorkQueue::add_rate_limited`].
     pub rate_limiter: Box<dyn RateLimiter<K>>,
+    /// The name of the group that a key belongs to; the empty name is as good as any other.
+    pub group: fn(&K) -> &str,
 }
 
 impl<K: Key> Config<K> {
-    /// With the rate limiter that the controller uses: 5 ms·2ⁿ up to 1000 s for each key (see [`rate_limiters`]).
+    /// With the rate limiter that the controller uses: 5 ms·2ⁿ up to 1000 s for each key (see [`rate_limiters`]). All
+    /// keys are of one group.
     pub fn new(name: impl Into<String>, clock: SharedClock) -> Self {
-        Self { name: name.into(), clock, rate_limiter: Box::new(ItemExponentialFailure::default()) }
+        Self { name: name.into(), clock, rate_limiter: Box::new(ItemExponentialFailure::default()), group: |_| "" }
+    }
+
+    /// The same with keys in groups that share the workers fairly.
+    #[must_use]
+    pub fn grouped_by(self, group: fn(&K) -> &str) -> Self {
+        Self { group, ..self }
     }
 }
 
@@ -123,7 +137,7 @@ impl<K: Key> WorkQueue<K> {
             name: config.name,
             clock: config.clock,
             rate_limiter: Mutex::new(config.rate_limiter),
-            state: Mutex::new(State { queue: Queue::new(), delays: Delays::new() }),
+            state: Mutex::new(State { queue: Queue::new(config.group), delays: Delays::new() }),
             ready: Notify::new(),
             drained: Notify::new(),
             rearm: Notify::new(),
@@ -181,8 +195,8 @@ impl<K: Key> WorkQueue<K> {
         self.add_later(key, due, now(), counts, |_, _| Priority::High, |delays, key, _| delays.add_at(key, at));
     }
 
-    /// Counts a failure of `key` and adds it after the delay that the rate limiter names, with the priority with which
-    /// it was handed out if it is being processed.
+    /// Counts a failure of `key` and adds it after the delay that the rate limiter names; with [`Priority::Retry`] if
+    /// it is being processed and was handed out with that or a higher one.
     pub fn add_rate_limited(&self, key: K) {
         self.add_rate_limited_within(key, Duration::ZERO, Duration::MAX);
     }
@@ -192,7 +206,7 @@ impl<K: Key> WorkQueue<K> {
     pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) {
         let delay = self.shared.rate_limiter.lock().when(&key, now());
         let delay = delay.min(at_most).max(at_least);
-        self.add_after_with(key, delay, |queue, key| queue.processing_priority(key).unwrap_or_default());
+        self.add_after_with(key, delay, Queue::retry_priority);
     }
 
     /// Holds keys of low priority back for `time`, [`PATIENCE`] at most, because somebody is overloaded; those of high
@@ -202,7 +216,28 @@ impl<K: Key> WorkQueue<K> {
         self.shared.rearm.notify_one();
     }
 
-    /// Whether anything waits for a worker, or is held: whoever competes with the workers for something had better wait.
+    /// From now on at most so many keys, and at least one, are processed at a time; before, there is no limit. What is being
+    /// processed goes on.
+    pub fn set_limit(&self, limit: usize) {
+        if self.shared.state.lock().queue.set_limit(limit) {
+            self.shared.ready.notify_one();
+        }
+    }
+
+    /// From now on at most so many keys of a group, and at least one, are processed at a time; `None`: as many as of all.
+    pub fn set_group_limit(&self, group: &str, limit: Option<usize>) {
+        if self.shared.state.lock().queue.set_group_limit(group, limit) {
+            self.shared.ready.notify_one();
+        }
+    }
+
+    /// Removes the timers of `key`, of both kinds. It stays ready if it is.
+    pub fn remove_timers(&self, key: &K) {
+        self.shared.state.lock().delays.remove(key);
+    }
+
+    /// Whether anything waits for a worker, or is held: other work on the same server should wait. Keys whose groups may have
+    /// no more workers do not count.
     pub fn is_busy(&self) -> bool {
         self.shared.is_busy()
     }
@@ -351,17 +386,19 @@ impl<K: Key> WorkQueue<K> {
     /// Without waiting: a key, or that there will be none, or nothing yet.
     #[allow(clippy::option_option)]
     fn try_get(&self) -> Option<Option<K>> {
-        let (answer, is_holding) = {
+        let (answer, wakes, rearms) = {
             let queue = &mut self.shared.state.lock().queue;
-            let answer = match queue.get(now) {
-                Some(key) => Some(Some(key)),
-                None if queue.shutting_down() => Some(None),
-                None => None,
-            };
-            (answer, queue.is_holding())
+            match queue.get(now) {
+                // If that was one out of patience, the next one's is to be waited for.
+                Some(key) => (Some(Some(key)), queue.is_waited_for(), queue.is_holding()),
+                None if queue.shutting_down() => (Some(None), false, false),
+                None => (None, false, queue.next_advance().is_some()),
+            }
         };
-        // If that was one out of patience, the next one's is to be waited for.
-        if is_holding && matches!(answer, Some(Some(_))) {
+        if wakes {
+            self.shared.ready.notify_one();
+        }
+        if rearms {
             self.shared.rearm.notify_one();
         }
         answer
@@ -413,7 +450,8 @@ impl<K: Key> Shared<K> {
                 ready += usize::from(queue.add(key, priority, now));
                 room -= 1;
             }
-            let looks = [delays.next_look(now, wall, slice), queue.next_release(now)];
+            ready += usize::from(queue.advance(now));
+            let looks = [delays.next_look(now, wall, slice), queue.next_release(now), queue.next_advance()];
             let next = match looks.into_iter().flatten().min() {
                 _ if queue.shutting_down() => Next::End,
                 None => Next::Idle,
@@ -444,7 +482,7 @@ impl<K: Key> Source for Shared<K> {
 
     fn is_busy(&self) -> bool {
         let queue = &self.state.lock().queue;
-        queue.len() > 0 || queue.holds_low(now())
+        queue.is_busy() || queue.holds_low(now())
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The first property plays random producers, workers and clock steps one after another and compares the queue with
 //! [`Model`] after every move: no key is lost, no key is in two hands, the sooner timer wins, nothing comes before its
-//! time or too late unless the wall clock is set back, keys of one priority leave in the order in which they became ready with it, no key of high priority
-//! is passed by but for one that is out of patience, and nothing is held for long. The second lets real workers, some
+//! time or too late unless the wall clock is set back, keys of one priority leave in the order in which they became ready with it, no key
+//! is passed by for one of lower priority but for one that is out of patience, and nothing is held for long. The second lets real workers, some
 //! of which give up waiting at random, race with producers.
 #![allow(clippy::unwrap_used)]
 
@@ -188,7 +188,7 @@ impl Model {
         let delay = Duration::from_millis((5u64 << (*failures).min(20)).min(1_000_000));
         *failures += 1;
         let handed_out = self.processing.iter().find(|(other, _)| *other == key).map(|(_, priority)| *priority);
-        self.add_after(key, delay, handed_out.unwrap_or_default());
+        self.add_after(key, delay, handed_out.unwrap_or_default().min(Priority::Retry));
     }
 
     fn hold_low(&mut self, time: Duration) {
@@ -208,9 +208,8 @@ impl Model {
     #[allow(clippy::option_option)]
     fn get(&mut self, got: Option<Option<u8>>) {
         let Some(Some(key)) = got else {
-            let wrongly_held = |ready: &&Ready| {
-                ready.priority == Priority::High || !self.is_held() || Self::is_out_of_patience(ready).0
-            };
+            let wrongly_held =
+                |ready: &&Ready| ready.priority > Priority::Low || !self.is_held() || Self::is_out_of_patience(ready).0;
             // Only the first of low priority decides whether its patience is at an end.
             let lost = self.ready.iter().filter(|r| !self.ready.iter().any(|o| o.before(r))).find(wrongly_held);
             assert!(lost.is_none(), "lost: {lost:?}");
@@ -228,23 +227,23 @@ impl Model {
     }
 
     fn turn_was_right(&mut self, ready: &Ready) {
-        let urgent = self.ready.iter().any(|other| other.priority == Priority::High);
+        let is_passed_by = self.ready.iter().any(|other| other.priority > ready.priority);
         let (_, perhaps) = Self::is_out_of_patience(ready);
         if ready.priority == Priority::Low {
             assert!(!self.is_held() || perhaps, "{ready:?} was held");
-            assert!(!urgent || perhaps, "{ready:?} came before one of high priority");
-            assert!(!(urgent && self.impatient_had_its_turn), "{ready:?} had two turns");
-        } else {
-            let starved = self.ready.iter().filter(|other| other.priority == Priority::Low).all(|other| {
-                let (certainly, _) = Self::is_out_of_patience(other);
-                certainly
-            });
-            let some_low = self.ready.iter().any(|other| other.priority == Priority::Low);
-            // `starved` looks at all, because which of those of low priority is the first is not always known.
-            assert!(!some_low || !starved || self.impatient_had_its_turn, "{ready:?} came though others starve");
         }
-        if urgent || ready.priority == Priority::High {
-            self.impatient_had_its_turn = ready.priority == Priority::Low;
+        assert!(!is_passed_by || perhaps, "{ready:?} came before one of higher priority");
+        assert!(!(is_passed_by && self.impatient_had_its_turn), "{ready:?} had two turns");
+        if !is_passed_by {
+            for lane in [Priority::Low, Priority::Retry].into_iter().filter(|lane| *lane < ready.priority) {
+                let mut others = self.ready.iter().filter(|other| other.priority == lane).peekable();
+                // All are looked at, because which of them is the first is not always known.
+                let starved = others.peek().is_some() && others.all(|other| Self::is_out_of_patience(other).0);
+                assert!(!starved || self.impatient_had_its_turn, "{ready:?} came though others starve");
+            }
+        }
+        if is_passed_by || ready.priority > Priority::Low {
+            self.impatient_had_its_turn = is_passed_by;
         }
     }
 
@@ -474,6 +473,13 @@ struct Worker {
     patience: Duration,
 }
 
+/// How many keys of all and of the odd ones may be in work at a time.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    all: Option<usize>,
+    odd: Option<usize>,
+}
+
 /// When each key was last added and last begun, and which are in work.
 #[derive(Debug, Default)]
 struct Ledger {
@@ -518,9 +524,14 @@ async fn work(worker: Worker, queue: WorkQueue<u8>, ledger: Rc<RefCell<Ledger>>)
     }
 }
 
-async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>) {
+async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>, limits: Limits) {
     let clock = TestClock::silent("2026-01-01T12:00:00.000250Z".parse().unwrap());
-    let queue = WorkQueue::new(Config::new("race", Arc::<TestClock>::clone(&clock)));
+    let group = |key: &u8| ["even", "odd"][usize::from(*key % 2)];
+    let queue = WorkQueue::new(Config::new("race", Arc::<TestClock>::clone(&clock)).grouped_by(group));
+    if let Some(limit) = limits.all {
+        queue.set_limit(limit);
+    }
+    queue.set_group_limit("odd", limits.odd);
     let ledger = Rc::new(RefCell::new(Ledger::default()));
     let local = tokio::task::LocalSet::new();
     let working: Vec<_> =
@@ -558,7 +569,9 @@ fn on_paused_time(test: impl Future<Output = ()>) {
 fn worker() -> impl Strategy<Value = Worker> {
     // Without the ones who wait for ever a forgotten wake-up would be made good by the next try.
     let patience = prop_oneof![Just(Duration::MAX), (1_000u64..60_000).prop_map(Duration::from_millis)];
-    (0u64..200, patience).prop_map(|(work, patience)| Worker { work: Duration::from_millis(work), patience })
+    // From a second on a group is slow.
+    let work = prop_oneof![3 => 0u64..200, 1 => 200u64..3000];
+    (work, patience).prop_map(|(work, patience)| Worker { work: Duration::from_millis(work), patience })
 }
 
 proptest! {
@@ -573,7 +586,9 @@ proptest! {
     fn workers_that_give_up_waiting_lose_nothing(
         producers in prop::collection::vec(moves(), 1..4),
         workers in prop::collection::vec(worker(), 1..5),
+        all in prop::option::of(1usize..6),
+        odd in prop::option::of(1usize..3),
     ) {
-        on_paused_time(race(producers, workers));
+        on_paused_time(race(producers, workers, Limits { all, odd }));
     }
 }

@@ -1,8 +1,9 @@
 //! What an API request can fail with, as the controller's decisions see it.
 //!
 //! Guarantee: an [`ApiError`] names the operation, the object and the cause; the questions that decisions ask of it
-//! (not found, already exists, namespace terminating, server unavailable) are answered from the server's own Status,
-//! never from its wording, but for a webhook that could not be called, of which the Status says nothing else.
+//! (not found, already exists, namespace terminating, server unavailable) are answered from the code, the reason and the
+//! causes of the server's own Status. One is answered from its wording, because nothing else tells it: whether admission in the
+//! object's namespace refused it ([`ApiError::is_admission`]).
 
 use std::time::Duration;
 
@@ -124,9 +125,122 @@ impl ApiError {
         self.code == 500 && self.message.starts_with("Internal error occurred: failed calling webhook")
     }
 
-    /// The server, and not this object, is the trouble: no answer, 429 or 5xx. Such failures end for all keys at once
-    /// when the server is back.
+    /// Whose trouble it is.
+    pub fn class(&self) -> FailureClass {
+        let is_transient = matches!(self.code, 429 | 503);
+        match self.code {
+            _ if self.namespace_terminating => FailureClass::Namespace,
+            _ if self.is_admission() && !is_transient => FailureClass::Namespace,
+            // The same credentials are every key's.
+            0 | 401 | 429 | 500.. => FailureClass::Server,
+            _ => FailureClass::Key,
+        }
+    }
+
+    /// The server, and not this object nor its namespace, is the trouble.
     pub fn is_unavailable(&self) -> bool {
-        self.code == 0 || self.is_too_many_requests() || self.code >= 500
+        self.class() == FailureClass::Server
+    }
+
+    /// Whether admission in the object's namespace refused the request: a webhook or a policy that denied it, a webhook that
+    /// could not be called, a quota.
+    ///
+    /// Status has no reason or cause for it: a webhook that cannot be called is an `InternalError`, as a panic of the server is,
+    /// a quota is `Forbidden`, as a missing right is, and a webhook's denial may have any code. So this looks for the texts
+    /// of kube-apiserver (`plugin/webhook/errors/statuserror.go`, `plugin/resourcequota/controller.go`,
+    /// `plugin/policy/validating/dispatcher.go` in `apiserver/pkg/admission`), which have not changed since 1.9 (policies: 1.26).
+    /// Where they do, the failure is taken for the server's or the key's.
+    pub fn is_admission(&self) -> bool {
+        let message = &*self.message;
+        match self.code {
+            // The denial's code is the webhook's choice.
+            _ if message.starts_with("admission webhook \"") && message.contains("denied the request") => true,
+            _ if message.contains(": ValidatingAdmissionPolicy '") && message.contains(" denied request") => true,
+            500 => self.is_webhook_failure(),
+            403 => message.contains("exceeded quota: ") || message.contains("status unknown for quota: "),
+            _ => false,
+        }
+    }
+}
+
+/// Whose trouble a failure is, and so whose end of it is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureClass {
+    /// The object's own: trying again without a change of it will hardly help.
+    Key,
+    /// Its namespace's: admission, a quota, or the namespace ends.
+    Namespace,
+    /// The API server's: no answer, 401, 429 or 5xx, a webhook's 429 and 503 included. It ends for all keys at once.
+    Server,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn class_of_a_failure_by_status_and_text() {
+        use FailureClass::{Key, Namespace, Server};
+        let rows = [
+            ("no answer", 0, "no answer within 10 s", Server, false),
+            ("overload", 429, "too many requests", Server, false),
+            ("unavailable", 503, "etcdserver: leader changed", Server, false),
+            ("timeout", 504, "Timeout: request did not complete within requested timeout", Server, false),
+            ("a panic of the server", 500, "Internal error occurred: panic", Server, false),
+            ("expired credentials", 401, "Unauthorized", Server, false),
+            (
+                "a webhook that cannot be called",
+                500,
+                "Internal error occurred: failed calling webhook \"a.b.c\": failed to call webhook: Post \"https://x\": \
+                 context deadline exceeded",
+                Namespace,
+                true,
+            ),
+            ("a webhook's denial", 403, "admission webhook \"a.b.c\" denied the request: no", Namespace, true),
+            (
+                "a webhook's denial of the object",
+                422,
+                "admission webhook \"a.b.c\" denied the request: no",
+                Namespace,
+                true,
+            ),
+            (
+                "a webhook that is overloaded",
+                429,
+                "admission webhook \"a.b.c\" denied the request: later",
+                Server,
+                true,
+            ),
+            ("a webhook that is away", 503, "admission webhook \"a.b.c\" denied the request: later", Server, true),
+            (
+                "a policy's denial",
+                422,
+                "jobs.batch \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+                Namespace,
+                true,
+            ),
+            (
+                "a quota",
+                403,
+                "jobs.batch \"x\" is forbidden: exceeded quota: q, requested: count/jobs.batch=1, used: \
+                 count/jobs.batch=5, limited: count/jobs.batch=5",
+                Namespace,
+                true,
+            ),
+            ("a missing right", 403, "jobs.batch is forbidden: User \"u\" cannot create resource \"jobs\"", Key, false),
+            ("an invalid object", 422, "Job.batch \"x\" is invalid: spec.template: Required value", Key, false),
+            ("a bad request", 400, "json: cannot unmarshal", Key, false),
+            ("another write came first", 409, "the object has been modified", Key, false),
+        ];
+        for (sentence, code, message, class, is_admission) in rows {
+            let error = ApiError { code, ..ApiError::transport("create Job", ObjectName::new("ns", "x"), message) };
+            assert_eq!((error.class(), error.is_admission()), (class, is_admission), "{sentence}");
+        }
+        let terminating = ApiError {
+            code: 403,
+            namespace_terminating: true,
+            ..ApiError::transport("create Job", ObjectName::new("ns", "x"), "being terminated")
+        };
+        assert_eq!(terminating.class(), Namespace);
     }
 }

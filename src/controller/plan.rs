@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{ApiError, EventType, ObjectName, Uid};
+use crate::api::{ApiError, EventType, FailureClass, ObjectName, Uid};
 use crate::schedule::missed::Missed;
 
 /// The next step of a sync.
@@ -74,7 +74,7 @@ pub struct Settlement {
     /// The slot for which this CronJob had a Job before ours could be created.
     pub already_there: Option<DateTime<Utc>>,
     /// Finished Jobs beyond the history limits, to be deleted once the status is written: the oldest, no more than
-    /// [`MOST_PRUNED`](super::reconcile::MOST_PRUNED).
+    /// [`MOST_PRUNED`](super::history::MOST_PRUNED).
     pub prune: Vec<Arc<Job>>,
     /// How many more there are.
     pub not_pruned: usize,
@@ -196,16 +196,6 @@ pub struct Requeue {
     pub slot: DateTime<Utc>,
 }
 
-impl Failure {
-    /// The request that failed, where it was one.
-    pub fn request(&self) -> Option<&ApiError> {
-        match self {
-            Self::Api(error) | Self::CouldNotReplace(_, error) => Some(error),
-            Self::Recreated(_) | Self::HandedOverAgain(_) | Self::Changed(_) | Self::Template(_) => None,
-        }
-    }
-}
-
 /// Why a sync has to be tried again.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Failure {
@@ -227,4 +217,19 @@ pub enum Failure {
     /// The template does not make a Job.
     #[error("{0}")]
     Template(String),
+}
+
+impl Failure {
+    /// The refusal or the missing answer that it comes from, if it comes from one.
+    pub fn api_error(&self) -> Option<&ApiError> {
+        match self {
+            Self::Api(error) | Self::CouldNotReplace(_, error) => Some(error),
+            Self::Recreated(_) | Self::HandedOverAgain(_) | Self::Changed(_) | Self::Template(_) => None,
+        }
+    }
+
+    /// Whose trouble it is.
+    pub fn class(&self) -> FailureClass {
+        self.api_error().map_or(FailureClass::Key, ApiError::class)
+    }
 }

@@ -8,6 +8,7 @@ mod found;
 mod handover;
 mod logs;
 pub(crate) mod objects;
+mod pressure;
 mod rivals;
 mod slow_server;
 pub(crate) mod support;

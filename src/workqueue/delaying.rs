@@ -92,6 +92,12 @@ impl<K: Clone + Eq + Hash> Delays<K> {
         self.after.times.len() + self.at.times.len()
     }
 
+    /// Removes the timers of `key`. Whoever sleeps until one of them wakes for nothing.
+    pub(super) fn remove(&mut self, key: &K) {
+        self.after.remove(key);
+        self.at.remove(key);
+    }
+
     pub(super) fn scheduled_for(&self, key: &K) -> Option<Scheduled> {
         let scheduled = Scheduled { after: self.after.time_of(key), at: self.at.time_of(key) };
         (scheduled != Scheduled::default()).then_some(scheduled)
@@ -155,6 +161,12 @@ impl<K: Clone + Eq + Hash, T: Copy + Ord> Timers<K, T> {
         let (key, priority) = first.remove();
         self.times.remove(&key);
         Some((key, priority))
+    }
+
+    fn remove(&mut self, key: &K) {
+        if let Some(place) = self.times.remove(key) {
+            self.queue.remove(&place);
+        }
     }
 
     /// Makes every timer due at `now`, in the order in which they would have been.

@@ -2,21 +2,23 @@
 //!
 //! Guarantees: pure; no lock, no waiting, and of the clock only what the caller hands in, which is asked only where the
 //! answer depends on it. At any moment a key is ready at most once and is worked on at most
-//! once, and never both; what is added while it is worked on becomes ready when that work is done. Keys of one priority
-//! leave in the order in which they became ready with it. A key of high priority leaves before all of low priority, but
-//! once the first of these has been dirty for [`PATIENCE`] every second turn is theirs. While low priority is held,
-//! only keys out of patience leave it. After shutdown began nothing new is taken in, and nothing is held.
+//! once, and never both; what is added while it is worked on becomes ready when that work is done. Keys of one group and one
+//! priority leave in the order in which they became ready with it, and groups take turns ([`Groups`], which also says which
+//! groups have to wait). A key leaves before all of lower priority that may leave, but once the first of these has been dirty
+//! for [`PATIENCE`] every second turn is theirs. While low priority is held,
+//! only keys out of patience leave it. After shutdown began nothing new is taken in, nothing is held, and there are no limits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 
+use super::groups::{GroupId, Groups, Work};
 use super::metrics::Stats;
 
-/// How long a key of low priority may be passed by; from then on low and high take turns. It bounds how long low
-/// priority can be starved, whatever comes in at high.
+/// How long a key may be passed by for keys of higher priority; from then on they take turns. It bounds how long lower
+/// priorities can be starved, whatever comes in at higher ones.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Which keys go first. A key that is added with both has the higher.
@@ -25,16 +27,20 @@ pub enum Priority {
     /// What can wait a little.
     #[default]
     Low,
+    /// What had a time at which it should happen, and has failed since.
+    Retry,
     /// What has a time at which it should happen.
     High,
 }
 
-/// Upstream's `Typed` (`util/workqueue/queue.go`) without its lock, and with two priorities.
+/// Upstream's `Typed` (`util/workqueue/queue.go`) without its lock, and with priorities and groups.
 #[derive(Debug)]
 pub(super) struct Queue<K> {
     /// The keys that wait for a worker.
-    lanes: Lanes<K>,
-    /// How many keys wait: those of the high lane, and those of the low one whose tickets are valid.
+    groups: Groups<K>,
+    /// The name of a key's group.
+    group_of: fn(&K) -> &str,
+    /// How many keys wait: those of all lanes whose tickets are valid.
     ready: usize,
     /// Upstream's dirty and processing sets in one map. A key in neither has no entry. Every add, get and done looks
     /// keys up, so the hasher counts; its seed is the process's own.
@@ -45,6 +51,10 @@ pub(super) struct Queue<K> {
     impatient_had_its_turn: bool,
     /// Until then low priority is held.
     held_until: Option<Instant>,
+    /// The last look found ready keys of which none may leave.
+    stalled: bool,
+    /// Since some look did, keys have been ready all the time: a worker may sleep although one may leave now.
+    may_sleep: bool,
     shutting_down: bool,
     /// Somebody waits for the last key to be done.
     draining: bool,
@@ -53,16 +63,24 @@ pub(super) struct Queue<K> {
 }
 
 /// A key is dirty, or being processed, or both.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Entry {
+    /// Its group.
+    group: GroupId,
     /// Dirty since then: the key needs to be processed, now or once more.
     dirty_since: Option<Instant>,
     /// The priority with which it is dirty.
     dirty: Priority,
     /// It is being processed.
     processing: Option<Processing>,
-    /// Its place in the low lane; zero if it has none.
+    /// Its place in its lane; zero if it has none.
     ticket: u64,
+}
+
+impl Entry {
+    fn of(group: GroupId) -> Self {
+        Self { group, dirty_since: None, dirty: Priority::Low, processing: None, ticket: 0 }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -71,44 +89,23 @@ struct Processing {
     priority: Priority,
     /// When, if anybody counts.
     since: Option<Instant>,
-}
-
-/// Both lanes, oldest key first.
-#[derive(Debug)]
-struct Lanes<K> {
-    high: VecDeque<K>,
-    /// A key whose ticket is not its entry's any more has been given high priority since.
-    low: VecDeque<(K, u64)>,
-    /// The last ticket given out.
-    tickets: u64,
-}
-
-impl<K> Lanes<K> {
-    /// Puts `key` at the end of its lane; gives the ticket for it.
-    fn push(&mut self, key: K, priority: Priority) -> u64 {
-        match priority {
-            Priority::High => {
-                self.high.push_back(key);
-                0
-            }
-            Priority::Low => {
-                self.tickets += 1;
-                self.low.push_back((key, self.tickets));
-                self.tickets
-            }
-        }
-    }
+    /// The same for its group.
+    work: Option<Work>,
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
-    pub(super) fn new() -> Self {
+    /// An empty queue; `group_of` names the group of a key.
+    pub(super) fn new(group_of: fn(&K) -> &str) -> Self {
         Self {
-            lanes: Lanes { high: VecDeque::new(), low: VecDeque::new(), tickets: 0 },
+            groups: Groups::new(),
+            group_of,
             ready: 0,
             entries: HashMap::default(),
             dirty: 0,
             impatient_had_its_turn: false,
             held_until: None,
+            stalled: false,
+            may_sleep: false,
             shutting_down: false,
             draining: false,
             stats: None,
@@ -138,7 +135,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if self.shutting_down {
             return false;
         }
-        let entry = self.entries.entry(key.clone()).or_default();
+        let (groups, group_of) = (&mut self.groups, self.group_of);
+        let enter = || Entry::of(groups.enter(group_of(&key), now));
+        let entry = self.entries.entry(key.clone()).or_insert_with(enter);
         let was_dirty = entry.dirty_since.is_some();
         if was_dirty && priority <= entry.dirty {
             return false;
@@ -155,55 +154,115 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             return false;
         }
         self.ready += usize::from(!was_dirty);
-        entry.ticket = self.lanes.push(key, priority);
+        entry.ticket = self.groups.push(entry.group, priority, key);
         true
     }
 
     /// Hands out the key whose turn it is.
     pub(super) fn get(&mut self, now: impl Fn() -> Instant) -> Option<K> {
-        let key = match self.turn(&now)? {
-            Priority::High => self.lanes.high.pop_front(),
-            Priority::Low => self.lanes.low.pop_front().map(|(key, _)| key),
-        }?;
+        let is_limited = self.groups.is_limited();
+        if is_limited {
+            self.groups.advance(now());
+        }
+        let Some((lane, group)) = self.turn(&now) else {
+            self.stalled = self.ready > 0;
+            self.may_sleep = self.stalled;
+            return None;
+        };
+        let key = self.groups.pop(group, lane)?;
         let entry = self.entries.get_mut(&key).expect("every ready key has an entry");
         let dirty_since = entry.dirty_since.take();
         let priority = std::mem::take(&mut entry.dirty);
-        let since = self.stats.as_mut().map(|stats| {
-            let now = now();
+        let since = (is_limited || self.stats.is_some()).then(now);
+        if let (Some(stats), Some(now)) = (&mut self.stats, since) {
             stats.get(dirty_since.map(|since| now.saturating_duration_since(since)).unwrap_or_default());
-            now
-        });
-        entry.processing = Some(Processing { priority, since });
+        }
+        entry.processing = Some(Processing { priority, since, work: self.groups.started(group, since) });
         entry.ticket = 0;
         self.ready -= 1;
         self.dirty -= 1;
+        self.stalled = false;
         Some(key)
     }
 
-    /// Which priority has this turn.
-    fn turn(&mut self, now: impl Fn() -> Instant) -> Option<Priority> {
-        let patient_until = self.first_low().map(|since| since + PATIENCE);
-        let impatient = || patient_until.is_some_and(|until| until <= now());
-        if !self.lanes.high.is_empty() {
-            self.impatient_had_its_turn = !self.impatient_had_its_turn && impatient();
-            return Some(if self.impatient_had_its_turn { Priority::Low } else { Priority::High });
-        }
-        let may_leave = patient_until.is_some() && (self.held_until.is_none() || !self.holds_low(now()) || impatient());
-        may_leave.then_some(Priority::Low)
+    /// Whether a worker should be woken when something has changed that may let a ready key leave: an end, a limit, and each
+    /// [`Self::get`] that hands out a key, because what let that key leave may let another leave.
+    pub(super) fn is_waited_for(&mut self) -> bool {
+        self.may_sleep &= self.ready > 0;
+        self.may_sleep
     }
 
-    /// Since when the first key of low priority is dirty. Drops what has moved to high priority.
+    /// Which priority and which group have this turn.
+    fn turn(&mut self, now: impl Fn() -> Instant) -> Option<(Priority, GroupId)> {
+        let lanes = [Priority::High, Priority::Retry, Priority::Low];
+        let first = lanes.into_iter().find_map(|lane| Some((lane, self.first(lane)?)))?;
+        if first.0 == Priority::Low {
+            let may_leave = self.held_until.is_none() || {
+                let now = now();
+                !self.holds_low(now) || self.since(first).is_some_and(|since| since + PATIENCE <= now)
+            };
+            return may_leave.then_some(first);
+        }
+        let late = self.late_below(first.0, now).filter(|_| !self.impatient_had_its_turn);
+        self.impatient_had_its_turn = late.is_some();
+        Some(late.unwrap_or(first))
+    }
+
+    /// Of the keys of lower priority that have the next turns, the one that has been dirty for longest, if it is out of patience.
+    fn late_below(&mut self, lane: Priority, now: impl Fn() -> Instant) -> Option<(Priority, GroupId)> {
+        let lower = [Priority::Retry, Priority::Low].into_iter().filter(|lower| *lower < lane);
+        let firsts = lower.filter_map(|lower| {
+            let turn = (lower, self.first(lower)?);
+            Some((self.since(turn)?, turn))
+        });
+        let (since, turn) = firsts.min_by_key(|(since, _)| *since)?;
+        (since + PATIENCE <= now()).then_some(turn)
+    }
+
+    /// The group that has the next turn of a lane.
+    fn first(&mut self, lane: Priority) -> Option<GroupId> {
+        let entries = &self.entries;
+        // Nothing is moved out of the highest lane.
+        let is_valid =
+            |key: &K, ticket| lane == Priority::High || entries.get(key).is_some_and(|entry| entry.ticket == ticket);
+        self.groups.first(lane, self.shutting_down, is_valid)
+    }
+
+    /// Since when the key of a turn is dirty.
+    fn since(&self, (lane, group): (Priority, GroupId)) -> Option<Instant> {
+        self.entries.get(self.groups.peek(group, lane)?)?.dirty_since
+    }
+
+    /// Since when the first key of low priority that may leave is dirty.
     fn first_low(&mut self) -> Option<Instant> {
-        while let Some((key, ticket)) = self.lanes.low.front() {
-            match self.entries.get(key) {
-                Some(entry) if entry.ticket == *ticket => return entry.dirty_since,
-                _ => drop(self.lanes.low.pop_front()),
-            }
-        }
-        None
+        let group = self.first(Priority::Low)?;
+        self.since((Priority::Low, group))
     }
 
-    /// Ends the work on `key`. True if it was added meanwhile, so that it is ready again and a worker should be woken.
+    /// Notices which groups have become slow by now; true if a worker should be woken because others may have their workers.
+    pub(super) fn advance(&mut self, now: Instant) -> bool {
+        self.groups.is_limited() && self.groups.advance(now) && self.is_waited_for()
+    }
+
+    /// When to [`Self::advance`] next although no worker looks.
+    pub(super) fn next_advance(&mut self) -> Option<Instant> {
+        self.is_waited_for().then(|| self.groups.next_advance()).flatten()
+    }
+
+    /// From now on so many keys are processed at a time. True if a worker should be woken.
+    pub(super) fn set_limit(&mut self, limit: usize) -> bool {
+        self.groups.set_limit(limit);
+        self.is_waited_for()
+    }
+
+    /// From now on so many keys of a group. True if a worker should be woken.
+    pub(super) fn set_group_limit(&mut self, name: &str, limit: Option<usize>) -> bool {
+        self.groups.set_group_limit(name, limit);
+        self.is_waited_for()
+    }
+
+    /// Ends the work on `key`. True if a worker should be woken: it was added meanwhile, so that it is ready again, or others
+    /// wait that could not leave.
     /// A key that is not being processed is left as it is.
     pub(super) fn done(&mut self, key: &K, now: impl Fn() -> Instant) -> bool {
         let Some(entry) = self.entries.get_mut(key) else { return false };
@@ -211,13 +270,16 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if let (Some(stats), Some(since)) = (&mut self.stats, processing.since) {
             stats.done(now().saturating_duration_since(since));
         }
+        self.groups.finished(entry.group, processing.work, &now);
         if entry.dirty_since.is_some() {
             self.ready += 1;
-            entry.ticket = self.lanes.push(key.clone(), entry.dirty);
+            entry.ticket = self.groups.push(entry.group, entry.dirty, key.clone());
             return true;
         }
+        let group = entry.group;
         self.entries.remove(key);
-        false
+        self.groups.leave(group, now);
+        self.is_waited_for()
     }
 
     /// Holds low priority for `time`, [`PATIENCE`] at most, from now on; no hold ends sooner for it.
@@ -252,9 +314,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         Some(patient_until.map_or(until, |patient| patient.min(until)))
     }
 
-    /// The priority with which `key`, if it is being processed, was handed out.
-    pub(super) fn processing_priority(&self, key: &K) -> Option<Priority> {
-        self.entries.get(key)?.processing.map(|processing| processing.priority)
+    /// The priority with which `key` is to be tried again: that of a retry if it is being processed and is urgent.
+    pub(super) fn retry_priority(&self, key: &K) -> Priority {
+        let processing = self.entries.get(key).and_then(|entry| entry.processing);
+        processing.map_or(Priority::Low, |processing| processing.priority.min(Priority::Retry))
     }
 
     pub(super) fn shut_down(&mut self, draining: bool) {
@@ -269,6 +332,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Nobody needs to wait for the drain any longer: all is done, or it was called off.
     pub(super) fn drained(&self) -> bool {
         self.entries.is_empty() || !self.draining
+    }
+
+    /// Whether keys wait only for workers, and not for what others of their groups wait for.
+    pub(super) fn is_busy(&self) -> bool {
+        self.ready > 0 && (!self.stalled || self.groups.is_full())
     }
 
     /// How many keys are ready.

@@ -2,6 +2,8 @@
 //! `delaying_queue_test.go`.
 #![allow(clippy::unwrap_used)]
 
+mod shares;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -305,6 +307,53 @@ async fn what_is_due_goes_before_what_was_added_and_so_do_its_retries() {
     sleep_millis(10).await;
     queue.add("changed later");
     assert_eq!(drain(&queue), ["both", "due", "changed", "never due", "changed later"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_attempts_leave_before_retries_and_retries_before_what_was_added() {
+    let (queue, clock) = queue_with_clock();
+    for key in ["fails", "fails too", "fails for long"] {
+        queue.add_at(key, clock.now());
+        assert_eq!(get_now(&queue), Some(Some(key)));
+        queue.add_rate_limited(key);
+        queue.done(&key);
+    }
+    queue.add("changed");
+    sleep_millis(10).await;
+    queue.add_at("due", clock.now());
+    queue.add_at("fails too", clock.now());
+    assert_eq!(drain(&queue), ["due", "fails too", "fails", "fails for long", "changed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_out_of_patience_gets_every_second_turn_however_much_is_due() {
+    let (queue, clock) = queue_with_clock();
+    queue.add_at("fails", clock.now());
+    assert_eq!(get_now(&queue), Some(Some("fails")));
+    queue.add_rate_limited("fails");
+    queue.done(&"fails");
+    sleep_millis(10).await;
+    queue.add("changed");
+    tokio::time::sleep(PATIENCE).await;
+    for key in ["due 0", "due 1", "due 2"] {
+        queue.add_at(key, clock.now());
+    }
+    let turns: Vec<_> = (0..5).map(|_| get_now(&queue).flatten().unwrap()).collect();
+    assert_eq!(turns, ["fails", "due 0", "changed", "due 1", "due 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn removed_timers_never_fire_and_a_ready_key_stays_ready() {
+    let (queue, clock) = queue_with_clock();
+    queue.add("foo");
+    queue.add_after("foo", Duration::from_secs(1));
+    queue.add_at("foo", clock.now() + TimeDelta::seconds(2));
+    queue.add_after("bar", Duration::from_secs(3));
+    queue.remove_timers(&"foo");
+    assert_eq!((queue.scheduled_for(&"foo"), queue.waiting()), (None, 1));
+    assert_eq!(drain(&queue), ["foo"]);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(drain(&queue), ["bar"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, Delivery, ObjectName, Uid};
+use crate::controller::history::{MOST_PRUNED, oldest_beyond_limit};
 use crate::controller::observation::{CreateReply, Observation, PendingCreate, Whose};
 use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
 use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
@@ -105,7 +106,7 @@ fn a_history_of_a_hundred_thousand_jobs_is_pruned_some_at_a_time() {
     let mut observation = Observation::new(cron_job, jobs.collect(), Zone::UTC);
     observation.create = Some(created());
     let settlement = settle(&observation);
-    assert_eq!((settlement.prune.len(), settlement.not_pruned), (super::MOST_PRUNED, JOBS - 1 - super::MOST_PRUNED));
+    assert_eq!((settlement.prune.len(), settlement.not_pruned), (MOST_PRUNED, JOBS - 1 - MOST_PRUNED));
     assert_eq!(&*settlement.prune[0].name.name, "old-000000", "the oldest first");
     assert_eq!(written(&settlement).active.len(), 1);
 }
@@ -353,12 +354,12 @@ fn the_history_keeps_the_newest_by_start_time_then_name() {
         started("c", Some("2026-03-02T08:00:00Z")),
     ];
     let pruned = |limit| -> Vec<_> {
-        super::oldest_beyond_limit(&jobs, true, limit).iter().map(|job| job.name.name.to_string()).collect()
+        oldest_beyond_limit(&jobs, true, limit).iter().map(|job| job.name.name.to_string()).collect()
     };
     assert_eq!(pruned(0), ["c", "a", "b", "never-started"]);
     assert_eq!(pruned(2), ["c", "a"]);
     assert!(pruned(4).is_empty());
-    assert!(super::oldest_beyond_limit(&jobs, false, 0).is_empty());
+    assert!(oldest_beyond_limit(&jobs, false, 0).is_empty());
 }
 
 /// What is asked for next, in words.

@@ -117,7 +117,9 @@ impl World {
         let controller = Controller::new(Parts {
             flavour,
             manage,
-            queue: WorkQueue::new(workqueue::Config::new(flavour.name, Arc::clone(&shared))),
+            queue: WorkQueue::new(
+                workqueue::Config::new(flavour.name, Arc::clone(&shared)).grouped_by(ObjectName::namespace_of),
+            ),
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             namesakes: Some(namesake_informer.store()),

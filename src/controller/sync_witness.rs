@@ -1,0 +1,136 @@
+//! What a controller remembers and counts of each request of a sync.
+//!
+//! Guarantees: a hook never waits and never calls the API; what the server has confirmed is known to every sync that begins
+//! afterwards, whatever the caches show.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
+
+use super::control::{CronJobControl, JobControl};
+use super::observation::Observation;
+use super::plan::{self, Settlement};
+use super::status::Edits;
+use super::sync::Witness;
+use super::unsettled::LONGEST_CREATE;
+use super::{Controller, PRUNE_RETRY, Parts, reconcile, tell};
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{ApiError, Delivery, Manage, ObjectName, Uid, compare_resource_versions};
+
+/// Takes what one sync did into the controller's memory and metrics.
+pub(super) struct SyncWitness<'a, C> {
+    pub(super) controller: &'a Controller<C>,
+    /// The epoch that the sync began in.
+    pub(super) epoch: u64,
+}
+
+impl<C> SyncWitness<'_, C> {
+    /// Whether another controller works on the CronJobs, too, so that one may leave us while its Job is being created.
+    fn is_shared(&self) -> bool {
+        self.controller.parts.manage == Manage::Annotated
+    }
+}
+
+impl<C: JobControl + CronJobControl> Witness for SyncWitness<'_, C> {
+    fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
+        // A watch that hangs may not show this version for a long time yet.
+        self.controller.own_writes.cron_job_known(cron_job);
+        if self.epoch > 0 {
+            self.controller.confirmed.insert(cron_job.name.clone(), self.epoch);
+        }
+    }
+
+    fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        self.controller.foreign_fires.creating(&cron_job.name, slot);
+        self.controller.unsettled.begin(&cron_job.name, &cron_job.uid, slot);
+    }
+
+    fn create_failed(&self, cron_job: &CronJob, _slot: DateTime<Utc>, error: &ApiError) {
+        let (unsettled, now) = (&self.controller.unsettled, Instant::now());
+        if !error.may_have_been_done() {
+            unsettled.refused(&cron_job.name, self.is_shared());
+        } else if error.delivery == Delivery::GaveUp {
+            // The client waits for longer than the server works on it.
+            unsettled.unanswered(&cron_job.name, now);
+        } else {
+            unsettled.unanswered(&cron_job.name, now + LONGEST_CREATE);
+        }
+    }
+
+    fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
+        let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
+        self.controller.unsettled.created(&cron_job.name, self.is_shared());
+        self.controller.own_writes.slot_taken(cron_job, slot);
+        self.controller.own_writes.job_created(&cron_job.uid, job);
+        if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
+            self.controller.own_writes.job_seen(&job.uid);
+        }
+        let now = clock.now();
+        metrics.job_creation_skew.observe(seconds(now - slot));
+        metrics.job_creation_skew_duration.observe(seconds(job.creation_timestamp - slot));
+        tell::created(&cron_job.name, job, slot, now);
+    }
+
+    fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
+        self.controller.own_writes.job_deleted(uid);
+        if self.controller.parts.jobs.get(name).is_none_or(|cached| cached.uid != *uid) {
+            self.controller.own_writes.job_gone(uid);
+        }
+        tell::deleted(&cron_job.name, name);
+    }
+
+    fn decided(&self, observation: &Observation, settlement: &Settlement) {
+        tell::decided(&observation.cron_job.name, settlement);
+        self.controller.own_writes.noted(&observation.cron_job.name, &observation.vanished);
+        if let Some(ledgers) = &self.controller.parts.ledgers {
+            ledgers.decided(observation, settlement);
+        }
+    }
+
+    fn status_written(&self, cron_job: &Arc<CronJob>) {
+        self.controller.own_writes.cron_job_known(cron_job);
+        self.controller.unsettled.recorded(cron_job);
+    }
+
+    fn owes(&self, cron_job: &CronJob, edits: Edits) {
+        self.controller.unsettled.put(&cron_job.name, &cron_job.uid, edits);
+    }
+
+    fn event(&self, cron_job: &CronJob, event: plan::Event) {
+        self.controller.record(cron_job, event.type_, event.reason, event.message);
+    }
+
+    fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
+        let Parts { cron_jobs, clock, .. } = &self.controller.parts;
+        let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
+        if reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, clock.now()) {
+            return false;
+        }
+        let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)
+            .is_some_and(std::cmp::Ordering::is_gt);
+        cached.uid == cron_job.uid && !(is_newer && (cached.deleting || cached.spec != cron_job.spec))
+    }
+
+    fn not_pruned(&self, cron_job: &ObjectName, trouble: bool) {
+        if trouble {
+            self.controller.parts.queue.add_after(cron_job.clone(), PRUNE_RETRY);
+        } else {
+            self.controller.enqueue(cron_job.clone());
+        }
+    }
+
+    fn already_there(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        if self.controller.foreign_fires.already_there(&cron_job.name, slot) {
+            self.controller.tell_of_foreign_fire(cron_job, slot);
+        }
+    }
+
+    fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+        self.controller.name_taken.insert(cron_job.name.clone(), (cron_job.uid.clone(), slot));
+    }
+}
+
+fn seconds(delta: TimeDelta) -> f64 {
+    delta.as_seconds_f64()
+}

@@ -1,0 +1,137 @@
+//! Slow admission, and tenants whose requests are never answered.
+
+use std::collections::HashMap;
+
+use super::*;
+use crate::api::{ApiError, FailureClass};
+use crate::controller::plan::Failure;
+use crate::controller::{NAMESPACE_BACKOFF, UNAVAILABLE_BACKOFF};
+
+const WORKERS: usize = 64;
+const LATENCY: Duration = Duration::from_millis(5);
+
+/// CronJobs that are due at 10:01; it is 10:00:30.
+async fn due(cron_jobs: usize) -> World {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
+    for at in 0..cron_jobs {
+        let spec = json!({ "schedule": "1 10 * * *" });
+        world.request("POST", CRON_JOBS, &cron_job(&format!("c{at}"), spec)).await.unwrap();
+    }
+    world.catch_up().await;
+    world
+}
+
+/// How late the Job was that came last.
+fn last(world: &World) -> TimeDelta {
+    let last = world.seen().iter().map(|job| job.creation_timestamp).max().unwrap();
+    last - time("2026-03-02T10:01:00Z")
+}
+
+#[tokio::test(start_paused = true)]
+async fn webhook_that_does_ten_jobs_a_second_gets_all_of_them_done_at_its_own_rate() {
+    let world = due(200).await;
+    let mut ends: Vec<tokio::time::Instant> = Vec::new();
+    world.wire.judge(move |ask| {
+        if !ask.is(Verb::Create, "jobs") {
+            return Orders { there: LATENCY, ..Orders::default() };
+        }
+        ends.retain(|end| *end > ask.at);
+        let there = Duration::from_millis(100) * u32::try_from(ends.len() + 1).unwrap();
+        ends.push(ask.at + there);
+        Orders { there, ..Orders::default() }
+    });
+    let stop = world.work(WORKERS);
+    world.pass_until("2026-03-02T10:02:00Z").await;
+    stop.cancel();
+    assert_eq!((world.seen().len(), world.wire.count(Verb::Create, "jobs")), (200, 200), "none was given up");
+    assert!(last(&world) <= TimeDelta::seconds(22), "{}", last(&world));
+}
+
+#[tokio::test(start_paused = true)]
+async fn webhook_that_always_takes_five_seconds_is_asked_for_all_jobs_side_by_side() {
+    let world = due(20).await;
+    world.wire.judge(|ask| {
+        let there = if ask.is(Verb::Create, "jobs") { seconds(5) } else { LATENCY };
+        Orders { there, ..Orders::default() }
+    });
+    let stop = world.work(WORKERS);
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    stop.cancel();
+    assert_eq!(world.seen().len(), 20);
+    assert!(last(&world) <= TimeDelta::seconds(6), "{}", last(&world));
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_whose_webhook_never_answers_delays_no_other_and_is_asked_ever_less() {
+    let world = World::with_jobs_that_end("2026-03-02T09:59:30Z", |_| Some((seconds(5), Ending::Complete))).await;
+    world.write("POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "noisy" } })).await;
+    for at in 0..300 {
+        let path = "/apis/batch/v1/namespaces/noisy/cronjobs";
+        world.request("POST", path, &cron_job(&format!("n{at}"), json!({}))).await.unwrap();
+    }
+    for at in 0..30 {
+        world.request("POST", CRON_JOBS, &cron_job(&format!("c{at}"), json!({}))).await.unwrap();
+    }
+    world.catch_up().await;
+    world.wire.judge(|ask| {
+        let never = ask.is(Verb::Create, "jobs") && ask.namespace == "noisy";
+        Orders { there: LATENCY, back: LATENCY, fate: if never { Fate::Swallowed } else { Fate::Pass } }
+    });
+    let stop = world.work(WORKERS);
+    world.pass_until("2026-03-02T10:04:30Z").await;
+    stop.cancel();
+    let mut slots: HashMap<TimeDelta, usize> = HashMap::new();
+    for job in world.seen() {
+        let late = TimeDelta::seconds(job.creation_timestamp.timestamp() % 60);
+        assert!(late <= TimeDelta::seconds(1), "{} was {late} late", job.name);
+        *slots.entry(TimeDelta::minutes(job.creation_timestamp.timestamp() / 60)).or_default() += 1;
+    }
+    assert!(slots.len() == 5 && slots.values().all(|slots| *slots == 30), "{slots:?}");
+    let noisy = world.wire.asked(Verb::Create, "jobs").into_iter().filter(|ask| ask.namespace == "noisy");
+    let mut at: Vec<_> = noisy.map(|ask| ask.at).collect();
+    at.sort_unstable();
+    let end = *at.last().unwrap();
+    let recent = at.iter().filter(|at| **at + seconds(60) > end).count();
+    assert!(recent <= 12, "{recent} creates in the last minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn slot_after_a_panic_has_its_timer() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    world.create_cron_job("poison", json!({ "schedule": "0 * * * *" })).await;
+    world.pass_until("2026-03-02T10:00:00Z").await;
+    world.wire.judge(|ask| if ask.is(Verb::Create, "jobs") { Fate::Panic } else { Fate::Pass });
+    let queue = world.controller.queue();
+    while queue.num_requeues(&key("poison")) == 0 {
+        assert!(world.controller.process_next_work_item().await);
+    }
+    let timers = queue.scheduled_for(&key("poison")).unwrap();
+    assert_eq!(timers.at, Some(time("2026-03-02T11:00:00Z")));
+    assert!(timers.after.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_that_failed_often_comes_back_as_soon_as_its_class_allows_and_at_its_slot() {
+    let refused = |code, message: &str| {
+        Failure::Api(ApiError { code, ..ApiError::transport("create Job", key("hello"), message) })
+    };
+    let table = [
+        ("the server's", refused(503, "away"), FailureClass::Server, UNAVAILABLE_BACKOFF),
+        ("a quota", refused(403, "x is forbidden: exceeded quota: q"), FailureClass::Namespace, NAMESPACE_BACKOFF),
+        ("its own", refused(422, "invalid"), FailureClass::Key, seconds(1000)),
+        ("a template", Failure::Template("bad".to_owned()), FailureClass::Key, seconds(1000)),
+    ];
+    for (sentence, failure, class, longest) in table {
+        let world = World::new("2026-03-02T09:30:00Z").await;
+        world.create_cron_job("hello", json!({ "schedule": "0 * * * *" })).await;
+        let (queue, hello) = (world.controller.queue(), key("hello"));
+        assert_eq!(failure.class(), class, "{sentence}");
+        for _ in 0..20 {
+            queue.remove_timers(&hello);
+            world.controller.retry(&hello, &failure);
+        }
+        let timers = queue.scheduled_for(&hello).unwrap();
+        let wait = timers.after.unwrap() - tokio::time::Instant::now().into_std();
+        assert_eq!((wait, timers.at), (longest, Some(time("2026-03-02T10:00:00Z"))), "{sentence}");
+    }
+}

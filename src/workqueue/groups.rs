@@ -1,0 +1,436 @@
+//! The ready keys by group, and how many workers each group may have.
+//!
+//! Guarantees: pure; the time comes as an argument. Keys of one group and one priority leave in the order in which they
+//! became ready with it; groups take turns. No more keys are handed out than the limits allow:
+//! - at most `limit` keys are processed at a time, and at most as many of a group as its own limit says;
+//! - no key of a slow group is handed out while slow groups have half of the limit;
+//! - no key of a group that has yet to show how fast it is answered is handed out while such groups have half of what slow
+//!   ones leave.
+//!
+//! A group is slow while one of its keys has been processed for [`UNANSWERED`] or longer, or the last one that ended took that
+//! long; this is remembered for [`MEMORY`] after its last key. It is prompt while the last key that ended was faster, and has
+//! to show it again when it comes back after it had no key. So a group that is not answered can never take all workers at
+//! once, nor can many; and what they hold, however many they are, leaves half of the rest to those that are answered.
+//!
+//! Without a limit nothing is measured and every key may leave.
+//!
+//! A fair queue in the sense of API Priority and Fairness, for workers in place of seats. A group without keys has no entry
+//! here unless it is remembered as slow or has a limit of its own.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use foldhash::fast::RandomState;
+
+use super::queue::Priority;
+
+/// A group of which a key has been processed for so long is slow.
+pub const UNANSWERED: Duration = Duration::from_secs(1);
+
+/// A key that is done sooner than this asked no server, and says nothing about how fast its group is answered.
+const LEAST_EVIDENCE: Duration = Duration::from_millis(1);
+
+/// How long a slow group without keys is remembered: some periods of what comes every minute.
+const MEMORY: Duration = Duration::from_secs(300);
+
+const UNLIMITED: usize = usize::MAX;
+
+/// The group without a name. It is never removed, so a queue that does not group allocates nothing for it.
+const UNNAMED: GroupId = 0;
+
+/// The index of a group; valid while the group has a key.
+pub(super) type GroupId = usize;
+
+/// How fast the keys of a group are processed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// The last key that ended was fast, and none has been processed for long.
+    Prompt,
+    /// No key has ended since the group came.
+    Unproven,
+    /// The last key that ended was not fast, or one has been processed for long.
+    Slow,
+}
+
+const STANDINGS: [Standing; 3] = [Standing::Prompt, Standing::Unproven, Standing::Slow];
+const LANES: usize = Priority::High as usize + 1;
+
+/// What is remembered of the keys that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastEnd {
+    None,
+    Fast,
+    Slow,
+}
+
+#[derive(Debug)]
+struct Group<K> {
+    name: Box<str>,
+    standing: Standing,
+    last_end: LastEnd,
+    /// How many keys it has that are dirty or being processed.
+    keys: usize,
+    /// How many of them are being processed.
+    processing: usize,
+    /// How many of these have been for [`UNANSWERED`] or longer.
+    unanswered: usize,
+    /// How many may be processed at a time.
+    limit: usize,
+    /// The ready keys of each priority with their tickets, oldest first. A key whose ticket is no longer valid has been given
+    /// a higher priority since.
+    lanes: [VecDeque<(K, u64)>; LANES],
+    /// The place in the ring of each lane; zero if the lane is empty.
+    places: [u64; LANES],
+    /// Since when it has no keys, if it is remembered as slow.
+    idle_since: Option<Instant>,
+    /// It is among those that are looked at for being idle.
+    is_watched: bool,
+}
+
+impl<K> Group<K> {
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            standing: Standing::Unproven,
+            last_end: LastEnd::None,
+            keys: 0,
+            processing: 0,
+            unanswered: 0,
+            limit: UNLIMITED,
+            lanes: std::array::from_fn(|_| VecDeque::new()),
+            places: [0; LANES],
+            idle_since: None,
+            is_watched: false,
+        }
+    }
+
+    fn judged(&self) -> Standing {
+        match self.last_end {
+            _ if self.unanswered > 0 => Standing::Slow,
+            LastEnd::Slow => Standing::Slow,
+            LastEnd::Fast => Standing::Prompt,
+            LastEnd::None => Standing::Unproven,
+        }
+    }
+}
+
+/// The work on a key of a group: when it began, and its number among all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    since: Instant,
+    number: u64,
+}
+
+/// All groups.
+#[derive(Debug)]
+pub(super) struct Groups<K> {
+    groups: Vec<Group<K>>,
+    /// The places in `groups` that are free.
+    free: Vec<GroupId>,
+    by_name: HashMap<Box<str>, GroupId, RandomState>,
+    /// For each lane and standing the groups with keys in that lane, by place: the first has its turn.
+    rings: [[BTreeMap<u64, GroupId>; STANDINGS.len()]; LANES],
+    /// For each lane, the standing whose turn it is.
+    turns: [usize; LANES],
+    /// How many keys of groups of each standing are being processed.
+    held: [usize; STANDINGS.len()],
+    processing: usize,
+    /// How many keys may be processed at a time.
+    limit: usize,
+    /// What has been worked on for less than [`UNANSWERED`], by number and so by time.
+    young: BTreeMap<u64, (Instant, GroupId)>,
+    /// Groups that became idle while slow, and when to look whether they still are.
+    idle: VecDeque<(Instant, GroupId)>,
+    /// The last place, ticket or number given out.
+    sequence: u64,
+}
+
+impl<K> Groups<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            groups: vec![Group::new("")],
+            free: Vec::new(),
+            by_name: HashMap::default(),
+            rings: Default::default(),
+            turns: [0; LANES],
+            held: [0; STANDINGS.len()],
+            processing: 0,
+            limit: UNLIMITED,
+            young: BTreeMap::new(),
+            idle: VecDeque::new(),
+            sequence: 0,
+        }
+    }
+
+    /// One more key of the group of that name.
+    pub(super) fn enter(&mut self, name: &str, now: Instant) -> GroupId {
+        self.forget_idle(now);
+        let id = self.find_or_insert(name);
+        self.groups[id].keys += 1;
+        self.groups[id].idle_since = None;
+        id
+    }
+
+    /// One key fewer.
+    pub(super) fn leave(&mut self, id: GroupId, now: impl Fn() -> Instant) {
+        let group = &mut self.groups[id];
+        group.keys -= 1;
+        if group.keys > 0 {
+            return;
+        }
+        // What is left in the lanes has been handed out with a higher priority.
+        for lane in 0..LANES {
+            group.lanes[lane].clear();
+            let place = std::mem::take(&mut group.places[lane]);
+            self.rings[lane][group.standing as usize].remove(&place);
+        }
+        if group.last_end == LastEnd::Slow {
+            let now = now();
+            group.idle_since = Some(now);
+            if !std::mem::replace(&mut group.is_watched, true) {
+                self.idle.push_back((now + MEMORY, id));
+            }
+            return;
+        }
+        group.last_end = LastEnd::None;
+        group.standing = Standing::Unproven;
+        self.remove_if_unneeded(id);
+    }
+
+    /// Puts `key` at the end of its lane; gives the ticket for it.
+    pub(super) fn push(&mut self, id: GroupId, lane: Priority, key: K) -> u64 {
+        self.sequence += 1;
+        let (group, lane) = (&mut self.groups[id], lane as usize);
+        group.lanes[lane].push_back((key, self.sequence));
+        if group.places[lane] == 0 {
+            group.places[lane] = self.sequence;
+            self.rings[lane][group.standing as usize].insert(self.sequence, id);
+        }
+        self.sequence
+    }
+
+    /// The group that has the next turn of this lane, if a key of it may leave; `unbounded`: whatever the limits are. Drops
+    /// the keys before its first valid one.
+    pub(super) fn first(
+        &mut self,
+        lane: Priority,
+        unbounded: bool,
+        is_valid: impl Fn(&K, u64) -> bool,
+    ) -> Option<GroupId> {
+        if !unbounded && self.processing >= self.limit {
+            return None;
+        }
+        let lane = lane as usize;
+        for at in 0..STANDINGS.len() {
+            let standing = (self.turns[lane] + at) % STANDINGS.len();
+            if !unbounded && self.held[standing] >= self.share(STANDINGS[standing]) {
+                continue;
+            }
+            loop {
+                // Those that are passed over have a key in processing each, so they are no more than workers.
+                let has_room = |id: &&GroupId| unbounded || self.groups[**id].processing < self.groups[**id].limit;
+                let Some(id) = self.rings[lane][standing].values().find(has_room).copied() else { break };
+                if self.drop_stale(id, lane, &is_valid) {
+                    return Some(id);
+                }
+            }
+        }
+        None
+    }
+
+    /// The first key of a group's lane.
+    pub(super) fn peek(&self, id: GroupId, lane: Priority) -> Option<&K> {
+        self.groups[id].lanes[lane as usize].front().map(|(key, _)| key)
+    }
+
+    /// Takes the first key of a group's lane; the next turn is another's.
+    pub(super) fn pop(&mut self, id: GroupId, lane: Priority) -> Option<K> {
+        let (group, lane) = (&mut self.groups[id], lane as usize);
+        let (key, _) = group.lanes[lane].pop_front()?;
+        let standing = group.standing as usize;
+        self.turns[lane] = (standing + 1) % STANDINGS.len();
+        let ring = &mut self.rings[lane][standing];
+        if group.lanes[lane].is_empty() {
+            ring.remove(&std::mem::take(&mut group.places[lane]));
+        } else if ring.len() > 1 {
+            ring.remove(&group.places[lane]);
+            self.sequence += 1;
+            group.places[lane] = self.sequence;
+            ring.insert(self.sequence, id);
+        }
+        Some(key)
+    }
+
+    /// A key of the group is handed out, at `since` if that is measured.
+    pub(super) fn started(&mut self, id: GroupId, since: Option<Instant>) -> Option<Work> {
+        let group = &mut self.groups[id];
+        group.processing += 1;
+        self.processing += 1;
+        self.held[group.standing as usize] += 1;
+        let since = since.filter(|_| self.limit != UNLIMITED)?;
+        self.sequence += 1;
+        self.young.insert(self.sequence, (since, id));
+        Some(Work { since, number: self.sequence })
+    }
+
+    /// The work on a key of the group has ended.
+    pub(super) fn finished(&mut self, id: GroupId, work: Option<Work>, now: impl Fn() -> Instant) {
+        let group = &mut self.groups[id];
+        group.processing -= 1;
+        self.processing -= 1;
+        self.held[group.standing as usize] -= 1;
+        let Some(work) = work else { return };
+        if self.young.remove(&work.number).is_none() {
+            group.unanswered -= 1;
+        }
+        let took = now().saturating_duration_since(work.since);
+        if took >= UNANSWERED {
+            group.last_end = LastEnd::Slow;
+        } else if took >= LEAST_EVIDENCE {
+            group.last_end = LastEnd::Fast;
+        }
+        self.judge(id);
+    }
+
+    /// Notices what has been processed for [`UNANSWERED`]; true if there is any.
+    pub(super) fn advance(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some(first) = self.young.first_entry().filter(|first| first.get().0 + UNANSWERED <= now) {
+            let (_, id) = first.remove();
+            self.groups[id].unanswered += 1;
+            self.judge(id);
+            any = true;
+        }
+        any
+    }
+
+    /// When [`Self::advance`] will find something if nothing ends before.
+    pub(super) fn next_advance(&self) -> Option<Instant> {
+        self.young.first_key_value().map(|(_, (since, _))| *since + UNANSWERED)
+    }
+
+    /// From now on so many keys may be processed at a time.
+    pub(super) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.max(1);
+    }
+
+    /// From now on so many keys of a group; `None`: as many as of all.
+    pub(super) fn set_group_limit(&mut self, name: &str, limit: Option<usize>) {
+        let id = match limit {
+            Some(_) => self.find_or_insert(name),
+            None => match self.by_name.get(name) {
+                Some(id) => *id,
+                None => return,
+            },
+        };
+        self.groups[id].limit = limit.map_or(UNLIMITED, |limit| limit.max(1));
+        self.remove_if_unneeded(id);
+    }
+
+    /// Whether there is a limit for all.
+    pub(super) fn is_limited(&self) -> bool {
+        self.limit != UNLIMITED
+    }
+
+    /// Whether as many keys are processed as may be.
+    pub(super) fn is_full(&self) -> bool {
+        self.processing >= self.limit
+    }
+
+    /// How many keys of groups of that standing may be processed at a time.
+    fn share(&self, standing: Standing) -> usize {
+        match standing {
+            Standing::Prompt => self.limit,
+            Standing::Unproven => (self.limit.saturating_sub(self.held[Standing::Slow as usize]) / 2).max(1),
+            Standing::Slow => (self.limit / 2).max(1),
+        }
+    }
+
+    /// Moves a group to where its standing, which may have changed, puts it.
+    fn judge(&mut self, id: GroupId) {
+        let group = &mut self.groups[id];
+        let (before, after) = (group.standing as usize, group.judged());
+        group.standing = after;
+        let after = after as usize;
+        if before == after {
+            return;
+        }
+        self.held[before] -= group.processing;
+        self.held[after] += group.processing;
+        for (rings, place) in self.rings.iter_mut().zip(group.places) {
+            if rings[before].remove(&place).is_some() {
+                rings[after].insert(place, id);
+            }
+        }
+    }
+
+    /// Drops what is not valid from the front of a lane. False if nothing is left in it, so that the group has left the ring.
+    fn drop_stale(&mut self, id: GroupId, lane: usize, is_valid: impl Fn(&K, u64) -> bool) -> bool {
+        let group = &mut self.groups[id];
+        while let Some((key, ticket)) = group.lanes[lane].front() {
+            if is_valid(key, *ticket) {
+                return true;
+            }
+            group.lanes[lane].pop_front();
+        }
+        self.rings[lane][group.standing as usize].remove(&std::mem::take(&mut group.places[lane]));
+        false
+    }
+
+    fn find_or_insert(&mut self, name: &str) -> GroupId {
+        if name.is_empty() {
+            return UNNAMED;
+        }
+        if let Some(id) = self.by_name.get(name) {
+            return *id;
+        }
+        let group = Group::new(name);
+        let id = if let Some(id) = self.free.pop() {
+            self.groups[id] = group;
+            id
+        } else {
+            self.groups.push(group);
+            self.groups.len() - 1
+        };
+        self.by_name.insert(name.into(), id);
+        id
+    }
+
+    /// Removes a group that has no keys, no limit and is not remembered.
+    fn remove_if_unneeded(&mut self, id: GroupId) {
+        let group = &self.groups[id];
+        if id == UNNAMED || group.keys > 0 || group.limit != UNLIMITED || group.is_watched {
+            return;
+        }
+        self.by_name.remove(&group.name);
+        self.groups[id] = Group::new("");
+        self.free.push(id);
+    }
+
+    /// Forgets the slow groups that have had no key for [`MEMORY`].
+    fn forget_idle(&mut self, now: Instant) {
+        while let Some((_, id)) = self.idle.front().copied().filter(|(due, _)| *due <= now) {
+            self.idle.pop_front();
+            let group = &mut self.groups[id];
+            if let Some(due) = group.idle_since.map(|since| since + MEMORY).filter(|due| *due > now) {
+                self.idle.push_back((due, id));
+                continue;
+            }
+            group.is_watched = false;
+            if group.idle_since.take().is_some() {
+                group.last_end = LastEnd::None;
+                group.standing = Standing::Unproven;
+            }
+            self.remove_if_unneeded(id);
+        }
+    }
+
+    /// How many groups there are, for tests: the one without a name is not counted.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

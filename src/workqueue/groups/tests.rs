@@ -1,0 +1,220 @@
+//! The queue with groups against a model that is computed anew for every question.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::super::queue::{PATIENCE, Queue};
+use super::*;
+
+type Key = (usize, usize);
+
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+#[derive(Debug, Clone)]
+enum Move {
+    Add(Key, Priority),
+    Get,
+    Done(prop::sample::Index),
+    Pass(u64),
+    Limit(usize),
+    GroupLimit(usize, Option<usize>),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let priority = prop_oneof![Just(Priority::Low), Just(Priority::Retry), Just(Priority::High)];
+    let one = prop_oneof![
+        12 => ((0..NAMES.len(), 0usize..6), priority).prop_map(|(key, priority)| Move::Add(key, priority)),
+        12 => Just(Move::Get),
+        8 => any::<prop::sample::Index>().prop_map(Move::Done),
+        4 => (0u64..3000).prop_map(Move::Pass),
+        1 => (0u64..400_000).prop_map(Move::Pass),
+        1 => (1usize..12).prop_map(Move::Limit),
+        1 => (0..NAMES.len(), prop::option::of(1usize..4)).prop_map(|(group, limit)| Move::GroupLimit(group, limit)),
+    ];
+    prop::collection::vec(one, 1..200)
+}
+
+#[derive(Debug, Default, Clone)]
+struct ModelGroup {
+    /// When each key in processing was handed out.
+    processing: Vec<(Key, Instant)>,
+    /// How long the last key took that says anything.
+    last: Option<Duration>,
+    keys: usize,
+    idle_since: Option<Instant>,
+    limit: Option<usize>,
+}
+
+struct Model {
+    now: Instant,
+    limit: usize,
+    groups: Vec<ModelGroup>,
+    /// In the order in which they became ready.
+    ready: Vec<(Key, Priority)>,
+    dirty: BTreeMap<Key, Instant>,
+    again: BTreeMap<Key, Priority>,
+}
+
+impl Model {
+    fn standing(&self, group: usize) -> Standing {
+        let group = &self.groups[group];
+        let is_unanswered = group.processing.iter().any(|(_, since)| *since + UNANSWERED <= self.now);
+        match group.last {
+            _ if is_unanswered => Standing::Slow,
+            Some(took) if took >= UNANSWERED => Standing::Slow,
+            Some(_) => Standing::Prompt,
+            None => Standing::Unproven,
+        }
+    }
+
+    fn held(&self, standing: Standing) -> usize {
+        let groups = (0..NAMES.len()).filter(|group| self.standing(*group) == standing);
+        groups.map(|group| self.groups[group].processing.len()).sum()
+    }
+
+    fn may_leave(&self, group: usize) -> bool {
+        let processing: usize = self.groups.iter().map(|group| group.processing.len()).sum();
+        let own = &self.groups[group];
+        let share = match self.standing(group) {
+            Standing::Prompt => self.limit,
+            Standing::Slow => 1.max(self.limit / 2),
+            Standing::Unproven => 1.max(self.limit.saturating_sub(self.held(Standing::Slow)) / 2),
+        };
+        processing < self.limit
+            && own.processing.len() < own.limit.unwrap_or(usize::MAX)
+            && self.held(self.standing(group)) < share
+    }
+
+    fn add(&mut self, key: Key, priority: Priority) {
+        let is_processing = self.groups[key.0].processing.iter().any(|(other, _)| *other == key);
+        let is_new = !is_processing && !self.dirty.contains_key(&key);
+        let group = &mut self.groups[key.0];
+        if is_new {
+            if group.keys == 0 && group.idle_since.is_some_and(|since| since + MEMORY <= self.now) {
+                group.last = None;
+            }
+            group.idle_since = None;
+            group.keys += 1;
+        }
+        self.dirty.entry(key).or_insert(self.now);
+        if is_processing {
+            let again = self.again.entry(key).or_insert(priority);
+            *again = priority.max(*again);
+            return;
+        }
+        match self.ready.iter().position(|(other, _)| *other == key) {
+            Some(place) if self.ready[place].1 < priority => drop(self.ready.remove(place)),
+            Some(_) => return,
+            None => {}
+        }
+        self.ready.push((key, priority));
+    }
+
+    fn got(&mut self, got: Option<Key>) {
+        let leavable: Vec<_> = self.ready.iter().filter(|(key, _)| self.may_leave(key.0)).copied().collect();
+        let Some(key) = got else {
+            assert!(leavable.is_empty(), "{leavable:?} may leave and did not");
+            return;
+        };
+        assert!(self.may_leave(key.0), "{key:?} left although its group may have no more");
+        let priority = leavable.iter().find(|(other, _)| *other == key).expect("it was ready").1;
+        let first = leavable.iter().find(|(other, lane)| other.0 == key.0 && *lane == priority).expect("there is one");
+        assert_eq!(first.0, key, "in the order in which they became ready");
+        let is_passed_by = leavable.iter().any(|(_, lane)| *lane > priority);
+        assert!(!is_passed_by || self.dirty[&key] + PATIENCE <= self.now, "{key:?} came before one of higher priority");
+        self.ready.retain(|(other, _)| *other != key);
+        self.dirty.remove(&key);
+        self.groups[key.0].processing.push((key, self.now));
+    }
+
+    fn done(&mut self, key: Key) {
+        let group = &mut self.groups[key.0];
+        let place = group.processing.iter().position(|(other, _)| *other == key).expect("it is in processing");
+        let took = self.now - group.processing.remove(place).1;
+        if took >= LEAST_EVIDENCE {
+            group.last = Some(took);
+        }
+        if let Some(priority) = self.again.remove(&key) {
+            self.ready.push((key, priority));
+            return;
+        }
+        group.keys -= 1;
+        if group.keys == 0 {
+            let is_slow = group.last.is_some_and(|took| took >= UNANSWERED);
+            group.idle_since = is_slow.then_some(self.now);
+            group.last = group.last.filter(|_| is_slow);
+        }
+    }
+}
+
+fn play(moves: Vec<Move>) {
+    let now = Instant::now();
+    let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
+    queue.set_limit(8);
+    let groups = vec![ModelGroup::default(); NAMES.len()];
+    let mut model = Model { now, limit: 8, groups, ready: Vec::new(), dirty: BTreeMap::new(), again: BTreeMap::new() };
+    for next in moves {
+        match next {
+            Move::Add(key, priority) => {
+                queue.add(key, priority, model.now);
+                model.add(key, priority);
+            }
+            Move::Get => model.got(queue.get(|| model.now)),
+            Move::Done(index) => {
+                let all: Vec<Key> =
+                    model.groups.iter().flat_map(|group| &group.processing).map(|(key, _)| *key).collect();
+                if !all.is_empty() {
+                    let key = all[index.index(all.len())];
+                    queue.done(&key, || model.now);
+                    model.done(key);
+                }
+            }
+            Move::Pass(millis) => model.now += Duration::from_millis(millis),
+            Move::Limit(limit) => {
+                queue.set_limit(limit);
+                model.limit = limit;
+            }
+            Move::GroupLimit(group, limit) => {
+                queue.set_group_limit(NAMES[group], limit);
+                model.groups[group].limit = limit;
+            }
+        }
+        assert_eq!(queue.len(), model.ready.len());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1024, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_may_leave_leaves_and_nothing_else_does(moves in moves()) {
+        play(moves);
+    }
+}
+
+#[test]
+fn group_without_keys_is_forgotten_at_once_or_after_a_while_if_it_was_slow() {
+    let start = Instant::now();
+    let mut groups: Groups<u8> = Groups::new();
+    groups.set_limit(8);
+    for (millis, left) in [(10, 0), (2000, 1)] {
+        let id = groups.enter("a", start);
+        groups.push(id, Priority::High, 1);
+        assert_eq!(groups.first(Priority::High, false, |_, _| true), Some(id));
+        assert_eq!(groups.pop(id, Priority::High), Some(1));
+        let work = groups.started(id, Some(start));
+        let end = start + Duration::from_millis(millis);
+        groups.finished(id, work, || end);
+        groups.leave(id, || end);
+        assert_eq!(groups.len(), left, "{millis} ms");
+    }
+    groups.enter("b", start + MEMORY);
+    assert_eq!(groups.len(), 2, "remembered since its last key");
+    groups.enter("c", start + Duration::from_secs(2) + MEMORY);
+    assert_eq!(groups.len(), 2, "a is forgotten");
+    groups.set_group_limit("d", Some(1));
+    assert_eq!(groups.len(), 3);
+    groups.set_group_limit("d", None);
+    assert_eq!(groups.len(), 2);
+}

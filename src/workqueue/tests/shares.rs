@@ -1,0 +1,192 @@
+//! How groups share the workers: one that is not answered never holds all.
+
+use super::*;
+
+type Key = (&'static str, usize);
+
+const WORKERS: usize = 64;
+/// How long a request of a noisy group waits for an answer that never comes.
+const DEADLINE: Duration = Duration::from_secs(10);
+const CALM: &str = "calm";
+
+fn grouped() -> WorkQueue<Key> {
+    let clock = TestClock::silent(noon());
+    WorkQueue::new(Config::new("cronjob", clock).grouped_by(|(group, _)| group))
+}
+
+fn keys(group: &'static str, count: usize) -> impl Iterator<Item = Key> {
+    (0..count).map(move |at| (group, at))
+}
+
+/// What leaves without waiting.
+fn take(queue: &WorkQueue<Key>) -> Vec<Key> {
+    std::iter::from_fn(|| get_now(queue).flatten()).collect()
+}
+
+fn finish(queue: &WorkQueue<Key>, keys: &[Key]) {
+    keys.iter().for_each(|key| queue.done(key));
+}
+
+fn count(keys: &[Key], group: &str) -> usize {
+    keys.iter().filter(|key| key.0 == group).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_take_turns_however_many_keys_each_has() {
+    let queue = grouped();
+    keys("a", 5).chain(keys("b", 2)).chain(keys("c", 1)).for_each(|key| queue.add(key));
+    let order: Vec<_> = take(&queue).into_iter().map(|key| key.0).collect();
+    assert_eq!(order, ["a", "b", "c", "a", "b", "a", "a", "a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn group_that_is_new_has_half_of_the_workers_until_its_first_answer_and_then_all() {
+    let queue = grouped();
+    queue.set_limit(8);
+    keys("a", 20).for_each(|key| queue.add(key));
+    let first = take(&queue);
+    assert_eq!(first.len(), 4);
+    sleep_millis(10).await;
+    finish(&queue, &first[..1]);
+    assert_eq!(take(&queue).len(), 5, "all workers, of which three are taken");
+    finish(&queue, &first[1..]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn group_that_is_not_answered_for_a_second_has_half_and_keeps_it_when_it_comes_back() {
+    let queue = grouped();
+    queue.set_limit(8);
+    keys("slow", 20).for_each(|key| queue.add(key));
+    let held = take(&queue);
+    tokio::time::sleep(UNANSWERED).await;
+    assert_eq!(take(&queue), []);
+    keys(CALM, 4).for_each(|key| queue.add(key));
+    let calm = take(&queue);
+    assert_eq!(count(&calm, CALM), 2, "half of what is left");
+    sleep_millis(10).await;
+    finish(&queue, &calm);
+    assert_eq!(take(&queue).len(), 2);
+    finish(&queue, &held);
+    assert_eq!(take(&queue).len(), 4, "the half again, and no more although it was answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_wait_for_a_share_leave_when_time_or_an_end_makes_room() {
+    let queue = grouped();
+    queue.set_limit(8);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    for _ in 0..8 {
+        let (queue, seen) = (queue.clone(), Arc::clone(&seen));
+        tokio::spawn(async move {
+            while let Some(key) = queue.get().await {
+                seen.lock().push((Instant::now(), key));
+                tokio::time::sleep(if key.0 == CALM { Duration::from_millis(10) } else { DEADLINE }).await;
+                queue.done(&key);
+            }
+        });
+    }
+    let start = Instant::now();
+    for group in ["a", "b", "c", "d", "e"] {
+        queue.add((group, 0));
+    }
+    keys(CALM, 30).for_each(|key| queue.add(key));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let seen = seen.lock();
+    let last = seen.iter().filter(|(_, key)| key.0 == CALM).map(|(at, _)| *at - start).max().unwrap();
+    assert!(last < Duration::from_millis(1100), "the last of the calm waited {last:?}");
+    assert_eq!(seen.len(), 35);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limit_of_a_group_and_of_all_hold_and_a_raise_wakes_workers() {
+    let queue = grouped();
+    queue.set_limit(6);
+    queue.set_group_limit("a", Some(2));
+    keys("a", 5).chain(keys("b", 5)).for_each(|key| queue.add(key));
+    let first = take(&queue);
+    assert_eq!((count(&first, "a"), count(&first, "b")), (2, 1), "half of six together");
+    let waiting: Vec<_> = (0..2)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.get().await.unwrap() })
+        })
+        .collect();
+    sleep_millis(1).await;
+    queue.set_limit(10);
+    queue.set_group_limit("a", None);
+    let got = tokio::time::timeout(Duration::from_secs(1), join_all(waiting)).await;
+    assert_eq!(got.expect("both are woken").len(), 2);
+    queue.set_limit(0);
+    assert_eq!(take(&queue), []);
+    queue.shut_down();
+    assert_eq!(take(&queue).len(), 5, "shutdown knows no limit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_only_their_group_keeps_waiting_do_not_make_the_queue_busy() {
+    let queue = grouped();
+    queue.set_limit(8);
+    keys("slow", 20).for_each(|key| queue.add(key));
+    assert!(queue.is_busy());
+    take(&queue);
+    assert!(!queue.is_busy(), "whoever yields to the queue would wait for a tenant's webhook");
+    keys(CALM, 20).for_each(|key| queue.add(key));
+    queue.set_limit(4);
+    take(&queue);
+    assert!(queue.is_busy(), "all workers that there may be are taken");
+}
+
+/// Minutes of 100 calm keys beside noisy ones; how long the calm waited in each minute, and the most that noisy ones held
+/// when one of them was handed out.
+async fn minutes(noisy_groups: usize, minutes: usize) -> Vec<Vec<Duration>> {
+    let names: Vec<&'static str> = (0..noisy_groups).map(|at| &*format!("n{at}").leak()).collect();
+    let noisy: Vec<Key> = (0..1000).map(|at| (names[at % noisy_groups], at)).collect();
+    let queue = grouped();
+    queue.set_limit(WORKERS);
+    let begun: Arc<Mutex<Vec<(Key, Instant)>>> = Arc::default();
+    for _ in 0..WORKERS {
+        let (queue, begun) = (queue.clone(), Arc::clone(&begun));
+        tokio::spawn(async move {
+            while let Some(key) = queue.get().await {
+                if key.0 == CALM {
+                    begun.lock().push((key, Instant::now()));
+                    sleep_millis(10).await;
+                } else {
+                    tokio::time::sleep(DEADLINE).await;
+                    queue.add_rate_limited_within(key, Duration::ZERO, Duration::from_secs(2));
+                }
+                queue.done(&key);
+            }
+        });
+    }
+    let mut waits = Vec::new();
+    for _ in 0..minutes {
+        let slot = Instant::now();
+        noisy.iter().copied().chain(keys(CALM, 100)).for_each(|key| queue.add_with(key, Priority::High));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        waits.push(begun.lock().drain(..).map(|(_, at)| at - slot).collect());
+    }
+    waits
+}
+
+#[tokio::test(start_paused = true)]
+async fn calm_group_beside_one_or_ten_groups_that_are_never_answered_waits_for_less_than_a_second() {
+    for noisy_groups in [1, 10] {
+        for (minute, waits) in minutes(noisy_groups, 5).await.into_iter().enumerate() {
+            let longest = waits.iter().max().unwrap();
+            assert!(waits.len() == 100 && *longest < UNANSWERED, "{noisy_groups}, minute {minute}: {longest:?}");
+        }
+    }
+}
+
+/// Before any of them is known sixty-four workers cannot find one among two hundred.
+#[tokio::test(start_paused = true)]
+async fn calm_group_beside_two_hundred_groups_that_are_never_answered_waits_for_less_than_a_second_once_they_are_known()
+{
+    let minutes = minutes(200, 8).await;
+    for (minute, waits) in minutes.iter().enumerate() {
+        let longest = waits.iter().max().unwrap();
+        assert!(waits.len() == 100, "minute {minute}: {} slots", waits.len());
+        assert!(minute == 0 || *longest < UNANSWERED, "minute {minute}: {longest:?}");
+    }
+}
