@@ -50,6 +50,7 @@ pub mod reconcile;
 pub mod status;
 pub mod sync;
 mod tell;
+pub mod template_budget;
 mod unsettled;
 
 use control::{CronJobControl, JobControl};
@@ -61,6 +62,7 @@ use own_writes::OwnWrites;
 use pace::Pace;
 use plan::{Failure, Outcome, Settlement};
 use status::Edits;
+use template_budget::{Reservation, TemplateBudget};
 use unsettled::{Debt, Unsettled};
 
 /// While the API server itself is the trouble, a key is tried again at least this often: such a failure says nothing
@@ -123,6 +125,7 @@ pub struct Controller<C> {
     parts: Parts<C>,
     pace: Pace,
     own_writes: OwnWrites,
+    template_budget: Arc<TemplateBudget>,
     /// Nobody takes keys from the queue yet.
     standing_by: AtomicBool,
     unsettled: Unsettled,
@@ -141,6 +144,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// A controller that does nothing until [`Self::run`].
     pub fn new(parts: Parts<C>) -> Arc<Self> {
         Arc::new(Self {
+            template_budget: TemplateBudget::new(parts.queue.clone()),
             parts,
             pace: Pace::new(),
             own_writes: OwnWrites::default(),
@@ -261,11 +265,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     async fn process(&self, key: &ObjectName) {
         let began = self.parts.clock.now();
         let outcome = AssertUnwindSafe(self.sync(key)).catch_unwind().await;
-        if outcome.as_ref().is_ok_and(|outcome| !matches!(outcome, Outcome::Failed(_))) {
+        if outcome.as_ref().is_ok_and(|outcome| !matches!(outcome, Outcome::AwaitTemplate | Outcome::Failed(_))) {
             self.pace.went_well();
         }
         match outcome {
             Ok(Outcome::Done) => self.parts.queue.forget(key),
+            // The budget adds it again.
+            Ok(Outcome::AwaitTemplate) => {}
             Ok(Outcome::Requeue(requeue)) => {
                 self.parts.queue.forget(key);
                 self.enqueue_at_slot(key.clone(), requeue.slot);
@@ -503,6 +509,10 @@ struct SyncWitness<'a, C> {
 }
 
 impl<C: JobControl + CronJobControl> sync::Witness for SyncWitness<'_, C> {
+    fn reserve_template(&self, key: &ObjectName, bytes: usize) -> Option<Reservation> {
+        self.controller.template_budget.reserve(key, bytes)
+    }
+
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
         // A watch that hangs may not show this version for a long time yet.
         self.controller.own_writes.cron_job_known(cron_job);
