@@ -218,7 +218,7 @@ mod tests {
             (r#"{"metadata":{"continue":"t"},"items":[1]}}"#, None),
             (r#"{"metadata":{"continue":"t"},"items":[1],"items":[2]}"#, None),
             (r#"{"metadata":{"continue":"t"},"items":{"a":1}}"#, None),
-            ("[]", None),
+            ("7", None),
             ("", None),
             ("}]", None),
         ];
