@@ -72,6 +72,13 @@ impl ApiError {
         self.code == 429
     }
 
+    /// The server has judged the request and refuses it, for a reason that lies in the object or in its namespace: a quota,
+    /// an admission policy, a namespace that is terminating. The account's own rights are refused in the same way. Not a
+    /// credential that is not accepted (401), a request that took too long (408), or [`Self::is_unavailable`].
+    pub fn is_refusal(&self) -> bool {
+        (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429)
+    }
+
     /// The server, and not this object, is the trouble: no answer, 429 or 5xx. Such failures end for all keys at once
     /// when the server is back.
     pub fn is_unavailable(&self) -> bool {

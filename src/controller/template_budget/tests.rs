@@ -98,7 +98,7 @@ proptest! {
                 prop_assert!(own.iter().copied().sum::<usize>() <= NAMESPACE_SHARE || own.len() == 1);
             }
             if release && !held.is_empty() {
-                held.remove(0);
+                drop(held.remove(0));
             }
         }
         drop(held);
