@@ -160,6 +160,13 @@ pub trait Object: fmt::Debug + Send + Sync + 'static {
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError>
     where
         Self: Sized;
+    /// Decodes one object as a cache keeps it: without what is long and seldom needed, which is read again when it is.
+    fn decode_for_cache(json: &str, interner: &Interner) -> Result<Self, DecodeError>
+    where
+        Self: Sized,
+    {
+        Self::decode(json, interner)
+    }
     /// Called before this version replaces `previous` in a store: what did not change may be shared.
     fn succeed(&mut self, previous: &Self) {
         let _ = previous;

@@ -28,6 +28,7 @@ mod backoff;
 mod decode;
 mod error;
 mod handlers;
+mod items;
 pub mod metrics;
 mod mirror;
 mod pages;

@@ -40,7 +40,7 @@ use kube::config::{InClusterError, KubeconfigError};
 use tower::util::AndThenLayer;
 use tower::{BoxError, Service};
 
-pub use self::deadline::{DeadlineError, REQUEST_DEADLINE};
+pub use self::deadline::{DeadlineError, REQUEST_DEADLINE, ReadInPieces};
 pub use self::observe::{RequestObserver, Unobserved};
 use self::rereading::Rereading;
 pub use self::retry_after::retry_after;

@@ -56,6 +56,7 @@ pub mod status;
 pub mod sync;
 mod sync_witness;
 mod tell;
+pub mod template_budget;
 mod unsettled;
 
 use concurrency_limiter::{ConcurrencyLimiter, Signal};
@@ -68,6 +69,7 @@ use own_writes::OwnWrites;
 use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
 use sync_witness::SyncWitness;
+use template_budget::TemplateBudget;
 use unsettled::{Debt, LONGEST_CREATE, Unsettled};
 
 /// So many failures of a key that only say that the server is busy are no Warning: client-go's REST client repeats such a
@@ -125,6 +127,7 @@ pub struct Controller<C> {
     /// Also held while what it says is passed on to the queue.
     limiter: Mutex<ConcurrencyLimiter>,
     own_writes: OwnWrites,
+    template_budget: Arc<TemplateBudget>,
     /// Nobody takes keys from the queue yet.
     standing_by: AtomicBool,
     unsettled: Unsettled,
@@ -147,6 +150,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// A controller that does nothing until [`Self::run`].
     pub fn new(parts: Parts<C>) -> Arc<Self> {
         Arc::new(Self {
+            template_budget: TemplateBudget::new(parts.queue.clone()),
             parts,
             limiter: Mutex::new(ConcurrencyLimiter::new()),
             own_writes: OwnWrites::default(),
@@ -310,6 +314,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.adjust_limits(key, begun, signal);
         match outcome {
             Ok(Outcome::Done) => self.parts.queue.forget(key),
+            // The budget adds it again.
+            Ok(Outcome::AwaitTemplate) => {}
             Ok(Outcome::Requeue(requeue)) => {
                 self.parts.queue.forget(key);
                 self.enqueue_at_slot(key.clone(), requeue.slot);

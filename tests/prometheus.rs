@@ -71,6 +71,38 @@ fn every_alert_says_what_it_means_has_a_runbook_and_a_test_for_both_answers() {
 }
 
 #[test]
+fn runbook_links_of_every_overlay_are_absolute_and_lead_to_a_section() {
+    if !tools::has_program("kubernetes-client", "kubectl") {
+        return;
+    }
+    let runbooks = fs::read_to_string(root().join("docs/runbooks.md")).unwrap();
+    let anchors: BTreeSet<String> =
+        runbooks.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_lowercase).collect();
+    let kustomization = fs::read_to_string(root().join("manifests/prometheus/kustomization.yaml")).unwrap();
+    let base = kustomization.lines().find_map(|line| line.trim().strip_prefix("- url=")).unwrap();
+    assert!(base.starts_with("https://"), "{base}");
+    for (overlay, namespace) in
+        [("prometheus", "cronjob-controller-system"), ("tutorial/prometheus", "cronjob-tutorial-system")]
+    {
+        let output =
+            Command::new("kubectl").arg("kustomize").arg(root().join("manifests").join(overlay)).output().unwrap();
+        assert!(output.status.success(), "{overlay}: {}", String::from_utf8_lossy(&output.stderr));
+        let objects = String::from_utf8(output.stdout).unwrap();
+        let objects: Vec<Value> = objects.split("\n---\n").map(|text| serde_yaml_ng::from_str(text).unwrap()).collect();
+        assert!(objects.iter().all(|object| object["metadata"]["name"] != "runbooks"), "{overlay}: only a variable");
+        let rule = objects.iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
+        for rule in rules(&json!({ "groups": rule["spec"]["groups"] })) {
+            let url = text(&rule["annotations"], "runbook_url");
+            let (page, anchor) = url.split_once('#').unwrap();
+            assert!(page == base && anchors.contains(anchor), "{overlay}: {url}");
+            if text(&rule, "alert") == "CronJobControllerAbsent" {
+                assert!(text(&rule, "expr").contains(&format!("namespace=\"{namespace}\"")), "{overlay}: {rule}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_rules_pass_their_tests() {
     if !tools::has_program("prometheus", "promtool") {
         return;
@@ -211,7 +243,7 @@ impl World {
             "scrape_configs": [{
                 "job_name": "cronjob-controller",
                 "honor_labels": true,
-                "static_configs": [{ "targets": [&controller_at], "labels": { "namespace": "system" } }],
+                "static_configs": [{ "targets": [&controller_at], "labels": { "namespace": "cronjob-controller-system" } }],
             }],
         });
         fs::write(directory.path().join("prometheus.yaml"), config.to_string()).unwrap();

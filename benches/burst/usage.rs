@@ -33,6 +33,16 @@ pub fn of(pid: u32) -> Result<Usage, String> {
     Ok(Usage { cpu: (user + system) / ticks_per_second(), resident: kib * 1024.0 / 1e6 })
 }
 
+/// The most memory that a process has had resident since its start, in MB (10^6 bytes).
+#[allow(dead_code, reason = "for the fault matrix")]
+pub fn peak(pid: u32) -> Result<f64, String> {
+    let file = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&file).map_err(|why| format!("read {file}: {why}"))?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    line.map(|kib| kib * 1024.0 / 1e6).ok_or_else(|| format!("{file} has no VmHWM"))
+}
+
 /// The CPU time, in seconds of one core since boot, that other machines on the same host took from this one.
 pub fn stolen() -> Result<f64, String> {
     let stat = fs::read_to_string("/proc/stat").map_err(|why| format!("read /proc/stat: {why}"))?;

@@ -6,14 +6,17 @@
 //!
 //! Guarantees: fields that no decision depends on are not kept; the Job template is kept as the text the API server
 //! sent, so that fields this crate has never heard of reach the Job; what objects have in common (namespaces, schedules,
-//! owners) is kept once.
+//! owners) is kept once; a record that a cache keeps is bounded, whatever its author wrote: a long template is left out, a
+//! CronJob with a longer schedule than any has cannot be read, and an owner with a longer name than any has is none.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::job_template::JobTemplate;
 use super::manage::Handover;
 use super::{
     Condition, ControllerRef, DecodeError, Flavour, Interner, Object, ObjectName, ObjectReference, Recurrence,
@@ -23,6 +26,12 @@ use crate::schedule::missed::Observed;
 use crate::schedule::{Timing, Zone};
 
 mod wire;
+
+/// The longest schedule that is read, in bytes. Each minute, hour, day, month and weekday by name has less than 1 KiB.
+pub const LONGEST_SCHEDULE: usize = 16 << 10;
+
+/// The longest names of a controlling owner, in bytes: kind, group, name and UID together. Those of CronJobs have less.
+const LONGEST_OWNER: usize = 1 << 10;
 
 /// What to do when a slot is due while a Job of an earlier slot runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -77,8 +86,8 @@ pub struct CronJobSpec {
     pub successful_jobs_history_limit: Option<i32>,
     /// How many failed Jobs to keep; `None` keeps all.
     pub failed_jobs_history_limit: Option<i32>,
-    /// The Job template as the API server sent it.
-    pub job_template: Arc<RawValue>,
+    /// The Job template.
+    pub job_template: JobTemplate,
 }
 
 impl PartialEq for CronJobSpec {
@@ -89,8 +98,7 @@ impl PartialEq for CronJobSpec {
         };
         decided(self) == decided(other)
             && self.recurrence == other.recurrence
-            && (Arc::ptr_eq(&self.job_template, &other.job_template)
-                || self.job_template.get() == other.job_template.get())
+            && self.job_template == other.job_template
     }
 }
 
@@ -140,6 +148,40 @@ impl CronJob {
         }
     }
 
+    fn decode_with(
+        json: &str,
+        interner: &Interner,
+        template: fn(&RawValue) -> JobTemplate,
+    ) -> Result<Self, DecodeError> {
+        let mut wire: wire::CronJob<'_> = decode(json, Self::RESOURCE.kind)?;
+        if wire.spec.schedule.len() > LONGEST_SCHEDULE {
+            let length = wire.spec.schedule.len();
+            let text = format!("spec.schedule has {length} bytes, and at most {LONGEST_SCHEDULE} are read");
+            return Err(DecodeError { kind: Self::RESOURCE.kind, source: serde_json::Error::custom(text) });
+        }
+        // It grew by doubling, and mostly holds one.
+        wire.status.active.shrink_to_fit();
+        Ok(Self {
+            flavour: wire.flavour,
+            name: wire.metadata.object_name(interner),
+            uid: wire.metadata.uid,
+            resource_version: (&*wire.metadata.resource_version).into(),
+            creation_timestamp: wire.metadata.creation_timestamp.unwrap_or_default(),
+            deleting: wire.metadata.deletion_timestamp.is_some(),
+            handover: wire.metadata.annotations.handover(),
+            spec: CronJobSpec {
+                recurrence: interner.recurrence(&wire.spec.schedule, wire.spec.time_zone.as_deref()),
+                starting_deadline_seconds: wire.spec.starting_deadline_seconds,
+                concurrency_policy: wire.spec.concurrency_policy,
+                suspend: wire.spec.suspend.unwrap_or(false),
+                successful_jobs_history_limit: wire.spec.successful_jobs_history_limit,
+                failed_jobs_history_limit: wire.spec.failed_jobs_history_limit,
+                job_template: template(wire.spec.job_template),
+            },
+            status: wire.status,
+        })
+    }
+
     /// Whether `other` runs on the same schedule in the same zone.
     pub fn same_timing(&self, other: &Self) -> bool {
         self.spec.recurrence == other.spec.recurrence
@@ -166,37 +208,18 @@ impl Object for CronJob {
     }
 
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
-        let mut wire: wire::CronJob<'_> = decode(json, Self::RESOURCE.kind)?;
-        // It grew by doubling, and mostly holds one.
-        wire.status.active.shrink_to_fit();
-        Ok(Self {
-            flavour: wire.flavour,
-            name: wire.metadata.object_name(interner),
-            uid: wire.metadata.uid,
-            resource_version: (&*wire.metadata.resource_version).into(),
-            creation_timestamp: wire.metadata.creation_timestamp.unwrap_or_default(),
-            deleting: wire.metadata.deletion_timestamp.is_some(),
-            handover: wire.metadata.annotations.handover(),
-            spec: CronJobSpec {
-                recurrence: interner.recurrence(&wire.spec.schedule, wire.spec.time_zone.as_deref()),
-                starting_deadline_seconds: wire.spec.starting_deadline_seconds,
-                concurrency_policy: wire.spec.concurrency_policy,
-                suspend: wire.spec.suspend.unwrap_or(false),
-                successful_jobs_history_limit: wire.spec.successful_jobs_history_limit,
-                failed_jobs_history_limit: wire.spec.failed_jobs_history_limit,
-                job_template: wire.spec.job_template.to_owned().into(),
-            },
-            status: wire.status,
-        })
+        Self::decode_with(json, interner, JobTemplate::whole)
+    }
+
+    fn decode_for_cache(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
+        Self::decode_with(json, interner, JobTemplate::for_cache)
     }
 
     fn succeed(&mut self, previous: &Self) {
         if self.same_timing(previous) {
             self.spec.recurrence = Arc::clone(&previous.spec.recurrence);
         }
-        if self.spec.job_template.get() == previous.spec.job_template.get() {
-            self.spec.job_template = Arc::clone(&previous.spec.job_template);
-        }
+        self.spec.job_template.share(&previous.spec.job_template);
         if self.name == previous.name {
             self.name = previous.name.clone();
         }
@@ -311,7 +334,10 @@ impl Object for Job {
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
         let wire: wire::Job<'_> = decode(json, Self::RESOURCE.kind)?;
         let wire::Job { metadata, status } = wire;
-        let controller = metadata.owner_references.0.as_ref().map(|owner| {
+        let is_short = |owner: &&wire::OwnerReference<'_>| {
+            owner.api_version.len() + owner.kind.len() + owner.name.len() + owner.uid.text_len() <= LONGEST_OWNER
+        };
+        let controller = metadata.owner_references.0.as_ref().filter(is_short).map(|owner| {
             let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
             interner.controller(group, &owner.kind, &owner.name, &owner.uid)
         });

@@ -137,6 +137,13 @@ impl ApiError {
         }
     }
 
+    /// The server has judged the request and refuses it, for a reason that lies in the object or in its namespace: a quota,
+    /// an admission policy, a namespace that is terminating. The account's own rights are refused in the same way. Not a
+    /// credential that is not accepted (401), a request that took too long (408), or [`Self::is_unavailable`].
+    pub fn is_refusal(&self) -> bool {
+        (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429)
+    }
+
     /// The server, and not this object nor its namespace, is the trouble.
     pub fn is_unavailable(&self) -> bool {
         self.class() == FailureClass::Server

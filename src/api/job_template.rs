@@ -1,18 +1,123 @@
-//! The body of a Job, or of an ApiExample's Pod, from the template.
+//! The Job template of a CronJob, and the body of a Job, or of an ApiExample's Pod, from it.
 //!
-//! Guarantees: of the template's metadata labels and annotations are taken over, as upstream does, and its whole `spec`
+//! Guarantees: a cached record holds no template longer than [`LONGEST_KEPT`], only its digest; a template and its digest
+//! compare as two templates do; of the template's metadata labels and annotations are taken over, as upstream does, and its whole `spec`
 //! is passed on as the text it came in; a slot always gives the same name; times are written as metav1.Time writes them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::batch_v1::CronJob;
+use super::batch_v1::{CronJob, CronJobSpec};
 use super::{Flavour, ObjectName};
 use crate::schedule::Zone;
+
+/// The longest template that a cached record keeps, in bytes. A longer one is read again when a Job is made from it.
+pub const LONGEST_KEPT: usize = 16 << 10;
+
+/// A Job template.
+#[derive(Clone, Debug)]
+pub enum JobTemplate {
+    /// The text that the API server sent.
+    Whole(Arc<RawValue>),
+    /// The text was too long to be kept.
+    Omitted(Arc<TemplateDigest>),
+}
+
+/// What tells one template from another without its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TemplateDigest {
+    /// The length of the text, in bytes.
+    pub bytes: usize,
+    /// A hash of the text. It is no secret: a template that is made to collide with its predecessor delays only the notice
+    /// of its own change, because a Job is always made from the text that was read for it.
+    hash: u64,
+}
+
+impl TemplateDigest {
+    fn of(text: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(text.as_bytes());
+        Self { bytes: text.len(), hash: hasher.finish() }
+    }
+}
+
+impl JobTemplate {
+    /// The template with all of its text.
+    pub fn whole(text: &RawValue) -> Self {
+        Self::Whole(text.to_owned().into())
+    }
+
+    /// The template as a cached record keeps it.
+    pub fn for_cache(text: &RawValue) -> Self {
+        if text.get().len() > LONGEST_KEPT {
+            Self::Omitted(Arc::new(TemplateDigest::of(text.get())))
+        } else {
+            Self::whole(text)
+        }
+    }
+
+    /// The same as a cached record keeps it, if that is less.
+    fn shortened(&self) -> Option<Self> {
+        match self {
+            Self::Whole(text) if text.get().len() > LONGEST_KEPT => Some(Self::for_cache(text)),
+            Self::Whole(_) | Self::Omitted(_) => None,
+        }
+    }
+
+    /// The text, where it was kept.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Whole(text) => Some(text.get()),
+            Self::Omitted(_) => None,
+        }
+    }
+
+    /// The length of the text, in bytes, where it was not kept.
+    pub fn omitted_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Omitted(digest) => Some(digest.bytes),
+        }
+    }
+
+    /// Shares the memory of `previous`, where the two are equal.
+    pub(super) fn share(&mut self, previous: &Self) {
+        if self == previous && self.text().is_some() == previous.text().is_some() {
+            self.clone_from(previous);
+        }
+    }
+
+    fn digest(&self) -> TemplateDigest {
+        match self {
+            Self::Whole(text) => TemplateDigest::of(text.get()),
+            Self::Omitted(digest) => **digest,
+        }
+    }
+}
+
+impl PartialEq for JobTemplate {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Whole(own), Self::Whole(theirs)) => Arc::ptr_eq(own, theirs) || own.get() == theirs.get(),
+            _ => self.digest() == other.digest(),
+        }
+    }
+}
+
+impl CronJob {
+    /// The same as a cache keeps it: what outlives a sync must hold no long template.
+    pub fn for_cache(self: &Arc<Self>) -> Arc<Self> {
+        let Some(job_template) = self.spec.job_template.shortened() else { return Arc::clone(self) };
+        Arc::new(Self { spec: CronJobSpec { job_template, ..self.spec.clone() }, ..Self::clone(self) })
+    }
+}
 
 /// The template has something that cannot become a Job.
 #[derive(Debug, thiserror::Error)]
@@ -32,11 +137,13 @@ pub struct TemplateError {
 /// `creationTimestamp` and an empty `status` are not sent.
 ///
 /// # Errors
-/// When the template is not an object with a `spec`, or its labels or annotations are not maps of strings.
+/// When the template was [omitted](JobTemplate::Omitted), is not an object with a `spec`, or its labels or annotations are not maps of strings.
 pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -> Result<Vec<u8>, TemplateError> {
     let flavour = cron_job.flavour;
     let fail = |source| TemplateError { flavour, cron_job: cron_job.name.clone(), source };
-    let template: Template<'_> = serde_json::from_str(cron_job.spec.job_template.get()).map_err(fail)?;
+    let omitted = || serde_json::Error::custom("the template was not read");
+    let text = cron_job.spec.job_template.text().ok_or_else(omitted).map_err(fail)?;
+    let template: Template<'_> = serde_json::from_str(text).map_err(fail)?;
     let zone = cron_job.timing(local).annotation_zone();
     let mut annotations = template.metadata.annotations;
     annotations.insert(flavour.scheduled_annotation.into(), zone.rfc3339(slot).into());

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Flavour;
-use super::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
-use super::job_template::job_from_template;
+use super::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job, LONGEST_SCHEDULE};
+use super::job_template::{JobTemplate, LONGEST_KEPT, job_from_template};
 use super::{Interner, Object, ObjectName, Uid};
 use crate::schedule::Zone;
 
@@ -155,4 +155,69 @@ fn names_and_paths_are_the_apis_own() {
     assert_eq!(Job::RESOURCE.path(Some("ns")), "/apis/batch/v1/namespaces/ns/jobs");
     assert_eq!(CronJob::RESOURCE.path(None), "/apis/batch/v1/cronjobs");
     assert_eq!(ObjectName::new("ns", "x").to_string(), "ns/x");
+}
+
+fn with_template(argument: &str) -> Value {
+    json!({ "schedule": "* * * * *", "jobTemplate": { "spec": { "x": argument } } })
+}
+
+#[test]
+fn cached_record_keeps_a_short_template_and_the_digest_of_a_long_one() {
+    let decode = |argument: &str| {
+        let object = json!({
+            "metadata": { "name": "c", "namespace": "ns", "uid": "u", "resourceVersion": "1" },
+            "spec": with_template(argument),
+        });
+        let text = object.to_string();
+        let whole = CronJob::decode(&text, &Interner::default()).unwrap();
+        (whole, CronJob::decode_for_cache(&text, &Interner::default()).unwrap())
+    };
+    let overhead = r#"{"spec":{"x":""}}"#.len();
+    let fits = "x".repeat(LONGEST_KEPT - overhead);
+    for (argument, is_kept) in [("short", true), (&*fits, true), (&*format!("{fits}x"), false)] {
+        let (whole, cached) = decode(argument);
+        assert_eq!(cached.spec.job_template.text().is_some(), is_kept, "{} bytes", argument.len());
+        assert_eq!(whole.spec, cached.spec, "{} bytes", argument.len());
+        assert_eq!(cached.spec, whole.spec, "{} bytes", argument.len());
+        assert_eq!(std::sync::Arc::new(whole).for_cache().spec.job_template.text().is_some(), is_kept);
+    }
+    let (long, longer) = (format!("{fits}x"), format!("{fits}y"));
+    let ((whole, cached), (other_whole, other_cached)) = (decode(&long), decode(&longer));
+    for (one, other) in
+        [(&whole, &other_whole), (&whole, &other_cached), (&cached, &other_whole), (&cached, &other_cached)]
+    {
+        assert_ne!(one.spec, other.spec, "a changed template of the same length");
+    }
+    let error = job_from_template(&cached, "2026-11-20T17:50:00Z".parse().unwrap(), Zone::UTC).unwrap_err();
+    assert!(error.to_string().contains("the template was not read"), "{error}");
+    assert!(size_of::<JobTemplate>() <= 16, "no larger than the text alone");
+}
+
+#[test]
+fn schedule_longer_than_any_is_not_read() {
+    for (length, is_read) in [(LONGEST_SCHEDULE, true), (LONGEST_SCHEDULE + 1, false)] {
+        let object = json!({
+            "metadata": { "name": "c", "namespace": "ns", "uid": "u", "resourceVersion": "1" },
+            "spec": { "schedule": "0".repeat(length), "jobTemplate": {} },
+        });
+        let read = CronJob::decode_for_cache(&object.to_string(), &Interner::default());
+        assert_eq!(read.is_ok(), is_read, "{length}");
+        if let Err(error) = read {
+            assert_eq!(error.to_string(), "decode CronJob: spec.schedule has 16385 bytes, and at most 16384 are read");
+        }
+    }
+}
+
+#[test]
+fn owner_with_a_longer_name_than_any_is_none() {
+    for (length, is_kept) in [(253, true), (2_000, false)] {
+        let owner = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "name": "n".repeat(length), "uid": "u", "controller": true,
+        });
+        let object = json!({ "metadata": {
+            "name": "j", "namespace": "ns", "uid": "v", "resourceVersion": "1", "ownerReferences": [owner],
+        } });
+        let job = Job::decode(&object.to_string(), &Interner::default()).unwrap();
+        assert_eq!(job.controller.is_some(), is_kept, "{length}");
+    }
 }

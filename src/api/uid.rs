@@ -26,6 +26,14 @@ impl Uid {
     pub fn new(text: &str) -> Self {
         Self(parse_canonical(text).map_or_else(|| Repr::Other(text.into()), Repr::Uuid))
     }
+
+    /// The length of the text, in bytes.
+    pub fn text_len(&self) -> usize {
+        match &self.0 {
+            Repr::Uuid(_) => 36,
+            Repr::Other(text) => text.len(),
+        }
+    }
 }
 
 fn parse_canonical(text: &str) -> Option<[u8; 16]> {

@@ -1,4 +1,4 @@
-//! From the bytes of a list page or a watch line to objects, in two stages. Pure.
+//! From the bytes of a list's object or a watch line to objects, in two stages. Pure.
 //!
 //! Guarantee: the envelope is read first and each object by itself, so an object that cannot be decoded is one
 //! [`MalformedObject`] and harms no other. The objects' text is borrowed from the bytes and never copied. A line in the
@@ -18,11 +18,12 @@ use crate::api::{Interner, Object, ObjectName, shortened};
 /// How much of a server's or a decoder's message is kept, in bytes. Both quote what they were given.
 pub(super) const MAX_MESSAGE: usize = 512;
 
-/// One page of a list.
+/// What a page of a list says around its objects.
 #[derive(Deserialize)]
-pub(super) struct Page<'a> {
+pub(super) struct PageEnvelope<'a> {
     #[serde(default)]
     pub(super) metadata: PageMetadata,
+    /// Objects that were not taken out before, because their key was written in an odd way.
     #[serde(borrow, default)]
     items: Option<Vec<&'a RawValue>>,
 }
@@ -36,9 +37,9 @@ pub(super) struct PageMetadata {
     pub(super) continue_token: String,
 }
 
-impl<'a> Page<'a> {
-    pub(super) fn decode(body: &'a [u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(body)
+impl<'a> PageEnvelope<'a> {
+    pub(super) fn decode(text: &'a [u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(text)
     }
 
     pub(super) fn items(&self) -> impl Iterator<Item = &'a RawValue> {
@@ -134,7 +135,7 @@ pub(super) fn decode_quickly<T: Object>(
     };
     // If more than the object is in there, the decoder finds more than an object.
     let json = rest.strip_prefix(r#","object":"#)?.trim_ascii_end().strip_suffix('}')?;
-    let object = T::decode(json, interner).ok()?;
+    let object = T::decode_for_cache(json, interner).ok()?;
     fault(&object, namespace).is_none().then_some((change, object))
 }
 
@@ -144,7 +145,7 @@ pub(super) fn decode_object<T: Object>(
     namespace: Option<&str>,
     interner: &Interner,
 ) -> Result<T, MalformedObject> {
-    let object = T::decode(raw.get(), interner).map_err(|error| malformed(raw, &error.to_string()))?;
+    let object = T::decode_for_cache(raw.get(), interner).map_err(|error| malformed(raw, &error.to_string()))?;
     match fault(&object, namespace) {
         Some(fault) => Err(malformed(raw, &fault)),
         None => Ok(object),

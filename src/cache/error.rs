@@ -105,6 +105,9 @@ pub enum Cause {
         /// What says so.
         sign: &'static str,
     },
+    /// A list's object, or what it says around its objects, exceeds every sensible size.
+    #[error("an object of more than {0} bytes in a list")]
+    ObjectTooLong(usize),
     /// A watch event's line exceeds every sensible size.
     #[error("a watch event of more than {0} bytes")]
     LineTooLong(usize),

@@ -1,12 +1,27 @@
-//! Whether a list that comes in pages can come to an end. Pure.
+//! How long the pages of a list are, and whether they can come to an end. Pure.
 //!
 //! Guarantee: however a server makes up its continue tokens, [`Pages::next`] refuses one of them after so many pages as are
 //! more than any cluster has, and long before where the tokens repeat or the pages stay empty; what it remembers is one
 //! token.
 //!
-//! client-go's `tools/pager/pager.go` asks for as long as there are tokens.
+//! A page is as many objects as make [`PAGE_BYTES`] when they are as long as those of the page before, [`PAGE_SIZE`] at most:
+//! so that a server need not hold hundreds of MB for one request, and that a page comes within its deadline.
+//!
+//! client-go's `tools/pager/pager.go` asks for [`PAGE_SIZE`] every time, and for as long as there are tokens.
 
 use super::error::Cause;
+
+/// How many objects a page holds at most. Matches client-go's `pager.defaultPageSize`.
+pub(super) const PAGE_SIZE: u32 = 500;
+/// How many bytes a page should have.
+const PAGE_BYTES: usize = 8 << 20;
+
+/// How many objects to ask for after a page with so many objects in so many bytes.
+pub(super) fn page_size(objects: usize, bytes: usize) -> u32 {
+    let average = bytes / objects.max(1);
+    let fitting = PAGE_BYTES / average.max(1);
+    u32::try_from(fitting).unwrap_or(PAGE_SIZE).clamp(1, PAGE_SIZE)
+}
 
 /// Ten million objects in pages of 500: more than etcd holds.
 const MAX_PAGES: u32 = 20_000;
@@ -94,6 +109,21 @@ mod tests {
         ];
         for (sentence, refusal, expected) in rows {
             assert_eq!(refusal, expected, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn page_size_follows_the_size_of_the_last_pages_objects() {
+        let rows = [
+            ("small objects", 500, 500 * 2_000, 500),
+            ("an empty page", 0, 100, 500),
+            ("objects of 1.3 MB", 500, 500 * 1_300_000, 6),
+            ("objects as long as a page", 2, 2 * PAGE_BYTES, 1),
+            ("objects longer than a page", 1, 4 * PAGE_BYTES, 1),
+            ("small ones again", 6, 6 * 2_000, 500),
+        ];
+        for (sentence, objects, bytes, expected) in rows {
+            assert_eq!(page_size(objects, bytes), expected, "{sentence}");
         }
     }
 

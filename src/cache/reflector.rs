@@ -15,15 +15,13 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
 use super::backoff::Backoff;
-use super::decode::{Event, Page};
+use super::decode::Event;
 use super::error::{Cause, Fruitless, Operation, Recovery, ReflectorError, VERY_SHORT, recovery};
 use super::mirror::{Listing, Mirror};
-use super::pages::Pages;
+use super::pages::{PAGE_SIZE, Pages, page_size};
 use super::transport::{Endpoint, EventStream};
 use crate::api::{Object, compare_resource_versions};
 
-/// How many objects a page holds. Matches client-go's `pager.defaultPageSize`.
-const PAGE_SIZE: u32 = 500;
 /// A page must be there within this time, body and all.
 const PAGE_DEADLINE: Duration = Duration::from_secs(60);
 /// A list that is not cut into pages must be there within this time.
@@ -198,7 +196,7 @@ impl<T: Object> Reflector<T> {
         let mut continue_token = String::new();
         let mut pages = Pages::default();
         loop {
-            let body = match self.endpoint.list(limit, &continue_token, deadline).await {
+            let mut page = match self.endpoint.list(limit, &continue_token, deadline).await {
                 Err(Cause::Status(status)) if status.is_expired() && !continue_token.is_empty() && limit.is_some() => {
                     info!(resource = self.endpoint.path(), "a list's continue token expired; asking for all at once");
                     listing = Listing::default();
@@ -208,10 +206,15 @@ impl<T: Object> Reflector<T> {
                     pages = Pages::default();
                     continue;
                 }
-                body => body?,
+                page => page?,
             };
-            let page = Page::decode(&body).map_err(Cause::Envelope)?;
             let mut objects = 0;
+            while let Some(raw) = page.next_item().await? {
+                self.mirror.list(&mut listing, raw);
+                objects += 1;
+            }
+            let bytes = page.bytes();
+            let page = page.envelope()?;
             for raw in page.items() {
                 self.mirror.list(&mut listing, raw);
                 objects += 1;
@@ -225,6 +228,7 @@ impl<T: Object> Reflector<T> {
             }
             continue_token = page.metadata.continue_token;
             pages.next(objects, &continue_token)?;
+            limit = limit.map(|_| page_size(objects, bytes));
         }
         self.listed(listing, resource_version)?;
         Ok(State::Watch)

@@ -1,7 +1,7 @@
 //! List and watch requests on kube's client.
 //!
 //! Guarantees: no request and no read waits for ever; an answer that is not a success is an error with the server's
-//! Status; of a page's or an event's bytes there is one copy.
+//! Status; of an object's or an event's bytes there is one copy, and of a list no more than one object is held at a time.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -12,15 +12,16 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::decode::decode_status;
+use super::decode::{PageEnvelope, decode_status};
 use super::error::{Cause, ServerStatus};
+use super::items::{Items, KEEP_BUFFER};
+use crate::client::ReadInPieces;
 
-/// The longest line of a watch. etcd refuses objects beyond 1.5 MiB by default; this leaves room for whoever raised that.
+/// The longest line of a watch, and the longest object of a list. etcd refuses objects beyond 1.5 MiB by default; this leaves room for whoever raised that.
 const MAX_LINE: usize = 32 << 20;
-/// A buffer larger than this is given back when it is empty.
-const KEEP_BUFFER: usize = 1 << 20;
 /// How much of an error's body is read.
 const MAX_ERROR_BODY: usize = 64 << 10;
 /// How long a watch may stay open beyond the time it was asked to end.
@@ -48,14 +49,14 @@ impl Endpoint {
         &self.path
     }
 
-    /// Reads one page, whole, within `deadline`. Without a `limit` it is the whole list. The resource version is left
-    /// unset, which asks for the latest state, by a quorum if need be.
+    /// Asks for one page, all of which must be there within `deadline`. Without a `limit` it is the whole list. The resource
+    /// version is left unset, which asks for the latest state, by a quorum if need be.
     pub(super) async fn list(
         &self,
         limit: Option<u32>,
         continue_token: &str,
         deadline: Duration,
-    ) -> Result<Vec<u8>, Cause> {
+    ) -> Result<PageStream, Cause> {
         let mut query = String::new();
         if let Some(limit) = limit {
             let _ = write!(query, "limit={limit}");
@@ -64,16 +65,9 @@ impl Endpoint {
             query.push_str("&continue=");
             percent_encode(&mut query, continue_token);
         }
-        let whole = async {
-            let mut body = self.get(&query, false).await?;
-            let mut bytes = Vec::new();
-            while let Some(frame) = body.frame().await {
-                let frame = frame.map_err(|error| Cause::Read(Box::new(error)))?;
-                bytes.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
-            }
-            Ok(bytes)
-        };
-        timeout(deadline, whole).await.unwrap_or(Err(Cause::Timeout(deadline)))
+        let end = Instant::now() + deadline;
+        let body = timeout_at(end, self.get(&query, false)).await.unwrap_or(Err(Cause::Timeout(deadline)))?;
+        Ok(PageStream { body, items: Items::default(), end, deadline, bytes: 0 })
     }
 
     /// Opens a watch that first sends all objects of the latest state, then a bookmark, then changes.
@@ -118,7 +112,8 @@ impl Endpoint {
             // Newer servers compress each event by itself, which decompressing layers do not expect.
             request = request.header(header::ACCEPT_ENCODING, "identity");
         }
-        let request = request.body(Body::empty())?;
+        let mut request = request.body(Body::empty())?;
+        request.extensions_mut().insert(ReadInPieces);
         let response = self.client.send(request).await.map_err(|error| Cause::Send(Box::new(error)))?;
         let (parts, body) = response.into_parts();
         if parts.status == StatusCode::OK {
@@ -143,6 +138,46 @@ async fn read_status(mut body: Body, code: StatusCode) -> ServerStatus {
         code.canonical_reason().unwrap_or_default().clone_into(&mut status.reason);
     }
     status
+}
+
+/// A page of a list while it arrives.
+pub(super) struct PageStream {
+    body: Body,
+    items: Items,
+    end: Instant,
+    deadline: Duration,
+    bytes: usize,
+}
+
+impl PageStream {
+    /// The next object; none at the end of the page.
+    pub(super) async fn next_item(&mut self) -> Result<Option<&RawValue>, Cause> {
+        let item = loop {
+            if let Some(item) = self.items.next() {
+                break item;
+            }
+            if self.items.held() > MAX_LINE {
+                return Err(Cause::ObjectTooLong(MAX_LINE));
+            }
+            let frame = timeout_at(self.end, self.body.frame()).await.map_err(|_| Cause::Timeout(self.deadline))?;
+            let Some(frame) = frame else { return Ok(None) };
+            let frame = frame.map_err(|error| Cause::Read(Box::new(error)))?;
+            let piece = frame.data_ref().map_or(&[][..], |data| data);
+            self.bytes += piece.len();
+            self.items.push(piece);
+        };
+        serde_json::from_slice(self.items.text(item)).map(Some).map_err(Cause::Envelope)
+    }
+
+    /// How many bytes have come.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What was said around the objects, once there is no other.
+    pub(super) fn envelope(&self) -> Result<PageEnvelope<'_>, Cause> {
+        PageEnvelope::decode(self.items.envelope()).map_err(Cause::Envelope)
+    }
 }
 
 /// An open watch: one JSON text per line.

@@ -3,8 +3,8 @@
 //! Guarantees: a request with [`Terms`] is sent only while its gate is open, and is over within its limit; the server is told
 //! that limit where it is to keep it, too. Of any other the
 //! head of the answer comes within [`REQUEST_DEADLINE`], and then each piece of its body within the same time of the one
-//! before it, or the caller gets a [`DeadlineError`] and the connection is closed. A long list may take as long as it moves,
-//! up to a length that no list has. Of a refusal, a watch's as well, no more is read than any `Status` has.
+//! before it, or the caller gets a [`DeadlineError`] and the connection is closed. An answer has at most [`LONGEST_ANSWER`]
+//! bytes, unless its reader says that it keeps none of them ([`ReadInPieces`]). Of a refusal, a watch's as well, no more is read than any `Status` has.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -46,8 +46,14 @@ pub enum DeadlineError {
     Length,
 }
 
-/// A page of 500 objects of 2 MiB: more than etcd takes.
-pub(super) const LONGEST_ANSWER: usize = 1 << 30;
+/// More than any object or list of leases has; who reads one object stops at less. Lists
+/// that may be longer are [read in pieces](ReadInPieces).
+pub(super) const LONGEST_ANSWER: usize = 64 << 20;
+
+/// An extension of a request whose answer may have any length, because its reader bounds what it holds of it: a list that is
+/// taken apart while it arrives.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadInPieces;
 
 /// More than any `Status`; what is longer is a proxy's page.
 pub(super) const LONGEST_REFUSAL: usize = 128 << 10;
@@ -77,6 +83,7 @@ where
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let watch = is_watch(&request);
+        let in_pieces = watch || request.extensions().get::<ReadInPieces>().is_some();
         let patience = match request.extensions().get::<Terms>().map(Terms::now) {
             Some(Err(closed)) => return Box::pin(async move { Err(closed.into()) }),
             Some(Ok(allowed)) => {
@@ -98,7 +105,7 @@ where
                 }
             };
             let is_success = answer.status().is_success();
-            let limit = match (is_success, watch) {
+            let limit = match (is_success, in_pieces) {
                 (false, _) => Limit::Cut(LONGEST_REFUSAL),
                 (true, false) => Limit::Fail(LONGEST_ANSWER),
                 (true, true) => Limit::None,

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: a CronJob has series while a controller of this process works on it, and none from the moment on at which
 //! it is gone, or the controller is: what stands by shows none, and no two replicas show the same one for longer than it
-//! takes to hand a shard over. No more CronJobs have series than were asked for, and how many have none is itself a number.
+//! takes to hand a shard over. No more CronJobs have series than were asked for, and how many have none is itself a number;
+//! one namespace cannot take all series ([`Places`]).
 //! What a scrape shows of times is computed for it; nothing runs in between.
 //!
 //! Nothing is decided here: syncs tell what they decided, the `Ledger` counts.
@@ -19,11 +20,10 @@ use parking_lot::Mutex;
 use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{LabelPair, MetricFamily, MetricType};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::ledger::Ledger;
-use super::observation::Observation;
-use super::plan::Settlement;
+use super::observation::{CreateReply, Observation};
+use super::plan::{Settlement, Verdict};
 use crate::api::batch_v1::CronJob;
 use crate::api::{Flavour, ObjectName};
 use crate::cache::Store;
@@ -35,8 +35,7 @@ use crate::schedule::Zone;
 /// The numbers of the CronJobs of all controllers of a process. Clones are the same.
 #[derive(Clone)]
 pub struct CronJobMetrics {
-    /// One for each CronJob that has series.
-    places: Arc<Semaphore>,
+    places: Arc<Mutex<Places>>,
     controllers: Arc<Mutex<Vec<Weak<Ledgers>>>>,
 }
 
@@ -46,7 +45,7 @@ pub struct Ledgers {
     cron_jobs: Arc<Store<CronJob>>,
     clock: SharedClock,
     local_zone: Zone,
-    places: Arc<Semaphore>,
+    places: Arc<Mutex<Places>>,
     entries: DashMap<ObjectName, Place>,
     /// Whether the controller has begun to work.
     works: AtomicBool,
@@ -54,7 +53,65 @@ pub struct Ledgers {
 
 struct Place {
     ledger: Ledger,
-    _permit: OwnedSemaphorePermit,
+    _held: HeldPlace,
+}
+
+/// Which CronJobs have series: one place for each. Pure.
+///
+/// The last quarter of the places is for namespaces that hold less than an eighth of all: a namespace with more CronJobs than
+/// there are places leaves others theirs, and where there is one namespace only, it has three quarters.
+#[derive(Debug)]
+struct Places {
+    limit: usize,
+    held: usize,
+    by_namespace: HashMap<Arc<str>, usize>,
+}
+
+impl Places {
+    fn new(limit: usize) -> Self {
+        Self { limit, held: 0, by_namespace: HashMap::new() }
+    }
+
+    /// Takes a place for a CronJob of the namespace, if there is one for it.
+    fn take(&mut self, namespace: &Arc<str>) -> bool {
+        let own = self.by_namespace.get(namespace).copied().unwrap_or_default();
+        let free = self.limit - self.held;
+        let is_granted = free > self.limit / 4 || (free > 0 && own < self.limit.div_ceil(8));
+        if is_granted {
+            self.held += 1;
+            *self.by_namespace.entry(Arc::clone(namespace)).or_default() += 1;
+        }
+        is_granted
+    }
+
+    fn give_back(&mut self, namespace: &Arc<str>) {
+        self.held = self.held.saturating_sub(1);
+        if let Some(own) = self.by_namespace.get_mut(namespace) {
+            *own -= 1;
+            if *own == 0 {
+                self.by_namespace.remove(namespace);
+            }
+        }
+    }
+}
+
+/// A place, until it is dropped.
+struct HeldPlace {
+    places: Arc<Mutex<Places>>,
+    namespace: Arc<str>,
+}
+
+impl HeldPlace {
+    fn take(places: &Arc<Mutex<Places>>, namespace: &Arc<str>) -> Option<Self> {
+        let is_granted = places.lock().take(namespace);
+        is_granted.then(|| Self { places: Arc::clone(places), namespace: Arc::clone(namespace) })
+    }
+}
+
+impl Drop for HeldPlace {
+    fn drop(&mut self) {
+        self.places.lock().give_back(&self.namespace);
+    }
 }
 
 impl CronJobMetrics {
@@ -63,7 +120,7 @@ impl CronJobMetrics {
     /// # Errors
     /// When one of the names is taken in `registry`.
     pub fn register(registry: &Registry, limit: NonZeroUsize) -> Result<Self, MetricsError> {
-        let places = Arc::new(Semaphore::new(limit.get().min(Semaphore::MAX_PERMITS)));
+        let places = Arc::new(Mutex::new(Places::new(limit.get())));
         let this = Self { places, controllers: Arc::default() };
         let collector = CronJobCollector { controllers: Arc::clone(&this.controllers), descs: descs()? };
         registry.register(Box::new(collector)).map_err(|source| MetricsError::new(PREFIX, source))?;
@@ -102,11 +159,17 @@ impl Ledgers {
                 place.into_ref()
             }
             Entry::Vacant(vacant) => {
-                let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() else { return };
-                vacant.insert(Place { ledger: Ledger::open(cron_job, &observation.jobs), _permit: permit })
+                let Some(held) = HeldPlace::take(&self.places, &cron_job.name.namespace) else { return };
+                vacant.insert(Place { ledger: Ledger::open(cron_job, &observation.jobs), _held: held })
             }
         };
         place.ledger.decided(cron_job, self.local_zone, settlement.verdict, now);
+        place.ledger.is_refused = match &observation.create {
+            Some(CreateReply::Refused(error)) => error.is_refusal() && !error.is_already_exists(),
+            Some(CreateReply::Created(_) | CreateReply::BadTemplate(_)) => false,
+            // Where nothing was decided, a request before the create has failed.
+            None => place.ledger.is_refused && settlement.verdict == Verdict::Open,
+        };
     }
 
     /// Takes note of an edit, the moment it is seen.
@@ -172,7 +235,7 @@ struct Family {
     samples: fn(&Shown<'_>, &mut Take<'_>),
 }
 
-const FAMILIES: [Family; 9] = [
+const FAMILIES: [Family; 10] = [
     Family {
         name: "fires_total",
         kind: MetricType::COUNTER,
@@ -241,6 +304,13 @@ const FAMILIES: [Family; 9] = [
                 sample(None, since_epoch(at));
             }
         },
+    },
+    Family {
+        name: "create_refused",
+        kind: MetricType::GAUGE,
+        help: "1 while the API server refuses to create the job of the next slot, as for a quota or an admission policy; \
+               else 0.",
+        samples: |shown, sample| sample(None, f64::from(u8::from(shown.ledger.is_refused))),
     },
     Family {
         name: "last_skew_seconds",

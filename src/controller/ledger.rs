@@ -41,6 +41,8 @@ pub struct Ledger {
     pub last_success: Option<DateTime<Utc>>,
     /// How long after its slot the last Job was created.
     pub last_skew: Option<TimeDelta>,
+    /// Whether the API server refused the last create, for a reason that is not its own trouble.
+    pub is_refused: bool,
 }
 
 /// Slots by the reason for which they were left out.
@@ -79,6 +81,7 @@ impl Ledger {
             failures_in_a_row: failures.count() as u64,
             last_success: completed.max(cron_job.status.last_successful_time),
             last_skew: None,
+            is_refused: false,
         }
     }
 

@@ -137,6 +137,14 @@ impl Observation {
         self.live_jobs.push((name, reply));
     }
 
+    /// Lets go of the template that was read to create a Job. This is the one thing that is taken back, and no decision
+    /// depends on it once the create was answered.
+    pub fn forget_long_template(&mut self) {
+        if let Some(Ok(live)) = &mut self.live_cron_job {
+            *live = live.for_cache();
+        }
+    }
+
     /// Adds the answer to a deletion.
     pub fn learn_deletion(&mut self, uid: Uid, reply: DeleteReply) {
         self.deletions.entry(uid).or_insert(reply);

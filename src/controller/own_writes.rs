@@ -50,9 +50,10 @@ impl<T> Entry<T> {
 }
 
 impl OwnWrites {
-    /// Remembers a version that the API server answered with: what a status write produced, or a live read found.
+    /// Remembers a version that the API server answered with: what a status write produced, or a live read found. Of a long
+    /// template only the digest is kept.
     pub fn cron_job_known(&self, cron_job: &Arc<CronJob>) {
-        self.cron_jobs.insert(cron_job.name.clone(), Entry::new(Arc::clone(cron_job)));
+        self.cron_jobs.insert(cron_job.name.clone(), Entry::new(cron_job.for_cache()));
     }
 
     /// The newer of the cache's version and the one known here last, and whether the cache has been behind for so long

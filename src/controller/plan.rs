@@ -175,6 +175,8 @@ pub enum Outcome {
         /// When the next slot is.
         next: Option<Requeue>,
     },
+    /// Nothing was decided: there is no room for the template yet. The key comes back once there is.
+    AwaitTemplate,
     /// Try again with backoff.
     Failed(Failure),
 }
@@ -184,7 +186,7 @@ impl Outcome {
     pub fn next_slot(&self) -> Option<Requeue> {
         match self {
             Self::Requeue(next) | Self::SettleLater { next: Some(next) } => Some(*next),
-            Self::Done | Self::Failed(_) | Self::SettleLater { next: None } => None,
+            Self::Done | Self::AwaitTemplate | Self::Failed(_) | Self::SettleLater { next: None } => None,
         }
     }
 }

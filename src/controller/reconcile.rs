@@ -70,7 +70,7 @@ struct Sync<'a> {
 impl Sync<'_> {
     fn run(&mut self) -> Decided<Outcome> {
         self.take_note_of_vanished_jobs();
-        if self.observation.view_is_suspect {
+        if self.decides_on_live() {
             match &self.observation.live_cron_job {
                 None => {}
                 Some(Err(error)) => return failed(error.clone()),
@@ -86,6 +86,12 @@ impl Sync<'_> {
         self.walk_children()?;
         self.drop_missing_jobs()?;
         self.start_due_job()
+    }
+
+    /// Whether a Job is created only from a version that was read for it: the cache may be behind, or does not hold the
+    /// template. That version may differ in more than the template, so all is decided on it.
+    fn decides_on_live(&self) -> bool {
+        self.observation.view_is_suspect || self.observation.cron_job.spec.job_template.omitted_bytes().is_some()
     }
 
     /// Writes down what was decided, once the history's deletions have been answered.
@@ -314,7 +320,7 @@ impl Sync<'_> {
         if self.is_forbidden() {
             return Ok(self.skip_for_forbid(slot, schedule));
         }
-        if self.observation.view_is_suspect && self.observation.live_cron_job.is_none() {
+        if self.decides_on_live() && self.observation.live_cron_job.is_none() {
             return needs(Plan::Lookup(vec![Lookup::CronJob]));
         }
         if let Some(outcome) = self.settle_earlier_create(slot, schedule)? {

@@ -92,6 +92,7 @@ pub(super) fn signal(outcome: &Outcome, took: Duration) -> Signal {
     let failure = match outcome {
         Outcome::SettleLater { .. } => return Signal::Created,
         Outcome::Done | Outcome::Requeue(_) => return Signal::Succeeded,
+        Outcome::AwaitTemplate => return Signal::Neutral,
         Outcome::Failed(failure) => failure,
     };
     let Some(error) = failure.api_error() else { return Signal::Neutral };

@@ -19,6 +19,7 @@ use super::observation::{CreateReply, DeleteReply, Observation};
 use super::plan::{Event, Failure, Lookup, Outcome, Plan, Settlement};
 use super::reconcile::reconcile;
 use super::status::{Edits, deletion_event};
+use super::template_budget::Reservation;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::job_template::job_from_template;
 use crate::api::{ApiError, Delivery, ObjectName, Uid};
@@ -34,6 +35,12 @@ const LONGEST_SETTLING: Duration = Duration::from_secs(60);
 
 /// Who wants to know what a sync did, the moment the API server has confirmed it.
 pub trait Witness: Send + Sync {
+    /// The CronJob is about to be read for a template of so many bytes, which is held until the reservation is dropped;
+    /// none while others hold too many: then its key comes back once they do not.
+    fn reserve_template(&self, key: &ObjectName, bytes: usize) -> Option<Reservation> {
+        let _ = (key, bytes);
+        Some(Reservation::unbounded())
+    }
     /// The CronJob was read live: its sync goes on with what is true now.
     fn view_confirmed(&self, cron_job: &Arc<CronJob>);
     /// A request to create the Job of `slot` is about to be sent.
@@ -87,9 +94,19 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
     mut observation: Observation,
     now: DateTime<Utc>,
 ) -> Outcome {
+    let mut reservation: Option<Reservation> = None;
     loop {
         match reconcile(&observation, now) {
-            Plan::Lookup(lookups) => look_up(control, witness, &mut observation, lookups).await,
+            Plan::Lookup(lookups) => {
+                let omitted = observation.cron_job.spec.job_template.omitted_bytes();
+                if let Some(bytes) = omitted.filter(|_| lookups.contains(&Lookup::CronJob)) {
+                    reservation = witness.reserve_template(&observation.cron_job.name, bytes);
+                    if reservation.is_none() {
+                        return Outcome::AwaitTemplate;
+                    }
+                }
+                look_up(control, witness, &mut observation, lookups).await;
+            }
             Plan::Replace { cron_job, slot, .. } | Plan::Create { cron_job, slot, .. }
                 if !witness.is_current(&cron_job, slot) =>
             {
@@ -104,6 +121,10 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
             }
             Plan::Create { name, slot, cron_job } => {
                 observation.create = Some(create(control, witness, &cron_job, &name, slot, &observation).await);
+                // Nothing needs the template any more.
+                drop(cron_job);
+                observation.forget_long_template();
+                drop(reservation.take());
             }
             Plan::Prune(jobs) => {
                 let cron_job = Arc::clone(&observation.cron_job);

@@ -13,6 +13,7 @@ use super::observation::Observation;
 use super::plan::{self, Settlement};
 use super::status::Edits;
 use super::sync::Witness;
+use super::template_budget::Reservation;
 use super::unsettled::LONGEST_CREATE;
 use super::{Controller, PRUNE_RETRY, Parts, reconcile, tell};
 use crate::api::batch_v1::{CronJob, Job};
@@ -33,6 +34,10 @@ impl<C> SyncWitness<'_, C> {
 }
 
 impl<C: JobControl + CronJobControl> Witness for SyncWitness<'_, C> {
+    fn reserve_template(&self, key: &ObjectName, bytes: usize) -> Option<Reservation> {
+        self.controller.template_budget.reserve(key, bytes)
+    }
+
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
         // A watch that hangs may not show this version for a long time yet.
         self.controller.own_writes.cron_job_known(cron_job);

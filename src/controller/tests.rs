@@ -7,6 +7,7 @@ mod flavours;
 mod found;
 mod handover;
 mod logs;
+mod long_templates;
 pub(crate) mod objects;
 mod pressure;
 mod rivals;

@@ -69,7 +69,7 @@ full_quota() {
     kubectl -n full create quota none --hard=count/jobs.batch=0
     until kubectl -n full get quota none -o jsonpath='{.status.hard}' | grep -q jobs; do sleep 0.5; done
     cron_job full refused "$(date -u -d '+2 minutes' +%-M) * * * *" 'completions: 0' | kubectl create -f -
-    provoked CronJobOverdue "an hourly CronJob, due within two minutes, whose Job a quota refuses"
+    provoked CronJobRefused "an hourly CronJob, due within two minutes, whose Job a quota refuses"
 }
 
 mend_the_owners() {
@@ -81,7 +81,7 @@ mend_the_owners() {
     kubectl -n shop patch cronjob stuck --type=merge -p '{"spec": {"concurrencyPolicy": "Allow"}}'
     mended CronJobForbidBlocked "concurrencyPolicy: Allow"
     kubectl -n full delete quota none
-    mended CronJobOverdue "the quota deleted"
+    mended CronJobRefused "the quota deleted"
 }
 
 # The address of a function in a process, from the program's own symbols.

@@ -74,7 +74,7 @@ fn what_is_said_of_poison_is_short_however_long_it_is() {
         [json!({"type": long, "object": {}}), json!(long), json!({"metadata": long})].map(|text| text.to_string());
     let unknown = Event::decode(unknown.as_bytes()).unwrap();
     let no_event = Event::decode(no_event.as_bytes()).unwrap_err();
-    let no_page = Page::decode(no_page.as_bytes()).map(drop).unwrap_err();
+    let no_page = PageEnvelope::decode(no_page.as_bytes()).map(drop).unwrap_err();
     let refused = decode_status(json!({"code": 500, "reason": long, "message": long}).to_string().as_bytes(), None);
     let rows = [
         ("an object", malformed.error),
@@ -154,7 +154,7 @@ fn a_page_may_leave_out_what_is_empty() {
         (r#"{"metadata":{"resourceVersion":"5"}}"#, 0, ""),
         (r#"{"items":[{},null],"metadata":{"continue":"x","resourceVersion":"5","remainingItemCount":3}}"#, 2, "x"),
     ] {
-        let page = Page::decode(text.as_bytes()).unwrap();
+        let page = PageEnvelope::decode(text.as_bytes()).unwrap();
         assert_eq!((page.items().count(), page.metadata.continue_token.as_str()), (items, token), "{text}");
         assert_eq!(page.metadata.resource_version, "5", "{text}");
     }

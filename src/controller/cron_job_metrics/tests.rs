@@ -104,7 +104,7 @@ async fn each_cron_job_shows_what_became_of_its_slots() {
         ("off", &[("skipped_total/suspended", 6.0)]),
         ("taken", &[("fires_total", 3.0), ("missed_total", 2.0), ("skipped_total/name_taken", 1.0), next]),
         ("invalid", &[("skipped_total/invalid", 1.0)]),
-        ("refused", &[("next_schedule_timestamp_seconds", epoch("2026-03-02T10:00:00Z"))]),
+        ("refused", &[("create_refused", 1.0), ("next_schedule_timestamp_seconds", epoch("2026-03-02T10:00:00Z"))]),
     ];
     for (name, want) in table {
         let mut got = shown(&world.registry, name);
@@ -116,14 +116,14 @@ async fn each_cron_job_shows_what_became_of_its_slots() {
         assert_eq!(got, want, "{name}");
     }
     let good = shown(&world.registry, "good");
-    assert_eq!(good.len(), 13, "so many series are promised: {good:?}");
+    assert_eq!(good.len(), 14, "so many series are promised: {good:?}");
 
     world.wire.calm();
     world.pass_until("2026-03-02T10:06:30Z").await;
     let refused = shown(&world.registry, "refused");
     assert_eq!(
-        (refused["fires_total"], refused["missed_total"]),
-        (1.0, 6.0),
+        (refused["fires_total"], refused["missed_total"], refused["create_refused"]),
+        (1.0, 6.0, 0.0),
         "once it can be started, what was not is missed"
     );
     stop.cancel();
@@ -153,16 +153,65 @@ async fn no_series_outlives_its_cron_job_or_its_controller() {
 #[tokio::test(start_paused = true)]
 async fn no_more_cron_jobs_have_series_than_were_asked_for() {
     let world = World::new("2026-03-02T09:59:30Z").await;
-    for at in 0..LEDGERS + 2 {
-        world.create_cron_job(&format!("c{at}"), json!({})).await;
+    for namespace in ["a", "b", "c"] {
+        world.write("POST", "/api/v1/namespaces", &json!({ "metadata": { "name": namespace } })).await;
+        let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs");
+        for at in 0..LEDGERS / 3 + 1 {
+            world.write("POST", &path, &cron_job(&format!("{namespace}{at}"), json!({}))).await;
+        }
+    }
+    let names: Vec<String> =
+        ["a", "b", "c"].iter().flat_map(|name| (0..LEDGERS / 3 + 1).map(move |at| format!("{name}{at}"))).collect();
+    let stop = world.work(1);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    let having = || -> Vec<&String> { names.iter().filter(|name| !shown(&world.registry, name).is_empty()).collect() };
+    assert!(having().len() <= LEDGERS);
+    assert_eq!(omitted(&world.registry), (names.len() - having().len()).to_string());
+    // One of the namespace that has fewest.
+    let (before, gone) = (having().len(), having()[having().len() - 1].clone());
+    let path = format!("/apis/batch/v1/namespaces/{}/cronjobs/{gone}", &gone[..1]);
+    world.write("DELETE", &path, &Value::Null).await;
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    assert_eq!(having().len(), before, "a free place is taken");
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn series_are_left_for_others_by_a_namespace_with_more_cron_jobs_than_places() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    for at in 0..3 * LEDGERS {
+        world.create_cron_job(&format!("many{at}"), json!({})).await;
     }
     let stop = world.work(1);
     world.pass_until("2026-03-02T10:00:30Z").await;
-    let with_series = || (0..LEDGERS + 2).filter(|at| !shown(&world.registry, &format!("c{at}")).is_empty()).count();
-    assert_eq!((with_series(), omitted(&world.registry).as_str()), (LEDGERS, "2"));
-    let gone = (0..LEDGERS + 2).map(|at| format!("c{at}")).find(|name| !shown(&world.registry, name).is_empty());
-    world.write("DELETE", &format!("{CRON_JOBS}/{}", gone.unwrap()), &Value::Null).await;
+    for namespace in ["first", "second"] {
+        world.write("POST", "/api/v1/namespaces", &json!({ "metadata": { "name": namespace } })).await;
+        let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs");
+        world.write("POST", &path, &cron_job(namespace, json!({}))).await;
+    }
     world.pass_until("2026-03-02T10:01:30Z").await;
-    assert_eq!((with_series(), omitted(&world.registry).as_str()), (LEDGERS, "1"), "a free place is taken");
+    for name in ["first", "second"] {
+        assert_eq!(shown(&world.registry, name)["fires_total"], 1.0, "{name}");
+    }
     stop.cancel();
+}
+
+#[test]
+fn places_are_shared_between_namespaces() {
+    // (limit, the CronJobs of each namespace in the order in which they ask, how many of each have a place)
+    let rows: [(usize, &[(&str, usize)], &[usize]); 5] = [
+        (5_000, &[("a", 10_000)], &[3_750]),
+        (5_000, &[("a", 10_000), ("b", 10_000), ("c", 10_000)], &[3_750, 625, 625]),
+        (5_000, &[("a", 3_000), ("b", 2_000)], &[3_000, 750]),
+        (5_000, &[("a", 500), ("b", 500), ("c", 500)], &[500, 500, 500]),
+        (1, &[("a", 5), ("b", 5)], &[1, 0]),
+    ];
+    for (limit, asked, expected) in rows {
+        let mut places = Places::new(limit);
+        let granted = asked.iter().map(|(namespace, count)| {
+            let namespace: Arc<str> = (*namespace).into();
+            (0..*count).filter(|_| places.take(&namespace)).count()
+        });
+        assert_eq!(granted.collect::<Vec<_>>(), expected, "{limit}: {asked:?}");
+    }
 }

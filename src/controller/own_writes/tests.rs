@@ -84,3 +84,17 @@ fn a_slot_whose_job_came_and_went_stays_taken_until_the_status_says_so() {
     own.cron_job_gone(&known("a", None).name);
     assert!(own.taken.is_empty());
 }
+
+#[test]
+fn long_template_of_a_known_version_is_not_kept() {
+    let text = "x".repeat(crate::api::job_template::LONGEST_KEPT);
+    let whole = objects::cron_job(
+        json!({ "metadata": { "resourceVersion": "9" }, "spec": { "jobTemplate": { "spec": text } } }),
+    );
+    let own = OwnWrites::default();
+    own.cron_job_known(&whole);
+    let (known, _) = own.newest(cron_job("own-uid", "8"));
+    assert_eq!(known.resource_version, whole.resource_version);
+    assert_eq!(known.spec.job_template.text(), None);
+    assert_eq!(known.spec, whole.spec, "the digest says that nothing else changed");
+}

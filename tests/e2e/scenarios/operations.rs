@@ -8,7 +8,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
 use crate::driver::{
-    DEPLOYMENTS, EVENTS, JOBS, LEASES, Resource, SOON, cron_job, eventually, hourly_at, minutes_ago, request,
+    CRON_JOBS, DEPLOYMENTS, EVENTS, JOBS, LEASES, Resource, SOON, cron_job, eventually, hourly_at, minutes_ago, request,
 };
 use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, kubectl_apply};
 use crate::fixture::controller::Controller;
@@ -121,6 +121,30 @@ pub async fn manifests(world: Arc<World>) -> String {
     let namespace = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}");
     let namespace = request(&world.plane.admin(), Method::GET, &namespace, None).await.unwrap();
     assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+    String::new()
+}
+
+/// No other scenario has a CronJob that large, so the policy may hold for all.
+pub async fn size_policy(world: Arc<World>) -> String {
+    let kubeconfig = world.plane.admin_kubeconfig();
+    let ns = world.namespace("sized").await;
+    let admin = world.plane.admin();
+    kubectl_apply(&kubeconfig, "manifests/samples/policy", &[]).unwrap();
+    let create = async |name: &str, schedule: &str, characters: usize| {
+        let container = json!({"name": "main", "image": "example.com/none", "args": ["x".repeat(characters)]});
+        let template = json!({"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}});
+        let spec = json!({"suspend": true, "jobTemplate": template});
+        let object = cron_job(name, schedule, &spec);
+        let path = format!("{}?dryRun=All", ns.path(CRON_JOBS, ""));
+        request(&admin, Method::POST, &path, Some(&object)).await.err().unwrap_or_default()
+    };
+    eventually("the policy to hold", SOON, || async {
+        create("large", "0 0 * * *", 20_000).await.contains("at most 16384 characters").then_some(())
+    })
+    .await;
+    let long = format!("{}0 * * * *", "0,".repeat(600));
+    assert!(create("long", &long, 10).await.contains("at most 1024 characters"));
+    assert_eq!(create("small", "0 0 * * *", 16_000).await, "");
     String::new()
 }
 

@@ -3,6 +3,7 @@
 mod clock;
 mod frozen;
 mod kills;
+mod long_templates;
 mod namespace;
 mod overload;
 mod refusals;
@@ -58,6 +59,11 @@ pub fn all() -> Vec<Case> {
             kills::twenty_thousand,
             "controller killed among 20,000 due CronJobs",
             "every status right, no key stuck"
+        ),
+        case!(
+            long_templates::all_due,
+            "400 CronJobs with templates of 1.3 MB, all due",
+            "every status right, at most 128 MB resident"
         ),
     ]
 }

@@ -1,0 +1,283 @@
+//! Cuts a list into its objects while it arrives. Pure.
+//!
+//! Guarantees: of a list's bytes no more is held than one object and what is said around the objects, beside the piece that
+//! arrived last; whatever the pieces, the objects and their order are those of the whole text; the syntax is not judged
+//! here, but each byte is in an object or in the envelope, whose decoders do judge it.
+
+use std::ops::Range;
+
+/// A list of which some pieces have arrived.
+#[derive(Debug, Default)]
+pub(super) struct Items {
+    /// What was not handed out yet, behind what was handed out last.
+    buffer: Vec<u8>,
+    /// Where in the buffer the bytes begin that belong to nothing yet.
+    begun: usize,
+    /// Up to where the buffer was looked at.
+    scanned: usize,
+    /// All but the text of the objects and the commas between them.
+    envelope: Vec<u8>,
+    /// How many brackets and braces are open.
+    depth: usize,
+    text: Text,
+    /// The objects begin at the next bracket: the last text in the outermost braces was their key.
+    is_announced: bool,
+    /// The last text in the outermost braces, as far as it can be that key.
+    last_text: Vec<u8>,
+    /// Whether the scan is between the brackets of the objects, and whether one was there before.
+    inside: Option<Inside>,
+}
+
+/// Whether the scan is inside a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Text {
+    #[default]
+    Outside,
+    Inside,
+    /// Behind a backslash.
+    Escaped,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    /// A comma came, so that an object has to follow.
+    is_owed: bool,
+}
+
+/// A buffer larger than this is given back when it is empty.
+pub(super) const KEEP_BUFFER: usize = 1 << 20;
+
+const KEY: &[u8] = b"items";
+
+impl Items {
+    /// Takes the next piece of the text. What was handed out is gone.
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        self.buffer.drain(..self.begun);
+        self.scanned -= self.begun;
+        self.begun = 0;
+        if self.buffer.is_empty() && self.buffer.capacity() > KEEP_BUFFER {
+            self.buffer = Vec::new();
+        }
+        self.buffer.extend_from_slice(piece);
+    }
+
+    /// How many bytes are held.
+    pub(super) fn held(&self) -> usize {
+        self.buffer.len() - self.begun + self.envelope.len()
+    }
+
+    /// Where the next object is that has arrived whole.
+    pub(super) fn next(&mut self) -> Option<Range<usize>> {
+        while self.scanned < self.buffer.len() {
+            if self.text != Text::Outside {
+                self.skip_text();
+                continue;
+            }
+            let at = self.scanned;
+            self.scanned += 1;
+            match self.buffer[at] {
+                b'"' => {
+                    self.text = Text::Inside;
+                    self.last_text.clear();
+                    self.is_announced = false;
+                }
+                b'{' | b'[' => self.open(at),
+                b'}' | b']' => {
+                    if let Some(item) = self.close(at) {
+                        return Some(item);
+                    }
+                }
+                b',' if self.depth == 1 => self.is_announced = false,
+                b',' if self.depth == 2 && self.inside.is_some() => {
+                    self.inside = Some(Inside { is_owed: true });
+                    return Some(self.cut(at));
+                }
+                _ => {}
+            }
+        }
+        if self.inside.is_none() {
+            self.envelope.extend_from_slice(&self.buffer[self.begun..]);
+            self.begun = self.buffer.len();
+        }
+        None
+    }
+
+    /// The bytes of an object that [`next`](Self::next) has found.
+    pub(super) fn text(&self, item: Range<usize>) -> &[u8] {
+        &self.buffer[item]
+    }
+
+    /// What was said around the objects: a list without any. Call it when all pieces have been taken and looked at.
+    pub(super) fn envelope(&self) -> &[u8] {
+        &self.envelope
+    }
+
+    /// Looks for the end of the text that the scan is in.
+    fn skip_text(&mut self) {
+        let from = self.scanned;
+        if self.text == Text::Escaped {
+            self.text = Text::Inside;
+            self.scanned += 1;
+        } else {
+            match memchr::memchr2(b'"', b'\\', &self.buffer[from..]) {
+                None => self.scanned = self.buffer.len(),
+                Some(found) => {
+                    let is_end = self.buffer[from + found] == b'"';
+                    self.text = if is_end { Text::Outside } else { Text::Escaped };
+                    self.scanned = from + found + 1;
+                }
+            }
+        }
+        if self.depth == 1 {
+            let read = &self.buffer[from..self.scanned];
+            let room = (KEY.len() + 2).saturating_sub(self.last_text.len());
+            self.last_text.extend_from_slice(&read[..read.len().min(room)]);
+            self.is_announced = self.text == Text::Outside && self.last_text.strip_suffix(b"\"") == Some(KEY);
+        }
+    }
+
+    fn open(&mut self, at: usize) {
+        self.depth += 1;
+        if self.depth == 2 && std::mem::take(&mut self.is_announced) && self.buffer[at] == b'[' {
+            self.envelope.extend_from_slice(&self.buffer[self.begun..=at]);
+            self.begun = at + 1;
+            self.inside = Some(Inside { is_owed: false });
+        }
+    }
+
+    /// At the end of the objects, the last of them.
+    fn close(&mut self, at: usize) -> Option<Range<usize>> {
+        self.depth = self.depth.saturating_sub(1);
+        if self.depth != 1 {
+            return None;
+        }
+        let inside = self.inside.take()?;
+        let is_blank = self.buffer[self.begun..at].trim_ascii().is_empty();
+        let item = self.cut(at);
+        // The bracket belongs to the envelope.
+        self.begun = at;
+        (inside.is_owed || !is_blank).then_some(item)
+    }
+
+    /// The object that ends before `at`, where something stands that belongs to none.
+    fn cut(&mut self, at: usize) -> Range<usize> {
+        let item = self.begun..at;
+        self.begun = at + 1;
+        item
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+    use serde_json::value::RawValue;
+    use serde_json::{Value, json};
+
+    use super::super::decode::PageEnvelope;
+    use super::*;
+
+    /// The objects of a list that arrives in these pieces, and what is left of it, or that it is not understood.
+    fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<(Vec<String>, String), serde_json::Error> {
+        let (mut items, mut found) = (Items::default(), Vec::new());
+        for piece in pieces {
+            items.push(piece);
+            while let Some(item) = items.next() {
+                found.push(serde_json::from_slice::<&RawValue>(items.text(item))?.get().to_owned());
+            }
+        }
+        let envelope = PageEnvelope::decode(items.envelope())?;
+        found.extend(envelope.items().map(|item| item.get().to_owned()));
+        Ok((found, envelope.metadata.continue_token))
+    }
+
+    #[test]
+    fn items_of_any_list_are_those_of_its_whole_text() {
+        let rows = [
+            (
+                r#"{"metadata":{"continue":"t"},"items":[{"a":1},{"b":[2,{}]}]}"#,
+                Some(vec![r#"{"a":1}"#, r#"{"b":[2,{}]}"#]),
+            ),
+            (r#"{"items":[{"a":1}],"metadata":{"continue":"t"}}"#, Some(vec![r#"{"a":1}"#])),
+            (
+                " { \"items\" : [ {\"a\": \"]},\\\"\" } , 7 ] , \"metadata\" : { \"continue\" : \"t\" } } ",
+                Some(vec![r#"{"a": "]},\"" }"#, "7"]),
+            ),
+            (r#"{"metadata":{"continue":"t"},"items":[]}"#, Some(vec![])),
+            (r#"{"metadata":{"continue":"t"},"items":null}"#, Some(vec![])),
+            (r#"{"metadata":{"continue":"t"}}"#, Some(vec![])),
+            (r#"{"kind":"items","x":[1],"metadata":{"continue":"t","items":[3]},"items":[2]}"#, Some(vec!["2"])),
+            (r#"{"metadata":{"continue":"t"},"it\u0065ms":[2,3]}"#, Some(vec!["2", "3"])),
+            (r#"{"metadata":{"continue":"t"},"myitems":[1],"items":[2]}"#, Some(vec!["2"])),
+            (r#"{"metadata":{"continue":"t"},"items":[1,]}"#, None),
+            (r#"{"metadata":{"continue":"t"},"items":[,1]}"#, None),
+            (r#"{"metadata":{"continue":"t"},"items":[1 2]}"#, None),
+            (r#"{"metadata":{"continue":"t"},"items":[{]}]}"#, None),
+            (r#"{"metadata":{"continue":"t"},"items":[1"#, None),
+            (r#"{"metadata":{"continue":"t"},"items":[1]}}"#, None),
+            (r#"{"metadata":{"continue":"t"},"items":[1],"items":[2]}"#, None),
+            (r#"{"metadata":{"continue":"t"},"items":{"a":1}}"#, None),
+            ("7", None),
+            ("", None),
+            ("}]", None),
+        ];
+        for (text, expected) in rows {
+            let expected = expected.map(|items| (items.into_iter().map(str::to_owned).collect(), "t".to_owned()));
+            assert_eq!(read([text.as_bytes()]).ok(), expected, "{text}");
+            assert_eq!(read(text.as_bytes().chunks(1)).ok(), expected, "{text}, byte by byte");
+        }
+    }
+
+    #[test]
+    fn a_list_of_any_length_is_held_one_object_at_a_time() {
+        let object = format!(r#"{{"spec":"{}"}}"#, "x".repeat(100_000));
+        let list = format!(r#"{{"metadata":{{}},"items":[{}]}}"#, vec![object.as_str(); 100].join(","));
+        let (mut items, mut found, mut most) = (Items::default(), 0, 0);
+        for piece in list.as_bytes().chunks(16 << 10) {
+            items.push(piece);
+            while items.next().is_some() {
+                found += 1;
+            }
+            most = most.max(items.held());
+        }
+        assert_eq!(found, 100);
+        assert!(most < object.len() + (32 << 10), "{most}");
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(json!(null)),
+            any::<i32>().prop_map(Value::from),
+            "[\\PC\"\\\\,\\[\\]{}:]{0,8}".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map("items|[a-z\"\\\\]{0,5}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_of_any_length_give_the_same_items(
+            objects in prop::collection::vec(value(), 0..5),
+            other in value(),
+            last in any::<bool>(),
+            length in 1_usize..40,
+        ) {
+            let metadata = r#""metadata":{"continue":"t"}"#;
+            let array = Value::from(objects.clone()).to_string();
+            let text = if last {
+                format!(r#"{{"other":{other},{metadata},"items":{array}}}"#)
+            } else {
+                format!(r#"{{"items":{array},"other":{other},{metadata}}}"#)
+            };
+            let (found, token) = read(text.as_bytes().chunks(length)).unwrap();
+            let found: Vec<Value> = found.iter().map(|item| serde_json::from_str(item).unwrap()).collect();
+            prop_assert_eq!((found, token), (objects, "t".to_owned()));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! How many bytes of long Job templates are in memory at a time.
+//!
+//! A template that is too long to be cached is read when its CronJob fires, and held until the create was answered.
+//!
+//! Guarantees: the templates held together have at most [`BUDGET`] bytes, those of one namespace at most [`NAMESPACE_SHARE`];
+//! a longer one is held alone, or alone in its namespace. A worker never waits for the budget: the key is put aside, and
+//! added to the queue again, with high priority, when there may be room for it. Namespaces take turns. Each key that was
+//! put aside also has a timer of [`RETRY`], so that none is lost if a key that was added again does not come for its room.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::api::ObjectName;
+use crate::workqueue::{Priority, WorkQueue};
+
+/// How many bytes of templates may be held at a time. A sync needs some three times its template: the text, the request's
+/// body, and what of it the connection has in its buffers.
+pub const BUDGET: usize = 8 << 20;
+
+/// How many of these one namespace may take, so that one whose creates are never answered leaves room for others.
+pub const NAMESPACE_SHARE: usize = BUDGET / 2;
+
+/// How soon a key that was put aside is looked at again in any case.
+pub const RETRY: Duration = Duration::from_secs(1);
+
+/// Hands out [`Reservation`]s.
+#[derive(Debug)]
+pub struct TemplateBudget {
+    queue: WorkQueue<ObjectName>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: usize,
+    held_by_namespace: HashMap<Arc<str>, usize>,
+    /// The keys that were put aside, with the bytes that each needs.
+    waiting: BTreeMap<Arc<str>, VecDeque<(ObjectName, usize)>>,
+    /// The same keys, to put none aside twice.
+    is_waiting: HashSet<ObjectName>,
+    /// The namespace whose turn was last.
+    last: Option<Arc<str>>,
+}
+
+impl State {
+    fn fits(&self, namespace: &str, bytes: usize, promised: usize) -> bool {
+        let own = self.held_by_namespace.get(namespace).copied().unwrap_or_default();
+        let held = self.held + promised;
+        (held == 0 || held + bytes <= BUDGET) && (own == 0 || own + bytes <= NAMESPACE_SHARE)
+    }
+
+    fn take(&mut self, namespace: &Arc<str>, bytes: usize) {
+        self.held += bytes;
+        *self.held_by_namespace.entry(Arc::clone(namespace)).or_default() += bytes;
+    }
+
+    fn give_back(&mut self, namespace: &Arc<str>, bytes: usize) {
+        self.held -= bytes;
+        if let Some(own) = self.held_by_namespace.get_mut(namespace) {
+            *own -= bytes;
+            if *own == 0 {
+                self.held_by_namespace.remove(namespace);
+            }
+        }
+    }
+
+    fn put_aside(&mut self, key: &ObjectName, bytes: usize) {
+        if self.is_waiting.insert(key.clone()) {
+            self.waiting.entry(Arc::clone(&key.namespace)).or_default().push_back((key.clone(), bytes));
+        }
+    }
+
+    /// Takes out the keys for which there is room now, namespace after namespace.
+    fn next_keys(&mut self) -> Vec<ObjectName> {
+        let (mut keys, mut promised) = (Vec::new(), 0);
+        let after = self.last.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let later = self.waiting.range::<Arc<str>, _>((after, Bound::Unbounded)).map(|(namespace, _)| namespace);
+        let turns: Vec<_> = later.chain(self.waiting.keys()).map(Arc::clone).collect();
+        for namespace in turns.into_iter().take(self.waiting.len()) {
+            let Some(waiting) = self.waiting.get(&namespace) else { continue };
+            let Some(&(_, bytes)) = waiting.front() else { continue };
+            if !self.fits(&namespace, bytes, promised) {
+                continue;
+            }
+            promised += bytes;
+            if let Some(waiting) = self.waiting.get_mut(&namespace) {
+                if let Some((key, _)) = waiting.pop_front() {
+                    self.is_waiting.remove(&key);
+                    keys.push(key);
+                }
+                if waiting.is_empty() {
+                    self.waiting.remove(&namespace);
+                }
+            }
+            self.last = Some(namespace);
+        }
+        keys
+    }
+}
+
+impl TemplateBudget {
+    /// A budget of which nothing is held. Keys that were put aside are added to `queue`.
+    pub fn new(queue: WorkQueue<ObjectName>) -> Arc<Self> {
+        Arc::new(Self { queue, state: Mutex::default() })
+    }
+
+    /// Room for the template of `key`, which has so many bytes. Where there is none, the key comes back by itself.
+    pub fn reserve(self: &Arc<Self>, key: &ObjectName, bytes: usize) -> Option<Reservation> {
+        let namespace = Arc::clone(&key.namespace);
+        let mut state = self.state.lock();
+        if !state.fits(&namespace, bytes, 0) {
+            state.put_aside(key, bytes);
+            drop(state);
+            self.queue.add_after(key.clone(), RETRY);
+            return None;
+        }
+        state.take(&namespace, bytes);
+        Some(Reservation(Some(Held { budget: Arc::clone(self), namespace, bytes })))
+    }
+}
+
+/// Room for one template, until it is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Reservation(Option<Held>);
+
+#[derive(Debug)]
+struct Held {
+    budget: Arc<TemplateBudget>,
+    namespace: Arc<str>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Room that takes from no budget.
+    pub fn unbounded() -> Self {
+        Self(None)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let Some(Held { budget, namespace, bytes }) = self.0.take() else { return };
+        let keys = {
+            let mut state = budget.state.lock();
+            state.give_back(&namespace, bytes);
+            state.next_keys()
+        };
+        for key in keys {
+            budget.queue.add_with(key, Priority::High);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! One tenant with CronJobs as large as etcd takes them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::seconds;
+use crate::burst::Burst;
+use crate::driver::{eventually, minutes_ago};
+use crate::luck::Luck;
+use crate::usage;
+use crate::world::World;
+
+/// How many CronJobs there are; `LONG_TEMPLATES=100` makes fewer.
+const COUNT: usize = 400;
+/// How many bytes of arguments each has; etcd takes objects of up to 1.5 MiB.
+const ARGUMENTS: usize = 1_300_000;
+/// What the controller may have resident at its peak, in MB.
+const AT_MOST: f64 = 128.0;
+
+/// Arguments that differ from CronJob to CronJob.
+fn spec(index: usize) -> Value {
+    let argument = format!("{index:05}").repeat(ARGUMENTS / 5);
+    let container = json!({"name": "main", "image": "example.com/none", "args": [argument]});
+    // Suspended, or the Job controller would make Pods of that size, too.
+    json!({"jobTemplate": {"spec": {"suspend": true, "template": {"spec": {
+        "restartPolicy": "Never", "containers": [container],
+    }}}}})
+}
+
+pub async fn all_due(world: Arc<World>, _: Luck) -> String {
+    let count = std::env::var("LONG_TEMPLATES").ok().and_then(|text| text.parse().ok()).unwrap_or(COUNT);
+    let burst = Burst::due(&world, "long", count, minutes_ago(10), spec).await;
+    let running = world.start_controller("first", &[]).await.unwrap();
+    let started = Instant::now();
+    // Half a gigabyte goes through the API server twice.
+    eventually("every Job", Duration::from_secs(400), || async { (burst.seen() >= count).then_some(()) }).await;
+    let jobs = started.elapsed();
+    burst.settled(Duration::from_secs(300)).await;
+    let first = usage::peak(running.id()).unwrap();
+    running.kill();
+    // The second begins with all CronJobs and all of their Jobs.
+    let running = world.start_controller("second", &[]).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let second = usage::peak(running.id()).unwrap();
+    let resident = usage::of(running.id()).unwrap().resident;
+    running.kill();
+
+    let first_job = burst.ns.job("cron-00000", burst.slot).await;
+    let arguments = &first_job["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert_eq!(*arguments, spec(0)["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"]);
+    let figures = format!(
+        "{count} Jobs after {}; at most {first:.0} MB resident, after a restart {second:.0} MB, 20 s later {resident:.0} MB",
+        seconds(jobs)
+    );
+    assert!(first <= AT_MOST && second <= AT_MOST, "{figures}");
+    figures
+}
