@@ -137,7 +137,7 @@ const PROBES: Limits = Limits {
 
 /// Clients of `dev` are the user's own, and their watches stay open.
 const DEV: Limits = Limits {
-    connections: 1024,
+    connections: 512,
     arrivals: None,
     header: Duration::from_secs(300),
     header_size: u16::MAX,
