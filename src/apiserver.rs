@@ -75,7 +75,7 @@ pub use self::admission::WebhookCaller;
 pub use self::draft::{WebhookAnswer, WebhookCall};
 pub use self::object::Object;
 pub use self::registry::{Column, FieldError, FieldErrorKind, NameRule, Resource, Strategy};
-pub use self::service::ApiService;
+pub use self::service::{ApiService, MAX_BODY};
 pub use self::store::ChangeKind;
 use self::store::Store;
 pub use self::webhook_client::{ServiceResolver, webhooks_over_https};

@@ -380,6 +380,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// A request that timed out is given more time when it is made again.
     fn remember_patience(&self, key: &ObjectName, outcome: &Outcome) {
         let failed = match outcome {
+            Outcome::AwaitTemplate => return,
             Outcome::Failed(failure) => failure.api_error(),
             _ => None,
         };

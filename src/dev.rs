@@ -1,15 +1,17 @@
 //! `dev`: a cluster in this process, for a person who has none.
 //!
-//! Guarantees: everything is up in well under a second; the server listens on loopback only; what is in the way (a port,
-//! a path, a manifest) is said in one sentence, and nothing is left behind then; at the end the kubeconfig is removed and
+//! Guarantees: everything is up in well under a second; the server listens on loopback only, and only clients that have read
+//! the kubeconfig may do anything there, which no page in a browser has (`guard`); what is in the way (a port, a path, a
+//! manifest) is said in one sentence, and nothing is left behind then; at the end the kubeconfig is removed and
 //! the state, if it is to be kept, is on disk.
 //!
 //! The rooms: `cluster` puts server, controllers and simulation together, without sockets and on any clock;
 //! `job_controller` and `kubelet` simulate, `webhooks` stands for Services; `view` and `output` show; `manifests`,
-//! `kubeconfig` and `data_dir` touch the disk.
+//! `kubeconfig` and `data_dir` touch the disk; `guard` judges requests before the server sees them.
 
 pub mod cluster;
 pub mod data_dir;
+mod guard;
 pub mod job_controller;
 pub mod kubeconfig;
 pub mod kubelet;
@@ -28,13 +30,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use self::cluster::{Cluster, ClusterError};
 use self::data_dir::{DataDir, DataDirError};
-use self::kubeconfig::{Kubeconfig, KubeconfigError};
+use self::kubeconfig::{Access, Kubeconfig, KubeconfigError};
 use self::manifests::ManifestError;
 use self::options::DevConfig;
 use self::output::Output;
@@ -42,7 +43,7 @@ use crate::api::Flavour;
 use crate::apiserver::{ApiServer, RestoreError};
 use crate::cache::Informer;
 use crate::clock::{SharedClock, SystemClock};
-use crate::server::ServerError;
+use crate::server::{ServerError, Tls, TlsParameters, TlsSource, bind};
 
 /// How often the state is looked at, and saved if it has changed.
 const SAVE_PERIOD: Duration = Duration::from_secs(1);
@@ -88,8 +89,12 @@ pub async fn run(config: DevConfig, output: Output, live: bool, stop: Cancellati
         files => manifests::load(files)?,
     };
     let data_dir = config.data_dir.as_deref().map(DataDir::open).transpose()?.map(Arc::new);
-    let listener = listen(config.port).await?;
-    let addr = listener.local_addr().map_err(|source| ServerError::Bind { addr: loopback(config.port), source })?;
+    let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), config.port)).await?.for_dev();
+    let addr = bound.local_addr();
+    let hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    let tls = Tls::load(TlsSource::SelfSigned { hosts }, &TlsParameters::default())?;
+    let certificate = tls.certificate_pem().unwrap_or_default();
+    let access = Access { addr, certificate, token: guard::token() };
 
     let seed: u64 = rand::random();
     let server = cluster::api_server(Arc::clone(&clock), seed);
@@ -98,13 +103,13 @@ pub async fn run(config: DevConfig, output: Output, live: bool, stop: Cancellati
     if let Some(data_dir) = &data_dir {
         restore(&server, data_dir)?;
     }
-    let kubeconfig = Kubeconfig::write(kubeconfig_path(&config), addr)?;
+    let kubeconfig = Kubeconfig::write(kubeconfig_path(&config), &access)?;
     // What the person has changed since stays, unless a file of theirs says otherwise.
     manifests::apply(&server, manifests::definitions(&config.controllers), false).await?;
     manifests::apply(&server, manifests, !config.filenames.is_empty()).await?;
 
     let ends = CancellationToken::new();
-    let listening = tokio::spawn(server.clone().serve(listener, ends.clone()));
+    let listening = tokio::spawn(bound.serve_https(tls, guard::router(&server, &access.token), ends.clone()));
     let news = Arc::new(show::News::new(Arc::clone(&clock), output.clone(), live));
     let simulated = kubelet::Settings { duration: config.job_duration, failure_rate: config.job_failure_rate, seed };
     let cluster_config =
@@ -143,15 +148,6 @@ pub async fn run(config: DevConfig, output: Output, live: bool, stop: Cancellati
     }
 }
 
-fn loopback(port: u16) -> SocketAddr {
-    SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)
-}
-
-async fn listen(port: u16) -> Result<TcpListener, ServerError> {
-    let addr = loopback(port);
-    TcpListener::bind(addr).await.map_err(|source| ServerError::Bind { addr, source })
-}
-
 fn restore(server: &ApiServer, data_dir: &DataDir) -> Result<(), DevError> {
     let Some(state) = data_dir.load()? else { return Ok(()) };
     let path = || data_dir.state_path().display().to_string();
@@ -168,7 +164,7 @@ fn kubeconfig_path(config: &DevConfig) -> std::path::PathBuf {
 fn header(addr: SocketAddr, kubeconfig: &Path) -> [String; 2] {
     let path = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
     [
-        format!("Kubernetes API on http://{addr}, for this machine only. In another terminal:"),
+        format!("Kubernetes API on https://{addr}, for this machine only. In another terminal:"),
         format!("  export KUBECONFIG={}; kubectl get cronjobs,jobs,pods", shell_word(&path.to_string_lossy())),
     ]
 }

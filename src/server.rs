@@ -3,10 +3,16 @@
 //! Guarantees: an address that cannot be had is known before anything else starts ([`bind`]). No client can hold the
 //! server: handshakes, headers, idleness and whole connections have time limits, headers a size, and the number of
 //! connections is bounded; where there are too many, the idle make room (`connections`), and who has not sent its request
-//! yet is idle (`upload`). On the secure port nothing but
-//! what is always allowed is shown to whom the API server does not allow it (`delegation`). After a cancel, no new
-//! connection is accepted, requests in flight are answered, and serving ends within a few seconds whatever the clients do.
+//! yet is idle (`upload`). New connections are rate limited before TLS, and a client that is answered 429 loses its
+//! connection with that answer, so the CPU that unauthenticated clients take has a bound, too (`budgets`). On the secure port
+//! nothing but what is always allowed is shown to whom the API server does not allow it (`delegation`). After a cancel, no
+//! new connection is accepted, requests in flight are answered, and serving ends within a few seconds whatever the clients
+//! do.
+//!
+//! Probes have a listener of their own ([`Bound::for_probes`]): one request a connection, no rate limit, no TLS. It shares
+//! nothing with the other listeners but the process's CPU.
 
+pub(crate) mod budgets;
 mod connections;
 pub mod delegation;
 mod endpoints;
@@ -22,7 +28,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::response::Response;
-use http::Request;
+use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -30,13 +36,14 @@ use hyper_util::service::TowerToHyperService;
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use tracing::{debug, warn};
 
+use self::budgets::{LogLimit, Rate, STRANGERS, TokenBucket};
 use self::connections::{Place, Places};
 pub use self::delegation::{Delegation, PeerCertificates};
 pub use self::endpoints::{Endpoints, VersionInfo, Which, router};
@@ -83,12 +90,18 @@ fn explain(error: &io::Error) -> String {
 pub(crate) struct Limits {
     /// Connections at a time.
     pub(crate) connections: usize,
+    /// New connections a second; the others are closed before their first byte is read. `None` is no limit.
+    pub(crate) arrivals: Option<Rate>,
     /// For the TLS handshake.
     pub(crate) handshake: Duration,
     /// For the header of an HTTP/1.1 request, the idle time before it included; and between HTTP/2 keep-alives.
     header: Duration,
     /// Bytes of a request's header. Tokens with many groups in them are the largest that is sent.
     header_size: u16,
+    /// Whether an HTTP/1.1 connection may have another request after the first.
+    keep_alive: bool,
+    /// Requests at a time on one HTTP/2 connection.
+    streams: u32,
     /// Without a request.
     idle: Duration,
     /// For the whole connection. Scrapers simply connect again.
@@ -99,13 +112,44 @@ pub(crate) struct Limits {
 
 const LIMITS: Limits = Limits {
     connections: 128,
+    arrivals: Some(STRANGERS),
     handshake: Duration::from_secs(10),
     header: Duration::from_secs(32),
     header_size: 32 << 10,
+    keep_alive: true,
+    streams: 16,
     idle: Duration::from_secs(120),
     age: Duration::from_secs(600),
     drain: Duration::from_secs(5),
 };
+
+/// The kubelet opens a connection for each probe and sends one request at once. Of a flood of silent connections, the newest
+/// 512 stay: at 5,000 new ones a second a probe has 100 ms until its request must be there.
+const PROBES: Limits = Limits {
+    connections: 512,
+    arrivals: None,
+    header: Duration::from_secs(2),
+    keep_alive: false,
+    idle: Duration::from_secs(5),
+    age: Duration::from_secs(30),
+    ..LIMITS
+};
+
+/// Clients of `dev` are the user's own, and their watches stay open.
+const DEV: Limits = Limits {
+    connections: 512,
+    arrivals: None,
+    header: Duration::from_secs(300),
+    header_size: u16::MAX,
+    streams: 250,
+    idle: Duration::from_secs(3600),
+    age: Duration::from_secs(3600),
+    drain: Duration::from_millis(500),
+    ..LIMITS
+};
+
+/// Bytes of request bodies that may wait unread on an HTTP/2 connection, and on one of its streams.
+const WINDOW: u32 = 64 << 10;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -164,6 +208,19 @@ impl Bound {
         self.local_addr
     }
 
+    /// With limits for health probes: a client gets one request a connection and two seconds to send it, and is never
+    /// refused for the requests of others.
+    #[must_use]
+    pub fn for_probes(self) -> Self {
+        Self { limits: PROBES, ..self }
+    }
+
+    /// With limits for the API server of `dev`, whose clients are the user's own: watches last for an hour.
+    #[must_use]
+    pub fn for_dev(self) -> Self {
+        Self { limits: DEV, ..self }
+    }
+
     /// Serves plain HTTP/1.1 until `cancel` fires and the last request is answered.
     pub async fn serve_http(self, router: Router, cancel: CancellationToken) {
         let limits = self.limits;
@@ -196,10 +253,18 @@ impl Bound {
         C: Future<Output = ()> + Send + 'static,
     {
         let places = Places::new(self.limits.connections);
+        let mut arrivals = self.limits.arrivals.map(TokenBucket::new);
+        let (refused, failed) = (LogLimit::default(), LogLimit::default());
         let connections = TaskTracker::new();
         while let Some(accepted) = cancel.run_until_cancelled(self.listener.accept()).await {
             match accepted {
                 Ok((stream, peer)) => {
+                    if !arrivals.as_mut().is_none_or(|arrivals| arrivals.take(Instant::now())) {
+                        if let Some(suppressed) = refused.admit(Instant::now()) {
+                            warn!(addr = %self.local_addr, %peer, suppressed, "too many new connections; closing some");
+                        }
+                        continue;
+                    }
                     // An answer must not wait until the peer has acknowledged what was sent before it.
                     if let Err(error) = stream.set_nodelay(true) {
                         debug!(%peer, %error, "cannot set TCP_NODELAY on a connection");
@@ -211,7 +276,9 @@ impl Bound {
                     }
                 }
                 Err(error) => {
-                    warn!(addr = %self.local_addr, %error, "cannot accept a connection");
+                    if let Some(suppressed) = failed.admit(Instant::now()) {
+                        warn!(addr = %self.local_addr, %error, suppressed, "cannot accept a connection");
+                    }
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -270,34 +337,59 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(limits.header_size.into());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .keep_alive(limits.keep_alive)
+        .header_read_timeout(limits.header)
+        .max_buf_size(limits.header_size.into());
     builder
         .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(limits.header)
         .keep_alive_timeout(limits.handshake)
         .max_header_list_size(limits.header_size.into())
-        .max_concurrent_streams(100);
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(2 * WINDOW)
+        .max_concurrent_streams(limits.streams);
     let Client { protocol, certificates, place } = client;
     let builder = match protocol {
         Protocol::Http1 => builder.http1_only(),
         Protocol::Http2 => builder.http2_only(),
     };
+    let refused = CancellationToken::new();
     let answer = {
-        let place = Arc::clone(&place);
-        tower::service_fn(move |request| answer(request, router.clone(), certificates.clone(), Arc::clone(&place)))
+        let (place, refused) = (Arc::clone(&place), refused.clone());
+        tower::service_fn(move |request| {
+            let answer = answer(request, router.clone(), certificates.clone(), Arc::clone(&place));
+            let refused = refused.clone();
+            async move {
+                let response = answer.await?;
+                if response.status() == StatusCode::TOO_MANY_REQUESTS {
+                    refused.cancel();
+                }
+                Ok::<_, std::convert::Infallible>(response)
+            }
+        })
     };
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(answer));
     tokio::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,
         () = place.lost(limits.idle) => return,
+        () = refused.cancelled() => {}
         () = cancel.cancelled() => {}
         () = sleep(limits.age) => {}
     }
     connection.as_mut().graceful_shutdown();
-    // Nobody is left to tell: the client is gone, or about to be.
-    let _ = timeout(limits.drain, connection).await;
+    // Nothing is done with the result: the client is gone, or about to be.
+    let _ = timeout(limits.drain, async {
+        tokio::select! {
+            _ = connection => {}
+            () = place.lost(limits.idle) => {}
+        }
+    })
+    .await;
 }
 
 /// Answers one request. From its end to its answer the connection is busy.

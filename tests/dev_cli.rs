@@ -1,14 +1,17 @@
 //! `cronjob-controller dev` as a newcomer meets it: the binary, its sentences, and kubectl against it where there is one.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
+mod dev_client;
 mod tools;
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use dev_client::DevClient;
 
 fn dev(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));
@@ -136,6 +139,48 @@ fn it_is_up_at_once_and_leaves_nothing_behind() {
     let (code, rest) = running.interrupt();
     assert_eq!(code, 0, "{rest}");
     assert!(!kubeconfig.exists());
+}
+
+/// The most memory that a process has had resident, in bytes.
+fn peak(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn page_in_a_browser_is_refused_and_a_body_of_500_megabytes_takes_no_memory() {
+    const PATH: &str = "/api/v1/namespaces/default/configmaps";
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(directory.path(), &[]);
+    let client = DevClient::new(&running.kubeconfig);
+    let token = format!("Bearer {}", client.token);
+    let (host, token) = (("host", client.address.as_str()), ("authorization", token.as_str()));
+    let json = ("content-type", "application/json");
+    let body = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}"#;
+    let rows: [(&str, &[(&str, &str)], u16); 6] = [
+        ("a client with the kubeconfig", &[host, token, json], 201),
+        ("a foreign Host", &[("host", "evil.example"), token, json], 403),
+        ("a foreign Origin", &[host, token, json, ("origin", "http://evil.example")], 403),
+        ("a body without a Content-Type", &[host, token], 415),
+        ("no token", &[host, json], 401),
+        ("another token", &[host, ("authorization", "Bearer x"), json], 401),
+    ];
+    for (sentence, headers, status) in rows {
+        let (code, answer) = client.send(&format!("POST {PATH}"), headers, body).unwrap();
+        assert_eq!(code, status, "{sentence}: {answer}");
+    }
+
+    let mut stream = client.connect().unwrap();
+    let (size, chunk) = (500_000_000_usize, vec![b' '; 1 << 20]);
+    let head = format!("POST {PATH} HTTP/1.1\r\nhost: {}\r\nauthorization: {}\r\n", host.1, token.1);
+    write!(stream, "{head}content-type: application/json\r\ncontent-length: {size}\r\n\r\n").unwrap();
+    let taken = (0..size / chunk.len()).take_while(|_| stream.write_all(&chunk).is_ok()).count();
+    assert!(taken < 100, "{taken} MiB were taken");
+    let peak = peak(running.child.id());
+    assert!(peak <= 80_000_000, "{peak} bytes were resident");
+    println!("{taken} MiB were taken, {peak} bytes resident at most");
+    assert_eq!(running.interrupt().0, 0);
 }
 
 #[test]

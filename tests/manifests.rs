@@ -186,6 +186,31 @@ fn what_prometheus_is_told_to_scrape_is_what_the_deployment_serves() {
     }
 }
 
+#[test]
+fn probes_of_every_overlay_ask_a_port_of_their_own_that_the_network_policy_admits() {
+    if !tools::has_kubectl("manifests") {
+        return;
+    }
+    for overlay in OVERLAYS {
+        let objects = built(&manifests().join(overlay));
+        let the = |kind: &str| objects.iter().find(|object| object["kind"] == kind).unwrap();
+        let container = &the("Deployment")["spec"]["template"]["spec"]["containers"][0];
+        for (probe, path) in [("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
+            let asked = &container[probe]["httpGet"];
+            assert_eq!((&asked["path"], &asked["port"]), (&json!(path), &json!("health")), "{overlay}: {probe}");
+            assert!(asked["scheme"].is_null() || asked["scheme"] == "HTTP", "{overlay}: {probe}");
+        }
+        let ports = container["ports"].as_array().unwrap();
+        let port = &ports.iter().find(|port| port["name"] == "health").unwrap()["containerPort"];
+        let flag = json!(format!("--health-probe-bind-address=:{port}"));
+        assert!(container["args"].as_array().unwrap().contains(&flag), "{overlay} has no {flag}");
+        let admitted = the("NetworkPolicy")["spec"]["ingress"][0]["ports"].as_array().unwrap();
+        assert!(admitted.iter().any(|admitted| admitted["port"] == "health"), "{overlay}: the NetworkPolicy");
+        let shared = format!("--metrics-bind-address=:{port}");
+        assert!(!container["args"].as_array().unwrap().contains(&shared.into()), "{overlay}: probes share a port");
+    }
+}
+
 /// The API server's own strict validation judges every field, which a copy of its schemas could do no better; of the kinds
 /// that are not its own it takes any field.
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Alerts and dashboard: judged by promtool, and by a Prometheus that scrapes the binary while things go wrong.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
+mod dev_client;
 mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use dev_client::DevClient;
 use serde_json::{Value, json};
 
 fn root() -> &'static Path {
@@ -181,7 +183,7 @@ fn impatient(groups: &Value) -> Value {
 /// An API server, the controller, and a Prometheus that scrapes it every second.
 struct World {
     directory: tempfile::TempDir,
-    api: String,
+    api: DevClient,
     server: Process,
     prometheus: String,
     controller_at: String,
@@ -269,7 +271,7 @@ impl World {
                 "-v=2",
             ])
             .args(["--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=40s"])
-            .arg(format!("--master=http://{}", self.api))
+            .arg(format!("--kubeconfig={}", self.directory.path().join("kubeconfig").display()))
             .arg(format!("--metrics-bind-address={}", self.controller_at))
             .env_remove("RUST_LOG")
             .env_remove("POD_NAMESPACE")
@@ -320,7 +322,7 @@ impl World {
     /// Creates a Job of a CronJob, which `pod` annotations make end.
     fn job(&self, cron_job: &str, name: &str, annotations: &Value, pod: &Value) {
         let batch = "/apis/batch/v1/namespaces/default";
-        let owner = http(&self.api, "GET", &format!("{batch}/cronjobs/{cron_job}"), "").unwrap();
+        let owner = self.api.request("GET", &format!("{batch}/cronjobs/{cron_job}"), "").unwrap();
         let owner = json!({
             "apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job, "uid": owner["metadata"]["uid"],
             "controller": true,
@@ -332,7 +334,7 @@ impl World {
             "metadata": { "name": name, "annotations": annotations, "ownerReferences": [owner] },
             "spec": { "backoffLimit": 0, "template": template },
         });
-        let created = http(&self.api, "POST", &format!("{batch}/jobs"), &job.to_string()).unwrap();
+        let created = self.api.request("POST", &format!("{batch}/jobs"), &job.to_string()).unwrap();
         assert!(created["metadata"]["uid"].is_string(), "{created}");
     }
 
@@ -355,19 +357,19 @@ impl World {
             "spec": { "holderIdentity": "somebody", "leaseDurationSeconds": 3600 },
         });
         let done = if is_held {
-            http(&self.api, "POST", leases, &lease.to_string())
+            self.api.request("POST", leases, &lease.to_string())
         } else {
-            http(&self.api, "DELETE", &format!("{leases}/cronjob-controller"), "")
+            self.api.request("DELETE", &format!("{leases}/cronjob-controller"), "")
         };
         assert!(done.as_ref().is_some_and(|done| done["code"].is_null()), "{done:?}");
     }
 }
 
-/// An API server whose state `tamper` has changed, and its address.
-fn serve(directory: &Path, tamper: impl Fn(&Path)) -> (Process, String) {
+/// An API server whose state `tamper` has changed, and a client of it.
+fn serve(directory: &Path, tamper: impl Fn(&Path)) -> (Process, DevClient) {
     let start = || {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
-            .args(["dev", "--controller=false", "-f", "cronjobs.yaml", "--data-dir=data"])
+            .args(["dev", "--controller=false", "-f", "cronjobs.yaml", "--data-dir=data", "--kubeconfig=kubeconfig"])
             .current_dir(directory)
             .env("XDG_RUNTIME_DIR", directory)
             .env_remove("RUST_LOG")
@@ -377,12 +379,11 @@ fn serve(directory: &Path, tamper: impl Fn(&Path)) -> (Process, String) {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = lines.find_map(|line| {
-            Some(line.unwrap().strip_prefix("Kubernetes API on http://")?.split(',').next()?.to_owned())
-        });
+        lines.find(|line| line.as_ref().unwrap().starts_with("Kubernetes API on ")).unwrap().unwrap();
+        let client = DevClient::new(&directory.join("kubeconfig"));
         // Read to its end, or the process would have nowhere to write.
         std::thread::spawn(move || lines.for_each(drop));
-        (Process(child), address.unwrap())
+        (Process(child), client)
     };
     fs::write(directory.join("cronjobs.yaml"), manifests()).unwrap();
     let (mut first, _) = start();

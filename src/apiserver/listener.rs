@@ -1,4 +1,5 @@
-//! The server on a socket: plain HTTP/1.1, for kubectl and controllers in other processes.
+//! The server on a socket: plain HTTP/1.1, for the clients of tests. Everything that reaches the socket may do everything; `dev`
+//! listens by itself and judges requests first (`dev::guard`).
 
 use std::time::Duration;
 

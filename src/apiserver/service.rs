@@ -1,16 +1,19 @@
 //! Requests in, answers out.
 //!
-//! Guarantees: every request gets an answer; a refusal is a metav1 `Status` wherever the real server sends one, and
+//! Guarantees: every request gets an answer; of a body no more is held than one may have; a refusal is a metav1 `Status` wherever the real server sends one, and
 //! plain text where it does.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::task::{Context, Poll};
 
 use axum::body::Bytes;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Request, Response, StatusCode};
+use http_body::Frame;
 use http_body_util::{BodyExt, Full};
+use hyper::body::Buf;
 use serde_json::Value;
 
 use super::delete::{self, DeleteOptions};
@@ -29,7 +32,7 @@ const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const WARNING: HeaderName = HeaderName::from_static("warning");
 /// Bodies above this are refused, as the real server does.
-const MAX_BODY: usize = 3 * 1024 * 1024;
+pub const MAX_BODY: usize = 3 * 1024 * 1024;
 
 /// What clients of the oldest default are told. Matches `WarningsOnDelete` of kubernetes `pkg/registry/batch/job`.
 const ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
@@ -64,11 +67,36 @@ where
         let server = self.server.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            // A body that breaks off is an incomplete document, and is refused as one.
-            let bytes = body.collect().await.map_or_else(|_| Bytes::new(), http_body_util::Collected::to_bytes);
-            Ok(server.handle(Request::from_parts(parts, bytes)).await)
+            Ok(server.handle(Request::from_parts(parts, read(body).await)).await)
         })
     }
+}
+
+/// A body, of which no more is read than shows that it is too large. One that breaks off is an incomplete document, and is
+/// refused as one.
+async fn read<B>(body: B) -> Bytes
+where
+    B: http_body::Body,
+    B::Data: Send,
+{
+    let mut bytes = Vec::new();
+    let mut body = pin!(body);
+    while bytes.len() <= MAX_BODY
+        && let Some(frame) = body.frame().await
+    {
+        match frame.map(Frame::into_data) {
+            Ok(Ok(mut data)) => {
+                while data.has_remaining() && bytes.len() <= MAX_BODY {
+                    let size = data.chunk().len().min(MAX_BODY + 1 - bytes.len());
+                    bytes.extend_from_slice(&data.chunk()[..size]);
+                    data.advance(size);
+                }
+            }
+            Ok(Err(_)) => {}
+            Err(_) => return Bytes::new(),
+        }
+    }
+    bytes.into()
 }
 
 /// An answer before it is written.

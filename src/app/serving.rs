@@ -2,7 +2,8 @@
 //!
 //! Guarantees: every address is taken, and every certificate read, before the controller does anything; on the secure port
 //! the API server decides who sees what, and on the plain ones, which are off unless somebody asks for them, everybody sees
-//! everything that they show.
+//! everything that they show. Health checks have a listener of their own where `--health-probe-bind-address` says so, which
+//! answers probes whatever clients do to the others.
 
 use std::sync::Arc;
 
@@ -44,12 +45,14 @@ impl Listeners {
             }
         };
         let metrics = match config.metrics_addr {
+            // Probes ask there, too.
+            Some(addr) if config.health_addr == Some(addr) => Some(bind(addr).await?.for_probes()),
             Some(addr) => Some(bind(addr).await?),
             None => None,
         };
         let health = match config.health_addr {
             // One address for both is one listener.
-            Some(addr) if config.metrics_addr != Some(addr) => Some(bind(addr).await?),
+            Some(addr) if config.metrics_addr != Some(addr) => Some(bind(addr).await?.for_probes()),
             _ => None,
         };
         Ok(Self { secure, metrics, health })

@@ -1,4 +1,4 @@
-//! The kubeconfig for the server in this process.
+//! The kubeconfig for the server in this process, with the token that the server asks for.
 //!
 //! Guarantees: only its owner may read it; a file that somebody else wrote is never overwritten, nor is a link followed;
 //! it is removed when the value is dropped.
@@ -8,6 +8,9 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 
 /// The first line of every kubeconfig that is ours.
 const MARK: &str = "# Written by `cronjob-controller dev`, which removes it when it ends.\n";
@@ -28,6 +31,17 @@ pub enum KubeconfigError {
     },
 }
 
+/// How a client reaches the server and proves that it has read the kubeconfig. client-go sends a token over HTTPS alone.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// Where the server listens.
+    pub addr: SocketAddr,
+    /// The certificate that the server shows, as PEM.
+    pub certificate: String,
+    /// The bearer token, without characters that YAML knows.
+    pub token: String,
+}
+
 /// A kubeconfig on disk, for as long as this value lives.
 #[derive(Debug)]
 pub struct Kubeconfig {
@@ -35,11 +49,11 @@ pub struct Kubeconfig {
 }
 
 impl Kubeconfig {
-    /// Writes a kubeconfig for the server at `addr` to `path`.
+    /// Writes a kubeconfig for this server to `path`.
     ///
     /// # Errors
     /// When the file is somebody else's or cannot be written.
-    pub fn write(path: PathBuf, addr: SocketAddr) -> Result<Self, KubeconfigError> {
+    pub fn write(path: PathBuf, access: &Access) -> Result<Self, KubeconfigError> {
         match fs::read_to_string(&path) {
             // Left behind by a run that was killed.
             Ok(text) if text.starts_with(MARK) => fs::remove_file(&path),
@@ -48,7 +62,7 @@ impl Kubeconfig {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(KubeconfigError::Foreign(path)),
             Err(error) => Err(error),
         }
-        .and_then(|()| create(&path, &text(addr)))
+        .and_then(|()| create(&path, &text(access)))
         .map_err(|source| KubeconfigError::Write { path: path.clone(), source })?;
         Ok(Self { path })
     }
@@ -80,12 +94,14 @@ pub fn default_path(runtime_dir: Option<PathBuf>, temp_dir: &Path, process: u32)
     directory.join(format!("cronjob-controller-dev-{process}.kubeconfig"))
 }
 
-fn text(addr: SocketAddr) -> String {
+fn text(Access { addr, certificate, token }: &Access) -> String {
     const NAME: &str = super::requests::MANAGER;
+    let certificate = BASE64.encode(certificate);
     format!(
-        "{MARK}apiVersion: v1\nkind: Config\nclusters:\n- name: {NAME}\n  cluster:\n    server: http://{addr}\n\
-         users:\n- name: {NAME}\n  user: {{}}\ncontexts:\n- name: {NAME}\n  context:\n    cluster: {NAME}\n    \
-         user: {NAME}\n    namespace: default\ncurrent-context: {NAME}\n"
+        "{MARK}apiVersion: v1\nkind: Config\nclusters:\n- name: {NAME}\n  cluster:\n    server: https://{addr}\n    \
+         certificate-authority-data: {certificate}\nusers:\n- name: {NAME}\n  user:\n    token: {token}\ncontexts:\n\
+         - name: {NAME}\n  context:\n    cluster: {NAME}\n    user: {NAME}\n    namespace: default\n\
+         current-context: {NAME}\n"
     )
 }
 
@@ -97,21 +113,24 @@ mod tests {
 
     use super::*;
 
-    fn addr() -> SocketAddr {
-        "127.0.0.1:4321".parse().unwrap()
+    fn access() -> Access {
+        let (certificate, token) = ("PEM\n".to_owned(), "0123".to_owned());
+        Access { addr: "127.0.0.1:4321".parse().unwrap(), certificate, token }
     }
 
     #[test]
     fn a_kubeconfig_is_its_owners_alone_and_goes_with_the_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("k");
-        let written = Kubeconfig::write(path.clone(), addr()).unwrap();
+        let written = Kubeconfig::write(path.clone(), &access()).unwrap();
         assert_eq!(fs::metadata(written.path()).unwrap().permissions().mode() & 0o777, 0o600);
         let read = kube::config::Kubeconfig::read_from(&path).unwrap();
         assert_eq!(read.current_context.as_deref(), Some("cronjob-controller-dev"));
         let cluster = read.clusters[0].cluster.clone().unwrap();
-        assert_eq!(cluster.server.as_deref(), Some("http://127.0.0.1:4321"));
-        let again = Kubeconfig::write(path.clone(), addr()).unwrap();
+        assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:4321"));
+        assert_eq!(cluster.certificate_authority_data.as_deref(), Some("UEVNCg=="));
+        assert!(fs::read_to_string(&path).unwrap().contains("  user:\n    token: 0123\n"));
+        let again = Kubeconfig::write(path.clone(), &access()).unwrap();
         drop(again);
         assert!(!path.exists());
     }
@@ -128,7 +147,7 @@ mod tests {
             (link, "File exists"),
             (directory.path().join("no/such/directory"), "No such file or directory"),
         ] {
-            let error = Kubeconfig::write(path, addr()).unwrap_err().to_string();
+            let error = Kubeconfig::write(path, &access()).unwrap_err().to_string();
             assert!(error.contains(want), "{error}");
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), "apiVersion: v1\n");

@@ -3,6 +3,10 @@
 //! Guarantees: there are never more connections than places. A newcomer gets a place as long as one of the others has no
 //! request in flight: the one that has been idle for longest goes. So a client that opens connections and says nothing, or
 //! too little, cannot keep a prober out, and who has a request in flight is never put out.
+//!
+//! A semaphore with time limits would be less code and does not do: 128 silent connections would hold the webhooks' port,
+//! which the API server has to reach, for as long as they are renewed, and 5,000 new ones a second would keep every prober
+//! in the backlog. Here the newest connections stay, which are those of clients that are about to send a request.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,7 +3,8 @@
 //! Guarantees: a path that is not always allowed is shown to nobody whom the API server did not allow it, within the time
 //! that answers are remembered for; whatever goes wrong on the way is a refusal. Always allowed paths ask nobody, whatever
 //! a request carries, so that probes do not depend on the API server. Tokens are kept nowhere, only a keyed digest of them;
-//! what is remembered, the questions under way and their time are bounded, whatever clients send.
+//! what is remembered, the questions under way and waiting, their rate and their time are bounded, whatever clients send.
+//! Above a bound, and above a rate of requests that are refused or need no question, the answer is 429.
 //!
 //! Matches what kube-controller-manager does with k8s.io/apiserver's `DelegatingAuthenticationOptions` and
 //! `DelegatingAuthorizationOptions`, but for headers of a front proxy: nothing is aggregated here, so none is believed.
@@ -36,12 +37,17 @@ use tracing::{debug, warn};
 use self::cache::Cache;
 pub use self::client_certificate::{ClientCa, ClientCaError, ClientCaSource};
 use self::reviews::{Access, Question, ReviewError, User};
+use super::budgets::{LogLimit, STRANGERS, TokenBucket};
 
 /// How many answers of each kind are remembered. Who asks with more tokens than this is asked about again.
 const REMEMBERED: usize = 1024;
 
-/// How many questions may be under way at a time; more wait.
+/// How many questions of a kind may be under way at a time; more wait.
 const REVIEWS: usize = 16;
+
+/// How many questions of a kind may wait. With those under way they are fewer than the connections of the listener, so that
+/// there is always one that makes room.
+const WAITING: usize = 32;
 
 /// The longest that a question takes, waiting included. Matches upstream's `TokenRequestTimeout` and `ClientTimeout`.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
@@ -85,7 +91,11 @@ pub struct Delegation {
     client_ca: Option<ClientCa>,
     reviewers: Reviewers,
     ttls: Ttls,
-    places: Semaphore,
+    token_reviews: Reviews,
+    access_reviews: Reviews,
+    /// Of the requests that are answered without the API server's permission.
+    strangers: Mutex<TokenBucket>,
+    warnings: LogLimit,
     digests: hmac::Key,
     /// By the digest of a token.
     users: Mutex<Cache<Option<User>>>,
@@ -93,9 +103,43 @@ pub struct Delegation {
     accesses: Mutex<Cache<Access>>,
 }
 
+/// The questions of one kind: how many there are, and how often they are asked.
+struct Reviews {
+    /// Under way or waiting.
+    admitted: Semaphore,
+    under_way: Semaphore,
+    rate: Mutex<TokenBucket>,
+}
+
+impl Reviews {
+    fn new() -> Self {
+        Self {
+            admitted: Semaphore::new(REVIEWS + WAITING),
+            under_way: Semaphore::new(REVIEWS),
+            rate: Mutex::new(TokenBucket::new(STRANGERS)),
+        }
+    }
+
+    /// Asks within [`REVIEW_TIMEOUT`], waiting included.
+    async fn ask<T>(&self, review: impl Future<Output = Result<T, ReviewError>>) -> Result<T, ReviewError> {
+        let Ok(_admitted) = self.admitted.try_acquire() else { return Err(ReviewError::TooMany) };
+        if !self.rate.lock().take(Instant::now()) {
+            return Err(ReviewError::TooMany);
+        }
+        let review = async {
+            let _under_way = self.under_way.acquire().await;
+            review.await
+        };
+        tokio::time::timeout(REVIEW_TIMEOUT, review).await.unwrap_or(Err(ReviewError::Timeout))
+    }
+}
+
 /// Why a request is not answered.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
+    /// The API server is asked too often already, or too many were refused.
+    #[error("too many requests")]
+    TooMany,
     /// It claims to be somebody, and is not, or nobody could say so.
     #[error("{0}")]
     Unauthorized(String),
@@ -107,6 +151,15 @@ enum Refusal {
     Unknown(ReviewError),
 }
 
+impl From<ReviewError> for Refusal {
+    fn from(error: ReviewError) -> Self {
+        match error {
+            ReviewError::TooMany => Self::TooMany,
+            error => Self::Unknown(error),
+        }
+    }
+}
+
 impl Delegation {
     /// One that knows nothing yet. `always_allow_paths` are whole paths, or beginnings where they end in `*`.
     pub fn new(always_allow_paths: &[String], client_ca: Option<ClientCa>, reviewers: Reviewers, ttls: Ttls) -> Self {
@@ -116,7 +169,10 @@ impl Delegation {
             client_ca,
             reviewers,
             ttls,
-            places: Semaphore::new(REVIEWS),
+            token_reviews: Reviews::new(),
+            access_reviews: Reviews::new(),
+            strangers: Mutex::new(TokenBucket::new(STRANGERS)),
+            warnings: LogLimit::default(),
             digests,
             users: Mutex::new(Cache::new(REMEMBERED)),
             accesses: Mutex::new(Cache::new(REMEMBERED)),
@@ -134,7 +190,7 @@ impl Delegation {
             return Ok(());
         }
         let question = Question::new(&user, &request.verb, &request.path);
-        let access = self.authorize(question).await.map_err(Refusal::Unknown)?;
+        let access = self.authorize(question).await?;
         if access.allowed {
             return Ok(());
         }
@@ -156,8 +212,9 @@ impl Delegation {
             match self.user_of(token).await {
                 Ok(Some(user)) => return Ok(user.authenticated()),
                 Ok(None) => refusal = Some("invalid bearer token".to_owned()),
+                Err(ReviewError::TooMany) => return Err(Refusal::TooMany),
                 Err(error) => {
-                    warn!(%error, "a token could not be reviewed");
+                    self.warn(&error, "a token could not be reviewed");
                     refusal = Some(error.to_string());
                 }
             }
@@ -170,7 +227,7 @@ impl Delegation {
         if let Some(user) = self.users.lock().get(&key, Instant::now()) {
             return Ok(user);
         }
-        let user = self.ask(reviews::review_token(&self.reviewers.authentication, token)).await?;
+        let user = self.token_reviews.ask(reviews::review_token(&self.reviewers.authentication, token)).await?;
         self.users.lock().put(key, user.clone(), self.ttls.token, Instant::now());
         Ok(user)
     }
@@ -180,18 +237,21 @@ impl Delegation {
         if let Some(access) = self.accesses.lock().get(&key, Instant::now()) {
             return Ok(access);
         }
-        let access = self.ask(reviews::review_access(&self.reviewers.authorization, question)).await?;
+        let access = self.access_reviews.ask(reviews::review_access(&self.reviewers.authorization, question)).await?;
         let ttl = if access.allowed { self.ttls.authorized } else { self.ttls.unauthorized };
         self.accesses.lock().put(key, access.clone(), ttl, Instant::now());
         Ok(access)
     }
 
-    async fn ask<T>(&self, review: impl Future<Output = Result<T, ReviewError>>) -> Result<T, ReviewError> {
-        let review = async {
-            let _place = self.places.acquire().await;
-            review.await
-        };
-        tokio::time::timeout(REVIEW_TIMEOUT, review).await.unwrap_or(Err(ReviewError::Timeout))
+    /// Whether one more request may be answered that the API server has not allowed.
+    fn admits_stranger(&self) -> bool {
+        self.strangers.lock().take(Instant::now())
+    }
+
+    fn warn(&self, error: &ReviewError, what: &str) {
+        if let Some(suppressed) = self.warnings.admit(Instant::now()) {
+            warn!(%error, suppressed, "{what}");
+        }
     }
 
     fn digest(&self, bytes: &[u8]) -> cache::Key {
@@ -203,6 +263,9 @@ impl Delegation {
 
 async fn protect(State(delegation): State<Arc<Delegation>>, mut request: Request, next: Next) -> Response {
     if delegation.always_allowed.contains(request.uri().path()) {
+        if !delegation.admits_stranger() {
+            return answers::too_many_requests();
+        }
         return next.run(request).await;
     }
     let facts = RequestFacts::of(&request);
@@ -214,11 +277,15 @@ async fn protect(State(delegation): State<Arc<Delegation>>, mut request: Request
         Err(refusal) => refusal,
     };
     debug!(path = facts.path, verb = facts.verb, reason = %refusal, "a request was refused");
+    if !delegation.admits_stranger() {
+        return answers::too_many_requests();
+    }
     match refusal {
+        Refusal::TooMany => answers::too_many_requests(),
         Refusal::Unauthorized(_) => answers::unauthorized(),
         Refusal::Forbidden { user, reason } => answers::forbidden(&user, &facts.verb, &facts.path, &reason),
         Refusal::Unknown(error) => {
-            warn!(%error, "whether a request is allowed is unknown");
+            delegation.warn(&error, "whether a request is allowed is unknown");
             answers::internal_error(&facts.path, &error)
         }
     }

@@ -14,9 +14,11 @@ use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, Uri};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use super::budgets::LogLimit;
 use super::endpoints::{not_found, plain_text};
 
 /// A named check. It runs on each request, on the thread that serves it, and must not block.
@@ -81,19 +83,20 @@ pub(super) fn routes(name: &'static str, mut checks: Vec<HealthCheck>) -> Router
     }
     let checks: Arc<[HealthCheck]> = checks.into();
     let single = checks.clone();
+    let log = Arc::new(LogLimit::default());
     Router::new()
-        .route(&format!("/{name}"), get(move |uri: Uri| async move { root(name, &checks, &uri) }))
+        .route(&format!("/{name}"), get(move |uri: Uri| async move { root(name, &checks, &uri, &log) }))
         .route(&format!("/{name}/{{check}}"), get(move |Path(check): Path<String>| async move { one(&single, &check) }))
 }
 
-fn root(name: &str, checks: &[HealthCheck], uri: &Uri) -> Response {
+fn root(name: &str, checks: &[HealthCheck], uri: &Uri, log: &LogLimit) -> Response {
     let Query(query) = Query::<Vec<(String, String)>>::try_from_uri(uri).unwrap_or_default();
-    let (status, body) = report(name, checks, &query);
+    let (status, body) = report(name, checks, &query, log);
     plain_text(status, body)
 }
 
 /// Matches `handleRootHealth` in k8s.io/apiserver's pkg/server/healthz/healthz.go.
-fn report(name: &str, checks: &[HealthCheck], query: &[(String, String)]) -> (StatusCode, String) {
+fn report(name: &str, checks: &[HealthCheck], query: &[(String, String)], log: &LogLimit) -> (StatusCode, String) {
     let excluded: BTreeSet<&str> = query.iter().filter(|(key, _)| key == "exclude").map(|(_, v)| v.as_str()).collect();
     let verbose = query.iter().any(|(key, _)| key == "verbose");
     let mut unknown = excluded.clone();
@@ -118,7 +121,9 @@ fn report(name: &str, checks: &[HealthCheck], query: &[(String, String)]) -> (St
         let _ = writeln!(lines, "warn: some health checks cannot be excluded: no matches for {}", names.join(","));
     }
     if !failures.is_empty() {
-        info!(endpoint = name, failures = failures.join("; "), "health check failed");
+        if let Some(suppressed) = log.admit(Instant::now()) {
+            info!(endpoint = name, failures = failures.join("; "), suppressed, "health check failed");
+        }
         return (StatusCode::INTERNAL_SERVER_ERROR, format!("{lines}{name} check failed\n"));
     }
     let body = if verbose { format!("{lines}{name} check passed\n") } else { "ok".to_owned() };

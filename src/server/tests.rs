@@ -1,6 +1,8 @@
 //! The endpoints through the router, the limits on paused time, and TLS over real sockets.
 #![allow(clippy::unwrap_used)]
 
+mod flood;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;

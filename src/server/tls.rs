@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use parking_lot::{Mutex, RwLock};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
@@ -240,6 +242,19 @@ impl Tls {
     /// Where the certificate is put.
     pub fn slot(&self) -> CertificateSlot {
         CertificateSlot { current: Arc::clone(&self.current), provider: Arc::clone(self.config.crypto_provider()) }
+    }
+
+    /// The certificate that is served, as PEM, for clients that are to trust exactly this one; `None` before there is one.
+    pub fn certificate_pem(&self) -> Option<String> {
+        let certified = self.current.0.read().clone()?;
+        let text = BASE64.encode(certified.cert.first()?);
+        let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
+        for line in text.as_bytes().chunks(64) {
+            pem.push_str(&String::from_utf8_lossy(line));
+            pem.push('\n');
+        }
+        pem.push_str("-----END CERTIFICATE-----\n");
+        Some(pem)
     }
 
     /// Looks after the files for ever. Never returns, also when there is nothing to look after.

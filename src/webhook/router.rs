@@ -1,10 +1,12 @@
 //! The webhooks' paths, over HTTP.
 //!
-//! Guarantees: a body is read up to [`MAX_BODY`] and for at most [`READ_TIMEOUT`], and whatever the answer, it is read before
+//! Guarantees: a body is read up to [`MAX_BODY`] and for at most [`READ_TIMEOUT`]; all bodies together hold at most
+//! [`BODIES`] bytes, and one is judged at a time, whatever clients send; and whatever the answer, a body is read before
 //! it is answered, since who is still writing would have its connection reset before it had read anything. What is wrong
 //! with a request is said in one sentence, in a Status: of any other answer the API server repeats the code alone to its own
 //! client (`Result.Error` in k8s.io/client-go `rest/request.go`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -13,23 +15,24 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Request, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use tokio::time::{Instant, timeout_at};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use tokio::sync::Semaphore;
 use tracing::debug;
 
 use super::review::{self, Verdict};
 use super::{MUTATE_PATH, VALIDATE_PATH, defaulting, validation};
 use crate::apiserver::status::Status;
+use crate::server::budgets::{BodyBudget, ReadError};
 use crate::server::not_found;
 
 /// The largest body in bytes: two objects as large as kube-apiserver takes them (3 MiB), old and new, and a mebibyte for
 /// the rest. Matches `maxRequestSize` in controller-runtime's `pkg/webhook/admission/http.go`.
 pub const MAX_BODY: usize = 7 << 20;
 
-/// How much of a body that is too large is read and thrown away before it is refused.
-const MAX_WASTE: usize = 4 * MAX_BODY;
+/// How many bytes all bodies may hold at a time: two of the largest, or thousands of the usual ones. A document takes some ten
+/// times its text, so that one at a time is read.
+pub(super) const BODIES: usize = 16 << 20;
 
 /// How long a body may take: no API server waits longer for a webhook.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,8 +46,10 @@ enum Refusal {
     TooLarge,
     #[error("the body did not come within {} s", .0.as_secs_f32())]
     TooSlow(Duration),
+    #[error("too many bytes of other requests are being read, please try again later")]
+    Busy,
     #[error("the body broke off: {0}")]
-    Broken(Box<dyn std::error::Error + Send + Sync>),
+    Broken(axum::Error),
     #[error(transparent)]
     Review(#[from] review::ReviewError),
 }
@@ -55,12 +60,17 @@ impl IntoResponse for Refusal {
             Self::ContentType(_) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
             Self::TooSlow(_) => (StatusCode::REQUEST_TIMEOUT, "Timeout"),
+            Self::Busy => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
             Self::Broken(_) | Self::Review(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
         };
         debug!(status = %code, reason = %self, "a request to a webhook was refused");
         let message = self.to_string();
         let status = Status { code: code.as_u16(), reason, message, details: None, continue_token: None };
-        (code, axum::Json(status.to_value())).into_response()
+        let mut response = (code, axum::Json(status.to_value())).into_response();
+        if code == StatusCode::TOO_MANY_REQUESTS {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
     }
 }
 
@@ -71,49 +81,42 @@ pub fn router() -> Router {
 
 /// Both webhooks, for bodies that come within `limit`.
 pub(super) fn router_within(limit: Duration) -> Router {
-    Router::new()
-        .route(MUTATE_PATH, webhook(defaulting::default_cron_job))
-        .route(VALIDATE_PATH, webhook(validation::validate_cron_job))
-        .fallback(async || not_found())
-        // The limit is `read`'s, which has words for it.
-        .layer(DefaultBodyLimit::disable())
-        .layer(from_fn(move |request, next| read_first(request, next, limit)))
+    router_with(limit, BodyBudget::new(BODIES))
 }
 
-fn webhook(judge: fn(&review::Request) -> Verdict) -> MethodRouter {
-    post(async move |headers: HeaderMap, body: Bytes| match respond(&headers, &body, judge) {
-        Ok(answer) => axum::Json(answer).into_response(),
-        Err(refusal) => refusal.into_response(),
+/// Both webhooks, for bodies that come within `limit` and fit into `budget`.
+fn router_with(limit: Duration, budget: BodyBudget) -> Router {
+    let turn = Arc::new(Semaphore::new(1));
+    Router::new()
+        .route(MUTATE_PATH, webhook(defaulting::default_cron_job, Arc::clone(&turn)))
+        .route(VALIDATE_PATH, webhook(validation::validate_cron_job, turn))
+        .fallback(async || not_found())
+        // The limit is `read_first`'s, which has words for it.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn(move |request, next| read_first(request, next, limit, budget.clone())))
+}
+
+fn webhook(judge: fn(&review::Request) -> Verdict, turn: Arc<Semaphore>) -> MethodRouter {
+    post(async move |headers: HeaderMap, body: Bytes| {
+        let _turn = turn.acquire().await;
+        match respond(&headers, &body, judge) {
+            Ok(answer) => axum::Json(answer).into_response(),
+            Err(refusal) => refusal.into_response(),
+        }
     })
 }
 
-async fn read_first(request: Request<Body>, next: Next, limit: Duration) -> Response {
+async fn read_first(request: Request<Body>, next: Next, limit: Duration, budget: BodyBudget) -> Response {
     let (head, body) = request.into_parts();
-    match read(body, limit).await {
-        Ok(body) => next.run(Request::from_parts(head, Body::from(body))).await,
-        Err(refusal) => refusal.into_response(),
-    }
-}
-
-/// The whole body.
-async fn read(mut body: Body, limit: Duration) -> Result<Bytes, Refusal> {
-    let deadline = Instant::now() + limit;
-    match timeout_at(deadline, Limited::new(&mut body, MAX_BODY).collect()).await {
-        Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            // Whether its end is seen or not, the answer is the same.
-            let _ = timeout_at(deadline, waste(body)).await;
-            Err(Refusal::TooLarge)
-        }
-        Ok(Err(error)) => Err(Refusal::Broken(error)),
-        Err(_) => Err(Refusal::TooSlow(limit)),
-    }
-}
-
-/// Reads what is left of a body, up to a limit, and forgets it.
-async fn waste(body: Body) {
-    let mut rest = Limited::new(body, MAX_WASTE);
-    while let Some(Ok(_)) = rest.frame().await {}
+    let refusal = match budget.read(body, MAX_BODY, limit).await {
+        // The bytes count until the answer is there.
+        Ok(body) => return next.run(Request::from_parts(head, Body::from(body.bytes.clone()))).await,
+        Err(ReadError::TooLarge) => Refusal::TooLarge,
+        Err(ReadError::TooSlow) => Refusal::TooSlow(limit),
+        Err(ReadError::Busy) => Refusal::Busy,
+        Err(ReadError::Broken(error)) => Refusal::Broken(error),
+    };
+    refusal.into_response()
 }
 
 fn respond(

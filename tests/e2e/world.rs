@@ -143,5 +143,7 @@ pub fn deployment_args(deployment: &Value, namespace: &str) -> Vec<String> {
         .flatten()
         .filter_map(|arg| arg.as_str())
         .map(|arg| arg.replace("$(POD_NAMESPACE)", namespace))
+        // On one machine, replicas cannot share a port.
+        .map(|arg| arg.replace("--health-probe-bind-address=:8081", "--health-probe-bind-address=0"))
         .collect()
 }

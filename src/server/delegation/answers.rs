@@ -3,7 +3,7 @@
 //! Guarantee: nothing that a client sent comes back in a form that a browser could take for a document.
 
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 
@@ -23,6 +23,14 @@ pub(super) fn forbidden(user: &str, verb: &str, path: &str, reason: &str) -> Res
         message = format!("{message}: {reason}");
     }
     status(StatusCode::FORBIDDEN, "Forbidden", message)
+}
+
+/// Matches `NewTooManyRequestsError` in k8s.io/apimachinery's pkg/api/errors.
+pub(super) fn too_many_requests() -> Response {
+    let message = "too many requests, please try again later".to_owned();
+    let mut response = status(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 /// Matches `InternalError` there.

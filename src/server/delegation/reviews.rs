@@ -24,6 +24,9 @@ pub(super) enum ReviewError {
         /// What the client said.
         source: Box<kube::Error>,
     },
+    /// It was not asked: too many are under way or waiting, or were asked just now.
+    #[error("too many reviews")]
+    TooMany,
     /// It took too long.
     #[error("no answer to a review within {} s", REVIEW_TIMEOUT.as_secs())]
     Timeout,

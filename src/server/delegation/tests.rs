@@ -329,10 +329,66 @@ async fn a_flood_of_forged_tokens_fills_neither_memory_nor_the_api_server() {
     };
     let flood: Vec<_> = (0..2 * REMEMBERED).map(facts).collect();
     let verdicts = join_all(flood.iter().map(|facts| delegation.judge(facts))).await;
-    assert!(verdicts.iter().all(|verdict| matches!(verdict, Err(Refusal::Unauthorized(_)))));
+    let refused = verdicts.iter().filter(|verdict| matches!(verdict, Err(Refusal::Unauthorized(_)))).count();
+    let too_many = verdicts.iter().filter(|verdict| matches!(verdict, Err(Refusal::TooMany))).count();
+    // How many are held is the cache's own promise; here, that few are asked about and the others are not kept waiting.
+    assert_eq!((refused, too_many), (REVIEWS + WAITING, flood.len() - REVIEWS - WAITING));
     assert!(server.most.load(Ordering::SeqCst) <= REVIEWS);
-    // How many are held is the cache's own promise; here, that it is the one that is used.
-    assert!(server.asked().len() == flood.len());
+    assert_eq!(server.asked().len(), refused);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_and_answers_without_permission_have_the_rate_of_upstreams_client() {
+    let server = Arc::new(Server::default());
+    let rows = [
+        ("paths that nothing allows", "GET /metrics/", 403),
+        ("forged tokens", "GET /metrics Bearer forged-", 401),
+        ("health checks", "GET /healthz?", 200),
+    ];
+    for (sentence, line, status) in rows {
+        let router = delegation(&server, None, ttls(10));
+        let burst = async |from: usize| {
+            let lines: Vec<String> = (from..from + 600).map(|number| format!("{line}{number}")).collect();
+            let mut answered = 0;
+            // A few at a time, so that none waits; without letting time pass.
+            for lines in lines.chunks(REVIEWS) {
+                let answers = join_all(lines.iter().map(|line| ask(&router, line, None))).await;
+                assert!(answers.iter().all(|answer| [status, 429].contains(&answer.0)), "{sentence}: {answers:?}");
+                answered += answers.iter().filter(|answer| answer.0 == status).count();
+            }
+            (answered, server.asked().len())
+        };
+        let started = Instant::now();
+        let (answered, asked) = burst(0).await;
+        let more = usize::try_from(started.elapsed().as_millis()).unwrap() / 5 + 1;
+        assert!((400..=400 + more).contains(&answered), "{sentence}: {answered} in {:?}", started.elapsed());
+        assert!(asked <= 400 + more, "{sentence}: {asked} questions");
+        advance(Duration::from_secs(10)).await;
+        assert!(burst(600).await.0 >= 400, "{sentence}: a pause is forgiven");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_to_too_many_requests_is_a_status_with_retry_after() {
+    let server = Arc::new(Server { silent: true, ..Server::default() });
+    let router = delegation(&server, None, ttls(10));
+    let waiting: Vec<_> = (0..REVIEWS + WAITING)
+        .map(|number| {
+            let router = router.clone();
+            tokio::spawn(async move { ask(&router, &format!("GET /metrics/{number}"), None).await.0 })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let request = Request::get("/metrics").body(axum::body::Body::empty()).unwrap();
+    let started = Instant::now();
+    let response = router.clone().oneshot(request).await.unwrap();
+    assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+    assert_eq!(ask(&router, "GET /healthz", None).await.0, 200, "what needs no question is answered");
+    assert!(started.elapsed() < Duration::from_secs(1));
+    for waiting in waiting {
+        assert_eq!(waiting.await.unwrap(), 500);
+    }
+    assert!(started.elapsed() <= REVIEW_TIMEOUT + Duration::from_secs(1), "{:?}", started.elapsed());
 }
 
 /// A CA and a certificate that it signed for a client of this name and these groups.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -115,4 +115,30 @@ async fn a_body_that_breaks_off_is_a_bad_request() {
     let (status, text) = send("POST", MUTATE_PATH, JSON, Body::from_stream(broken)).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert!(message(400, &text).starts_with("the body broke off: "), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_of_all_requests_share_a_budget_and_what_does_not_fit_is_told_to_come_back() {
+    let router = router();
+    let body = review("DELETE", &Value::Null).to_string();
+    let send = |body: Body| {
+        let request = Request::post(VALIDATE_PATH).header("content-type", JSON).body(body).unwrap();
+        router.clone().oneshot(request)
+    };
+    // Two that hold six mebibytes each and do not end.
+    let held: Vec<_> = (0..2)
+        .map(|_| {
+            let begun = stream::iter([Ok::<_, Infallible>(Bytes::from(vec![b' '; 6 << 20]))]);
+            tokio::spawn(send(Body::from_stream(begun.chain(stream::pending()))))
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let large = send(Body::from(format!("{body}{}", " ".repeat(6 << 20)))).await.unwrap();
+    assert_eq!((large.status().as_u16(), &large.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+    assert_eq!(send(Body::from(body.clone())).await.unwrap().status(), StatusCode::OK, "a usual one fits");
+    for held in held {
+        assert_eq!(held.await.unwrap().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
+    }
+    let large = send(Body::from(format!("{body}{}", " ".repeat(6 << 20)))).await.unwrap();
+    assert_eq!(large.status(), StatusCode::OK, "what ended holds nothing");
 }

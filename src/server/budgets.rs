@@ -1,0 +1,232 @@
+//! What clients may take in total: requests a second, bytes of bodies at a time, lines of the log.
+//!
+//! Guarantees: [`TokenBucket`] admits at most `burst` at once and `per_second` on average; the bodies that one [`BodyBudget`]
+//! reads hold at most its bytes at a time, each at most the given limit and the given time; [`LogLimit`] lets one line a
+//! second through and counts the others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use http_body_util::BodyExt;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+/// How often something may happen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rate {
+    /// On average.
+    pub(crate) per_second: f64,
+    /// At once, after a pause.
+    pub(crate) burst: f64,
+}
+
+/// The rate of client-go's client for reviews in k8s.io/apiserver (`DelegatingAuthenticationOptions.getClient`: QPS 200,
+/// burst 400). The same rate bounds everything else that unauthenticated clients can cause.
+pub(crate) const STRANGERS: Rate = Rate { per_second: 200.0, burst: 400.0 };
+
+/// A token bucket that never waits. Pure: the time is passed in.
+#[derive(Debug)]
+pub(crate) struct TokenBucket {
+    rate: Rate,
+    tokens: f64,
+    /// When `tokens` was right; `None` before the first use.
+    updated: Option<Instant>,
+}
+
+impl TokenBucket {
+    /// A full bucket.
+    pub(crate) fn new(rate: Rate) -> Self {
+        Self { rate, tokens: rate.burst, updated: None }
+    }
+
+    /// Takes a token; whether there was one.
+    pub(crate) fn take(&mut self, now: Instant) -> bool {
+        let elapsed = self.updated.map_or(Duration::ZERO, |updated| now.saturating_duration_since(updated));
+        self.updated = Some(now);
+        self.tokens = (self.tokens + elapsed.as_secs_f64() * self.rate.per_second).min(self.rate.burst);
+        let admitted = self.tokens >= 1.0;
+        if admitted {
+            self.tokens -= 1.0;
+        }
+        admitted
+    }
+}
+
+/// Keeps a line that clients can cause from filling the log: one a second.
+#[derive(Debug, Default)]
+pub(crate) struct LogLimit(Mutex<Lines>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    last: Option<Instant>,
+    suppressed: u64,
+}
+
+impl LogLimit {
+    /// Whether a line may be written; if so, how many were suppressed since the last one.
+    pub(crate) fn admit(&self, now: Instant) -> Option<u64> {
+        let mut lines = self.0.lock();
+        if lines.last.is_some_and(|last| now.saturating_duration_since(last) < Duration::from_secs(1)) {
+            lines.suppressed += 1;
+            return None;
+        }
+        lines.last = Some(now);
+        Some(std::mem::take(&mut lines.suppressed))
+    }
+}
+
+/// The bytes that the bodies of all requests may hold at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct BodyBudget(Arc<Semaphore>);
+
+/// A body, whose bytes count against the budget until this is dropped.
+#[derive(Debug)]
+pub(crate) struct WholeBody {
+    pub(crate) bytes: Bytes,
+    _held: Option<OwnedSemaphorePermit>,
+}
+
+/// Why a body was not read.
+#[derive(Debug)]
+pub(crate) enum ReadError {
+    /// It is larger than one body may be.
+    TooLarge,
+    /// It did not arrive in time.
+    TooSlow,
+    /// Other bodies hold the budget.
+    Busy,
+    /// The connection broke.
+    Broken(axum::Error),
+}
+
+impl BodyBudget {
+    /// As many as `bytes`.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self(Arc::new(Semaphore::new(bytes)))
+    }
+
+    /// Reads a body of at most `limit` bytes within `within`. Of a body that is refused, up to four times the limit is read
+    /// and thrown away in that time: a client that is still writing would have its connection reset before it read why.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub(crate) async fn read(&self, mut body: Body, limit: usize, within: Duration) -> Result<WholeBody, ReadError> {
+        let deadline = Instant::now() + within;
+        match timeout_at(deadline, self.collect(&mut body, limit)).await {
+            Err(_) => Err(ReadError::TooSlow),
+            Ok(Err(refusal @ (ReadError::TooLarge | ReadError::Busy))) => {
+                // Whether the end of the body is seen or not, the answer is the same.
+                let _ = timeout_at(deadline, discard(body, limit.saturating_mul(4))).await;
+                Err(refusal)
+            }
+            Ok(read) => read,
+        }
+    }
+
+    async fn collect(&self, body: &mut Body, limit: usize) -> Result<WholeBody, ReadError> {
+        let mut bytes = Vec::new();
+        let mut held: Option<OwnedSemaphorePermit> = None;
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(ReadError::Broken)?.into_data() else { continue };
+            if bytes.len() + data.len() > limit {
+                return Err(ReadError::TooLarge);
+            }
+            let size = u32::try_from(data.len()).map_err(|_| ReadError::TooLarge)?;
+            let more = Arc::clone(&self.0).try_acquire_many_owned(size).map_err(|_| ReadError::Busy)?;
+            match &mut held {
+                Some(held) => held.merge(more),
+                None => held = Some(more),
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok(WholeBody { bytes: bytes.into(), _held: held })
+    }
+}
+
+/// Reads what is left of a body, up to `limit` bytes, and forgets it.
+async fn discard(mut body: Body, mut limit: usize) {
+    while let Some(Ok(frame)) = body.frame().await {
+        let size = frame.data_ref().map_or(0, Bytes::len);
+        match limit.checked_sub(size) {
+            Some(left) => limit = left,
+            None => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::convert::Infallible;
+
+    use futures::stream;
+    use tokio::time::advance;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn token_bucket_admits_its_burst_and_then_its_rate() {
+        let mut bucket = TokenBucket::new(Rate { per_second: 2.0, burst: 3.0 });
+        let start = Instant::now();
+        let mut admitted = |after: Duration| (0..10).filter(|_| bucket.take(start + after)).count();
+        assert_eq!(admitted(Duration::ZERO), 3);
+        assert_eq!(admitted(SECOND / 2), 1);
+        assert_eq!(admitted(SECOND), 1);
+        assert_eq!(admitted(10 * SECOND), 3, "a pause fills the bucket and no more");
+        assert_eq!(admitted(9 * SECOND), 0, "an earlier time gives nothing");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn log_limit_lets_one_line_a_second_through_and_counts_the_others() {
+        let limit = LogLimit::default();
+        let admit = || limit.admit(Instant::now());
+        assert_eq!([admit(), admit(), admit()], [Some(0), None, None]);
+        advance(SECOND).await;
+        assert_eq!([admit(), admit()], [Some(2), None]);
+        advance(SECOND).await;
+        assert_eq!(admit(), Some(1));
+    }
+
+    fn chunks(count: usize, size: usize) -> Body {
+        Body::from_stream(stream::iter((0..count).map(move |_| Ok::<_, Infallible>(vec![b'x'; size]))))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_together_hold_no_more_than_the_budget() {
+        let budget = BodyBudget::new(100);
+        let read = async |body| budget.read(body, 60, SECOND).await;
+        let first = read(chunks(6, 10)).await.unwrap();
+        assert_eq!(first.bytes.len(), 60);
+        assert!(matches!(read(chunks(5, 10)).await, Err(ReadError::Busy)));
+        let second = read(chunks(4, 10)).await.unwrap();
+        assert!(matches!(read(chunks(1, 1)).await, Err(ReadError::Busy)));
+        drop(first);
+        assert!(read(chunks(6, 10)).await.is_ok(), "what was refused holds nothing");
+        assert!(matches!(read(chunks(7, 10)).await, Err(ReadError::TooLarge)));
+        drop(second);
+        assert!(matches!(
+            read(Body::from_stream(stream::pending::<Result<Bytes, Infallible>>())).await,
+            Err(ReadError::TooSlow)
+        ));
+        assert!(read(Body::empty()).await.is_ok());
+        assert_eq!(budget.0.available_permits(), 100);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn body_that_never_ends_is_refused_after_four_times_its_limit() {
+        let (read, counted) = (Arc::new(Mutex::new(0)), BodyBudget::new(1 << 20));
+        let counter = Arc::clone(&read);
+        let endless = stream::repeat_with(move || {
+            *counter.lock() += 1;
+            Ok::<_, Infallible>(vec![0; 10])
+        });
+        let refused = counted.read(Body::from_stream(endless), 100, SECOND).await;
+        assert!(matches!(refused, Err(ReadError::TooLarge)));
+        assert!(*read.lock() <= 60, "{} chunks of 10 bytes were read", read.lock());
+    }
+}
