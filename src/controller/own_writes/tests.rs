@@ -84,3 +84,16 @@ fn a_slot_whose_job_came_and_went_stays_taken_until_the_status_says_so() {
     own.cron_job_gone(&known("a", None).name);
     assert!(own.taken.is_empty());
 }
+
+/// The times are written out: they are the promise.
+#[tokio::test(start_paused = true)]
+async fn own_writes_are_believed_for_thirty_seconds_beside_a_cache_that_does_not_show_them() {
+    for (waited, is_believed) in [(0, true), (29, true), (30, false), (45, false), (2_999, false)] {
+        let (own, deleted) = (OwnWrites::default(), Uid::new("gone"));
+        own.cron_job_known(&cron_job("a", "10"));
+        own.job_deleted(&deleted);
+        tokio::time::advance(Duration::from_secs(waited)).await;
+        let (_, is_overdue) = own.newest(cron_job("a", "9"));
+        assert_eq!((!is_overdue, own.is_deleted(&deleted)), (is_believed, is_believed), "after {waited} s");
+    }
+}
