@@ -47,6 +47,7 @@ pub mod own_writes;
 mod pace;
 pub mod plan;
 pub mod reconcile;
+pub mod retained;
 pub mod status;
 pub mod sync;
 mod tell;

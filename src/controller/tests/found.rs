@@ -258,3 +258,20 @@ async fn cron_job_created_again_while_an_answer_was_waited_for_gets_no_job_with_
         assert_eq!(of_the_old, if is_recreated { 1 } else { 2 }, "{sentence}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn deleted_cron_job_leaves_nothing_in_the_maps_of_the_controller() {
+    let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
+    let uid = world.cron_jobs.get(&key("c")).unwrap().uid.clone();
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    world.wire.hold_watches(true);
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    let before = world.controller.retained_for(&key("c"), &uid);
+    assert!(before.contains(&"own_writes.cron_jobs") && before.contains(&"foreign_fires"), "{before:?}");
+    assert!(world.controller.retained().template_bytes > 0);
+    world.wire.hold_watches(false);
+    world.write("DELETE", &format!("{CRON_JOBS}/c"), &Value::Null).await;
+    world.pass_until("2026-03-02T10:03:30Z").await;
+    assert_eq!(world.controller.retained_for(&key("c"), &uid), [""; 0]);
+    assert_eq!(world.controller.retained(), crate::controller::retained::Retained::default());
+}
