@@ -11,7 +11,7 @@ use crate::call::{Call, Kind};
 use crate::coverage::Coverage;
 use crate::model::{Author, Job, Model, Version, condition, owner_of, slot_of, text};
 use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
-use crate::sim::COMMIT_WITHIN;
+use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE};
 use crate::view::{Delivered, View};
 
 /// Something that must not be.
@@ -39,8 +39,8 @@ impl fmt::Display for Violation {
 /// How long after its cause a write may come once all is settled: the patience of the queue, and room to travel.
 const ANSWERED_WITHIN: Millis = 7 * SECOND;
 
-/// By then a leader works, if nothing goes wrong.
-const BEGUN: Millis = MINUTE;
+/// So long after a namespace became noisy it is known as that: before, its requests may have all workers.
+const KNOWN_AS_NOISY: Millis = 2 * MINUTE;
 
 /// How late a slot may be started beside noisy namespaces.
 const IN_TIME: Millis = 2 * SECOND;
@@ -109,6 +109,13 @@ impl Invariants {
         let at = sent.at;
         if deadline.is_none_or(|deadline| at >= deadline) {
             self.violated("7", at, format!("{} sends {call} beyond its lease's deadline {deadline:?}", sent.author));
+        }
+        if call.is_create_of_job() {
+            let lasts = call.timeout().unwrap_or(CREATE_WITHIN).min(CREATE_WITHIN);
+            let end = deadline.map_or(0, |deadline| deadline + (LEASE.0 - LEASE.1) * SECOND);
+            let what =
+                if at + lasts > end { "create that may outlive its lease" } else { "create bounded by its lease" };
+            self.coverage.count("plan", what);
         }
         if call.kind == Kind::CronJobs && call.json()["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty)
         {
@@ -195,7 +202,7 @@ impl Invariants {
     /// Where nothing goes wrong but the admission of some namespaces, what the others have is started in time, each slot.
     pub fn started_in_time(&mut self, model: &Model, job: &Value, at: Millis, scenario: &Scenario) {
         let namespace = text(job, "namespace");
-        if !scenario.is_calm_elsewhere() || scenario.is_noisy(namespace) || at < BEGUN {
+        if !scenario.is_calm_elsewhere() || scenario.is_noisy(namespace) {
             return;
         }
         let (Some((uid, _)), Some(slot)) = (owner_of(job), slot_of(job)) else { return };
@@ -204,11 +211,15 @@ impl Invariants {
         // A slot that was left out counts from when it was due; Forbid waits for the Job before.
         let first = cron.newest().first_slot().filter(|first| *first < slot).unwrap_or(slot);
         let due = since_start(first);
-        if cron.newest().policy() == "Forbid" || due < cron.edited().max(BEGUN) {
+        let late = at.saturating_sub(due);
+        if cron.newest().policy() == "Forbid" || due < cron.edited() {
             return;
         }
+        let noisy_since = scenario.faults.iter().map(|fault| fault.at).max().unwrap_or(0);
+        if due < noisy_since + KNOWN_AS_NOISY {
+            return self.coverage.max("greatest", "lateness beside namespaces that have just become noisy, ms", late);
+        }
         self.coverage.count("judged", "slot of a calm namespace beside a noisy one");
-        let late = at.saturating_sub(due);
         self.coverage.max("greatest", "lateness of a slot of a calm namespace beside a noisy one, ms", late);
         if late > IN_TIME {
             let name = text(job, "name");

@@ -22,7 +22,7 @@
 //! 10. At every step, each CronJob with a next slot has a timer or a place in the queue of every controller of its shard.
 //! 11. The end does not depend on what went wrong; see [`calm`] for what that means.
 //! 12. Where nothing goes wrong but the admission of Jobs in some namespaces, every slot of another namespace is started
-//!     within two seconds.
+//!     within two seconds, from two minutes after the trouble began on.
 //! 13. Once all is settled, no controller keeps anything for a CronJob that is gone.
 //!
 //! Of 1 and 2 is excused, and counted, a Job whose slot had one before that others removed (a TTL, a user) while another

@@ -50,6 +50,8 @@ struct Fate {
     crash: Option<bool>,
     /// A list is answered as of this revision.
     stale: Option<u64>,
+    /// The connection breaks at once, while the server goes on.
+    breaks_early: bool,
 }
 
 #[derive(Debug)]
@@ -124,14 +126,21 @@ impl Network {
     }
 
     async fn deliver(self, call: Call, sent: Sent, fate: Fate, answer: oneshot::Sender<Answer>) {
+        let mut answer = Some(answer);
         if fate.crash == Some(false) {
             return self.sim.crash(self.replica, self.incarnation, "crash before a commit");
+        }
+        if let Reply::Broken(why) = fate.reply
+            && fate.breaks_early
+            && let Some(answer) = answer.take()
+        {
+            let _ = answer.send(Answer::Broken(why));
         }
         sleep(Duration::from_millis(fate.before)).await;
         let is_down = {
             let mut state = self.sim.state.lock();
             state.has_left(&call);
-            if fate.is_committed && call.is_create_of_job() && answer.is_closed() {
+            if fate.is_committed && call.is_create_of_job() && answer.as_ref().is_none_or(oneshot::Sender::is_closed) {
                 state.invariants.coverage.count("late", "create committed after its client gave up");
             }
             state.server_is_down
@@ -153,7 +162,9 @@ impl Network {
             return self.sim.crash(self.replica, self.incarnation, "crash after a commit");
         }
         sleep(Duration::from_millis(fate.after)).await;
-        let _ = answer.send(reply);
+        if let Some(answer) = answer {
+            let _ = answer.send(reply);
+        }
     }
 
     fn commit(&self, call: &Call, sent: &Sent, stale: Option<u64>) -> Response<SimBody> {
@@ -206,7 +217,15 @@ impl Network {
 impl State {
     fn fate(&mut self, replica: usize, call: &Call, at: Millis, sim: &Sim) -> Fate {
         let (before, after) = (self.rng.range(0, 4), self.rng.range(0, 4));
-        let mut fate = Fate { before, is_committed: true, after, reply: Reply::True, crash: None, stale: None };
+        let mut fate = Fate {
+            before,
+            is_committed: true,
+            after,
+            reply: Reply::True,
+            crash: None,
+            stale: None,
+            breaks_early: false,
+        };
         if call.is_list()
             && let Some(fault) = self.suffers(F::StaleList, replica)
         {
@@ -299,23 +318,29 @@ impl State {
             }
             fate.before = (fate.before + all * each).min(limit);
         }
-        if !call.is_create_of_job() || !matches!(fate.reply, Reply::True) {
-            return;
+        if call.is_create_of_job() && fate.is_committed && !matches!(fate.reply, Reply::Panic) {
+            self.admit(call, fate, beside, limit);
         }
+    }
+
+    /// What the admission of its namespace makes of a create, one of `beside`, that the server cuts off after `limit`.
+    fn admit(&mut self, call: &Call, fate: &mut Fate, beside: u64, limit: Millis) {
         let amount = |state: &Self, kind| state.admission(kind, &call.namespace).map(|fault| fault.amount);
+        let refuse = |fate: &mut Fate, reply: Reply| {
+            fate.is_committed = false;
+            if matches!(fate.reply, Reply::True) {
+                fate.reply = reply;
+            }
+        };
         if let Some(way) = amount(self, F::AdmissionDenies) {
             self.struck(F::AdmissionDenies);
-            fate.is_committed = false;
-            fate.reply = if way == 0 { DENIED } else { FAILED_TO_CALL };
-            return;
+            return refuse(fate, if way == 0 { DENIED } else { FAILED_TO_CALL });
         }
         if let Some(way) = amount(self, F::AdmissionSilent) {
             self.struck(F::AdmissionSilent);
-            fate.is_committed = false;
             // The webhook's own limit, or that of the request.
             fate.before = (if way == 0 { 10_000 } else { 30_000 }).min(call.timeout().unwrap_or(CREATE_WITHIN));
-            fate.reply = FAILED_TO_CALL;
-            return;
+            return refuse(fate, FAILED_TO_CALL);
         }
         let mut slow = 0;
         if let Some(long) = amount(self, F::AdmissionSlow) {
@@ -329,8 +354,10 @@ impl State {
         fate.before += slow;
         if fate.before >= limit {
             self.invariants.coverage.count("late", "create cut off by the server");
-            (fate.before, fate.is_committed, fate.reply) = (limit, false, TIMED_OUT);
+            fate.before = limit;
+            return refuse(fate, TIMED_OUT);
         }
+        fate.breaks_early = slow > 0 && self.rng.percent(50);
     }
 
     /// The server is done with a request.
