@@ -27,7 +27,7 @@ mod rate_limit;
 mod rereading;
 mod retry_after;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -51,6 +51,7 @@ pub mod observation;
 pub mod own_writes;
 pub mod plan;
 pub mod reconcile;
+pub mod retained;
 mod retry;
 pub mod status;
 pub mod sync;

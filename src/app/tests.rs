@@ -1,6 +1,8 @@
 //! What runs in a process, and how it ends, on the embedded server and paused time.
 #![allow(clippy::unwrap_used)]
 
+mod leases;
+
 use axum::body::Bytes;
 use http::Request;
 use serde_json::json;

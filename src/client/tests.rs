@@ -31,7 +31,7 @@ impl Notes {
 }
 
 /// A client in all its layers whose server is the function `serve`.
-fn client<F, R, B>(limit: Option<RateLimit>, observer: Arc<dyn RequestObserver>, serve: F) -> Client
+pub fn client<F, R, B>(limit: Option<RateLimit>, observer: Arc<dyn RequestObserver>, serve: F) -> Client
 where
     F: FnMut(Request<Body>) -> R + Send + 'static,
     R: Future<Output = Result<Response<B>, BoxError>> + Send + 'static,
@@ -45,6 +45,7 @@ fn request(method: &str, path: &str) -> Request<Vec<u8>> {
     Request::builder().method(method).uri(path).body(vec![]).unwrap()
 }
 
-fn limit(qps: f64, burst: u32) -> RateLimit {
+/// So many requests a second, and so many at once.
+pub fn limit(qps: f64, burst: u32) -> RateLimit {
     RateLimit { qps, burst: NonZeroU32::new(burst).unwrap() }
 }

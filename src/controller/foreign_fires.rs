@@ -93,6 +93,16 @@ impl ForeignFires {
         self.accounts.remove(key);
     }
 
+    /// How many CronJobs are accounted for.
+    pub fn len(&self) -> usize {
+        self.accounts.len()
+    }
+
+    /// Whether that CronJob is.
+    pub fn contains(&self, key: &ObjectName) -> bool {
+        self.accounts.contains_key(key)
+    }
+
     /// One more is somebody else's: how many there were since the last Warning, if it is time for the next.
     pub fn tell(&self) -> Option<u64> {
         let mut told = self.told.lock();

@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 use dashmap::DashMap;
 use tokio::time::Instant;
 
+use super::retained::Retained;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ObjectName, Uid, compare_resource_versions};
 
@@ -188,6 +189,26 @@ impl OwnWrites {
                 self.created.remove(&job);
             }
         }
+    }
+
+    /// How much is remembered.
+    pub fn retained(&self) -> Retained {
+        let of_cron_jobs = self.cron_jobs.len() + self.children.len() + self.taken.len();
+        let template_bytes = self.cron_jobs.iter().map(|entry| entry.value.spec.job_template.get().len()).sum();
+        let deleted_jobs = self.deleted.len();
+        Retained { entries: of_cron_jobs + self.created.len() + deleted_jobs, deleted_jobs, template_bytes }
+    }
+
+    /// The names of the maps that hold something for the CronJob with that name and UID.
+    pub fn retained_for(&self, name: &ObjectName, uid: &Uid) -> impl Iterator<Item = &'static str> {
+        let is_child = |job: &Job| job.controller.as_ref().is_some_and(|owner| owner.uid == *uid);
+        let held = [
+            ("own_writes.cron_jobs", self.cron_jobs.get(name).is_some_and(|entry| entry.value.uid == *uid)),
+            ("own_writes.children", self.children.contains_key(uid)),
+            ("own_writes.taken", self.taken.get(name).is_some_and(|known| known.0 == *uid)),
+            ("own_writes.created", self.created.iter().any(|entry| is_child(&entry.value))),
+        ];
+        held.into_iter().filter(|(_, is_held)| *is_held).map(|(name, _)| name)
     }
 
     /// Whether nothing is remembered.

@@ -100,6 +100,32 @@ impl Call {
         self.is_write() && matches!(self.kind, Kind::CronJobs | Kind::Jobs)
     }
 
+    pub fn is_create_of_job(&self) -> bool {
+        self.kind == Kind::Jobs && self.method == Method::POST
+    }
+
+    /// After how many milliseconds the server gives up at most, by the query's `timeout`.
+    pub fn timeout(&self) -> Option<u64> {
+        let text = self.query().split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
+        let (mut milliseconds, mut rest) = (0.0, text);
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+            let (number, unit_and_more) = rest.split_at(digits);
+            let unit = unit_and_more.find(|c: char| c.is_ascii_digit()).unwrap_or(unit_and_more.len());
+            let (unit, more) = unit_and_more.split_at(unit);
+            let scale = match unit {
+                "h" => 3_600_000.0,
+                "m" => 60_000.0,
+                "s" => 1_000.0,
+                "ms" => 1.0,
+                _ => panic!("kube-apiserver refuses {text}"),
+            };
+            milliseconds += number.parse::<f64>().expect("a number") * scale;
+            rest = more;
+        }
+        Some(milliseconds as u64)
+    }
+
     pub fn is_list(&self) -> bool {
         !self.is_write() && self.name.is_empty() && (!self.watch || self.query().contains("sendInitialEvents=true"))
     }

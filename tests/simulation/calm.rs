@@ -19,9 +19,10 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use cronjob_controller::api::{Flavour, Manage, ObjectName};
+use cronjob_controller::api::{Flavour, Manage, ObjectName, Uid};
 use cronjob_controller::schedule::{Timing, missed};
 
+use crate::faults::has_slow_admission;
 use crate::model::{Author, Condition, Cron, Job, Model};
 use crate::scenario::{CronJob, MINUTE, Millis, SECOND};
 use crate::sim::{Replica, Sim, State};
@@ -80,6 +81,8 @@ impl Sim {
             let name = format!("{}/{}", cron.namespace, cron.name);
             found.extend(wrong.into_iter().map(|(invariant, what)| (invariant, format!("{name}: {what}"))));
         }
+        let leaks = state.leaks();
+        found.extend(leaks.into_iter().map(|what| ("13", what)));
         forgiven.into_iter().for_each(|uid| state.invariants.forgive(uid));
         state.invariants.coverage.add("judged", "run of one taken back", judged as u64);
         found
@@ -152,6 +155,44 @@ impl Sim {
 }
 
 impl State {
+    /// What controllers keep for CronJobs that are gone: nothing, once their watches have shown it.
+    fn leaks(&mut self) -> Vec<String> {
+        let mut found = Vec::new();
+        let gone: Vec<_> = self.model.crons.iter().filter(|(_, cron)| cron.deleted.is_some()).collect();
+        for (number, replica) in self.replicas.iter().enumerate().filter(|(_, replica)| replica.process.is_running()) {
+            for (shard, controller) in &replica.controllers {
+                let Some(controller) = controller.upgrade() else { continue };
+                for (uid, cron) in &gone {
+                    let key = ObjectName::new(cron.namespace.as_str(), cron.name.as_str());
+                    let mut held = controller.retained_for(&key, &Uid::new(uid.as_str()));
+                    let has_successor = self.model.names.contains_key(&(cron.namespace.clone(), cron.name.clone()));
+                    if has_slow_admission() && !has_successor && controller.queue().scheduled_for(&key).is_some() {
+                        held.push("a timer");
+                    }
+                    found.extend(held.iter().map(|map| {
+                        format!(
+                            "r{number}.{} keeps {map} of {key} {uid}, which is gone, in shard {shard}",
+                            replica.incarnation
+                        )
+                    }));
+                }
+                let (retained, coverage) = (controller.retained(), &mut self.invariants.coverage);
+                coverage.count("judged", "controller looked at for leaks");
+                coverage.max(
+                    "greatest",
+                    "entries in a controller's own maps once all is settled",
+                    retained.entries as u64,
+                );
+                coverage.max("greatest", "bytes of templates in them", retained.template_bytes as u64);
+                if retained.deleted_jobs > 0 {
+                    let text = format!("r{number} keeps {} deleted Jobs in shard {shard}", retained.deleted_jobs);
+                    found.push(text);
+                }
+            }
+        }
+        found
+    }
+
     /// The replica that holds the lease of a shard.
     fn leader(&self, shard: u32) -> Option<(usize, &Replica)> {
         let holder = self.model.holders.get(&shard)?;

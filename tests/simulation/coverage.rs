@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::faults::FaultKind;
+use crate::faults::{FaultKind, has_slow_admission};
 
 /// Counters by group and name.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +79,19 @@ const REQUIRED: [(&str, &[&str]); 6] = [
     ),
 ];
 
+/// What must have happened as well where admission is slow.
+const REQUIRED_OF_SLOW_ADMISSION: [(&str, &[&str]); 2] = [
+    (
+        "late",
+        &[
+            "create committed after its client gave up",
+            "create committed while another holds the lease",
+            "create cut off by the server",
+        ],
+    ),
+    ("judged", &["slot of a calm namespace beside a noisy one"]),
+];
+
 impl Coverage {
     pub fn count(&mut self, group: &'static str, name: &str) {
         self.add(group, name, 1);
@@ -114,8 +127,10 @@ impl Coverage {
 
     /// What was required and never happened.
     pub fn missing(&self) -> Vec<String> {
-        let faults = FaultKind::ALL.iter().map(|(_, kind)| ("fault", kind.name()));
-        let others = REQUIRED.iter().flat_map(|(group, names)| names.iter().map(|name| (*group, *name)));
+        let kinds = FaultKind::ALL.iter().copied().chain(FaultKind::pressure());
+        let faults = kinds.map(|(_, kind)| ("fault", kind.name()));
+        let later: &[_] = if has_slow_admission() { &REQUIRED_OF_SLOW_ADMISSION } else { &[] };
+        let others = REQUIRED.iter().chain(later).flat_map(|(group, names)| names.iter().map(|name| (*group, *name)));
         faults
             .chain(others)
             .filter(|(group, name)| self.get(group, name) == 0)

@@ -1,7 +1,20 @@
 //! What can go wrong.
 
+use std::sync::OnceLock;
+
 use crate::rng::Rng;
 use crate::scenario::{Millis, SECOND, Scenario};
+
+/// Whether worlds have what a controller must survive that sends `?timeout=` with each create and waits for it: admission so
+/// slow that a create commits after its client gave up, and namespaces so noisy that others suffer.
+/// `SIM_NEW=1` or `SIM_NEW=0` in the environment decides, else this constant.
+const HAS_SLOW_ADMISSION: bool = false;
+
+/// See [`HAS_SLOW_ADMISSION`].
+pub fn has_slow_admission() -> bool {
+    static VALUE: OnceLock<bool> = OnceLock::new();
+    *VALUE.get_or_init(|| std::env::var("SIM_NEW").map_or(HAS_SLOW_ADMISSION, |value| value == "1"))
+}
 
 /// One thing that goes wrong, for a while.
 #[derive(Clone, Debug)]
@@ -11,23 +24,28 @@ pub struct Fault {
     pub until: Millis,
     /// Which replica it happens to; all where it is the server's.
     pub replica: usize,
+    /// The namespace whose admission of Jobs it is about.
+    pub namespace: Option<&'static str>,
     pub kind: FaultKind,
     /// How many of a hundred requests, where it is about requests; else what the kind makes of it.
     pub amount: u64,
 }
 
 macro_rules! fault_kinds {
-    ($($kind:ident $text:literal $weight:literal,)*) => {
+    ($($kind:ident $text:literal $weight:literal,)* ; $($later:ident $later_text:literal $later_weight:literal,)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum FaultKind { $($kind,)* }
+        pub enum FaultKind { $($kind,)* $($later,)* }
 
         impl FaultKind {
-            /// All kinds, with how often they are drawn.
+            /// The kinds that strike replicas and the server, with how often they are drawn.
             pub const ALL: &'static [(u64, FaultKind)] = &[$(($weight, FaultKind::$kind),)*];
+
+            /// The kinds that strike admission, and load, with how often they are drawn.
+            const PRESSURE: &'static [(u64, FaultKind)] = &[$(($later_weight, FaultKind::$later),)*];
 
             /// For people.
             pub fn name(self) -> &'static str {
-                match self { $(FaultKind::$kind => $text,)* }
+                match self { $(FaultKind::$kind => $text,)* $(FaultKind::$later => $later_text,)* }
             }
         }
     };
@@ -64,6 +82,25 @@ fault_kinds! {
     NoStreaming "streaming lists refused" 3,
     ClockStep "clock stepped" 5,
     Poison "poisoned key" 4,
+    ;
+    AdmissionDenies "admission of a namespace denies" 4,
+    AdmissionSilent "admission of a namespace never answers" 4,
+    AdmissionSlow "slow admission of a namespace" 8,
+    AdmissionLoad "admission of a namespace as slow as it has requests" 5,
+    ServerLoad "server as slow as it has requests" 4,
+}
+
+impl FaultKind {
+    /// The kinds of pressure that worlds have.
+    pub fn pressure() -> Vec<(u64, Self)> {
+        let commits_late = |kind| matches!(kind, Self::AdmissionSlow | Self::AdmissionLoad);
+        Self::PRESSURE.iter().copied().filter(|(_, kind)| has_slow_admission() || !commits_late(*kind)).collect()
+    }
+
+    /// Whether it strikes the admission of Jobs in one namespace and nothing else.
+    pub fn is_of_a_namespace(self) -> bool {
+        matches!(self, Self::AdmissionDenies | Self::AdmissionSilent | Self::AdmissionSlow | Self::AdmissionLoad)
+    }
 }
 
 impl Fault {
@@ -93,7 +130,26 @@ impl Fault {
             _ => *rng.pick(&[15, 40, 80, 100]),
         };
         let replica = usize::try_from(rng.range(0, scenario.replicas as u64)).unwrap();
-        Self { number, at, until: (at + long * SECOND).min(active), replica, kind, amount }
+        Self { number, at, until: (at + long * SECOND).min(active), replica, namespace: None, kind, amount }
+    }
+
+    /// Trouble with the admission of Jobs in `namespace`, or load.
+    pub fn pressure(rng: &mut Rng, number: u64, namespace: &'static str, active: Millis) -> Self {
+        let kind = rng.weighted(&FaultKind::pressure());
+        let at = rng.range(10 * SECOND, active - 60 * SECOND);
+        let until = (at + rng.range(20, 240) * SECOND).min(active);
+        let namespace = kind.is_of_a_namespace().then_some(namespace);
+        Self { number, at, until, replica: 0, namespace, kind, amount: Self::amount_of_pressure(rng, kind) }
+    }
+
+    /// Of what denies and of what never answers which way; else milliseconds, for each request in flight where it is load.
+    pub fn amount_of_pressure(rng: &mut Rng, kind: FaultKind) -> u64 {
+        match kind {
+            FaultKind::AdmissionSlow => rng.range(5, 31) * SECOND,
+            FaultKind::AdmissionLoad => *rng.pick(&[100, 400, 1500]),
+            FaultKind::ServerLoad => *rng.pick(&[2, 10, 40]),
+            _ => rng.range(0, 2),
+        }
     }
 
     /// How far a clock is stepped, in milliseconds.

@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::call::{Call, Kind};
 use crate::coverage::Coverage;
 use crate::model::{Author, Job, Model, Version, condition, owner_of, slot_of, text};
-use crate::scenario::{Millis, SECOND};
+use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
+use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE};
 use crate::view::{Delivered, View};
 
 /// Something that must not be.
@@ -38,6 +39,12 @@ impl fmt::Display for Violation {
 /// How long after its cause a write may come once all is settled: the patience of the queue, and room to travel.
 const ANSWERED_WITHIN: Millis = 7 * SECOND;
 
+/// So long after a namespace became noisy it is known as that: before, its requests may have all workers.
+const KNOWN_AS_NOISY: Millis = 2 * MINUTE;
+
+/// How late a slot may be started beside noisy namespaces.
+const IN_TIME: Millis = 2 * SECOND;
+
 /// A write on its way.
 #[derive(Clone, Debug)]
 pub struct Sent {
@@ -50,6 +57,13 @@ pub struct Sent {
     pub clock: DateTime<Utc>,
     /// What the author's watch had shown of the CronJob that it is about.
     pub view: Option<Delivered>,
+}
+
+impl Sent {
+    /// Whether what is committed at `at` was on its way for longer than anything is but a create in slow admission.
+    pub fn is_late(&self, at: Millis) -> bool {
+        at > self.at + COMMIT_WITHIN
+    }
 }
 
 fn is_seen_by(job: &Job, author: Author, term: u32) -> bool {
@@ -96,6 +110,13 @@ impl Invariants {
         if deadline.is_none_or(|deadline| at >= deadline) {
             self.violated("7", at, format!("{} sends {call} beyond its lease's deadline {deadline:?}", sent.author));
         }
+        if call.is_create_of_job() {
+            let lasts = call.timeout().unwrap_or(CREATE_WITHIN).min(CREATE_WITHIN);
+            let end = deadline.map_or(0, |deadline| deadline + (LEASE.0 - LEASE.1) * SECOND);
+            let what =
+                if at + lasts > end { "create that may outlive its lease" } else { "create bounded by its lease" };
+            self.coverage.count("plan", what);
+        }
         if call.kind == Kind::CronJobs && call.json()["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty)
         {
             self.violated("6", at, format!("{} sends {call} without resourceVersion", sent.author));
@@ -133,7 +154,11 @@ impl Invariants {
         let (Some((uid, owner)), Some(slot)) = (owner_of(job), slot_of(job)) else {
             return self.violated("3", at, format!("{author} created {name} without owner or slot"));
         };
-        self.once(model, job, &uid, slot, sent, at);
+        if sent.is_late(at) {
+            self.coverage.count("late", "create committed late");
+            self.coverage.max("greatest", "time from the sending of a create to its commit, ms", at - sent.at);
+        }
+        let is_excused = self.once(model, job, &uid, slot, sent, at);
         let Some(cron) = model.crons.get(&uid) else {
             return self.violated("3", at, format!("{author} created {name} for an owner that never was"));
         };
@@ -169,7 +194,37 @@ impl Invariants {
             self.coverage.count("plan", "create: earlier slots passed over for this one");
         }
         self.coverage.count("policy", cron.newest().policy());
-        self.concurrency(model, &uid, versions, job, author, at);
+        if !is_excused {
+            self.concurrency(model, &uid, versions, job, author, at);
+        }
+    }
+
+    /// Where nothing goes wrong but the admission of some namespaces, what the others have is started in time, each slot.
+    pub fn started_in_time(&mut self, model: &Model, job: &Value, at: Millis, scenario: &Scenario) {
+        let namespace = text(job, "namespace");
+        if !scenario.is_calm_elsewhere() || scenario.is_noisy(namespace) {
+            return;
+        }
+        let (Some((uid, _)), Some(slot)) = (owner_of(job), slot_of(job)) else { return };
+        let Some(cron) = model.crons.get(&uid) else { return };
+        let since_start = |slot: DateTime<Utc>| u64::try_from((slot - scenario.start).num_milliseconds()).unwrap_or(0);
+        // A slot that was left out counts from when it was due; Forbid waits for the Job before.
+        let first = cron.newest().first_slot().filter(|first| *first < slot).unwrap_or(slot);
+        let due = since_start(first);
+        let late = at.saturating_sub(due);
+        if cron.newest().policy() == "Forbid" || due < cron.edited() {
+            return;
+        }
+        let noisy_since = scenario.faults.iter().map(|fault| fault.at).max().unwrap_or(0);
+        if due < noisy_since + KNOWN_AS_NOISY {
+            return self.coverage.max("greatest", "lateness beside namespaces that have just become noisy, ms", late);
+        }
+        self.coverage.count("judged", "slot of a calm namespace beside a noisy one");
+        self.coverage.max("greatest", "lateness of a slot of a calm namespace beside a noisy one, ms", late);
+        if late > IN_TIME {
+            let name = text(job, "name");
+            self.violated("12", at, format!("{namespace}/{name} of {slot} is {late} ms late beside noisy namespaces"));
+        }
     }
 
     fn concurrency(&mut self, model: &Model, uid: &str, versions: &[Version], job: &Value, author: Author, at: Millis) {
@@ -183,6 +238,9 @@ impl Invariants {
         match policy {
             "Forbid" => {
                 if let Some(other) = others.find(|other| other.is_unfinished()) {
+                    if self.is_excused_beside(model, other) {
+                        return;
+                    }
                     let text =
                         format!("{author} created {name} while {} of {} runs, though Forbid", other.name, other.author);
                     self.violated("2", at, text);
@@ -190,6 +248,9 @@ impl Invariants {
             }
             "Replace" => {
                 if let Some(other) = others.find(|other| other.is_unfinished() && !other.deleting) {
+                    if self.is_excused_beside(model, other) {
+                        return;
+                    }
                     let text =
                         format!("{author} created {name} while {} of {} runs, not replaced", other.name, other.author);
                     self.violated("2", at, text);
@@ -199,22 +260,38 @@ impl Invariants {
         }
     }
 
-    /// At most one Job for each slot, over all history.
-    fn once(&mut self, model: &Model, job: &Value, uid: &str, slot: DateTime<Utc>, sent: &Sent, at: Millis) {
+    /// Whether `other` is the second Job of its slot, which is excused only where the first was removed by others.
+    fn is_excused_beside(&mut self, model: &Model, other: &Job) -> bool {
+        let (Some((uid, _)), Some(slot)) = (&other.owner, other.slot) else { return false };
+        let is_second = model.fires_of(uid, slot).any(|first| first.uid != other.uid && first.is_removed_by_others());
+        if is_second {
+            self.coverage
+                .count("excused", "two run: the first of one slot was removed while its create was on its way");
+        }
+        is_second
+    }
+
+    /// At most one Job for each slot, over all history. Whether a second one is excused because a create was on its way
+    /// when others removed the first.
+    fn once(&mut self, model: &Model, job: &Value, uid: &str, slot: DateTime<Utc>, sent: &Sent, at: Millis) -> bool {
         let own = text(job, "uid");
-        let Some(first) = model.fires_of(uid, slot).find(|other| other.uid != own) else { return };
+        let Some(first) = model.fires_of(uid, slot).find(|other| other.uid != own) else { return false };
+        if sent.is_late(at) && first.is_removed_by_others() {
+            self.coverage.count("excused", "fired again: removed by others while another create of it was on its way");
+            return true;
+        }
         let recorded = model.crons.get(uid).is_some_and(|cron| cron.newest().last_schedule_time() >= Some(slot));
         let is_of_this_term = (first.author, first.term) == (sent.author, sent.term);
         if !recorded && !is_of_this_term && first.deleted.is_some_and(|deleted| deleted <= sent.at) {
             // Its author never came to write the status, and whoever came after could not see the Job any more.
             self.coverage.count("excused", "fired again: author gone before the status, Job gone before it was seen");
-            return;
+            return false;
         }
         if !recorded && is_of_this_term && !first.answered && !is_seen_by(first, sent.author, sent.term) {
             // Whether the request arrived cannot be told any more: the answer was lost, and the Job was gone before the
             // author's watch could show it.
             self.coverage.count("excused", "fired again: answer lost, Job gone before the watch showed it");
-            return;
+            return false;
         }
         let recorded = if recorded { "recorded" } else { "not recorded" };
         let text = format!(
@@ -229,6 +306,7 @@ impl Invariants {
             first.seen_by,
         );
         self.violated("1", at, text);
+        false
     }
 
     /// A replica's deletion of a Job was committed; `before` is what it was.

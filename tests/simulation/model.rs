@@ -159,6 +159,16 @@ impl Cron {
         same.last().map_or(0, |version| version.at)
     }
 
+    /// When somebody last changed what is asked of it.
+    pub fn edited(&self) -> Millis {
+        let newest = self.newest();
+        let is_same = |version: &&Version| {
+            let annotations = |version: &Version| version.object["metadata"]["annotations"].clone();
+            version.spec() == newest.spec() && annotations(version) == annotations(newest)
+        };
+        self.versions.iter().rev().take_while(is_same).last().map_or(0, |version| version.at)
+    }
+
     /// Whether anybody could read it at some time from `start` to `end`.
     pub fn was_readable(&self, start: Millis, end: Millis) -> bool {
         let ends = self.versions.iter().skip(1).map(|next| next.at).chain([Millis::MAX]);
@@ -192,6 +202,8 @@ pub struct Job {
     pub succeeded: Option<DateTime<Utc>>,
     pub deleting: bool,
     pub deleted: Option<Millis>,
+    /// By whom.
+    pub deleted_by: Option<Author>,
     /// Whether its author had the answer to its creation.
     pub answered: bool,
     /// Who had seen it in a watch or a list, as `(replica, incarnation, term in the shard)`.
@@ -208,6 +220,11 @@ impl Job {
     /// Whether a CronJob controller made it, and not `create job --from`.
     pub fn is_made_by_controller(&self) -> bool {
         self.owner.is_some() && self.slot.is_some()
+    }
+
+    /// Whether somebody other than a controller removed it, so that its name keeps no second one from being created.
+    pub fn is_removed_by_others(&self) -> bool {
+        self.deleted_by.is_some_and(|author| !matches!(author, Author::Replica(..)))
     }
 
     pub fn is_unfinished(&self) -> bool {
@@ -311,6 +328,7 @@ impl Model {
             succeeded: None,
             deleting: false,
             deleted: None,
+            deleted_by: None,
             answered: false,
             seen_by: Vec::new(),
         };
@@ -328,9 +346,10 @@ impl Model {
         }
     }
 
-    pub fn job_deleted(&mut self, uid: &str, at: Millis) {
+    pub fn job_deleted(&mut self, uid: &str, author: Author, at: Millis) {
         if let Some(job) = self.jobs.get_mut(uid) {
             job.deleted = Some(at);
+            job.deleted_by = Some(author);
         }
     }
 

@@ -1,6 +1,8 @@
 //! The way between a replica and the server, with everything that happens to requests on it.
 //!
-//! Guarantee: a request is committed within [`COMMIT_WITHIN`] of its sending or never, whatever becomes of its answer.
+//! Guarantee: a request is committed within [`COMMIT_WITHIN`] of its sending or never, whatever becomes of its answer. A
+//! create of a Job that slow admission holds up is committed within its `?timeout=` and [`CREATE_WITHIN`] or never,
+//! whatever becomes of its client.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,12 +22,12 @@ use tower::BoxError;
 
 use crate::call::{Call, Kind};
 use crate::disguise::disguise_body;
-use crate::faults::FaultKind as F;
+use crate::faults::{FaultKind as F, has_slow_admission};
 use crate::feed::{self, SimBody};
 use crate::invariants::Sent;
 use crate::model::Author;
 use crate::scenario::Millis;
-use crate::sim::{COMMIT_WITHIN, LEASE, Sim, State};
+use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE, Sim, State};
 use crate::view::{Shown, View};
 
 /// One replica's way to the server.
@@ -48,16 +50,33 @@ struct Fate {
     crash: Option<bool>,
     /// A list is answered as of this revision.
     stale: Option<u64>,
+    /// The connection breaks at once, while the server goes on.
+    breaks_early: bool,
 }
 
 #[derive(Debug)]
 enum Reply {
     True,
     Status(u16, &'static str, Option<u32>),
+    /// With this message.
+    Refused(u16, &'static str, &'static str),
     Broken(&'static str),
     Never,
     Panic,
 }
+
+/// As kube-apiserver puts it.
+const DENIED: Reply = Reply::Refused(403, "Forbidden", "admission webhook \"jobs.example.com\" denied the request: no");
+const FAILED_TO_CALL: Reply = Reply::Refused(
+    500,
+    "InternalError",
+    "Internal error occurred: failed calling webhook \"jobs.example.com\": failed to call webhook: context deadline exceeded",
+);
+const TIMED_OUT: Reply = Reply::Refused(
+    504,
+    "Timeout",
+    "Timeout: request did not complete within requested timeout - context deadline exceeded",
+);
 
 /// What comes back.
 enum Answer {
@@ -79,7 +98,8 @@ impl Network {
         let mut state = self.sim.state.lock();
         let state = &mut *state;
         let author = Author::Replica(self.replica, self.incarnation);
-        let fate = state.fate(self.replica, call, at, &self.sim);
+        let mut fate = state.fate(self.replica, call, at, &self.sim);
+        state.press(call, &mut fate);
         let replica = &state.replicas[self.replica];
         let clock = cronjob_controller::clock::Clock::now(&*replica.clock);
         let shard = self.sim.scenario.shard_of(&call.namespace);
@@ -106,11 +126,25 @@ impl Network {
     }
 
     async fn deliver(self, call: Call, sent: Sent, fate: Fate, answer: oneshot::Sender<Answer>) {
+        let mut answer = Some(answer);
         if fate.crash == Some(false) {
             return self.sim.crash(self.replica, self.incarnation, "crash before a commit");
         }
+        if let Reply::Broken(why) = fate.reply
+            && fate.breaks_early
+            && let Some(answer) = answer.take()
+        {
+            let _ = answer.send(Answer::Broken(why));
+        }
         sleep(Duration::from_millis(fate.before)).await;
-        let is_down = self.sim.state.lock().server_is_down;
+        let is_down = {
+            let mut state = self.sim.state.lock();
+            state.has_left(&call);
+            if fate.is_committed && call.is_create_of_job() && answer.as_ref().is_none_or(oneshot::Sender::is_closed) {
+                state.invariants.coverage.count("late", "create committed after its client gave up");
+            }
+            state.server_is_down
+        };
         let reply = if is_down {
             Answer::Broken("connection refused")
         } else {
@@ -118,6 +152,7 @@ impl Network {
             match (fate.reply, response) {
                 (Reply::True, Some(response)) => Answer::Response(response),
                 (Reply::Status(code, reason, retry_after), _) => Answer::Response(refusal(code, reason, retry_after)),
+                (Reply::Refused(code, reason, message), _) => Answer::Response(refusal_of(code, reason, message, None)),
                 (Reply::Broken(why), _) => Answer::Broken(why),
                 (Reply::Never, _) | (Reply::True, None) => Answer::Never,
                 (Reply::Panic, _) => Answer::Panic,
@@ -127,7 +162,9 @@ impl Network {
             return self.sim.crash(self.replica, self.incarnation, "crash after a commit");
         }
         sleep(Duration::from_millis(fate.after)).await;
-        let _ = answer.send(reply);
+        if let Some(answer) = answer {
+            let _ = answer.send(reply);
+        }
     }
 
     fn commit(&self, call: &Call, sent: &Sent, stale: Option<u64>) -> Response<SimBody> {
@@ -180,7 +217,15 @@ impl Network {
 impl State {
     fn fate(&mut self, replica: usize, call: &Call, at: Millis, sim: &Sim) -> Fate {
         let (before, after) = (self.rng.range(0, 4), self.rng.range(0, 4));
-        let mut fate = Fate { before, is_committed: true, after, reply: Reply::True, crash: None, stale: None };
+        let mut fate = Fate {
+            before,
+            is_committed: true,
+            after,
+            reply: Reply::True,
+            crash: None,
+            stale: None,
+            breaks_early: false,
+        };
         if call.is_list()
             && let Some(fault) = self.suffers(F::StaleList, replica)
         {
@@ -249,6 +294,77 @@ impl State {
                 (fate.is_committed, fate.reply) = (is_committed, reply);
                 return;
             }
+        }
+    }
+
+    /// What load and the admission of its namespace make of a request, which the server has from now on.
+    fn press(&mut self, call: &Call, fate: &mut Fate) {
+        if call.watch || fate.crash == Some(false) {
+            return;
+        }
+        let of_creates = if call.is_create_of_job() { call.namespace.as_str() } else { "" };
+        let in_flight = self.in_flight.entry(of_creates.to_owned()).or_default();
+        *in_flight += 1;
+        let beside = *in_flight;
+        let limit = match (call.is_create_of_job(), call.is_write()) {
+            (true, _) if has_slow_admission() => call.timeout().unwrap_or(CREATE_WITHIN).min(CREATE_WITHIN),
+            (_, true) => COMMIT_WITHIN - 1,
+            (_, false) => 10_000,
+        };
+        if let Some(each) = self.load(F::ServerLoad).map(|fault| fault.amount) {
+            let all: u64 = self.in_flight.values().sum();
+            if all > 1 {
+                self.struck(F::ServerLoad);
+            }
+            fate.before = (fate.before + all * each).min(limit);
+        }
+        if call.is_create_of_job() && fate.is_committed && !matches!(fate.reply, Reply::Panic) {
+            self.admit(call, fate, beside, limit);
+        }
+    }
+
+    /// What the admission of its namespace makes of a create, one of `beside`, that the server cuts off after `limit`.
+    fn admit(&mut self, call: &Call, fate: &mut Fate, beside: u64, limit: Millis) {
+        let amount = |state: &Self, kind| state.admission(kind, &call.namespace).map(|fault| fault.amount);
+        let refuse = |fate: &mut Fate, reply: Reply| {
+            fate.is_committed = false;
+            if matches!(fate.reply, Reply::True) {
+                fate.reply = reply;
+            }
+        };
+        if let Some(way) = amount(self, F::AdmissionDenies) {
+            self.struck(F::AdmissionDenies);
+            return refuse(fate, if way == 0 { DENIED } else { FAILED_TO_CALL });
+        }
+        if let Some(way) = amount(self, F::AdmissionSilent) {
+            self.struck(F::AdmissionSilent);
+            // The webhook's own limit, or that of the request.
+            fate.before = (if way == 0 { 10_000 } else { 30_000 }).min(call.timeout().unwrap_or(CREATE_WITHIN));
+            return refuse(fate, FAILED_TO_CALL);
+        }
+        let mut slow = 0;
+        if let Some(long) = amount(self, F::AdmissionSlow) {
+            self.struck(F::AdmissionSlow);
+            slow += long - self.rng.range(0, 4_000);
+        }
+        if let Some(each) = amount(self, F::AdmissionLoad) {
+            self.struck(F::AdmissionLoad);
+            slow += beside * each;
+        }
+        fate.before += slow;
+        if fate.before >= limit {
+            self.invariants.coverage.count("late", "create cut off by the server");
+            fate.before = limit;
+            return refuse(fate, TIMED_OUT);
+        }
+        fate.breaks_early = slow > 0 && self.rng.percent(50);
+    }
+
+    /// The server is done with a request.
+    fn has_left(&mut self, call: &Call) {
+        let of_creates = if call.is_create_of_job() { call.namespace.as_str() } else { "" };
+        if let Some(in_flight) = self.in_flight.get_mut(of_creates).filter(|_| !call.watch) {
+            *in_flight = in_flight.saturating_sub(1);
         }
     }
 
@@ -349,9 +465,13 @@ pub fn full(bytes: Bytes) -> SimBody {
 }
 
 pub fn refusal(code: u16, reason: &str, retry_after: Option<u32>) -> Response<SimBody> {
+    refusal_of(code, reason, &format!("the simulation says {reason}"), retry_after)
+}
+
+fn refusal_of(code: u16, reason: &str, message: &str, retry_after: Option<u32>) -> Response<SimBody> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": format!("the simulation says {reason}"), "reason": reason, "code": code,
+        "message": message, "reason": reason, "code": code,
     });
     let mut response = Response::builder().status(code).header("content-type", "application/json");
     if let Some(seconds) = retry_after {

@@ -9,7 +9,7 @@ use cronjob_controller::api::{Flavour, Manage};
 use cronjob_controller::leader_election::shares::Names;
 use cronjob_controller::sharding::Shard;
 
-use crate::faults::Fault;
+use crate::faults::{Fault, FaultKind, has_slow_admission};
 use crate::rng::Rng;
 
 /// Virtual milliseconds since the world began.
@@ -126,6 +126,10 @@ const ZONES: [&str; 8] = [
 /// Cut into four, no two of them are in one shard.
 const NAMESPACES: [&str; 3] = ["default", "team-blue", "team-two"];
 
+/// Those whose admission is in trouble where nothing else is.
+const NOISY: [&str; 10] =
+    ["noisy-a", "noisy-b", "noisy-c", "noisy-d", "noisy-e", "noisy-f", "noisy-g", "noisy-h", "noisy-i", "noisy-j"];
+
 impl Scenario {
     /// The world of a seed.
     pub fn generate(seed: u64) -> Self {
@@ -176,9 +180,74 @@ impl Scenario {
         for number in 0..rng.range(5, 15) {
             scenario.faults.push(Fault::generate(&mut rng, number, &scenario, active));
         }
+        // Of sequences of their own: the rest of the world is the same.
+        if has_slow_admission() && Rng::fork(seed, "noisy").percent(15) {
+            scenario.become_noisy(&mut Rng::fork(seed, "noise"));
+        } else {
+            scenario.press(&mut Rng::fork(seed, "pressure"));
+        }
         scenario.edits.sort_by_key(|edit| edit.at);
         scenario.faults.sort_by_key(|fault| fault.at);
         scenario
+    }
+
+    /// Adds trouble with admission, and load.
+    fn press(&mut self, rng: &mut Rng) {
+        if rng.percent(50) {
+            return;
+        }
+        for number in 0..rng.range(1, 4) {
+            let namespace = *rng.pick(&NAMESPACES);
+            self.faults.push(Fault::pressure(rng, 100 + number, namespace, self.active));
+        }
+    }
+
+    /// Makes it a world in which nothing goes wrong but the admission of Jobs in some namespaces, which have many CronJobs.
+    /// What the others have is started in time.
+    fn become_noisy(&mut self, rng: &mut Rng) {
+        self.skews = vec![0; self.replicas];
+        self.edits.clear();
+        self.faults.clear();
+        self.cron_jobs.clear();
+        let noisy = usize::try_from(*rng.pick(&[1, 3, 10])).unwrap();
+        let spec = |rng: &mut Rng, schedule: &str| Spec {
+            schedule: schedule.to_owned(),
+            zone: None,
+            policy: *rng.pick(&["Allow", "Forbid", "Replace"]),
+            limits: (Some(3), Some(1)),
+            deadline: None,
+            suspend: false,
+            fate: "quick",
+        };
+        for number in 0..rng.range(20, 41) {
+            let namespace = *rng.pick(&NOISY[..noisy]);
+            let spec = spec(rng, "* * * * *");
+            self.cron_jobs.push(CronJob { namespace, name: format!("c{number}"), at: rng.range(0, SECOND), spec });
+        }
+        for number in 100..100 + rng.range(2, 7) {
+            let (namespace, schedule) = (*rng.pick(&NAMESPACES), *rng.pick(&["* * * * *", "*/2 * * * *"]));
+            let spec = spec(rng, schedule);
+            self.cron_jobs.push(CronJob { namespace, name: format!("c{number}"), at: rng.range(0, SECOND), spec });
+        }
+        let kinds: Vec<_> = FaultKind::pressure().into_iter().filter(|(_, kind)| kind.is_of_a_namespace()).collect();
+        for (number, namespace) in NOISY[..noisy].iter().enumerate() {
+            let kind = rng.weighted(&kinds);
+            let amount = Fault::amount_of_pressure(rng, kind);
+            let (number, at) = (100 + number as u64, rng.range(0, 90 * SECOND));
+            let namespace = Some(*namespace);
+            self.faults.push(Fault { number, at, until: self.active, replica: 0, namespace, kind, amount });
+        }
+    }
+
+    /// Whether nothing goes wrong but the admission of Jobs in some namespaces.
+    pub fn is_calm_elsewhere(&self) -> bool {
+        let is_calm = self.skews.iter().all(|skew| *skew == 0) && !self.faults.is_empty();
+        is_calm && self.faults.iter().all(|fault| fault.kind.is_of_a_namespace())
+    }
+
+    /// Whether the admission of Jobs in that namespace is ever in trouble.
+    pub fn is_noisy(&self, namespace: &str) -> bool {
+        self.faults.iter().any(|fault| fault.namespace == Some(namespace))
     }
 
     fn change_hands(&mut self, rng: &mut Rng) {

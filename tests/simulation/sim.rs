@@ -33,8 +33,11 @@ use crate::rng::Rng;
 use crate::scenario::{Millis, Scenario};
 use crate::view::View;
 
-/// A request is committed within this time of its sending, or never.
+/// A request is committed within this time of its sending, or never; but for creates of Jobs where admission is slow.
 pub const COMMIT_WITHIN: Millis = 900;
+/// A create that says nothing else is committed within this time of its receipt, or never. Matches kube-apiserver's
+/// `requestTimeoutUpperBound`.
+pub const CREATE_WITHIN: Millis = 34_000;
 /// The times of the lease; a write is given up after 0.8 of what is between the first two.
 pub const LEASE: (u64, u64, u64) = (15, 10, 2);
 
@@ -66,6 +69,8 @@ pub struct State {
     seen: u64,
     pub rng: Rng,
     pub server_is_down: bool,
+    /// The requests that the server has and did not answer, by namespace if they are creates of Jobs, else under no name.
+    pub in_flight: BTreeMap<String, u64>,
     pub writes: u64,
     /// Since when everything is settled, so that no write is without a cause.
     pub settled_since: Option<Millis>,
@@ -154,6 +159,7 @@ impl Sim {
             seen: server.revision(),
             rng: Rng::fork(scenario.seed, "network"),
             server_is_down: false,
+            in_flight: BTreeMap::new(),
             writes: 0,
             settled_since: None,
         };
@@ -271,6 +277,17 @@ impl State {
         self.faults.values().map(|(fault, _)| fault).find(|fault| fault.kind == kind && fault.replica == replica)
     }
 
+    /// What is wrong with the admission of Jobs in that namespace, by kind.
+    pub fn admission(&self, kind: FaultKind, namespace: &str) -> Option<&Fault> {
+        let mut faults = self.faults.values().map(|(fault, _)| fault);
+        faults.find(|fault| fault.kind == kind && fault.namespace == Some(namespace))
+    }
+
+    /// The server's load of that kind.
+    pub fn load(&self, kind: FaultKind) -> Option<&Fault> {
+        self.faults.values().map(|(fault, _)| fault).find(|fault| fault.kind == kind)
+    }
+
     fn changed(&mut self, change: &apiserver::Committed, sent: Option<&Sent>, at: Millis, scenario: &Scenario) {
         let author = sent.map_or(Author::Collector, |sent| sent.author);
         let Self { model, invariants, journal, .. } = self;
@@ -303,6 +320,7 @@ impl State {
                         if let Some(sent) = sent {
                             invariants.coverage.count("plan", "create");
                             invariants.created(model, object, sent, at);
+                            invariants.started_in_time(model, object, at, scenario);
                         }
                         let uid = text(object, "uid").to_owned();
                         self.plan(at, Act::JobBegins(uid));
@@ -315,7 +333,7 @@ impl State {
                         if let (Some(sent), Some(before)) = (sent, before) {
                             invariants.deleted(model, before, sent, at);
                         }
-                        model.job_deleted(text(object, "uid"), at);
+                        model.job_deleted(text(object, "uid"), author, at);
                     }
                 }
                 self.journal.note(at, format_args!("{author} -> {:?} {}", change.kind, Line::job(object)));
@@ -370,6 +388,10 @@ impl State {
         }
         let holder = self.model.holders.get(&scenario.shard_of(&call.namespace));
         if let Some(holder) = holder.filter(|holder| !holder.is_empty() && **holder != sent.identity) {
+            // It was judged when it was sent, and what it may do now is judged by what it does.
+            if sent.is_late(at) && call.is_create_of_job() {
+                return self.invariants.coverage.count("late", "create committed while another holds the lease");
+            }
             let text = format!("{} committed {call} while {holder} holds the lease", sent.author);
             self.invariants.violated("7", at, text);
         }

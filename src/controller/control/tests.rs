@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::type_complexity)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tower::service_fn;
 use super::{CronJobControl, JobControl, LONGEST_ANSWER, Patience, RealControl, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus};
 use crate::api::{ApiError, Delivery, Flavour, Interner, Object, ObjectName, Uid};
-use crate::client;
+use crate::client::{self, Unobserved, WriteGate};
 
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -176,4 +177,45 @@ async fn a_closed_gate_lets_reads_through_and_no_write() {
     assert!(log.lock().unwrap().is_empty());
     assert!(control.get_job(&name()).await.unwrap_err().is_not_found());
     assert_eq!(log.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_that_waited_for_the_rate_limit_is_not_sent_after_the_gate_has_closed() {
+    for (sentence, is_lost, sent) in [("the lease is kept", false, 1), ("the lease is lost", true, 0)] {
+        for write in ["create", "delete", "update status"] {
+            let writes = Arc::new(Mutex::new(0));
+            let counted = Arc::clone(&writes);
+            let serve = move |request: Request<Body>| {
+                if request.method() != Method::GET {
+                    *counted.lock().unwrap() += 1;
+                }
+                async { Ok(Response::builder().status(404).body(Body::from(b"{}".to_vec())).unwrap()) }
+            };
+            let client = client::tests::client(Some(client::tests::limit(0.01, 1)), Arc::new(Unobserved), serve);
+            let is_leader = Arc::new(AtomicBool::new(true));
+            let open = Arc::clone(&is_leader);
+            let gate: WriteGate = Arc::new(move || open.load(Ordering::Relaxed));
+            let control = RealControl::new(Flavour::CronJob, client, gate, Duration::from_secs(4));
+            assert!(control.get_job(&name()).await.is_err(), "it has the only token");
+            let waits = async {
+                match write {
+                    "create" => control.create_job(&name(), b"{}".to_vec()).await.err(),
+                    "delete" => control.delete_job(&name(), &Uid::new("u")).await.err(),
+                    _ => {
+                        let base = r#"{"metadata":{"name":"report","namespace":"ns","uid":"u","resourceVersion":"7"},
+                            "spec":{"schedule":"* * * * *","jobTemplate":{}}}"#;
+                        let base = Arc::new(CronJob::decode(base, &Interner::default()).unwrap());
+                        let write = StatusWrite { base, status: CronJobStatus::default() };
+                        control.update_status(&name(), &write).await.err()
+                    }
+                }
+            };
+            let (error, ()) = tokio::join!(waits, async {
+                tokio::time::sleep(Duration::from_secs(50)).await;
+                is_leader.store(!is_lost, Ordering::Relaxed);
+            });
+            assert_eq!(*writes.lock().unwrap(), sent, "{write}, {sentence}");
+            assert_eq!(error.unwrap().message.contains("not sent"), is_lost, "{write}, {sentence}");
+        }
+    }
 }

@@ -98,3 +98,16 @@ fn long_template_of_a_known_version_is_not_kept() {
     assert_eq!(known.spec.job_template.text(), None);
     assert_eq!(known.spec, whole.spec, "the digest says that nothing else changed");
 }
+
+/// The times are written out: they are the promise.
+#[tokio::test(start_paused = true)]
+async fn own_writes_are_believed_for_thirty_seconds_beside_a_cache_that_does_not_show_them() {
+    for (waited, is_believed) in [(0, true), (29, true), (30, false), (45, false), (2_999, false)] {
+        let (own, deleted) = (OwnWrites::default(), Uid::new("gone"));
+        own.cron_job_known(&cron_job("a", "10"));
+        own.job_deleted(&deleted);
+        tokio::time::advance(Duration::from_secs(waited)).await;
+        let (_, is_overdue) = own.newest(cron_job("a", "9"));
+        assert_eq!((!is_overdue, own.is_deleted(&deleted)), (is_believed, is_believed), "after {waited} s");
+    }
+}

@@ -9,7 +9,10 @@ const LATENCY: Duration = Duration::from_millis(5);
 
 /// So many CronJobs that are due at 10:01, and a server that takes its time; it is 10:00:30.
 async fn burst(cron_jobs: usize, spec: Value) -> World {
-    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
+    burst_of(World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await, cron_jobs, spec).await
+}
+
+async fn burst_of(world: World, cron_jobs: usize, spec: Value) -> World {
     for at in 0..cron_jobs {
         let spec = objects::merged(json!({ "schedule": "1 10 * * *" }), spec.clone());
         world.request("POST", CRON_JOBS, &cron_job(&format!("c{at}"), spec)).await.unwrap();
@@ -117,6 +120,21 @@ fn squeezed(world: &World) {
 #[tokio::test(start_paused = true)]
 async fn what_is_found_overdue_is_not_held_back_while_the_server_is_overloaded() {
     let world = burst(200, json!({})).await;
+    world.clock.step(TimeDelta::seconds(60));
+    squeezed(&world);
+    let stop = world.work(WORKERS);
+    world.pass(seconds(30)).await;
+    let (jobs, statuses) = (world.seen().len(), world.wire.count(Verb::Patch, "cronjobs/status"));
+    stop.cancel();
+    assert_eq!(jobs, 200, "{statuses} status writes were tried meanwhile");
+}
+
+/// A standby queues nothing, so its queue is filled when it begins to lead.
+#[tokio::test(start_paused = true)]
+async fn what_a_new_leader_finds_overdue_is_not_held_back_while_the_server_is_overloaded() {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
+    world.controller.stand_by();
+    let world = burst_of(world, 200, json!({})).await;
     world.clock.step(TimeDelta::seconds(60));
     squeezed(&world);
     let stop = world.work(WORKERS);

@@ -238,3 +238,40 @@ async fn slots_between_the_true_time_and_that_of_a_clock_that_ran_ahead_are_not_
         assert_eq!(world.seen_names().last().map(String::as_str), Some("c-29540790"), "{sentence}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn cron_job_created_again_while_an_answer_was_waited_for_gets_no_job_with_the_old_uid() {
+    for (sentence, is_recreated) in [("it stays", false), ("it is created again with the same spec", true)] {
+        let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        let old = world.cron_jobs.get(&key("c")).unwrap().uid.clone();
+        world.wire.answer_late(Verb::Get, "jobs", seconds(1));
+        world.pass_until("2026-03-02T10:02:00.500Z").await;
+        if is_recreated {
+            world.write("DELETE", &format!("{CRON_JOBS}/c"), &Value::Null).await;
+            world.create_cron_job("c", json!({ "concurrencyPolicy": "Replace" })).await;
+        }
+        world.pass_until("2026-03-02T10:02:30Z").await;
+        assert!(world.wire.count(Verb::Get, "jobs") > 0, "{sentence}: the slot of 10:02 was about to be started");
+        let of_the_old =
+            world.seen().iter().filter(|job| job.controller.as_ref().is_some_and(|o| o.uid == old)).count();
+        assert_eq!(of_the_old, if is_recreated { 1 } else { 2 }, "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_cron_job_leaves_nothing_in_the_maps_of_the_controller() {
+    let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
+    let uid = world.cron_jobs.get(&key("c")).unwrap().uid.clone();
+    world.pass_until("2026-03-02T10:01:30Z").await;
+    world.wire.hold_watches(true);
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    let before = world.controller.retained_for(&key("c"), &uid);
+    assert!(before.contains(&"own_writes.cron_jobs"), "{before:?}");
+    assert!(world.controller.retained().template_bytes > 0);
+    world.wire.hold_watches(false);
+    world.write("DELETE", &format!("{CRON_JOBS}/c"), &Value::Null).await;
+    world.pass_until("2026-03-02T10:03:30Z").await;
+    assert_eq!(world.controller.retained_for(&key("c"), &uid), [""; 0]);
+    assert_eq!(world.controller.retained(), crate::controller::retained::Retained::default());
+}

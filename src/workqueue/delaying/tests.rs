@@ -137,3 +137,19 @@ fn when_the_wall_clock_is_set_back_every_wall_timer_is_due_in_order() {
         assert_eq!(drain(&mut delays, later, shown.min(noon)), [""; 0], "{name}: noticed once");
     }
 }
+
+/// The times are written out: they are the promise.
+#[test]
+fn wall_timers_are_due_after_the_clock_is_set_back_by_more_than_a_second() {
+    let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
+    let rows = [(0, false), (900, false), (1_100, true), (20_000, true), (90_000, true), (1_500_000, true)];
+    for (milliseconds, is_noticed) in rows {
+        let mut delays = Delays::new();
+        delays.look(start, noon);
+        delays.add_at("x", noon + TimeDelta::hours(1));
+        let shown = noon + TimeDelta::seconds(10) - TimeDelta::milliseconds(milliseconds);
+        delays.look(start + Duration::from_secs(10), shown);
+        let expected: &[&str] = if is_noticed { &["x"] } else { &[] };
+        assert_eq!(drain(&mut delays, start + Duration::from_secs(10), shown), expected, "by {milliseconds} ms");
+    }
+}

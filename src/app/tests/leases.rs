@@ -1,0 +1,149 @@
+//! What a replica does around leases: for how long a write may take, when a standby doubts its caches, when a lease is
+//! released, and which leases of other replicas are removed.
+
+use std::future::pending;
+
+use crate::controller::tests::wire::{Orders, Verb, Wire};
+
+use super::*;
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// The body of the server's answer to a request that does not pass the wire.
+async fn ask(server: &ApiServer, method: &str, path: &str, body: &serde_json::Value) -> serde_json::Value {
+    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let answer = server.handle(request.body(Bytes::from(body.to_string())).unwrap()).await;
+    let bytes = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+/// A lease that was renewed at `renewed`.
+fn lease(name: &str, holder: &str, seconds: u64, renewed: &str) -> serde_json::Value {
+    let spec = json!({
+        "holderIdentity": holder, "leaseDurationSeconds": seconds, "leaseTransitions": 0,
+        "acquireTime": renewed, "renewTime": renewed,
+    });
+    json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": name }, "spec": spec })
+}
+
+#[test]
+fn write_is_given_up_before_another_process_can_hold_the_lease() {
+    for (lease_duration, renew_deadline) in [(15, 10), (137, 107), (60, 40), (4, 3), (3, 2)] {
+        let mut config = config(vec![Flavour::CronJob]);
+        let election = config.leader_election.as_mut().unwrap();
+        (election.lease_duration, election.renew_deadline) = (seconds(lease_duration), seconds(renew_deadline));
+        let (limit, margin) = (requests::timeout(&config), seconds(lease_duration - renew_deadline));
+        assert!(limit > Duration::ZERO, "{lease_duration} s and {renew_deadline} s");
+        assert!(limit < margin, "{limit:?} is more than the {margin:?} between renew deadline and lease duration");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_shutdown_fails_and_does_not_release_the_lease() {
+    for (work, is_slow) in [(GRACE - seconds(1), false), (GRACE + seconds(1), true), (Duration::MAX, true)] {
+        let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
+        let server = server(&clock);
+        let (config, registry) = (config(vec![Flavour::CronJob]), Registry::new());
+        let house = House::new(&config, &server.client(), &registry, &clock, 1, None).unwrap();
+        let chance = ("me".to_owned(), StdRng::seed_from_u64(1));
+        let settings = config.leader_election.as_ref().unwrap();
+        let mut candidate = house.candidate(settings, server.client(), &registry, chance).unwrap();
+        let elector = candidate.elector(&settings.name, house.recorder(1).0, &Arc::default()).unwrap();
+        let stop = CancellationToken::new();
+        let ended = tokio::spawn({
+            let stop = stop.clone();
+            async move {
+                let in_flight = async {
+                    stop.cancelled().await;
+                    if work == Duration::MAX { pending().await } else { tokio::time::sleep(work).await }
+                };
+                under_lease(elector, &stop, |_| finish_in_time(in_flight, &stop)).await
+            }
+        });
+        tokio::time::sleep(seconds(5)).await;
+        stop.cancel();
+        let stopped = tokio::time::Instant::now();
+        let result = ended.await.unwrap();
+        assert_eq!(matches!(result, Err(AppError::SlowShutdown)), is_slow, "{work:?}: {result:?}");
+        assert!(stopped.elapsed() <= GRACE + seconds(1), "{work:?}");
+        let lease = ask(&server, "GET", &format!("{LEASES}/{}", settings.name), &json!(null)).await;
+        let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+        assert_eq!(holder, if is_slow { "me" } else { "" }, "{work:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_that_stood_by_reads_a_cron_job_live_before_it_fires() {
+    for (sentence, holder, reads) in [("another process led before", Some("other"), 1), ("no process led", None, 0)] {
+        let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
+        let server = server(&clock);
+        create(&server, Flavour::CronJob).await;
+        if let Some(holder) = holder {
+            let theirs = lease("cronjob-controller", holder, 15, "2026-11-20T18:20:29.000000Z");
+            ask(&server, "POST", LEASES, &theirs).await;
+        }
+        let wire = Wire::new();
+        let client = client::on_service(wire.around(server.into_service()));
+        let stop = CancellationToken::new();
+        let replica = Replica { client, clock, identity: "me".into(), seed: 1, onlooker: None };
+        let ended = tokio::spawn({
+            let (config, stop) = (config(vec![Flavour::CronJob]), stop.clone());
+            async move { run_replica(&config, replica, stop).await }
+        });
+        tokio::time::sleep(seconds(35)).await;
+        let asked = [(Verb::Create, "jobs"), (Verb::Get, "cronjobs")].map(|(verb, what)| wire.asked(verb, what));
+        assert_eq!(asked.each_ref().map(Vec::len), [1, reads], "{sentence}");
+        assert!(asked[1].iter().all(|read| read.at <= asked[0][0].at), "{sentence}");
+        stop.cancel();
+        ended.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_of_a_replica_that_renews_is_not_removed() {
+    for (sentence, renews) in [("it is silent", false), ("it renews while its lease is being removed", true)] {
+        let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
+        let server = server(&clock);
+        let config = Config { shards: 2.try_into().unwrap(), ..config(vec![Flavour::CronJob]) };
+        let name = leader_election::shares::Names::new("cronjob-controller", config.shards).replica("other");
+        let path = format!("{LEASES}/{name}");
+        ask(&server, "POST", LEASES, &lease(&name, "other", 10, "2026-11-20T18:20:29.000000Z")).await;
+        let wire = Wire::new();
+        let client = client::on_service(wire.around(server.clone().into_service()));
+        wire.judge({
+            let (server, path, name) = (server.clone(), path.clone(), name.clone());
+            move |request| {
+                if !request.is(Verb::Delete, "leases") || request.name != name {
+                    return Orders::default();
+                }
+                if renews {
+                    let (server, path, name) = (server.clone(), path.clone(), name.clone());
+                    tokio::spawn(async move {
+                        let renewed = lease(&name, "other", 10, "2026-11-20T18:21:40.000000Z");
+                        let seen = ask(&server, "GET", &path, &json!(null)).await;
+                        let mut renewed = renewed;
+                        renewed["metadata"]["resourceVersion"] = seen["metadata"]["resourceVersion"].clone();
+                        ask(&server, "PUT", &path, &renewed).await;
+                    });
+                }
+                Orders { there: Duration::from_millis(100), ..Orders::default() }
+            }
+        });
+        let stop = CancellationToken::new();
+        let replica = Replica { client, clock, identity: "me".into(), seed: 1, onlooker: None };
+        let ended = tokio::spawn({
+            let stop = stop.clone();
+            async move { run_replica(&config, replica, stop).await }
+        });
+        tokio::time::sleep(seconds(90)).await;
+        assert_eq!(wire.asked(Verb::Delete, "leases").len(), 1, "{sentence}");
+        let left = ask(&server, "GET", &path, &json!(null)).await;
+        assert_eq!(left["kind"], if renews { "Lease" } else { "Status" }, "{sentence}");
+        stop.cancel();
+        ended.await.unwrap().unwrap();
+    }
+}

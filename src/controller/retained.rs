@@ -1,0 +1,45 @@
+//! What the controller keeps in memory of its own, beside caches and queue: for tests that look for leaks.
+//!
+//! Guarantees: looking changes nothing. Once the deletion of a CronJob was seen and its last sync has ended,
+//! [`Controller::retained_for`] is empty.
+
+use super::Controller;
+use super::control::{CronJobControl, JobControl};
+use crate::api::{ObjectName, Uid};
+
+/// How much the controller keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retained {
+    /// Entries in all maps, those for Jobs included.
+    pub entries: usize,
+    /// Jobs that were deleted here and that the cache has yet to drop.
+    pub deleted_jobs: usize,
+    /// Bytes of Job templates in versions of CronJobs that the cache has yet to show.
+    pub template_bytes: usize,
+}
+
+impl<C: JobControl + CronJobControl> Controller<C> {
+    /// How much is kept for all CronJobs together.
+    pub fn retained(&self) -> Retained {
+        let by_name = [self.name_taken.len(), self.namesakes_told.len(), self.confirmed.len()];
+        let others = self.unsettled.keys().len() + self.foreign_fires.len() + by_name.iter().sum::<usize>();
+        let own = self.own_writes.retained();
+        Retained { entries: own.entries + others, ..own }
+    }
+
+    /// The names of the maps that hold something for the CronJob with that name and UID.
+    pub fn retained_for(&self, key: &ObjectName, uid: &Uid) -> Vec<&'static str> {
+        // Of a map that knows no UIDs, what it holds under the name may be its successor's.
+        let is_there = self.parts.cron_jobs.get(key).is_some();
+        let held = [
+            ("unsettled", self.unsettled.debt(key).is_some_and(|debt| debt.uid == *uid)),
+            ("name_taken", self.name_taken.get(key).is_some_and(|taken| taken.0 == *uid)),
+            ("namesakes_told", self.namesakes_told.get(key).is_some_and(|told| *told == *uid)),
+            ("foreign_fires", !is_there && self.foreign_fires.contains(key)),
+            ("confirmed", !is_there && self.confirmed.contains_key(key)),
+            ("failures", !is_there && self.parts.queue.num_requeues(key) > 0),
+        ];
+        let held = held.into_iter().filter(|(_, is_held)| *is_held).map(|(name, _)| name);
+        held.chain(self.own_writes.retained_for(key, uid)).collect()
+    }
+}
