@@ -193,8 +193,12 @@ impl OwnWrites {
 
     /// How much is remembered.
     pub fn retained(&self) -> Retained {
-        let of_cron_jobs = self.cron_jobs.len() + self.children.len() + self.taken.len();
-        let template_bytes = self.cron_jobs.iter().map(|entry| entry.value.spec.job_template.get().len()).sum();
+        let of_cron_jobs = self.cron_jobs.len() + self.children.len() + self.taken.len() + self.vanished.len();
+        let template_bytes = self
+            .cron_jobs
+            .iter()
+            .map(|entry| entry.value.spec.job_template.text().map_or(0, str::len))
+            .sum();
         let deleted_jobs = self.deleted.len();
         Retained { entries: of_cron_jobs + self.created.len() + deleted_jobs, deleted_jobs, template_bytes }
     }
@@ -205,6 +209,7 @@ impl OwnWrites {
         let held = [
             ("own_writes.cron_jobs", self.cron_jobs.get(name).is_some_and(|entry| entry.value.uid == *uid)),
             ("own_writes.children", self.children.contains_key(uid)),
+            ("own_writes.vanished", self.vanished.get(name).is_some_and(|known| known.0 == *uid)),
             ("own_writes.taken", self.taken.get(name).is_some_and(|known| known.0 == *uid)),
             ("own_writes.created", self.created.iter().any(|entry| is_child(&entry.value))),
         ];

@@ -21,8 +21,8 @@ pub struct Retained {
 impl<C: JobControl + CronJobControl> Controller<C> {
     /// How much is kept for all CronJobs together.
     pub fn retained(&self) -> Retained {
-        let by_name = [self.name_taken.len(), self.namesakes_told.len(), self.confirmed.len()];
-        let others = self.unsettled.keys().len() + self.foreign_fires.len() + by_name.iter().sum::<usize>();
+        let by_name = [self.name_taken.len(), self.namesakes_told.len(), self.confirmed.len(), self.timed_out.len()];
+        let others = self.unsettled.len() + self.foreign_fires.len() + by_name.iter().sum::<usize>();
         let own = self.own_writes.retained();
         Retained { entries: own.entries + others, ..own }
     }
@@ -37,6 +37,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             ("namesakes_told", self.namesakes_told.get(key).is_some_and(|told| *told == *uid)),
             ("foreign_fires", !is_there && self.foreign_fires.contains(key)),
             ("confirmed", !is_there && self.confirmed.contains_key(key)),
+            ("timed_out", !is_there && self.timed_out.contains_key(key)),
+            ("timers", !is_there && self.parts.queue.scheduled_for(key).is_some()),
             ("failures", !is_there && self.parts.queue.num_requeues(key) > 0),
         ];
         let held = held.into_iter().filter(|(_, is_held)| *is_held).map(|(name, _)| name);

@@ -140,6 +140,11 @@ impl Unsettled {
         self.0.contains_key(key)
     }
 
+    /// How many CronJobs have an entry.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The CronJobs for which something is [open](Self::is_open).
     pub fn open(&self) -> Vec<ObjectName> {
         let keys: Vec<_> = self.0.iter().map(|debt| debt.key().clone()).collect();

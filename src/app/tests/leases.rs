@@ -59,7 +59,12 @@ async fn slow_shutdown_fails_and_does_not_release_the_lease() {
             async move {
                 let in_flight = async {
                     stop.cancelled().await;
-                    if work == Duration::MAX { pending().await } else { tokio::time::sleep(work).await }
+                    if work == Duration::MAX {
+                        pending().await
+                    } else {
+                        tokio::time::sleep(work).await
+                    }
+                    Ok(())
                 };
                 under_lease(elector, &stop, |_| finish_in_time(in_flight, &stop)).await
             }

@@ -194,19 +194,19 @@ async fn write_that_waited_for_the_rate_limit_is_not_sent_after_the_gate_has_clo
             let client = client::tests::client(Some(client::tests::limit(0.01, 1)), Arc::new(Unobserved), serve);
             let is_leader = Arc::new(AtomicBool::new(true));
             let open = Arc::clone(&is_leader);
-            let gate: WriteGate = Arc::new(move || open.load(Ordering::Relaxed));
-            let control = RealControl::new(Flavour::CronJob, client, gate, Duration::from_secs(4));
+            let gate: WriteGate = Arc::new(move || open.load(Ordering::Relaxed).then_some(Duration::MAX));
+            let control = RealControl::new(Flavour::CronJob, client, gate);
             assert!(control.get_job(&name()).await.is_err(), "it has the only token");
             let waits = async {
                 match write {
-                    "create" => control.create_job(&name(), b"{}".to_vec()).await.err(),
-                    "delete" => control.delete_job(&name(), &Uid::new("u")).await.err(),
+                    "create" => control.create_job(&name(), b"{}".to_vec(), Patience::Usual).await.err(),
+                    "delete" => control.delete_job(&name(), &Uid::new("u"), Patience::Usual).await.err(),
                     _ => {
                         let base = r#"{"metadata":{"name":"report","namespace":"ns","uid":"u","resourceVersion":"7"},
                             "spec":{"schedule":"* * * * *","jobTemplate":{}}}"#;
                         let base = Arc::new(CronJob::decode(base, &Interner::default()).unwrap());
                         let write = StatusWrite { base, status: CronJobStatus::default() };
-                        control.update_status(&name(), &write).await.err()
+                        control.update_status(&name(), &write, Patience::Usual).await.err()
                     }
                 }
             };
