@@ -269,10 +269,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     async fn process(&self, key: &ObjectName) {
         let began = self.parts.clock.now();
         let start = Instant::now();
-        let begun = self.limiter.lock().begin(&key.namespace, start.into_std());
+        let attempt = self.limiter.lock().begin(&key.namespace, start.into_std());
         let outcome = AssertUnwindSafe(self.sync(key)).catch_unwind().await;
         let signal = outcome.as_ref().map_or(Signal::Neutral, |outcome| signal(outcome, start.elapsed()));
-        self.adjust_limits(key, begun, signal);
+        self.adjust_limits(key, attempt, signal);
         match outcome {
             Ok(Outcome::Done) => self.parts.queue.forget(key),
             Ok(Outcome::Requeue(requeue)) => {
@@ -340,9 +340,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// Takes the end of a sync into the limits of how many run at a time.
-    fn adjust_limits(&self, key: &ObjectName, begun: Begun, signal: Signal) {
+    fn adjust_limits(&self, key: &ObjectName, attempt: Begun, signal: Signal) {
         let mut limiter = self.limiter.lock();
-        let changes = limiter.end(&key.namespace, begun, signal, Instant::now().into_std());
+        let changes = limiter.end(&key.namespace, attempt, signal, Instant::now().into_std());
         if let Some(total) = changes.total {
             self.parts.queue.set_limit(total);
         }
