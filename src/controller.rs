@@ -309,10 +309,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     async fn process(&self, key: &ObjectName) {
         let began = self.parts.clock.now();
         let start = Instant::now();
-        let begun = self.limiter.lock().begin(&key.namespace, start.into_std());
+        let attempt = self.limiter.lock().begin(&key.namespace, start.into_std());
         let outcome = AssertUnwindSafe(self.sync(key)).catch_unwind().await;
         let signal = outcome.as_ref().map_or(Signal::Neutral, |outcome| retry::signal(outcome, start.elapsed()));
-        self.adjust_limits(key, begun, signal);
+        self.adjust_limits(key, attempt, signal);
         match outcome {
             Ok(Outcome::Done) => self.parts.queue.forget(key),
             // The budget adds it again.

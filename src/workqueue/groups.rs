@@ -124,8 +124,8 @@ pub(super) struct Work {
 /// All groups.
 #[derive(Debug)]
 pub(super) struct Groups<K> {
-    groups: Vec<Group<K>>,
-    /// The places in `groups` that are free.
+    slots: Vec<Group<K>>,
+    /// The places in `slots` that are free.
     free: Vec<GroupId>,
     by_name: HashMap<Box<str>, GroupId, RandomState>,
     /// For each lane and standing the groups with keys in that lane, by place: the first has its turn.
@@ -148,7 +148,7 @@ pub(super) struct Groups<K> {
 impl<K> Groups<K> {
     pub(super) fn new() -> Self {
         Self {
-            groups: vec![Group::new("")],
+            slots: vec![Group::new("")],
             free: Vec::new(),
             by_name: HashMap::default(),
             rings: Default::default(),
@@ -166,14 +166,14 @@ impl<K> Groups<K> {
     pub(super) fn enter(&mut self, name: &str, now: Instant) -> GroupId {
         self.forget_idle(now);
         let id = self.find_or_insert(name);
-        self.groups[id].keys += 1;
-        self.groups[id].idle_since = None;
+        self.slots[id].keys += 1;
+        self.slots[id].idle_since = None;
         id
     }
 
     /// One key fewer.
     pub(super) fn leave(&mut self, id: GroupId, now: impl Fn() -> Instant) {
-        let group = &mut self.groups[id];
+        let group = &mut self.slots[id];
         group.keys -= 1;
         if group.keys > 0 {
             return;
@@ -200,7 +200,7 @@ impl<K> Groups<K> {
     /// Puts `key` at the end of its lane; gives the ticket for it.
     pub(super) fn push(&mut self, id: GroupId, lane: Priority, key: K) -> u64 {
         self.sequence += 1;
-        let (group, lane) = (&mut self.groups[id], lane as usize);
+        let (group, lane) = (&mut self.slots[id], lane as usize);
         group.lanes[lane].push_back((key, self.sequence));
         if group.places[lane] == 0 {
             group.places[lane] = self.sequence;
@@ -228,7 +228,7 @@ impl<K> Groups<K> {
             }
             loop {
                 // Those that are passed over have a key in processing each, so they are no more than workers.
-                let has_room = |id: &&GroupId| unbounded || self.groups[**id].processing < self.groups[**id].limit;
+                let has_room = |id: &&GroupId| unbounded || self.slots[**id].processing < self.slots[**id].limit;
                 let Some(id) = self.rings[lane][standing].values().find(has_room).copied() else { break };
                 if self.drop_stale(id, lane, &is_valid) {
                     return Some(id);
@@ -240,12 +240,12 @@ impl<K> Groups<K> {
 
     /// The first key of a group's lane.
     pub(super) fn peek(&self, id: GroupId, lane: Priority) -> Option<&K> {
-        self.groups[id].lanes[lane as usize].front().map(|(key, _)| key)
+        self.slots[id].lanes[lane as usize].front().map(|(key, _)| key)
     }
 
     /// Takes the first key of a group's lane; the next turn is another's.
     pub(super) fn pop(&mut self, id: GroupId, lane: Priority) -> Option<K> {
-        let (group, lane) = (&mut self.groups[id], lane as usize);
+        let (group, lane) = (&mut self.slots[id], lane as usize);
         let (key, _) = group.lanes[lane].pop_front()?;
         let standing = group.standing as usize;
         self.turns[lane] = (standing + 1) % STANDINGS.len();
@@ -263,7 +263,7 @@ impl<K> Groups<K> {
 
     /// A key of the group is handed out, at `since` if that is measured.
     pub(super) fn started(&mut self, id: GroupId, since: Option<Instant>) -> Option<Work> {
-        let group = &mut self.groups[id];
+        let group = &mut self.slots[id];
         group.processing += 1;
         self.processing += 1;
         self.held[group.standing as usize] += 1;
@@ -275,7 +275,7 @@ impl<K> Groups<K> {
 
     /// The work on a key of the group has ended.
     pub(super) fn finished(&mut self, id: GroupId, work: Option<Work>, now: impl Fn() -> Instant) {
-        let group = &mut self.groups[id];
+        let group = &mut self.slots[id];
         group.processing -= 1;
         self.processing -= 1;
         self.held[group.standing as usize] -= 1;
@@ -297,7 +297,7 @@ impl<K> Groups<K> {
         let mut any = false;
         while let Some(first) = self.young.first_entry().filter(|first| first.get().0 + UNANSWERED <= now) {
             let (_, id) = first.remove();
-            self.groups[id].unanswered += 1;
+            self.slots[id].unanswered += 1;
             self.judge(id);
             any = true;
         }
@@ -323,7 +323,7 @@ impl<K> Groups<K> {
                 None => return,
             },
         };
-        self.groups[id].limit = limit.map_or(UNLIMITED, |limit| limit.max(1));
+        self.slots[id].limit = limit.map_or(UNLIMITED, |limit| limit.max(1));
         self.remove_if_unneeded(id);
     }
 
@@ -348,7 +348,7 @@ impl<K> Groups<K> {
 
     /// Moves a group to where its standing, which may have changed, puts it.
     fn judge(&mut self, id: GroupId) {
-        let group = &mut self.groups[id];
+        let group = &mut self.slots[id];
         let (before, after) = (group.standing as usize, group.judged());
         group.standing = after;
         let after = after as usize;
@@ -366,7 +366,7 @@ impl<K> Groups<K> {
 
     /// Drops what is not valid from the front of a lane. False if nothing is left in it, so that the group has left the ring.
     fn drop_stale(&mut self, id: GroupId, lane: usize, is_valid: impl Fn(&K, u64) -> bool) -> bool {
-        let group = &mut self.groups[id];
+        let group = &mut self.slots[id];
         while let Some((key, ticket)) = group.lanes[lane].front() {
             if is_valid(key, *ticket) {
                 return true;
@@ -386,11 +386,11 @@ impl<K> Groups<K> {
         }
         let group = Group::new(name);
         let id = if let Some(id) = self.free.pop() {
-            self.groups[id] = group;
+            self.slots[id] = group;
             id
         } else {
-            self.groups.push(group);
-            self.groups.len() - 1
+            self.slots.push(group);
+            self.slots.len() - 1
         };
         self.by_name.insert(name.into(), id);
         id
@@ -398,12 +398,12 @@ impl<K> Groups<K> {
 
     /// Removes a group that has no keys, no limit and is not remembered.
     fn remove_if_unneeded(&mut self, id: GroupId) {
-        let group = &self.groups[id];
+        let group = &self.slots[id];
         if id == UNNAMED || group.keys > 0 || group.limit != UNLIMITED || group.is_watched {
             return;
         }
         self.by_name.remove(&group.name);
-        self.groups[id] = Group::new("");
+        self.slots[id] = Group::new("");
         self.free.push(id);
     }
 
@@ -411,7 +411,7 @@ impl<K> Groups<K> {
     fn forget_idle(&mut self, now: Instant) {
         while let Some((_, id)) = self.idle.front().copied().filter(|(due, _)| *due <= now) {
             self.idle.pop_front();
-            let group = &mut self.groups[id];
+            let group = &mut self.slots[id];
             if let Some(due) = group.idle_since.map(|since| since + MEMORY).filter(|due| *due > now) {
                 self.idle.push_back((due, id));
                 continue;

@@ -51,15 +51,24 @@ pub(super) struct Queue<K> {
     impatient_had_its_turn: bool,
     /// Until then low priority is held.
     held_until: Option<Instant>,
-    /// The last look found ready keys of which none may leave.
-    stalled: bool,
-    /// Since some look did, keys have been ready all the time: a worker may sleep although one may leave now.
-    may_sleep: bool,
+    /// Whether a worker may sleep although keys are ready.
+    stall: Stall,
     shutting_down: bool,
     /// Somebody waits for the last key to be done.
     draining: bool,
     /// What the metrics tell, where there are any.
     stats: Option<Stats>,
+}
+
+/// What the looks for a key have found while keys were ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stall {
+    /// Each found one.
+    None,
+    /// One found none that may leave; the last found one.
+    Earlier,
+    /// The last found none.
+    Now,
 }
 
 /// A key is dirty, or being processed, or both.
@@ -104,8 +113,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             dirty: 0,
             impatient_had_its_turn: false,
             held_until: None,
-            stalled: false,
-            may_sleep: false,
+            stall: Stall::None,
             shutting_down: false,
             draining: false,
             stats: None,
@@ -165,8 +173,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             self.groups.advance(now());
         }
         let Some((lane, group)) = self.turn(&now) else {
-            self.stalled = self.ready > 0;
-            self.may_sleep = self.stalled;
+            self.stall = if self.ready > 0 { Stall::Now } else { Stall::None };
             return None;
         };
         let key = self.groups.pop(group, lane)?;
@@ -181,15 +188,19 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         entry.ticket = 0;
         self.ready -= 1;
         self.dirty -= 1;
-        self.stalled = false;
+        if self.stall == Stall::Now {
+            self.stall = Stall::Earlier;
+        }
         Some(key)
     }
 
     /// Whether a worker should be woken when something has changed that may let a ready key leave: an end, a limit, and each
     /// [`Self::get`] that hands out a key, because what let that key leave may let another leave.
     pub(super) fn is_waited_for(&mut self) -> bool {
-        self.may_sleep &= self.ready > 0;
-        self.may_sleep
+        if self.ready == 0 {
+            self.stall = Stall::None;
+        }
+        self.stall != Stall::None
     }
 
     /// Which priority and which group have this turn.
@@ -336,7 +347,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Whether keys wait only for workers, and not for what others of their groups wait for.
     pub(super) fn is_busy(&self) -> bool {
-        self.ready > 0 && (!self.stalled || self.groups.is_full())
+        self.ready > 0 && (self.stall != Stall::Now || self.groups.is_full())
     }
 
     /// How many keys are ready.
