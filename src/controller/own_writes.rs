@@ -194,11 +194,8 @@ impl OwnWrites {
     /// How much is remembered.
     pub fn retained(&self) -> Retained {
         let of_cron_jobs = self.cron_jobs.len() + self.children.len() + self.taken.len() + self.vanished.len();
-        let template_bytes = self
-            .cron_jobs
-            .iter()
-            .map(|entry| entry.value.spec.job_template.text().map_or(0, str::len))
-            .sum();
+        let template_bytes =
+            self.cron_jobs.iter().map(|entry| entry.value.spec.job_template.text().map_or(0, str::len)).sum();
         let deleted_jobs = self.deleted.len();
         Retained { entries: of_cron_jobs + self.created.len() + deleted_jobs, deleted_jobs, template_bytes }
     }

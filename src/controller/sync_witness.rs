@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::control::{CronJobControl, JobControl};
@@ -72,8 +72,8 @@ impl<C: JobControl + CronJobControl> Witness for SyncWitness<'_, C> {
             self.controller.own_writes.job_seen(&job.uid);
         }
         let now = clock.now();
-        metrics.job_creation_skew.observe(seconds(now - slot));
-        metrics.job_creation_skew_duration.observe(seconds(job.creation_timestamp - slot));
+        metrics.job_creation_skew.observe((now - slot).as_seconds_f64());
+        metrics.job_creation_skew_duration.observe((job.creation_timestamp - slot).as_seconds_f64());
         tell::created(&cron_job.name, job, slot, now);
     }
 
@@ -134,8 +134,4 @@ impl<C: JobControl + CronJobControl> Witness for SyncWitness<'_, C> {
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         self.controller.name_taken.insert(cron_job.name.clone(), (cron_job.uid.clone(), slot));
     }
-}
-
-fn seconds(delta: TimeDelta) -> f64 {
-    delta.as_seconds_f64()
 }

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use crate::api::ObjectName;
 use crate::workqueue::{Priority, WorkQueue};
 
-/// How many bytes of templates may be held at a time. A sync needs some three times its template: the text, the request's
+/// How many bytes of templates may be held at a time. A sync needs four to five times its template: the answer, the text, the request's
 /// body, and what of it the connection has in its buffers.
 pub const BUDGET: usize = 8 << 20;
 
