@@ -41,7 +41,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
-use tracing::{debug, warn};
+use tracing::{debug, trace, warn};
 
 use self::budgets::{LogLimit, Rate, STRANGERS, TokenBucket};
 use self::connections::{Place, Places};
@@ -272,7 +272,7 @@ impl Bound {
                     if let Some(place) = places.take() {
                         connections.spawn(serve(stream, Arc::new(place)));
                     } else {
-                        debug!(%peer, "no place for a connection: there is a request on each of the others");
+                        trace!(%peer, "no place for a connection: there is a request on each of the others");
                     }
                 }
                 Err(error) => {
@@ -317,7 +317,8 @@ async fn serve_tls(
     let stream = tokio::select! {
         handshake = handshake => match handshake {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
+            // Manifests ask for lines at debug, and clients can cause hundreds of these a second.
+            Ok(Err(error)) => return trace!(%error, "TLS handshake failed"),
             Err(_) => return,
         },
         () = place.lost(limits.idle) => return,

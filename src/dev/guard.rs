@@ -21,7 +21,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
 use http::uri::Authority;
 use http::{Request, StatusCode};
 use http_body::Body as _;
-use tracing::debug;
+use tracing::trace;
 
 use crate::apiserver::status::{self, Status};
 use crate::apiserver::{ApiServer, MAX_BODY};
@@ -62,7 +62,7 @@ pub(super) fn router(server: &ApiServer, token: &str) -> Router {
 
 async fn admit(State(guard): State<Arc<Guard>>, request: Request<Body>, next: Next) -> Response {
     if let Err(status) = judge(&request, &guard.token) {
-        debug!(method = %request.method(), path = request.uri().path(), reason = status.message, "refused a request");
+        trace!(method = %request.method(), path = request.uri().path(), reason = status.message, "refused a request");
         return refuse(&status);
     }
     let (head, body) = request.into_parts();

@@ -96,6 +96,7 @@ pub struct Delegation {
     /// Of the requests that are answered without the API server's permission.
     strangers: Mutex<TokenBucket>,
     warnings: LogLimit,
+    refusals: LogLimit,
     digests: hmac::Key,
     /// By the digest of a token.
     users: Mutex<Cache<Option<User>>>,
@@ -173,6 +174,7 @@ impl Delegation {
             access_reviews: Reviews::new(),
             strangers: Mutex::new(TokenBucket::new(STRANGERS)),
             warnings: LogLimit::default(),
+            refusals: LogLimit::default(),
             digests,
             users: Mutex::new(Cache::new(REMEMBERED)),
             accesses: Mutex::new(Cache::new(REMEMBERED)),
@@ -276,7 +278,9 @@ async fn protect(State(delegation): State<Arc<Delegation>>, mut request: Request
         }
         Err(refusal) => refusal,
     };
-    debug!(path = facts.path, verb = facts.verb, reason = %refusal, "a request was refused");
+    if let Some(suppressed) = delegation.refusals.admit(Instant::now()) {
+        debug!(path = facts.path, verb = facts.verb, reason = %refusal, suppressed, "a request was refused");
+    }
     if !delegation.admits_stranger() {
         return answers::too_many_requests();
     }
