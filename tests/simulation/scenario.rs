@@ -193,10 +193,10 @@ impl Scenario {
 
     /// Adds trouble with admission, and load.
     fn press(&mut self, rng: &mut Rng) {
-        if rng.percent(50) {
+        if rng.percent(30) {
             return;
         }
-        for number in 0..rng.range(1, 4) {
+        for number in 0..rng.range(1, 5) {
             let namespace = *rng.pick(&NAMESPACES);
             self.faults.push(Fault::pressure(rng, 100 + number, namespace, self.active));
         }
