@@ -11,7 +11,6 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -248,7 +247,7 @@ impl Work {
                     None => None,
                     Some(mut candidate) => {
                         let name = candidate.settings.name.clone();
-                        Some(Box::new(candidate.elector(&name, recorder, &parts.stood_by)?))
+                        Some(Box::new(candidate.elector(&name, recorder)?))
                     }
                 };
                 Ok(Self::Whole(Box::new(parts), elector))
@@ -289,8 +288,6 @@ struct Assembly {
     workers: usize,
     /// Whether connections are warmed: not where each request to do so would take a token from those of the slot.
     warms: bool,
-    /// Whether another process may have worked on this while the caches filled.
-    stood_by: Arc<AtomicBool>,
     informers: JoinSet<()>,
     /// The one task that writes events, and what tells it that no more come.
     events: JoinSet<()>,
@@ -409,8 +406,6 @@ impl Assembly {
             gate,
             warms: config.kube_api.is_none(),
             workers: syncs.div_ceil(usize::try_from(config.shards.get()).unwrap_or(usize::MAX)),
-            // A shard has had another holder, or its first CronJobs have yet to come.
-            stood_by: Arc::new(AtomicBool::new(shard != Shard::WHOLE)),
             informers,
             events,
             events_end,
@@ -463,7 +458,7 @@ impl Assembly {
     async fn work(&self, leadership: Leadership, stop: &CancellationToken) -> Result<(), AppError> {
         let takeover = leadership.takeover();
         for branch in &self.branches {
-            if takeover != Takeover::First || self.stood_by.load(Ordering::Relaxed) {
+            if takeover != Takeover::First {
                 branch.controller.suspect_views();
             }
             if takeover == Takeover::RanOut {

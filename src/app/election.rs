@@ -4,7 +4,6 @@
 //! the election have upstream's names and words.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -60,12 +59,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The elector for the lease `name`. `stood_by` becomes true when another process is seen to lead.
+    /// The elector for the lease `name`.
     pub fn elector(
         &mut self,
         name: &str,
         recorder: Arc<dyn EventRecorder>,
-        stood_by: &Arc<AtomicBool>,
     ) -> Result<LeaderElector<KubeLeaseLock>, ConfigError> {
         let settings = &self.settings;
         let config = Config {
@@ -76,13 +74,12 @@ impl Candidate {
         };
         let lock = KubeLeaseLock::new(self.client.clone(), &settings.namespace, name);
         let rng = StdRng::from_rng(&mut self.rng);
-        LeaderElector::new(config, lock, Arc::clone(&self.clock), self.hooks(name, recorder, stood_by), rng)
+        LeaderElector::new(config, lock, Arc::clone(&self.clock), self.hooks(name, recorder), rng)
     }
 
     /// Metrics, Events and log lines of the election.
-    fn hooks(&self, name: &str, recorder: Arc<dyn EventRecorder>, stood_by: &Arc<AtomicBool>) -> Hooks {
+    fn hooks(&self, name: &str, recorder: Arc<dyn EventRecorder>) -> Hooks {
         let (status, slowpath) = ((self.metrics.clone(), name.to_owned()), (self.metrics.clone(), name.to_owned()));
-        let stood_by = Arc::clone(stood_by);
         let own = self.identity.clone();
         Hooks {
             on_master_status: Some(Box::new(
@@ -96,7 +93,6 @@ impl Candidate {
             })),
             on_new_leader: Some(Box::new(move |leader| {
                 if !leader.is_empty() && leader != own {
-                    stood_by.store(true, Ordering::Relaxed);
                     info!(leader, "another process leads");
                 }
             })),

@@ -211,7 +211,7 @@ impl Holder {
         let (house, seed) = (Arc::clone(&self.house), self.candidate.rng.random());
         let voice = house.recorder(seed);
         let recorder = Arc::clone(&voice.0);
-        let elector = match self.candidate.elector(&self.names.shard(index), recorder, &Arc::default()) {
+        let elector = match self.candidate.elector(&self.names.shard(index), recorder) {
             Ok(elector) => elector,
             Err(error) => {
                 self.tasks.spawn(async move { (index, Err(AppError::LeaderElection(error))) });

@@ -8,7 +8,7 @@ use crate::scenario::{Millis, SECOND, Scenario};
 /// Whether worlds have what a controller must survive that sends `?timeout=` with each create and waits for it: admission so
 /// slow that a create commits after its client gave up, and namespaces so noisy that others suffer.
 /// `SIM_NEW=1` or `SIM_NEW=0` in the environment decides, else this constant.
-const HAS_SLOW_ADMISSION: bool = false;
+const HAS_SLOW_ADMISSION: bool = true;
 
 /// See [`HAS_SLOW_ADMISSION`].
 pub fn has_slow_admission() -> bool {
