@@ -1,5 +1,5 @@
 //! `cronjob-controller dev` as a newcomer meets it: the binary, its sentences, and kubectl against it where there is one.
-#![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
+#![allow(clippy::type_complexity, clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
 mod dev_client;
 mod tools;
@@ -175,11 +175,11 @@ fn page_in_a_browser_is_refused_and_a_body_of_500_megabytes_takes_no_memory() {
     let (size, chunk) = (500_000_000_usize, vec![b' '; 1 << 20]);
     let head = format!("POST {PATH} HTTP/1.1\r\nhost: {}\r\nauthorization: {}\r\n", host.1, token.1);
     write!(stream, "{head}content-type: application/json\r\ncontent-length: {size}\r\n\r\n").unwrap();
-    let taken = (0..size / chunk.len()).take_while(|_| stream.write_all(&chunk).is_ok()).count();
-    assert!(taken < 100, "{taken} MiB were taken");
+    let sent = (0..size / chunk.len()).take_while(|_| stream.write_all(&chunk).is_ok()).count();
+    assert!(sent < 100, "{sent} MiB were taken");
     let peak = peak(running.child.id());
     assert!(peak <= 80_000_000, "{peak} bytes were resident");
-    println!("{taken} MiB were taken, {peak} bytes resident at most");
+    println!("{sent} MiB were taken, {peak} bytes resident at most");
     assert_eq!(running.interrupt().0, 0);
 }
 

@@ -227,7 +227,7 @@ impl JobControl for RealControl {
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>, patience: Patience) -> Result<Arc<Job>, ApiError> {
         let watch = Stopwatch::start(self.traces.as_ref());
         let limit = patience.of_create();
-        let request = ApiRequest { body, limit, ..ApiRequest::new("create", Method::POST, self.flavour.child, name) };
+        let request = ApiRequest { limit, body, ..ApiRequest::new("create", Method::POST, self.flavour.child, name) };
         let reply = self.request(request).await.map(Arc::new);
         watch.created(name, &reply);
         reply

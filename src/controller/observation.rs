@@ -53,6 +53,7 @@ pub struct PendingCreate {
 
 /// What is known of one CronJob.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct Observation {
     /// The CronJob as the cache has it.
     pub cron_job: Arc<CronJob>,

@@ -136,7 +136,7 @@ fn refusal(code: u16, reason: &'static str, message: String) -> Box<Status> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::type_complexity)]
 
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};

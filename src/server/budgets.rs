@@ -220,9 +220,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn body_that_never_ends_is_refused_after_four_times_its_limit() {
         let (read, counted) = (Arc::new(Mutex::new(0)), BodyBudget::new(1 << 20));
-        let counter = Arc::clone(&read);
+        let chunks = Arc::clone(&read);
         let endless = stream::repeat_with(move || {
-            *counter.lock() += 1;
+            *chunks.lock() += 1;
             Ok::<_, Infallible>(vec![0; 10])
         });
         let refused = counted.read(Body::from_stream(endless), 100, SECOND).await;

@@ -44,7 +44,7 @@ fn write_is_given_up_before_another_process_can_hold_the_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_shutdown_fails_and_does_not_release_the_lease() {
-    for (work, is_slow) in [(GRACE - seconds(1), false), (GRACE + seconds(1), true), (Duration::MAX, true)] {
+    for (work, is_slow) in [(seconds(GRACE.as_secs() - 1), false), (GRACE + seconds(1), true), (Duration::MAX, true)] {
         let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
         let server = server(&clock);
         let (config, registry) = (config(vec![Flavour::CronJob]), Registry::new());
@@ -60,9 +60,9 @@ async fn slow_shutdown_fails_and_does_not_release_the_lease() {
                 let in_flight = async {
                     stop.cancelled().await;
                     if work == Duration::MAX {
-                        pending().await
+                        pending::<()>().await;
                     } else {
-                        tokio::time::sleep(work).await
+                        tokio::time::sleep(work).await;
                     }
                     Ok(())
                 };

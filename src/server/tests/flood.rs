@@ -36,9 +36,9 @@ impl Flooded {
         let client = kube::Client::new(api_server, "default");
         let reviewers = Reviewers { authentication: client.clone(), authorization: client };
         let ttl = Duration::from_secs(10);
-        let ttls = Ttls { token: ttl, authorized: ttl, unauthorized: ttl };
+        let times = Ttls { token: ttl, authorized: ttl, unauthorized: ttl };
         let always_allowed = ["/healthz", "/livez", "/readyz"].map(str::to_owned);
-        let delegation = Delegation::new(&always_allowed, None, reviewers, ttls);
+        let delegation = Delegation::new(&always_allowed, None, reviewers, times);
         let endpoints = Endpoints { livez: vec![HealthCheck::ping()], ..endpoints() };
 
         let tls = Tls::load(TlsSource::SelfSigned { hosts: vec![] }, &TlsParameters::default()).unwrap();

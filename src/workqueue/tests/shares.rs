@@ -24,7 +24,9 @@ fn take(queue: &WorkQueue<Key>) -> Vec<Key> {
 }
 
 fn finish(queue: &WorkQueue<Key>, keys: &[Key]) {
-    keys.iter().for_each(|key| queue.done(key));
+    for key in keys {
+        queue.done(key);
+    }
 }
 
 fn count(keys: &[Key], group: &str) -> usize {
