@@ -9,7 +9,8 @@
 //!
 //! A group is slow while one of its keys has been processed for [`UNANSWERED`] or longer, or the last one that ended took that
 //! long; this is remembered for [`MEMORY`] after its last key. It is prompt while the last key that ended was faster, and has
-//! to show it again when it comes back after it had no key. So a group that is not answered can never take all workers at
+//! to show it again when it comes back after it had no key. A key of low priority does not make a slow group prompt: where creates
+//! hang, statuses may still be written at once. So a group that is not answered can never take all workers at
 //! once, nor can many; and what they hold, however many they are, leaves half of the rest to those that are answered.
 //!
 //! Without a limit nothing is measured and every key may leave.
@@ -114,11 +115,12 @@ impl<K> Group<K> {
     }
 }
 
-/// The work on a key of a group: when it began, and its number among all.
+/// The work on a key of a group: when it began, its number among all, and with which priority it was handed out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
     since: Instant,
     number: u64,
+    priority: Priority,
 }
 
 /// All groups.
@@ -262,7 +264,7 @@ impl<K> Groups<K> {
     }
 
     /// A key of the group is handed out, at `since` if that is measured.
-    pub(super) fn started(&mut self, id: GroupId, since: Option<Instant>) -> Option<Work> {
+    pub(super) fn started(&mut self, id: GroupId, priority: Priority, since: Option<Instant>) -> Option<Work> {
         let group = &mut self.slots[id];
         group.processing += 1;
         self.processing += 1;
@@ -270,7 +272,7 @@ impl<K> Groups<K> {
         let since = since.filter(|_| self.limit != UNLIMITED)?;
         self.sequence += 1;
         self.young.insert(self.sequence, (since, id));
-        Some(Work { since, number: self.sequence })
+        Some(Work { since, number: self.sequence, priority })
     }
 
     /// The work on a key of the group has ended.
@@ -286,7 +288,7 @@ impl<K> Groups<K> {
         let took = now().saturating_duration_since(work.since);
         if took >= UNANSWERED {
             group.last_end = LastEnd::Slow;
-        } else if took >= LEAST_EVIDENCE {
+        } else if took >= LEAST_EVIDENCE && (work.priority > Priority::Low || group.last_end != LastEnd::Slow) {
             group.last_end = LastEnd::Fast;
         }
         self.judge(id);

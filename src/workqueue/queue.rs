@@ -184,7 +184,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if let (Some(stats), Some(now)) = (&mut self.stats, since) {
             stats.get(dirty_since.map(|since| now.saturating_duration_since(since)).unwrap_or_default());
         }
-        entry.processing = Some(Processing { priority, since, work: self.groups.started(group, since) });
+        entry.processing = Some(Processing { priority, since, work: self.groups.started(group, priority, since) });
         entry.ticket = 0;
         self.ready -= 1;
         self.dirty -= 1;

@@ -54,6 +54,8 @@ struct Model {
     ready: Vec<(Key, Priority)>,
     dirty: BTreeMap<Key, Instant>,
     again: BTreeMap<Key, Priority>,
+    /// With which priority each key was handed out last.
+    lanes: BTreeMap<Key, Priority>,
 }
 
 impl Model {
@@ -126,13 +128,16 @@ impl Model {
         self.ready.retain(|(other, _)| *other != key);
         self.dirty.remove(&key);
         self.groups[key.0].processing.push((key, self.now));
+        self.lanes.insert(key, priority);
     }
 
     fn done(&mut self, key: Key) {
         let group = &mut self.groups[key.0];
         let place = group.processing.iter().position(|(other, _)| *other == key).expect("it is in processing");
         let took = self.now - group.processing.remove(place).1;
-        if took >= LEAST_EVIDENCE {
+        let is_low = self.lanes[&key] == Priority::Low;
+        let was_slow = group.last.is_some_and(|took| took >= UNANSWERED);
+        if took >= UNANSWERED || took >= LEAST_EVIDENCE && !(is_low && was_slow) {
             group.last = Some(took);
         }
         if let Some(priority) = self.again.remove(&key) {
@@ -153,7 +158,15 @@ fn play(moves: Vec<Move>) {
     let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
     queue.set_limit(8);
     let groups = vec![ModelGroup::default(); NAMES.len()];
-    let mut model = Model { now, limit: 8, groups, ready: Vec::new(), dirty: BTreeMap::new(), again: BTreeMap::new() };
+    let mut model = Model {
+        now,
+        limit: 8,
+        groups,
+        ready: Vec::new(),
+        dirty: BTreeMap::new(),
+        again: BTreeMap::new(),
+        lanes: BTreeMap::new(),
+    };
     for next in moves {
         match next {
             Move::Add(key, priority) => {
@@ -203,7 +216,7 @@ fn group_without_keys_is_forgotten_at_once_or_after_a_while_if_it_was_slow() {
         groups.push(id, Priority::High, 1);
         assert_eq!(groups.first(Priority::High, false, |_, _| true), Some(id));
         assert_eq!(groups.pop(id, Priority::High), Some(1));
-        let work = groups.started(id, Some(start));
+        let work = groups.started(id, Priority::High, Some(start));
         let end = start + Duration::from_millis(millis);
         groups.finished(id, work, || end);
         groups.leave(id, || end);
@@ -217,4 +230,28 @@ fn group_without_keys_is_forgotten_at_once_or_after_a_while_if_it_was_slow() {
     assert_eq!(groups.len(), 3);
     groups.set_group_limit("d", None);
     assert_eq!(groups.len(), 2);
+}
+
+#[test]
+fn fast_key_of_low_priority_does_not_make_its_group_prompt() {
+    let start = Instant::now();
+    let mut groups: Groups<u8> = Groups::new();
+    groups.set_limit(8);
+    let id = groups.enter("a", start);
+    let mut work_for = |priority, millis| {
+        let work = groups.started(id, priority, Some(start));
+        groups.finished(id, work, || start + Duration::from_millis(millis));
+        groups.slots[id].standing
+    };
+    let rows = [
+        (Priority::Low, 10, Standing::Prompt),
+        (Priority::High, 2_000, Standing::Slow),
+        (Priority::Low, 10, Standing::Slow),
+        (Priority::Retry, 10, Standing::Prompt),
+        (Priority::Low, 10, Standing::Prompt),
+        (Priority::Low, 2_000, Standing::Slow),
+    ];
+    for (priority, millis, want) in rows {
+        assert_eq!(work_for(priority, millis), want, "{priority:?} {millis} ms");
+    }
 }
