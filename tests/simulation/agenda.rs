@@ -240,6 +240,8 @@ impl Sim {
 
 fn config(scenario: &Scenario) -> Config {
     let seconds = Duration::from_secs;
+    // Few, so that syncs meet each other; beside noisy namespaces as many as the default, since half of few is next to none.
+    let syncs = if scenario.is_calm_elsewhere() { 64 } else { 5 };
     Config {
         leader_election: Some(LeaderElectionConfig {
             namespace: "kube-system".into(),
@@ -251,6 +253,6 @@ fn config(scenario: &Scenario) -> Config {
         shards: scenario.shards,
         controllers: vec![scenario.flavour],
         manage: scenario.manage,
-        ..Config::embedded(5.try_into().unwrap())
+        ..Config::embedded(syncs.try_into().unwrap())
     }
 }
