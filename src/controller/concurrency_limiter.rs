@@ -9,7 +9,8 @@
 //! - A namespace's limit falls when a request of its own is not answered in time, and when latency grows with the number of
 //!   its requests in flight. A constant latency, however long, is no congestion.
 //! - The limit for all falls when the API server says that it is overloaded (429, 503), and when most of the namespaces, three
-//!   at least, were not answered in time while no other namespace was.
+//!   at least, were not answered in time while no other namespace was: then to half of the workers and no further, since
+//!   a namespace that is about to come may be answered.
 //!
 //! A namespace has an entry while it has a sync in flight or a limit, or had one within [`MEMORY`].
 
@@ -137,6 +138,12 @@ impl Limit {
         self.decreased = Some(now);
     }
 
+    /// No less than this, whatever it was decreased to.
+    fn raise_to(&mut self, least: usize) {
+        self.now = self.now.max(least as f64);
+        self.threshold = self.threshold.max(self.now);
+    }
+
     fn decrease_to_half_of(&mut self, in_flight: usize, now: Instant) {
         self.decrease(self.now.min(in_flight as f64), now);
     }
@@ -202,6 +209,7 @@ impl ConcurrencyLimiter {
                 self.decrease(namespace, begun, now, changes);
                 if self.total.concerns(begun.at) && self.is_congested(namespace, begun.at) {
                     self.total.decrease_to_half_of(self.in_flight, now);
+                    self.total.raise_to(workers / 2);
                 }
             }
             Signal::Created | Signal::Succeeded => {
