@@ -17,7 +17,8 @@ async fn finished_job(world: &World, name: &str, uid: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_history_whose_deletions_hang_costs_no_slot() {
-    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| Some((seconds(1), Ending::Complete))).await;
+    // A request is given up after 10 s: pruning that went on and on would end at each full minute if it began at 10:00:30.
+    let world = World::with_jobs_that_end("2026-03-02T10:00:33Z", |_| Some((seconds(1), Ending::Complete))).await;
     let uid = world.create_cron_job("c", json!({ "successfulJobsHistoryLimit": 0 })).await["metadata"]["uid"].clone();
     for number in 0..50 {
         finished_job(&world, &format!("old-{number}"), uid.as_str().unwrap()).await;
@@ -59,10 +60,10 @@ async fn a_history_of_a_hundred_is_pruned_some_at_a_time_without_a_pause() {
 async fn a_job_that_completes_and_is_deleted_unseen_is_recorded_as_successful() {
     let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| Some((seconds(1), Ending::Complete))).await;
     world.create_cron_job("c", json!({})).await;
-    let stop = world.work(2);
-    world.pass_until("2026-03-02T10:01:00.500Z").await;
-    // As with ttlSecondsAfterFinished: 0, both before the controller sees either.
+    // The sync after the create waits for its status write, while the Job completes and, as with ttlSecondsAfterFinished: 0, is
+    // deleted: no sync sees it finished.
     world.wire.answer_late(Verb::Patch, "cronjobs/status", seconds(3));
+    let stop = world.work(2);
     world.pass_until("2026-03-02T10:01:01.100Z").await;
     let name = world.seen_names().remove(0);
     world.write("DELETE", &format!("{JOBS}/{name}"), &Value::Null).await;
