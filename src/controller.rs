@@ -210,7 +210,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// Says that the last leader did not give up its lease, but let it run out: from now on its creates may be committed for as
-    /// long as [`LONGEST_CREATE`]. Until then no Job is deleted, since its name keeps its slot from being started again, and
+    /// long as `LONGEST_CREATE` (39 s). Until then no Job is deleted, since its name keeps its slot from being started again, and
     /// under Forbid and Replace no slot starts while an earlier one may have been started by that leader.
     pub fn doubt_earlier_creates(&self) {
         let _ = self.takeover_ends.set(Instant::now() + LONGEST_CREATE);

@@ -7,7 +7,7 @@
 //!   others wait for no longer than that, and then for twice as many turns as there are keys before them.
 //! - Fair between groups ([`Config::group`]): those with ready keys of one priority take turns. With a limit
 //!   ([`WorkQueue::set_limit`]), groups whose keys take a second or longer share at most half of it, and groups that have
-//!   yet to show that they are faster share half of the rest ([`groups`]). A key that may leave never waits for one that may not.
+//!   yet to show that they are faster share half of the rest (`groups`). A key that may leave never waits for one that may not.
 //! - Stingy: a key that is added several times before it is processed is processed once; one that is added while it
 //!   is being processed is processed once more afterwards. No two workers ever have the same key.
 //! - Nothing is lost: a key that was added before shutdown is handed out, also when a worker's [`WorkQueue::get`]

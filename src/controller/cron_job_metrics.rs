@@ -3,7 +3,7 @@
 //! Guarantees: a CronJob has series while a controller of this process works on it, and none from the moment on at which
 //! it is gone, or the controller is: what stands by shows none, and no two replicas show the same one for longer than it
 //! takes to hand a shard over. No more CronJobs have series than were asked for, and how many have none is itself a number;
-//! one namespace cannot take all series ([`Places`]).
+//! one namespace cannot take all series (`Places`).
 //! What a scrape shows of times is computed for it; nothing runs in between.
 //!
 //! Nothing is decided here: syncs tell what they decided, the `Ledger` counts.

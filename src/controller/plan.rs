@@ -74,7 +74,7 @@ pub struct Settlement {
     /// The slot for which this CronJob had a Job before ours could be created.
     pub already_there: Option<DateTime<Utc>>,
     /// Finished Jobs beyond the history limits, to be deleted once the status is written: the oldest, no more than
-    /// [`MOST_PRUNED`](super::history::MOST_PRUNED).
+    /// `MOST_PRUNED` (32).
     pub prune: Vec<Arc<Job>>,
     /// How many more there are.
     pub not_pruned: usize,
