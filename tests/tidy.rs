@@ -351,6 +351,17 @@ fn every_target_of_the_makefile_is_listed_by_make_help() {
 }
 
 #[test]
+fn every_patch_of_the_mutants_applies() {
+    let patches = fs::read_dir(root().join("tests/mutants")).unwrap().map(|entry| entry.unwrap().path());
+    let stale = patches.filter(|path| path.extension().is_some_and(|end| end == "patch")).filter(|patch| {
+        let check = Command::new("git").current_dir(root()).args(["apply", "--check", "-C1"]).arg(patch).output().unwrap();
+        !check.status.success()
+    });
+    let names = stale.map(|patch| patch.display().to_string()).collect::<Vec<_>>();
+    report("patches that do not apply to the code as it is", &names);
+}
+
+#[test]
 fn the_scanner_sees_what_it_should() {
     let code = blank("let a = \"fn x() {\"; // .unwrap()\nlet b = r#\"}\"#; let c = '{'; let d: &'a str = b'\\'';\n");
     assert!(!code.contains("fn x") && !code.contains(".unwrap()") && !code.contains(['{', '}']), "{code}");
