@@ -354,7 +354,8 @@ fn every_target_of_the_makefile_is_listed_by_make_help() {
 fn every_patch_of_the_mutants_applies() {
     let patches = fs::read_dir(root().join("tests/mutants")).unwrap().map(|entry| entry.unwrap().path());
     let stale = patches.filter(|path| path.extension().is_some_and(|end| end == "patch")).filter(|patch| {
-        let check = Command::new("git").current_dir(root()).args(["apply", "--check", "-C1"]).arg(patch).output().unwrap();
+        let check =
+            Command::new("git").current_dir(root()).args(["apply", "--check", "-C1"]).arg(patch).output().unwrap();
         !check.status.success()
     });
     let names = stale.map(|patch| patch.display().to_string()).collect::<Vec<_>>();
