@@ -74,7 +74,7 @@ fn every_alert_says_what_it_means_has_a_runbook_and_a_test_for_both_answers() {
 
 #[test]
 fn runbook_links_of_every_overlay_are_absolute_and_lead_to_a_section() {
-    if !tools::has_program("kubernetes-client", "kubectl") {
+    if !tools::has_kubectl("prometheus") {
         return;
     }
     let runbooks = fs::read_to_string(root().join("docs/runbooks.md")).unwrap();

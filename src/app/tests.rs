@@ -127,8 +127,7 @@ async fn the_lease_is_given_up_only_after_every_create_has_ended() {
     assert!(result.is_ok() && holder.is_empty(), "given up, then released: {result:?}, {holder}");
     assert!(sent.elapsed() > Duration::from_secs(17), "released after {:?}", sent.elapsed());
     let (result, holder) = ended_in_a_create(Creates::Broken).await;
-    assert!(matches!(result, Err(AppError::PendingCreates)), "no answer that says anything: {result:?}");
-    assert_eq!(holder, "me", "no answer that says anything");
+    assert!(result.is_ok() && holder == "me", "no answer that says anything: left to run out: {result:?}, {holder}");
 }
 
 fn server(clock: &SharedClock) -> ApiServer {

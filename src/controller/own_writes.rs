@@ -144,8 +144,13 @@ impl OwnWrites {
 
     /// The Jobs of `owner` that finished and were deleted since the last sync that took note of such.
     pub fn vanished(&self, owner: &CronJob) -> Vec<Arc<Job>> {
-        let known = self.vanished.get(&owner.name).filter(|known| known.0 == owner.uid);
-        known.map(|known| known.1.clone()).unwrap_or_default()
+        let Some((uid, jobs)) = self.vanished.get(&owner.name).map(|known| known.clone()) else { return Vec::new() };
+        if uid == owner.uid {
+            return jobs;
+        }
+        // It was created again.
+        self.vanished.remove_if(&owner.name, |_, known| known.0 != owner.uid);
+        Vec::new()
     }
 
     /// A sync of `owner` has taken note of these.

@@ -109,9 +109,7 @@ async fn leader_after_another_reads_a_cron_job_live_before_it_fires() {
         assert_eq!(asked.each_ref().map(Vec::len), [1, reads], "{sentence}");
         assert!(asked[1].iter().all(|read| read.at <= asked[0][0].at), "{sentence}");
         stop.cancel();
-        // Creates of the one that did not release its lease may still be pending.
-        let result = ended.await.unwrap();
-        assert_eq!(matches!(result, Err(AppError::PendingCreates)), holder == Some("other"), "{sentence}: {result:?}");
+        ended.await.unwrap().unwrap();
     }
 }
 
