@@ -146,9 +146,9 @@ impl Model {
         }
         group.keys -= 1;
         if group.keys == 0 {
-            let is_slow = group.last.is_some_and(|took| took >= UNANSWERED);
-            group.idle_since = is_slow.then_some(self.now);
-            group.last = group.last.filter(|_| is_slow);
+            let stays_slow = group.last.is_some_and(|took| took >= UNANSWERED);
+            group.idle_since = stays_slow.then_some(self.now);
+            group.last = group.last.filter(|_| stays_slow);
         }
     }
 }
