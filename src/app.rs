@@ -225,14 +225,8 @@ impl House {
             Work::Whole(mut parts, elector) => parts.run(elector.map(|elector| *elector), &stop).await,
             Work::Share(holder) => holder.run(&stop).await,
         };
-        let result = match result {
-            // The process ends as it was told to; the lease has been left to run out.
-            Err(pending @ AppError::PendingCreates) => {
-                info!("{pending}");
-                Ok(())
-            }
-            result => result,
-        };
+        // The process ends as it was told to; the lease has been left to run out.
+        let result = result.or_else(AppError::unless_pending);
         end(&self.ends, served).await;
         if let Some(traces) = &self.traces {
             Arc::clone(traces).shut_down().await;

@@ -44,3 +44,14 @@ pub enum AppError {
     #[error("a create that was sent may still be committed: the lease is left to run out")]
     PendingCreates,
 }
+
+impl AppError {
+    /// That the lease is left to run out is no failure of the process; it is logged.
+    pub(super) fn unless_pending(self) -> Result<(), Self> {
+        if !matches!(self, Self::PendingCreates) {
+            return Err(self);
+        }
+        tracing::info!("{self}");
+        Ok(())
+    }
+}
