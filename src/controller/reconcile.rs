@@ -380,7 +380,7 @@ impl Sync<'_> {
     }
 
     /// Whether a create that the last leader sent could be committed beside what is to be done now: under Forbid and Replace
-    /// that of a slot which nobody is known to have started, and for a Job that is deleted its own, repeated.
+    /// that of a slot that has no visible Job, and for a Job that is deleted its own, repeated.
     fn an_earlier_leader_may_interfere(&self, slot: DateTime<Utc>, schedule: &Schedule) -> bool {
         let status = &self.draft.status;
         let has_earlier = || {

@@ -39,7 +39,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         // In an outage thousands of keys fail again and again: each is heard of ever more rarely.
         let failures = self.parts.queue.num_requeues(key);
         if failures == 0 && matches!(failure, Failure::Api(error) if error.is_conflict()) {
-            // Somebody else's write came first; with a second controller that is how it goes.
+            // Another write came first, as is usual beside a second controller.
             debug!(cronjob = %key, "the CronJob has changed meanwhile, requeuing");
         } else if failures == 0 || failures.is_power_of_two() {
             warn!(cronjob = %key, failures, error = %failure, "error syncing CronJob, requeuing");
