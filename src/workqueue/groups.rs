@@ -2,10 +2,12 @@
 //!
 //! Guarantees: pure; the time comes as an argument. Keys of one group and one priority leave in the order in which they
 //! became ready with it; groups take turns. No more keys are handed out than the limits allow:
-//! - at most `limit` keys are processed at a time, and at most as many of a group as its own limit says;
+//! - at most `limit` keys are processed at a time, and at most as many of a group as its own limit says; when the limit falls,
+//!   what slow groups hold beyond their half of it does not count;
 //! - no key of a slow group is handed out while slow groups have half of the limit;
 //! - no key of a group that has yet to show how fast it is answered is handed out while such groups have half of what slow
-//!   ones leave.
+//!   ones leave; the first key of such a group is handed out until they have three quarters of it, so that one group that
+//!   is not answered does not keep the next from showing that it is.
 //!
 //! A group is slow while one of its keys has been processed for [`UNANSWERED`] or longer, or the last one that ended took that
 //! long; this is remembered for [`MEMORY`] after its last key. It is prompt while the last key that ended was faster, and has
@@ -219,18 +221,23 @@ impl<K> Groups<K> {
         unbounded: bool,
         is_valid: impl Fn(&K, u64) -> bool,
     ) -> Option<GroupId> {
-        if !unbounded && self.processing >= self.limit {
+        if !unbounded && self.is_full() {
             return None;
         }
         let lane = lane as usize;
         for at in 0..STANDINGS.len() {
             let standing = (self.turns[lane] + at) % STANDINGS.len();
-            if !unbounded && self.held[standing] >= self.share(STANDINGS[standing]) {
+            let (share, first_share) = self.shares(STANDINGS[standing]);
+            let held = self.held[standing];
+            if !unbounded && held >= first_share {
                 continue;
             }
             loop {
                 // Those that are passed over have a key in processing each, so they are no more than workers.
-                let has_room = |id: &&GroupId| unbounded || self.slots[**id].processing < self.slots[**id].limit;
+                let has_room = |id: &&GroupId| {
+                    let group = &self.slots[**id];
+                    unbounded || group.processing == 0 || (group.processing < group.limit && held < share)
+                };
                 let Some(id) = self.rings[lane][standing].values().find(has_room).copied() else { break };
                 if self.drop_stale(id, lane, &is_valid) {
                     return Some(id);
@@ -334,17 +341,26 @@ impl<K> Groups<K> {
         self.limit != UNLIMITED
     }
 
-    /// Whether as many keys are processed as may be.
+    /// Whether as many keys are processed as may be. What slow groups hold beyond their share does not count: when the limit
+    /// falls because of them, the keys of other groups do not wait until theirs have ended.
     pub(super) fn is_full(&self) -> bool {
-        self.processing >= self.limit
+        let excess = self.held[Standing::Slow as usize].saturating_sub(self.shares(Standing::Slow).0);
+        self.processing - excess >= self.limit
     }
 
-    /// How many keys of groups of that standing may be processed at a time.
-    fn share(&self, standing: Standing) -> usize {
+    /// How many keys of groups of that standing may be processed at a time, and how many if the next is the only one of its
+    /// group.
+    fn shares(&self, standing: Standing) -> (usize, usize) {
         match standing {
-            Standing::Prompt => self.limit,
-            Standing::Unproven => (self.limit.saturating_sub(self.held[Standing::Slow as usize]) / 2).max(1),
-            Standing::Slow => (self.limit / 2).max(1),
+            Standing::Prompt => (self.limit, self.limit),
+            Standing::Unproven => {
+                let free = self.limit.saturating_sub(self.held[Standing::Slow as usize]);
+                ((free / 2).max(1), (free - free / 4).max(1))
+            }
+            Standing::Slow => {
+                let half = (self.limit / 2).max(1);
+                (half, half)
+            }
         }
     }
 

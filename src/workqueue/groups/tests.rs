@@ -78,12 +78,15 @@ impl Model {
     fn may_leave(&self, group: usize) -> bool {
         let processing: usize = self.groups.iter().map(|group| group.processing.len()).sum();
         let own = &self.groups[group];
+        let half = 1.max(self.limit / 2);
+        let free = self.limit.saturating_sub(self.held(Standing::Slow));
         let share = match self.standing(group) {
             Standing::Prompt => self.limit,
-            Standing::Slow => 1.max(self.limit / 2),
-            Standing::Unproven => 1.max(self.limit.saturating_sub(self.held(Standing::Slow)) / 2),
+            Standing::Slow => half,
+            Standing::Unproven if own.processing.is_empty() => 1.max(free - free / 4),
+            Standing::Unproven => 1.max(free / 2),
         };
-        processing < self.limit
+        processing - self.held(Standing::Slow).saturating_sub(half) < self.limit
             && own.processing.len() < own.limit.unwrap_or(usize::MAX)
             && self.held(self.standing(group)) < share
     }
@@ -254,4 +257,42 @@ fn fast_key_of_low_priority_does_not_make_its_group_prompt() {
     for (priority, millis, want) in rows {
         assert_eq!(work_for(priority, millis), want, "{priority:?} {millis} ms");
     }
+}
+
+/// Hands out keys of `queue` for as long as it gives any; how many of each group.
+fn drain(queue: &mut Queue<Key>, now: Instant) -> Vec<usize> {
+    let mut counts = vec![0; NAMES.len()];
+    while let Some(key) = queue.get(|| now) {
+        counts[key.0] += 1;
+    }
+    counts
+}
+
+#[test]
+fn new_group_proves_itself_beside_others_that_came_first_and_are_not_answered() {
+    let now = Instant::now();
+    let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
+    queue.set_limit(16);
+    (0..100).for_each(|key| drop(queue.add((0, key), Priority::High, now)));
+    assert_eq!(drain(&mut queue, now), [8, 0, 0, 0, 0]);
+    (0..20).for_each(|key| drop(queue.add((1, key), Priority::High, now)));
+    assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0], "its first key");
+    queue.done(&(1, 0), || now + Duration::from_millis(5));
+    assert_eq!(drain(&mut queue, now), [0, 8, 0, 0, 0], "all that is left");
+}
+
+#[test]
+fn smaller_limit_does_not_stop_other_groups_until_slow_keys_have_ended() {
+    let start = Instant::now();
+    let now = start + UNANSWERED;
+    let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
+    queue.set_limit(16);
+    (0..8).for_each(|key| drop(queue.add((0, key), Priority::High, start)));
+    assert_eq!(drain(&mut queue, start), [8, 0, 0, 0, 0]);
+    queue.set_limit(8);
+    (0..20).for_each(|key| drop(queue.add((1, key), Priority::High, now)));
+    (8..20).for_each(|key| drop(queue.add((0, key), Priority::High, now)));
+    assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0]);
+    queue.done(&(1, 0), || now + Duration::from_millis(5));
+    assert_eq!(drain(&mut queue, now), [0, 4, 0, 0, 0]);
 }
