@@ -109,7 +109,7 @@ impl Sync<'_> {
         let is_active = |job: &Arc<Job>| self.observation.cron_job.status.in_active_list(&job.uid);
         let (first, mut prune): (Vec<_>, Vec<_>) = unanswered.partition(is_active);
         if !first.is_empty() {
-            return Plan::Prune(first);
+            return Plan::Prune { jobs: first, next: outcome.next_slot() };
         }
         let not_pruned = prune.len().saturating_sub(MOST_PRUNED);
         prune.truncate(MOST_PRUNED);
