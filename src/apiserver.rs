@@ -50,7 +50,6 @@ mod rest;
 mod selectors;
 mod service;
 mod sorted;
-pub mod status;
 mod store;
 mod table;
 mod watch;
@@ -62,6 +61,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
+pub use apimachinery::field::{FieldError, FieldErrorKind};
 use axum::body::Bytes;
 use chrono::{DateTime, Utc};
 use http::{Request, Response};
@@ -74,13 +75,12 @@ use tokio_util::sync::CancellationToken;
 pub use self::admission::WebhookCaller;
 pub use self::draft::{WebhookAnswer, WebhookCall};
 pub use self::object::Object;
-pub use self::registry::{Column, FieldError, FieldErrorKind, NameRule, Resource, Strategy};
+pub use self::registry::{Column, NameRule, Resource, Strategy};
 pub use self::service::{ApiService, MAX_BODY};
 pub use self::store::ChangeKind;
 use self::store::Store;
 pub use self::webhook_client::{ServiceResolver, webhooks_over_https};
 pub use self::write::{Judgement, judge_new};
-use crate::clock::SharedClock;
 
 /// The body of an answer: whole, or a stream of watch events.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;

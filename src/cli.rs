@@ -16,10 +16,11 @@ pub mod pages;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use apimachinery::clock::Clock;
+use schedule::Zone;
+
 use crate::client::ConnectError;
-use crate::clock::Clock;
 use crate::dev::manifests::{self, ManifestError};
-use crate::schedule::Zone;
 use output::{Format, render};
 
 /// What is asked for, complete and judged.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use cronjob_controller::api::crd;
 use cronjob_controller::cli::kubectl::Program;
-use cronjob_controller::clock::SystemClock;
+use apimachinery::clock::SystemClock;
 use cronjob_controller::dev::output::Output;
 use cronjob_controller::logging::{self, LoggingError};
 use cronjob_controller::options::{self, Command, Config, DevConfig, ProcessEnvironment};

@@ -24,12 +24,13 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schedule::{Zone, local_zone};
+
 pub use self::secure::{AuthenticationConfig, AuthorizationConfig, ClientCaConfig, SecureServing};
 pub use self::webhook::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 pub use crate::api::{Flavour, Manage};
 use crate::cli::kubectl::{Program, complete};
 pub use crate::dev::options::DevConfig;
-use crate::schedule::{Zone, local_zone};
 use crate::{cli, dev};
 
 /// The program's name, as it stands before every message on stderr and in the user agent.

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use apimachinery::clock::SystemClock;
 use cronjob_controller::apiserver::{ApiServer, Config};
-use cronjob_controller::clock::SystemClock;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -13,8 +13,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::SystemClock;
 use cronjob_controller::apiserver::{ApiServer, Config};
-use cronjob_controller::clock::SystemClock;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::TcpListener;

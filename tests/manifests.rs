@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
+use apimachinery::clock::SystemClock;
 use cronjob_controller::api::crd;
-use cronjob_controller::clock::SystemClock;
 use cronjob_controller::options::{self, Environment};
 use embedded::Served;
 use fixture::control_plane::{ControlPlane, Extras};

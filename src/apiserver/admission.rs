@@ -16,6 +16,8 @@
 
 use std::sync::Arc;
 
+use apimachinery::quoting::quote;
+use apimachinery::status::{self, Cause, Details, Result, Status};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
@@ -26,7 +28,6 @@ use super::draft::{Draft, WebhookAnswer, WebhookCall};
 use super::meta;
 use super::patch::json_patch;
 use super::rest::{Target, WriteOptions};
-use super::status::{self, Cause, Details, Result, Status, quote};
 use super::store::Store;
 
 /// Carries an AdmissionReview to a webhook and its answer back, within the webhook's `timeoutSeconds`.

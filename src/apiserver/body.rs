@@ -9,12 +9,13 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
+use apimachinery::quoting::quote;
+use apimachinery::status::{self, Result};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, json};
 
 use super::kinds;
 use super::registry::Resource;
-use super::status::{self, Result, quote};
 
 /// What to do with unknown and duplicate members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,14 +9,16 @@
 
 use std::sync::Arc;
 
+use apimachinery::field::{FieldError, invalid_field, unsupported_field};
+use apimachinery::quoting::quote;
+use apimachinery::status::{self, Qualified, Result};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::meta::{self, CLEANUP, FOREGROUND, ORPHAN};
 use super::object::{Document, Object};
 use super::query::Query;
-use super::registry::{FieldError, Resource};
-use super::status::{self, Qualified, Result, invalid_field, unsupported_field};
+use super::registry::Resource;
 use super::store::{DEFINITIONS, Id, Store, timestamp};
 
 /// The namespaces that cannot be deleted. Matches the NamespaceLifecycle admission plugin.
@@ -74,8 +76,8 @@ impl DeleteOptions {
             let version = body["apiVersion"].as_str().unwrap_or("v1");
             let message = format!(
                 "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
-                status::quote(kind),
-                status::quote(version)
+                quote(kind),
+                quote(version)
             );
             return Err(status::bad_request(message));
         }
@@ -205,12 +207,12 @@ fn find(store: &Store, id: &Id) -> Result<(Arc<Resource>, Arc<Object>)> {
         return Ok((resource, entry.object()));
     }
     let name = id.key.split_once('/').map_or("", |(_, name)| name);
-    Err(status::not_found(&Qualified::resource(&resource), name))
+    Err(status::not_found(&resource.qualified(), name))
 }
 
 fn check_preconditions(resource: &Resource, object: &Value, options: &DeleteOptions) -> Result<()> {
     // Upstream names the kind here and not the plural.
-    let refuse = |why: String| Err(status::conflict(&Qualified::kind(resource), meta::text(object, "name"), &why));
+    let refuse = |why: String| Err(status::conflict(&resource.qualified_kind(), meta::text(object, "name"), &why));
     let uid = meta::text(object, "uid");
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
         return refuse(format!(
@@ -322,7 +324,7 @@ fn answer(resource: &Resource, object: Arc<Object>) -> Document {
     if resource.strategy.returns_deleted_object() {
         object.into()
     } else {
-        status::deleted(resource, meta::text(&object, "name"), meta::text(&object, "uid")).into()
+        status::deleted(&resource.qualified(), meta::text(&object, "name"), meta::text(&object, "uid")).into()
     }
 }
 
@@ -350,7 +352,7 @@ fn delete_definition(store: &mut Store, id: &Id, object: &Value, options: &Delet
 fn delete_namespace(store: &mut Store, id: &Id, object: &Value, options: &DeleteOptions) -> Result<Deleted> {
     let name = meta::text(object, "name");
     if IMMORTAL.contains(&name) {
-        let what = Qualified { group: String::new(), name: "namespaces".to_owned() };
+        let what = Qualified::new("", "namespaces");
         return Err(status::forbidden(&what, name, "this namespace may not be deleted"));
     }
     if meta::is_deleting(object) {

@@ -6,10 +6,10 @@
 //! is asked twice about the same object; if somebody else has changed the object in between, everybody is asked again,
 //! as after a conflict on the real server (`GuaranteedUpdate` in k8s.io/apiserver `pkg/storage/interfaces.go`).
 
+use apimachinery::status;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::status;
 use super::store::{Store, name_from, uid_from};
 
 /// How many questions a write may cost. Only one whose object others keep changing comes near.

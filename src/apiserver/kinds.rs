@@ -41,11 +41,12 @@ pub(super) use types::package;
 
 use std::sync::Arc;
 
+use apimachinery::field::FieldError;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::openapi;
-use super::registry::{Column, FieldError, NameRule, Resource, Strategy};
+use super::registry::{Column, NameRule, Resource, Strategy};
 use fields::{copy, text};
 
 /// The built-in kinds, in the order of discovery: by group as the real server lists them, then by name.

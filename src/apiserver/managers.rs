@@ -7,13 +7,14 @@
 //! `managedFieldsUpdater`, `stripMetaManager`, `skipNonAppliedManager`, `capManagersManager`) and structured-merge-diff
 //! `merge/update.go`.
 
+use apimachinery::quoting::quote;
+use apimachinery::status::{self, Cause, Result};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::fields::{Comparison, FieldSet, claimed, compare, path_text};
 use super::meta;
 use super::registry::Resource;
-use super::status::{self, Cause, Result, quote};
 use super::store::timestamp;
 
 /// Metadata that belongs to nobody.

@@ -3,8 +3,10 @@
 //! Matches k8s.io/apiserver `pkg/endpoints/handlers/negotiation` and the `Accept` check of go-restful, without the
 //! binary forms: this server has no protobuf and no CBOR.
 
+use apimachinery::quoting::quote;
+use apimachinery::status::{self, Result};
+
 use super::query::Query;
-use super::status::{self, Result};
 
 /// The real server's list in messages.
 const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -80,7 +82,7 @@ impl Output {
             Some("Object") => IncludeObject::Object,
             Some("None") => IncludeObject::None,
             Some(other) if output.transform == Transform::Table => {
-                let quoted = status::quote(other);
+                let quoted = quote(other);
                 return Err(status::bad_request(format!(
                     "Unable to convert to Table as requested: includeObject: Invalid value: {quoted}: must be \
                      'Metadata', 'Object', 'None', or empty"

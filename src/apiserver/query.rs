@@ -3,10 +3,13 @@
 //! Guarantees: parameters are decoded once; a number or a truth value that is none is refused in the words of Go's
 //! `strconv`, as k8s.io/apimachinery `runtime.ParameterCodec` passes them on.
 
+use apimachinery::field::{FieldError, forbidden_field, unsupported_field};
+use apimachinery::quoting::quote;
+use apimachinery::status::{self, Qualified, Result};
+
 use super::object::Entry;
-use super::registry::{FieldError, Resource};
+use super::registry::Resource;
 use super::selectors::{FieldSelector, LabelSelector};
-use super::status::{self, Qualified, Result, forbidden_field, quote, unsupported_field};
 use serde_json::json;
 
 /// The decoded parameters, in order.

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use apimachinery::status::{self, Result};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
@@ -16,7 +17,6 @@ use super::object::{Entry, List};
 use super::query::{ListOptions, Query, parse_revision};
 use super::registry::Resource;
 use super::rest::Target;
-use super::status::{self, Qualified, Result};
 use super::store::{Collection, Id, Store, Undo, key};
 
 const LIST_EXPIRED: &str = "The resourceVersion for the provided list is too old.";
@@ -44,7 +44,7 @@ pub fn get(store: &Store, target: &Target, query: &Query) -> Result<Entry> {
     }
     match store.entry(&id(target)) {
         Some(entry) => Ok(entry.clone()),
-        None => Err(status::not_found(&Qualified::resource(&target.resource), &target.name)),
+        None => Err(status::not_found(&target.resource.qualified(), &target.name)),
     }
 }
 

@@ -10,6 +10,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use apimachinery::field::FieldError;
+use apimachinery::status::Qualified;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
@@ -44,6 +46,16 @@ impl Resource {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// The plural name with its group, as most refusals name what they are about.
+    pub fn qualified(&self) -> Qualified {
+        Qualified::new(&self.group, &self.plural)
+    }
+
+    /// The kind with its group, as refusals of an object's content name it.
+    pub fn qualified_kind(&self) -> Qualified {
+        Qualified::new(&self.group, &self.kind)
+    }
+
     /// `plural.group`, as messages name a resource.
     pub fn qualified_name(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
@@ -54,40 +66,6 @@ impl fmt::Debug for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Resource({})", self.qualified_name())
     }
-}
-
-/// Why a field is refused. Matches apimachinery `field.ErrorType`; the text is the `reason` of a Status cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldErrorKind {
-    /// `FieldValueRequired`.
-    Required,
-    /// `FieldValueInvalid`.
-    Invalid,
-    /// `FieldValueNotSupported`.
-    NotSupported,
-    /// `FieldValueForbidden`.
-    Forbidden,
-    /// `FieldValueTooLong`.
-    TooLong,
-    /// `FieldValueDuplicate`.
-    Duplicate,
-    /// `FieldValueNotFound`.
-    NotFound,
-    /// `FieldValueTooMany`.
-    TooMany,
-    /// `FieldValueTypeInvalid`.
-    TypeInvalid,
-}
-
-/// One refused field, from which the server makes the Status of an Invalid answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
-    /// Why.
-    pub kind: FieldErrorKind,
-    /// Which, as `spec.schedule` or `spec.template.spec.containers[0].image`.
-    pub field: String,
-    /// The whole text of the cause, as `field.Error.ErrorBody()` prints it: `Invalid value: "x": …`.
-    pub body: String,
 }
 
 /// One column of a table answer. Matches metav1 `TableColumnDefinition`.

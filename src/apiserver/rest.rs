@@ -7,6 +7,10 @@
 
 use std::sync::Arc;
 
+use apimachinery::field::{
+    FieldError, FieldErrorKind, forbidden_field, invalid_field, required_field, unsupported_field,
+};
+use apimachinery::status::{self, Qualified, Result};
 use axum::body::Bytes;
 use http::{Method, Request, header};
 use serde_json::Value;
@@ -16,8 +20,7 @@ use super::delete::dry_run_error;
 use super::negotiate::{IncludeObject, Output};
 use super::patch::PatchType;
 use super::query::{Query, percent_decode};
-use super::registry::{FieldError, FieldErrorKind, Resource};
-use super::status::{self, Qualified, Result, unsupported_field};
+use super::registry::Resource;
 
 /// The longest field manager. Matches `FieldManagerMaxLength`.
 const MANAGER_MAX: usize = 128;
@@ -211,10 +214,10 @@ impl Call {
         let force = self.query.boolean("force");
         let mut errors: Vec<FieldError> = Vec::new();
         if is_apply == Some(true) && manager.is_empty() {
-            errors.push(status::required_field("fieldManager", "is required for apply patch"));
+            errors.push(required_field("fieldManager", "is required for apply patch"));
         }
         if is_apply == Some(false) && force.is_some() {
-            errors.push(status::forbidden_field("force", "may not be specified for non-apply patch"));
+            errors.push(forbidden_field("force", "may not be specified for non-apply patch"));
         }
         if manager.len() > MANAGER_MAX {
             errors.push(FieldError {
@@ -225,7 +228,7 @@ impl Call {
         }
         for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
             let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
-            errors.push(status::invalid_field("fieldManager", &Value::from(manager), &detail));
+            errors.push(invalid_field("fieldManager", &Value::from(manager), &detail));
         }
         errors.extend(dry_run_error(&dry_run));
         let validation = match validation {

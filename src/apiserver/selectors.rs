@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
+use apimachinery::names::{label_key_errors, label_value_errors};
+use apimachinery::quoting::quote;
 use serde_json::Value;
 
-use super::meta::{label_key_errors, label_value_errors};
 use super::registry::Resource;
-use super::status::quote;
 
 /// A label selector: all requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

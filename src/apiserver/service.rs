@@ -7,6 +7,8 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::task::{Context, Poll};
 
+use apimachinery::quoting::quote;
+use apimachinery::status::{self, Result, Status};
 use axum::body::Bytes;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
@@ -23,7 +25,6 @@ use super::object::{Document, List};
 use super::query::ListOptions;
 use super::registry::Resource;
 use super::rest::{Call, Route, Target, Verb, route};
-use super::status::{self, Result, Status, quote};
 use super::store::{Id, Store};
 use super::watch::Watch;
 use super::{ApiServer, Body, meta, patch, read, table, write};

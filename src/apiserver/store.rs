@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use apimachinery::clock::SharedClock;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -20,7 +21,6 @@ use super::meta;
 use super::object::{Entry, Object};
 use super::registry::Resource;
 use super::sorted::Sorted;
-use crate::clock::SharedClock;
 
 /// The alphabet of generated name suffixes. Matches k8s.io/apimachinery `pkg/util/rand`.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -3,13 +3,13 @@
 //! Matches `doTransformObject` of k8s.io/apiserver `pkg/endpoints/handlers/response.go` and the table convertor of
 //! kubernetes `pkg/printers/storage`.
 
+use apimachinery::status::{self, Result};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::negotiate::{IncludeObject, Output, Transform};
 use super::object::Document;
 use super::registry::Resource;
-use super::status::{self, Result};
 
 /// Turns an object or a list into what the client asked for.
 pub fn transform(resource: &Resource, document: Document, output: Output, now: DateTime<Utc>) -> Result<Document> {

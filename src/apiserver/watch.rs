@@ -13,6 +13,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::status::{self, Result, Status};
 use axum::body::Bytes;
 use futures::Stream;
 use futures::stream;
@@ -27,7 +28,6 @@ use super::negotiate::{Output, Transform};
 use super::object::{Entry, Object};
 use super::query::ListOptions;
 use super::registry::Resource;
-use super::status::{self, Result, Status};
 use super::store::{Change, ChangeKind, Collection};
 use super::{ApiServer, Body, table};
 

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use apimachinery::quoting::quote;
+use apimachinery::status;
 use axum::body::Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -41,7 +43,6 @@ use tokio::time::timeout;
 
 use super::admission::WebhookCaller;
 use super::draft::{WebhookAnswer, WebhookCall};
-use super::status::{self, quote};
 
 /// Where the endpoints of a Service are: by namespace, name and port. `None` where it has none.
 pub type ServiceResolver = Arc<dyn Fn(&str, &str, u16) -> Option<SocketAddr> + Send + Sync>;

@@ -7,6 +7,9 @@
 //! (`Create`, `Update`), `pkg/registry/rest/{create,update}.go` (`BeforeCreate`, `BeforeUpdate`) and the
 //! NamespaceLifecycle admission plugin.
 
+use apimachinery::field::{FieldError, invalid_field};
+use apimachinery::quoting::quote;
+use apimachinery::status::{self, Cause, Qualified, Result};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
@@ -16,9 +19,8 @@ use super::draft::Draft;
 use super::managers::{self, Writer};
 use super::meta;
 use super::object::Document;
-use super::registry::{FieldError, NameRule, Resource};
+use super::registry::{NameRule, Resource};
 use super::rest::{Call, Target, WriteOptions};
-use super::status::{self, Cause, Qualified, Result, invalid_field};
 use super::store::{Id, Store, key, timestamp};
 
 /// How often a name is generated anew when it is taken.
@@ -66,7 +68,7 @@ fn answer_virtual(target: &Target, mut object: Value) -> Result<Written> {
     let errors = strategy.validate_create(&object);
     if !errors.is_empty() {
         // Upstream's review does not know its own kind here.
-        let what = Qualified { group: target.resource.group.clone(), name: String::new() };
+        let what = Qualified::new(&target.resource.group, "");
         return Err(status::invalid(&what, "", &errors));
     }
     strategy.answer(&mut object);
@@ -94,7 +96,7 @@ fn match_namespace(target: &Target, object: &mut Value) -> Result<()> {
 fn check_definition(store: &Store, target: &Target, name: &str) -> Result<()> {
     if store.ending_definition(&target.resource.qualified_name()).is_some() {
         let why = "create not allowed while custom resource definition is terminating";
-        return Err(status::forbidden(&Qualified::resource(&target.resource), name, why));
+        return Err(status::forbidden(&target.resource.qualified(), name, why));
     }
     Ok(())
 }
@@ -108,7 +110,7 @@ fn check_namespace(store: &Store, target: &Target, name: &str) -> Result<()> {
     let namespace = &target.namespace;
     let id = Id { collection: "namespaces".to_owned(), key: key("", namespace) };
     let Some(found) = store.get(&id) else {
-        let what = Qualified { group: String::new(), name: "namespaces".to_owned() };
+        let what = Qualified::new("", "namespaces");
         return Err(status::not_found(&what, namespace));
     };
     if found["status"]["phase"] != "Terminating" {
@@ -120,7 +122,7 @@ fn check_namespace(store: &Store, target: &Target, name: &str) -> Result<()> {
         message: format!("namespace {namespace} is being terminated"),
         field: "metadata.namespace".to_owned(),
     };
-    Err(status::forbidden(&Qualified::resource(&target.resource), name, &why).with_cause(cause))
+    Err(status::forbidden(&target.resource.qualified(), name, &why).with_cause(cause))
 }
 
 /// Fills in what the server gives, judges and stores a new object.
@@ -167,7 +169,7 @@ fn insert_once(
     let name = meta::text(&object, "name").to_owned();
     let errors = creation_errors(resource, &object);
     if !errors.is_empty() {
-        return Err(status::invalid(&Qualified::kind(resource), &name, &errors));
+        return Err(status::invalid(&resource.qualified_kind(), &name, &errors));
     }
     for warning in resource.strategy.warnings(&object, None) {
         if !draft.warnings.contains(&warning) {
@@ -182,7 +184,7 @@ fn insert_once(
     meta::set(&mut object, "resourceVersion", Value::Null);
     let id = Id { collection: resource.qualified_name(), key: super::store::key_of(&object) };
     if let Some(existing) = store.get(&id) {
-        let what = Qualified::resource(resource);
+        let what = resource.qualified();
         let mut refusal = if prefix.is_empty() {
             status::already_exists(&what, &name)
         } else {
@@ -259,7 +261,7 @@ pub fn update(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Writt
     let id = super::read::id(target);
     let Some(old) = store.get(&id) else {
         if !target.resource.strategy.allow_create_on_update() {
-            return Err(status::not_found(&Qualified::resource(&target.resource), &target.name));
+            return Err(status::not_found(&target.resource.qualified(), &target.name));
         }
         writer(target, &options, draft.now).update(None, &mut object);
         check_namespace(store, target, &target.name)?;
@@ -301,7 +303,7 @@ fn uid_conflict(target: &Target, id: &Id, uid: &str, known: &str) -> Box<status:
         "StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
          failed: UID in precondition: {uid}, UID in object meta: {known}"
     );
-    status::conflict(&Qualified::resource(resource), &target.name, &why)
+    status::conflict(&resource.qualified(), &target.name, &why)
 }
 
 /// Matches `checkName`.
@@ -332,23 +334,23 @@ pub fn replace(
     let current = meta::text(old, "resourceVersion");
     let given = meta::text(&object, "resourceVersion").to_owned();
     if !given.is_empty() && given.parse::<u64>().is_err() {
-        let quoted = status::quote(&given);
+        let quoted = quote(&given);
         return Err(status::unknown(format!("strconv.ParseUint: parsing {quoted}: invalid syntax")));
     }
     if given.is_empty() || given == "0" {
         if !resource.strategy.allow_unconditional_update() {
             let error = invalid_field("metadata.resourceVersion", &json!(0), "must be specified for an update");
-            return Err(status::invalid(&Qualified::resource(resource), &target.name, &[error]));
+            return Err(status::invalid(&resource.qualified(), &target.name, &[error]));
         }
         meta::set(&mut object, "resourceVersion", json!(current));
     } else if given != current {
-        return Err(status::conflict(&Qualified::resource(resource), &target.name, LOCK_MESSAGE));
+        return Err(status::conflict(&resource.qualified(), &target.name, LOCK_MESSAGE));
     }
     let admission = admission::Write { target, options, old: Some(old) };
     let mut object = admission.mutate(store, object, draft)?;
     let errors = prepare_update(target, &mut object, old);
     if !errors.is_empty() {
-        return Err(status::invalid(&Qualified::kind(resource), meta::text(&object, "name"), &errors));
+        return Err(status::invalid(&resource.qualified_kind(), meta::text(&object, "name"), &errors));
     }
     admission.validate(store, &object, draft)?;
     if target.subresource.is_empty() {

@@ -4,12 +4,12 @@
 //! leaves out between them is told in its place. Pure.
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
+use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::clock_changes::{Effect, Twin, clocks, effects, twin};
 use super::output::{MOMENT, Report, count};
 use crate::dev::view;
-use crate::schedule::{Schedule, Zone};
 
 /// A question.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,8 +6,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use apimachinery::names::{dns_label_errors, subdomain_errors};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, ValueHint};
+use schedule::{Schedule, Zone};
 
 use super::check::{Rules, Severity};
 use super::explain::read::Target;
@@ -15,11 +17,9 @@ use super::kubectl::Program;
 use super::output::Format;
 use super::{Command, next, pages};
 use crate::api::Flavour;
-use crate::apiserver::meta::{dns_label_errors, subdomain_errors};
 use crate::options::go_syntax::parse_int;
 use crate::options::resolve::Faults;
 use crate::options::{self, Environment, UsageError, flags};
-use crate::schedule::{Schedule, Zone};
 
 /// A command for a person, before it knows what the program is called.
 pub(super) struct Entry {

@@ -4,10 +4,10 @@
 //! terminal. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Zone;
 use serde::Serialize;
 
 use crate::dev::view;
-use crate::schedule::Zone;
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

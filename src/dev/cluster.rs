@@ -7,6 +7,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use apimachinery::clock::SharedClock;
 use futures::FutureExt as _;
 use kube::Client;
 use tokio::task::JoinSet;
@@ -20,7 +21,6 @@ use crate::apiserver::{self, ApiServer, discovery, kinds};
 use crate::app::{self, AppError};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client::REQUEST_DEADLINE;
-use crate::clock::SharedClock;
 use crate::events;
 use crate::options;
 

@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::status::{self, Status};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -23,7 +24,6 @@ use http::{Request, StatusCode};
 use http_body::Body as _;
 use tracing::trace;
 
-use crate::apiserver::status::{self, Status};
 use crate::apiserver::{ApiServer, MAX_BODY};
 use crate::server::budgets::{BodyBudget, ReadError};
 
@@ -141,6 +141,7 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use apimachinery::clock::SystemClock;
     use futures::stream;
     use http_body_util::BodyExt as _;
     use serde_json::{Value, json};
@@ -148,7 +149,6 @@ mod tests {
 
     use super::*;
     use crate::apiserver::{Config, kinds};
-    use crate::clock::SystemClock;
 
     const PATH: &str = "/api/v1/namespaces/default/configmaps";
 

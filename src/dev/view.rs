@@ -6,10 +6,10 @@
 use std::fmt::Write as _;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Zone;
 
 use super::objects::Job;
 use crate::api::batch_v1::CronJob;
-use crate::schedule::Zone;
 
 /// How many of a CronJob's Jobs are shown.
 const RECENT: usize = 12;

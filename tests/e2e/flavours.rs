@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use chrono::{DateTime, TimeDelta, Utc};
-use cronjob_controller::clock::SharedClock;
 use http::Method;
 use serde_json::{Value, json};
 

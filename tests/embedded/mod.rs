@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use apimachinery::clock::SharedClock;
 use cronjob_controller::apiserver::{ApiServer, Config, discovery, kinds};
-use cronjob_controller::clock::SharedClock;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};

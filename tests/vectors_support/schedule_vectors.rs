@@ -1,7 +1,7 @@
 //! `schedule.jsonl`: a spec and an instant, and what upstream's parser and `Next` make of them. The process's zone is UTC.
 
 use chrono::{DateTime, Utc};
-use cronjob_controller::schedule::{Schedule, Zone};
+use schedule::{Schedule, Zone};
 use serde::Deserialize;
 
 use crate::support::{check_file, say};

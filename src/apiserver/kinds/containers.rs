@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use apimachinery::field::FieldError;
+use apimachinery::names::label_key_errors;
 use serde_json::Value;
 
 use super::fields::{
@@ -12,8 +14,6 @@ use super::fields::{
     number, required, subdomain_errors, text,
 };
 use super::quantity;
-use crate::apiserver::meta::label_key_errors;
-use crate::apiserver::registry::FieldError;
 
 /// Judges the containers and init containers of `spec`; `volumes` are those that can be mounted.
 pub(super) fn validate(spec: &Value, volumes: &BTreeSet<&str>, path: &str, errors: &mut Vec<FieldError>) {

@@ -4,7 +4,9 @@
 //! Matches k8s.io/kubernetes `pkg/registry/batch/cronjob/strategy.go` and `pkg/apis/batch/validation/validation.go`,
 //! `ValidateCronJobCreate` and `ValidateCronJobUpdate`.
 
+use apimachinery::field::FieldError;
 use chrono::{DateTime, Utc};
+use schedule::{ParseError, Schedule, Zone};
 use serde_json::{Value, json};
 
 use super::fields::{at, child, invalid, list, nonnegative, not_supported, required, text};
@@ -12,8 +14,7 @@ use super::{
     Kind, POD_NAMES, age, columns, container_cells, is_new, job_spec, keep_status_and_count, name_warning, pod_spec,
     selector_cell, time,
 };
-use crate::apiserver::registry::{Column, FieldError};
-use crate::schedule::{ParseError, Schedule, Zone};
+use crate::apiserver::registry::Column;
 
 /// The room that a Job's name needs behind its CronJob's: a hyphen and ten digits, of 63.
 const LONGEST_NAME: usize = 52;

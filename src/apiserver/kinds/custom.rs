@@ -16,6 +16,7 @@ mod schema;
 
 use std::sync::Arc;
 
+use apimachinery::field::FieldError;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -25,7 +26,7 @@ use self::schema::Schema;
 use super::fields::{child, copy};
 use super::{columns, count_if, normalize, time};
 use crate::apiserver::meta;
-use crate::apiserver::registry::{Column, FieldError, Resource, Strategy};
+use crate::apiserver::registry::{Column, Resource, Strategy};
 
 /// Why a definition cannot be served.
 #[derive(Debug, thiserror::Error)]

@@ -4,13 +4,14 @@
 //! Matches k8s.io/kubernetes `pkg/apis/core/validation/events.go`, `legacyValidateEvent`, and
 //! `pkg/registry/core/event/strategy.go`.
 
+use apimachinery::field::FieldError;
+use apimachinery::names::label_key_errors;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::fields::{at, each_message, invalid, number, required, subdomain_errors, text};
 use super::{Kind, columns, time};
-use crate::apiserver::meta::label_key_errors;
-use crate::apiserver::registry::{Column, FieldError, NameRule};
+use crate::apiserver::registry::{Column, NameRule};
 
 pub(super) struct Events;
 

@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use apimachinery::field::FieldError;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ use super::fields::{at, child, copy, default, forbidden, invalid, list, text};
 use super::stored::{self, PLAIN, Stored};
 use super::{columns, count, custom, names, normalize, resource};
 use crate::apiserver::openapi;
-use crate::apiserver::registry::{Column, FieldError, Resource, Strategy};
+use crate::apiserver::registry::{Column, Resource, Strategy};
 
 /// The kinds that extend a server; they are served where they are asked for.
 pub fn extensions() -> Vec<Resource> {

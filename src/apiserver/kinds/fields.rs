@@ -2,10 +2,9 @@
 //!
 //! Guarantees: an error's text is what apimachinery's `field.Error.ErrorBody()` prints for the same kind of error and value.
 
+use apimachinery::field::{FieldError, FieldErrorKind};
+use apimachinery::names::{self, in_characters};
 use serde_json::{Map, Value};
-
-use crate::apiserver::meta;
-use crate::apiserver::registry::{FieldError, FieldErrorKind};
 
 /// The value at a dotted path of field names; null where there is none.
 pub(super) fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
@@ -138,14 +137,10 @@ pub(super) fn too_many(field: impl Into<String>, found: usize, most: usize) -> F
 
 /// Matches apimachinery `util/validation`, `IsDNS1123Label`, which counts characters where its namesake counts bytes.
 pub(super) fn dns_label_errors(name: &str) -> Vec<String> {
-    in_characters(meta::dns_label_errors(name))
+    in_characters(names::dns_label_errors(name))
 }
 
 /// Matches apimachinery `util/validation`, `IsDNS1123Subdomain`.
 pub(super) fn subdomain_errors(name: &str) -> Vec<String> {
-    in_characters(meta::subdomain_errors(name))
-}
-
-fn in_characters(messages: Vec<String>) -> Vec<String> {
-    messages.into_iter().map(|message| message.replace(" bytes", " characters")).collect()
+    in_characters(names::subdomain_errors(name))
 }

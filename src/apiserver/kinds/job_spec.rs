@@ -3,6 +3,8 @@
 //! Guarantees: numbers, modes, policies, selectors and templates are judged in upstream's order and words, alike for Jobs
 //! and for the templates of CronJobs. Matches k8s.io/kubernetes `pkg/apis/batch/validation/validation.go`.
 
+use apimachinery::field::FieldError;
+use apimachinery::names::{label_key_errors, label_value_errors};
 use serde_json::Value;
 
 use super::fields::{
@@ -10,8 +12,6 @@ use super::fields::{
     subdomain_errors, text, too_long,
 };
 use super::{pod_spec, policies};
-use crate::apiserver::meta::{label_key_errors, label_value_errors};
-use crate::apiserver::registry::FieldError;
 
 const SOFT_LIMIT: i64 = 100_000;
 const HIGH_LIMIT: i64 = 10_000;

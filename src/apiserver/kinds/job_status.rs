@@ -7,12 +7,12 @@
 
 use std::collections::BTreeSet;
 
+use apimachinery::field::FieldError;
 use serde_json::Value;
 
 use super::fields::{duplicate, invalid, invalid_as, invalid_unshown, list, nonnegative, number, required, text};
 use super::policies::count_indexes;
 use super::time;
-use crate::apiserver::registry::FieldError;
 
 fn is_true(job: &Value, condition: &str) -> bool {
     list(job, "status.conditions").iter().any(|c| c["type"] == condition && c["status"] == "True")

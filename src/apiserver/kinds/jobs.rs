@@ -3,6 +3,8 @@
 //! Guarantees: selectors and labels are generated from the uid, templates and selectors are immutable, and statuses change
 //! as upstream lets them. Matches k8s.io/kubernetes `pkg/registry/batch/job/strategy.go`.
 
+use apimachinery::field::FieldError;
+use apimachinery::names::label_value_errors;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
@@ -12,8 +14,7 @@ use super::{
     Kind, POD_NAMES, age, columns, container_cells, defaults, job_status, keep_status_and_count, name_warning,
     pod_spec, selector_cell, time,
 };
-use crate::apiserver::meta::label_value_errors;
-use crate::apiserver::registry::{Column, FieldError};
+use crate::apiserver::registry::Column;
 
 pub(super) struct Jobs;
 

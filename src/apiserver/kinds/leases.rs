@@ -3,12 +3,13 @@
 //! Guarantees: matches k8s.io/kubernetes `pkg/apis/coordination/validation/validation.go`, `ValidateLeaseSpec`, and
 //! `pkg/registry/coordination/lease/strategy.go` with coordinated leader election off, as it is by default.
 
+use apimachinery::field::FieldError;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::fields::{child, forbidden, invalid, number, text};
 use super::{Kind, age, columns};
-use crate::apiserver::registry::{Column, FieldError};
+use crate::apiserver::registry::Column;
 
 pub(super) struct Leases;
 

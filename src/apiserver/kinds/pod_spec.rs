@@ -7,6 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use apimachinery::field::FieldError;
+use apimachinery::names::{label_key_errors, label_value_errors};
 use serde_json::Value;
 
 use super::containers;
@@ -14,8 +16,6 @@ use super::fields::{
     dns_label_errors, duplicate, each_message, forbidden, invalid, list, not_supported, number, required,
     subdomain_errors, text,
 };
-use crate::apiserver::meta::{label_key_errors, label_value_errors};
-use crate::apiserver::registry::FieldError;
 
 /// Judges a Pod template at `path`.
 pub(super) fn validate_template(template: &Value, path: &str) -> Vec<FieldError> {

@@ -5,12 +5,13 @@
 //! k8s.io/kubernetes `pkg/registry/core/pod/strategy.go`, `ValidatePodUpdate`, and the plugins Priority and
 //! DefaultTolerationSeconds. The difference that upstream shows with a refused update is left out.
 
+use apimachinery::field::FieldError;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::fields::{at, child, copy, default, forbidden, invalid, list, number, text};
 use super::{Kind, columns, defaults, keep_status_and_count, name_warning, pod_columns, pod_spec, quantity};
-use crate::apiserver::registry::{Column, FieldError};
+use crate::apiserver::registry::Column;
 
 pub(super) struct Pods;
 

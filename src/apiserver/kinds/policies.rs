@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 
+use apimachinery::field::FieldError;
+use apimachinery::names::label_key_errors;
 use serde_json::Value;
 
 use super::fields::{
     duplicate, each_message, invalid, invalid_unshown, list, nonnegative, not_supported, number, required, text,
     too_many,
 };
-use crate::apiserver::meta::label_key_errors;
-use crate::apiserver::registry::FieldError;
 
 const MOST_RULES: usize = 20;
 const MOST_EXIT_CODES: usize = 255;

@@ -4,12 +4,13 @@
 //! users. Malformed questions are refused in upstream's words. Matches k8s.io/kubernetes
 //! `pkg/apis/authorization/validation/validation.go`.
 
+use apimachinery::field::FieldError;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::Kind;
 use super::fields::{invalid, list, text};
-use crate::apiserver::registry::{Column, FieldError};
+use crate::apiserver::registry::Column;
 
 pub(super) struct SelfSubject;
 pub(super) struct Token;

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use apimachinery::field::FieldError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use super::fields::{at, child, copy, list, required, text};
 use super::{age, columns, container_cells, count, defaults, names, normalize, resource, selector_cell, types};
 use crate::apiserver::openapi;
-use crate::apiserver::registry::{Column, FieldError, NameRule, Resource, Strategy};
+use crate::apiserver::registry::{Column, NameRule, Resource, Strategy};
 
 /// The kinds; they are served where they are asked for.
 pub fn stored() -> Vec<Resource> {

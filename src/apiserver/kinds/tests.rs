@@ -2,10 +2,10 @@
 //! `recorded.jsonl` holds objects that were given to kube-apiserver v1.36.3 (dry run) and what came back: the object, the
 //! refused fields, or the decoding error. The strategies must say the same.
 
+use apimachinery::field::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::apiserver::registry::{FieldError, FieldErrorKind};
 
 fn resource_of(plural: &str) -> Resource {
     all().into_iter().find(|resource| resource.plural == plural).unwrap()

@@ -2,6 +2,8 @@
 //!
 //! Matches k8s.io/apiserver `pkg/endpoints/handlers/patch.go` (`jsonPatcher`, `smpPatcher`, `applyPatcher`).
 
+use apimachinery::field::invalid_field;
+use apimachinery::status::{self, Qualified, Result, Status};
 use serde_json::{Map, Value, json};
 
 use super::{PatchType, go_map, json_patch, merge_patch, strategic_patch, typed};
@@ -12,7 +14,6 @@ use crate::apiserver::meta;
 use crate::apiserver::read;
 use crate::apiserver::registry::Resource;
 use crate::apiserver::rest::{Call, Target, WriteOptions};
-use crate::apiserver::status::{self, Qualified, Result, Status, invalid_field};
 use crate::apiserver::store::Store;
 use crate::apiserver::write::{Written, judge_problems, store_patched};
 
@@ -31,10 +32,10 @@ pub fn patch(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Writte
     let warnings = &mut draft.warnings;
     let object = match (patch_type, &old) {
         (PatchType::Apply, _) if old.is_none() && !target.subresource.is_empty() => {
-            return Err(status::not_found(&Qualified::resource(&target.resource), &target.name));
+            return Err(status::not_found(&target.resource.qualified(), &target.name));
         }
         (PatchType::Apply, old) => work.apply(old.as_deref().map(|old| &**old))?,
-        (_, None) => return Err(status::not_found(&Qualified::resource(&target.resource), &target.name)),
+        (_, None) => return Err(status::not_found(&target.resource.qualified(), &target.name)),
         (PatchType::Json, Some(old)) => work.json(old, warnings)?,
         (PatchType::Merge, Some(old)) => work.merge(old, warnings)?,
         (PatchType::Strategic, Some(old)) => work.strategic(old, warnings)?,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apimachinery::clock::TestClock;
 use axum::body::Bytes;
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
@@ -10,7 +11,6 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use crate::apiserver::{ApiServer, Body, Column, Config, FieldError, NameRule, Resource, Strategy, kinds};
-use crate::clock::TestClock;
 
 /// A kind with `spec.parts` (merged by name), `spec.size` (checked) and a status.
 struct Widgets;
@@ -54,7 +54,7 @@ impl Strategy for Widgets {
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let size = object["spec"]["size"].as_i64().unwrap_or_default();
         let bad = size < 0;
-        bad.then(|| super::super::status::invalid_field("spec.size", &json!(size), "must not be negative"))
+        bad.then(|| apimachinery::field::invalid_field("spec.size", &json!(size), "must not be negative"))
             .into_iter()
             .collect()
     }

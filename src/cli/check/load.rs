@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, FixedOffset, SubsecRound, TimeDelta, Timelike, Utc};
+use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::Fault;
 use crate::cli::output::count;
 use crate::dev::view;
-use crate::schedule::{Schedule, Zone};
 
 const DAYS: usize = 7;
 const MINUTES: usize = DAYS * 24 * 60;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cronjob_controller::clock::SystemClock;
+use apimachinery::clock::SystemClock;
 use http::Method;
 use serde_json::{Value, json};
 

@@ -10,13 +10,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use apimachinery::field::{FieldError, FieldErrorKind};
 use regex::Regex;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::super::fields::{duplicate, invalid, not_supported, required, too_long};
-use crate::apiserver::registry::{FieldError, FieldErrorKind};
 
 /// What the real server adds where it stopped before the rules.
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing \

@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::registry::{FieldError, FieldErrorKind, Resource};
+use crate::field::FieldError;
+use crate::quoting::quote;
 
 /// One cause in the details of a [`Status`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,14 +64,9 @@ pub struct Qualified {
 }
 
 impl Qualified {
-    /// The plural name of `resource` with its group.
-    pub fn resource(resource: &Resource) -> Self {
-        Self { group: resource.group.clone(), name: resource.plural.clone() }
-    }
-
-    /// The kind of `resource` with its group.
-    pub fn kind(resource: &Resource) -> Self {
-        Self { group: resource.group.clone(), name: resource.kind.clone() }
+    /// A resource (by its plural name) or a kind of a group; the core group is empty.
+    pub fn new(group: &str, name: &str) -> Self {
+        Self { group: group.to_owned(), name: name.to_owned() }
     }
 
     /// A kind of the group meta.k8s.io, such as `ListOptions`.
@@ -138,7 +134,7 @@ pub fn invalid(what: &Qualified, name: &str, errors: &[FieldError]) -> Box<Statu
     let causes = errors
         .iter()
         .map(|error| Cause {
-            reason: cause_type(error.kind).to_owned(),
+            reason: error.kind.reason().to_owned(),
             message: error.body.clone(),
             field: error.field.clone(),
         })
@@ -277,24 +273,9 @@ impl Cause {
 }
 
 /// The answer to a deletion that is done. Matches `Store.finalizeDelete`.
-pub fn deleted(resource: &Resource, name: &str, uid: &str) -> Value {
-    let details = Details { uid: uid.to_owned(), ..Qualified::resource(resource).details(name) };
+pub fn deleted(what: &Qualified, name: &str, uid: &str) -> Value {
+    let details = Details { uid: uid.to_owned(), ..what.details(name) };
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details.to_value()})
-}
-
-/// The text of a Status cause's reason. Matches `field.ErrorType`.
-fn cause_type(kind: FieldErrorKind) -> &'static str {
-    match kind {
-        FieldErrorKind::Required => "FieldValueRequired",
-        FieldErrorKind::Invalid => "FieldValueInvalid",
-        FieldErrorKind::NotSupported => "FieldValueNotSupported",
-        FieldErrorKind::Forbidden => "FieldValueForbidden",
-        FieldErrorKind::TooLong => "FieldValueTooLong",
-        FieldErrorKind::Duplicate => "FieldValueDuplicate",
-        FieldErrorKind::NotFound => "FieldValueNotFound",
-        FieldErrorKind::TooMany => "FieldValueTooMany",
-        FieldErrorKind::TypeInvalid => "FieldValueTypeInvalid",
-    }
 }
 
 /// All errors in one text, each once. Matches `field.ErrorList.ToAggregate` and `utilerrors.Aggregate`.
@@ -307,67 +288,4 @@ fn aggregate(errors: &[FieldError]) -> String {
         }
     }
     if texts.len() == 1 { texts.swap_remove(0) } else { format!("[{}]", texts.join(", ")) }
-}
-
-/// A field that is refused, with the value that it has. Matches `field.Invalid`.
-pub fn invalid_field(field: impl Into<String>, value: &Value, detail: &str) -> FieldError {
-    let value = match value {
-        Value::String(text) => quote(text),
-        other => other.to_string(),
-    };
-    FieldError { kind: FieldErrorKind::Invalid, field: field.into(), body: format!("Invalid value: {value}: {detail}") }
-}
-
-/// A field that must not be set so. Matches `field.Forbidden`.
-pub fn forbidden_field(field: impl Into<String>, detail: &str) -> FieldError {
-    FieldError { kind: FieldErrorKind::Forbidden, field: field.into(), body: format!("Forbidden: {detail}") }
-}
-
-/// A field that is missing. Matches `field.Required`.
-pub fn required_field(field: impl Into<String>, detail: &str) -> FieldError {
-    let body = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
-    FieldError { kind: FieldErrorKind::Required, field: field.into(), body }
-}
-
-/// A field that must have one of some values. Matches `field.NotSupported`.
-pub fn unsupported_field(field: impl Into<String>, value: &Value, supported: &[&str]) -> FieldError {
-    let value = match value {
-        Value::String(text) => quote(text),
-        other => other.to_string(),
-    };
-    let supported: Vec<String> = supported.iter().map(|text| quote(text)).collect();
-    FieldError {
-        kind: FieldErrorKind::NotSupported,
-        field: field.into(),
-        body: format!("Unsupported value: {value}: supported values: {}", supported.join(", ")),
-    }
-}
-
-/// Text in quotes as Go's `%q` prints it.
-pub fn quote(text: &str) -> String {
-    use std::fmt::Write;
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if c.is_ascii_control() => {
-                let _ = write!(out, "\\x{:02x}", u32::from(c));
-            }
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

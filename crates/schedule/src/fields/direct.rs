@@ -9,8 +9,8 @@
 //! the offset to stay what it is.
 
 use super::{Fields, HOUR, MINUTE, Search};
-use crate::schedule::civil::{self, Date, SECONDS_PER_DAY};
-use crate::schedule::zone::{Span, Transitions};
+use crate::civil::{self, Date, SECONDS_PER_DAY};
+use crate::zone::{Span, Transitions};
 
 impl Fields {
     /// The first match at or after `from`, which lies in `span`. The schedule has some match.
@@ -140,7 +140,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
-    use crate::schedule::{Kind, Schedule, Zone};
+    use crate::{Kind, Schedule, Zone};
 
     /// Specs with much to walk through, at the hours and days where offsets change.
     const SPECS: &[&str] = &[

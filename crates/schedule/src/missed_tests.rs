@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::schedule::Zone;
+use crate::Zone;
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
