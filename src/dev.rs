@@ -29,10 +29,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apimachinery::clock::{SharedClock, SystemClock};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
+use apimachinery::clock::{SharedClock, SystemClock};
+use apiserver::{ApiServer, RestoreError};
 
 use self::cluster::{Cluster, ClusterError};
 use self::data_dir::{DataDir, DataDirError};
@@ -41,7 +42,6 @@ use self::manifests::ManifestError;
 use self::options::DevConfig;
 use self::output::Output;
 use crate::api::Flavour;
-use crate::apiserver::{ApiServer, RestoreError};
 use crate::cache::Informer;
 use crate::server::{ServerError, Tls, TlsParameters, TlsSource, bind};
 

@@ -1,6 +1,5 @@
 //! The Kubernetes CronJob controller as a library.
 pub mod api;
-pub mod apiserver;
 pub mod app;
 pub mod cache;
 pub mod cli;

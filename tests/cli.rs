@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use apimachinery::clock::SystemClock;
-use cronjob_controller::apiserver::{ApiServer, Config};
+use apiserver::{ApiServer, Config};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

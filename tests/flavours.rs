@@ -23,7 +23,7 @@ use std::time::Duration;
 use apimachinery::clock::{SharedClock, SystemClock, TestClock};
 use axum::body::Body;
 use cronjob_controller::api::Flavour;
-use cronjob_controller::apiserver::{ApiServer, WebhookAnswer, WebhookCall, webhooks_over_https};
+use apiserver::{ApiServer, WebhookAnswer, WebhookCall, webhooks_over_https};
 use cronjob_controller::app;
 use cronjob_controller::options::{self, SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 use cronjob_controller::server::TlsParameters;

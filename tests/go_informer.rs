@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::SystemClock;
-use cronjob_controller::apiserver::{ApiServer, Config};
+use apiserver::{ApiServer, Config};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::TcpListener;

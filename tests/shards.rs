@@ -11,7 +11,7 @@ use std::time::Duration;
 use apimachinery::clock::{SharedClock, TestClock};
 use axum::body::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use cronjob_controller::apiserver::{self, ApiServer, kinds};
+use apiserver::{ApiServer, kinds};
 use cronjob_controller::app::{AppError, Replica, run_replica};
 use cronjob_controller::client;
 use cronjob_controller::leader_election::shares::Names;

@@ -7,17 +7,17 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use apimachinery::clock::SharedClock;
 use futures::FutureExt as _;
 use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use apimachinery::clock::SharedClock;
+use apiserver::{ApiServer, discovery, kinds};
 
 use super::job_controller::{self, COMPONENT, JobHandler, PodHandler, Simulation};
 use super::kubelet::Settings;
 use super::objects::{Job, Pod};
 use crate::api::Flavour;
-use crate::apiserver::{self, ApiServer, discovery, kinds};
 use crate::app::{self, AppError};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client::REQUEST_DEADLINE;

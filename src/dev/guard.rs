@@ -12,7 +12,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apimachinery::status::{self, Status};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -23,8 +22,9 @@ use http::uri::Authority;
 use http::{Request, StatusCode};
 use http_body::Body as _;
 use tracing::trace;
+use apimachinery::status::{self, Status};
+use apiserver::{ApiServer, MAX_BODY};
 
-use crate::apiserver::{ApiServer, MAX_BODY};
 use crate::server::budgets::{BodyBudget, ReadError};
 
 /// How many bytes the bodies of all requests may hold at a time: five of the largest, or thousands of the usual ones.
@@ -141,14 +141,14 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use apimachinery::clock::SystemClock;
     use futures::stream;
     use http_body_util::BodyExt as _;
     use serde_json::{Value, json};
     use tower::ServiceExt as _;
+    use apimachinery::clock::SystemClock;
+    use apiserver::{Config, kinds};
 
     use super::*;
-    use crate::apiserver::{Config, kinds};
 
     const PATH: &str = "/api/v1/namespaces/default/configmaps";
 

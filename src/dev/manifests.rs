@@ -11,10 +11,10 @@ use http::Method;
 use kube::Client;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use apiserver::{ApiServer, Resource};
 
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
 use crate::api::{Flavour, crd};
-use crate::apiserver::{ApiServer, Resource};
 
 /// The annotation from which `kubectl apply` learns what was applied before.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

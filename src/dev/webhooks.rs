@@ -13,9 +13,9 @@ use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tower::ServiceExt as _;
+use apiserver::{WebhookAnswer, WebhookCaller, webhooks_over_https};
 
 use crate::api::Flavour;
-use crate::apiserver::{WebhookAnswer, WebhookCaller, webhooks_over_https};
 use crate::webhook::{self, MUTATE_PATH, VALIDATE_PATH};
 
 /// Carries what the API server asks to the webhooks of these controllers, and to those that a URL names.
@@ -48,9 +48,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use serde_json::json;
+    use apiserver::WebhookCall;
 
     use super::*;
-    use crate::apiserver::WebhookCall;
 
     #[tokio::test]
     async fn our_own_webhooks_are_asked_where_their_controller_runs_and_nobody_else() {

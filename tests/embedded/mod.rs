@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use apimachinery::clock::SharedClock;
-use cronjob_controller::apiserver::{ApiServer, Config, discovery, kinds};
+use apiserver::{ApiServer, Config, discovery, kinds};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};

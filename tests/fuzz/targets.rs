@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
 use cronjob_controller::api::job_template::job_from_template;
 use cronjob_controller::api::{Interner, Object};
-use cronjob_controller::apiserver::{ApiServer, Config};
+use apiserver::{ApiServer, Config};
 use cronjob_controller::cache::Informer;
 use cronjob_controller::dev::manifests;
 use cronjob_controller::options::{self, Environment};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::Flavour;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
-use cronjob_controller::apiserver::Object;
+use apiserver::Object;
 use schedule::missed::Observed;
 use schedule::{Timing, local_zone};
 use serde::Deserialize as _;

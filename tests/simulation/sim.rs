@@ -7,7 +7,7 @@ use std::time::Duration;
 use apimachinery::clock::{Clock, SharedClock, TestClock};
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::{EventType, crd};
-use cronjob_controller::apiserver::{self, ApiServer, Body, ChangeKind, kinds};
+use apiserver::{ApiServer, Body, ChangeKind, kinds};
 use cronjob_controller::app::Onlooker;
 use cronjob_controller::controller::Controller;
 use cronjob_controller::controller::control::RealControl;

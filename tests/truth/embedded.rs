@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use apimachinery::clock::{Clock, TestClock};
 use chrono::{DateTime, TimeZone, Utc};
-use cronjob_controller::apiserver::{ApiServer, Config, discovery, kinds};
+use apiserver::{ApiServer, Config, discovery, kinds};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 

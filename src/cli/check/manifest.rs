@@ -4,14 +4,13 @@
 //! asks for it; so does an object of the other kinds, by its definition, and its schedule is judged by the controller's own
 //! parser. Pure.
 
+use serde_json::Value;
 use apimachinery::field::invalid_field;
 use schedule::{Schedule, Zone};
-use serde_json::Value;
+use apiserver::{Resource, kinds};
 
 use super::Fault;
 use crate::api::{Flavour, crd};
-use crate::apiserver::kinds;
-use crate::apiserver::{self, Resource};
 use crate::dev::manifests;
 
 /// What an object is to this program.

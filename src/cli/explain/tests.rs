@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
-use apimachinery::clock::TestClock;
 use serde_json::{Value, json};
+use apimachinery::clock::TestClock;
+use apiserver::{ApiServer, Config};
 
 use super::*;
 use crate::api::{Flavour, Interner, Object};
-use crate::apiserver::{ApiServer, Config};
 use crate::cli::output::{Format, Report as _, render};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
