@@ -29,11 +29,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::{SharedClock, SystemClock};
+use apiserver::{ApiServer, RestoreError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
-use apimachinery::clock::{SharedClock, SystemClock};
-use apiserver::{ApiServer, RestoreError};
 
 use self::cluster::{Cluster, ClusterError};
 use self::data_dir::{DataDir, DataDirError};

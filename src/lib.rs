@@ -5,6 +5,7 @@ pub mod cache;
 pub mod cli;
 pub mod client;
 pub mod controller;
+#[cfg(feature = "dev")]
 pub mod dev;
 pub mod events;
 pub mod leader_election;
@@ -14,6 +15,7 @@ pub mod options;
 pub mod server;
 pub mod sharding;
 pub mod task;
+pub mod terminal;
 pub mod traces;
 pub mod webhook;
 pub mod workqueue;

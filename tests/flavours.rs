@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::{SharedClock, SystemClock, TestClock};
+use apiserver::{ApiServer, WebhookAnswer, WebhookCall, webhooks_over_https};
 use axum::body::Body;
 use cronjob_controller::api::Flavour;
-use apiserver::{ApiServer, WebhookAnswer, WebhookCall, webhooks_over_https};
 use cronjob_controller::app;
 use cronjob_controller::options::{self, SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 use cronjob_controller::server::TlsParameters;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::clock::{SharedClock, TestClock};
+use apiserver::{ApiServer, kinds};
 use axum::body::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use apiserver::{ApiServer, kinds};
 use cronjob_controller::app::{AppError, Replica, run_replica};
 use cronjob_controller::client;
 use cronjob_controller::leader_election::shares::Names;

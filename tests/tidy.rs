@@ -18,17 +18,24 @@ const MAX_FUNCTION_LINES: usize = 70;
 const FORBIDDEN: [&str; 6] = [".unwrap()", "todo!(", "unimplemented!(", "dbg!(", "Utc::now(", "SystemTime::now("];
 
 /// Where one of the forbidden things is the point: the port itself, and the time a log line carries.
-const EXEMPT: [(&str, &str); 2] = [("crates/apimachinery/src/clock.rs", "Utc::now("), ("src/logging.rs", "SystemTime::now(")];
+const EXEMPT: [(&str, &str); 2] =
+    [("crates/apimachinery/src/clock.rs", "Utc::now("), ("src/logging.rs", "SystemTime::now(")];
 
 /// A module of `src` (a file and the directory of the same name) and what must not occur in it.
 const IMPORTS: [(&str, &[&str]); 17] = [
     ("controller/reconcile", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "super::sync"]),
     ("controller/reconcile", &["crate::controller::sync", "crate::controller::control", "apimachinery::clock"]),
     ("controller/plan", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"]),
-    ("controller/conditions", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"]),
+    (
+        "controller/conditions",
+        &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"],
+    ),
     ("controller/ledger", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"]),
     ("controller/status", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"]),
-    ("controller/observation", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"]),
+    (
+        "controller/observation",
+        &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"],
+    ),
     ("api", &["tokio", "crate::cache", "crate::controller", "crate::workqueue"]),
     ("workqueue", &["kube", "k8s_openapi", "crate::api", "crate::cache", "crate::controller", "schedule"]),
     ("cache", &["crate::controller", "crate::workqueue", "kube_runtime"]),
@@ -269,11 +276,8 @@ fn no_file_is_longer_than_600_lines_before_its_tests() {
 
 #[test]
 fn every_module_opens_with_its_contract() {
-    let violations: Vec<String> = sources()
-        .iter()
-        .filter(|source| !source.text.starts_with("//! "))
-        .map(|source| source.path.clone())
-        .collect();
+    let violations: Vec<String> =
+        sources().iter().filter(|source| !source.text.starts_with("//! ")).map(|source| source.path.clone()).collect();
     report("modules without //! at the top", &violations);
 }
 

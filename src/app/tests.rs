@@ -3,11 +3,11 @@
 
 mod leases;
 
+use apimachinery::clock::TestClock;
+use apiserver::{ApiServer, ChangeKind, kinds};
 use axum::body::Bytes;
 use http::Request;
 use serde_json::json;
-use apimachinery::clock::TestClock;
-use apiserver::{ApiServer, ChangeKind, kinds};
 
 use super::*;
 use crate::api::crd;

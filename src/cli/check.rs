@@ -6,6 +6,7 @@
 
 mod load;
 mod manifest;
+pub mod sources;
 mod times;
 
 use std::fmt;

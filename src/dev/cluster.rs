@@ -7,12 +7,12 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use apimachinery::clock::SharedClock;
+use apiserver::{ApiServer, discovery, kinds};
 use futures::FutureExt as _;
 use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use apimachinery::clock::SharedClock;
-use apiserver::{ApiServer, discovery, kinds};
 
 use super::job_controller::{self, COMPONENT, JobHandler, PodHandler, Simulation};
 use super::kubelet::Settings;

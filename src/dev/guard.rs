@@ -12,6 +12,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::status::{self, Status};
+use apiserver::{ApiServer, MAX_BODY};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -22,8 +24,6 @@ use http::uri::Authority;
 use http::{Request, StatusCode};
 use http_body::Body as _;
 use tracing::trace;
-use apimachinery::status::{self, Status};
-use apiserver::{ApiServer, MAX_BODY};
 
 use crate::server::budgets::{BodyBudget, ReadError};
 
@@ -141,12 +141,12 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use apimachinery::clock::SystemClock;
+    use apiserver::{Config, kinds};
     use futures::stream;
     use http_body_util::BodyExt as _;
     use serde_json::{Value, json};
     use tower::ServiceExt as _;
-    use apimachinery::clock::SystemClock;
-    use apiserver::{Config, kinds};
 
     use super::*;
 

@@ -7,11 +7,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use apiserver::{ApiServer, Resource};
 use http::Method;
 use kube::Client;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use apiserver::{ApiServer, Resource};
 
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
 use crate::api::{Flavour, crd};

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use apiserver::{WebhookAnswer, WebhookCaller, webhooks_over_https};
 use axum::body::Body;
 use futures::FutureExt as _;
 use http::Request;
@@ -13,7 +14,6 @@ use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tower::ServiceExt as _;
-use apiserver::{WebhookAnswer, WebhookCaller, webhooks_over_https};
 
 use crate::api::Flavour;
 use crate::webhook::{self, MUTATE_PATH, VALIDATE_PATH};
@@ -47,8 +47,8 @@ async fn ask(path: &str, review: &Value) -> WebhookAnswer {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use serde_json::json;
     use apiserver::WebhookCall;
+    use serde_json::json;
 
     use super::*;
 

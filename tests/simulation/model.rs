@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use apiserver::Object;
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::Flavour;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
-use apiserver::Object;
 use schedule::missed::Observed;
 use schedule::{Timing, local_zone};
 use serde::Deserialize as _;

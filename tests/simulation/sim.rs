@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use apimachinery::clock::{Clock, SharedClock, TestClock};
+use apiserver::{ApiServer, Body, ChangeKind, kinds};
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::{EventType, crd};
-use apiserver::{ApiServer, Body, ChangeKind, kinds};
 use cronjob_controller::app::Onlooker;
 use cronjob_controller::controller::Controller;
 use cronjob_controller::controller::control::RealControl;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use apimachinery::clock::{Clock, TestClock};
-use chrono::{DateTime, TimeZone, Utc};
 use apiserver::{ApiServer, Config, discovery, kinds};
+use chrono::{DateTime, TimeZone, Utc};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 

@@ -30,3 +30,24 @@ pub fn quote(text: &str) -> String {
     out.push('"');
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_quoted_as_go_quotes_it() {
+        let rows = [
+            ("", r#""""#),
+            ("a b", r#""a b""#),
+            ("a\"b\\c", r#""a\"b\\c""#),
+            ("\n\r\t\u{7}\u{8}\u{b}\u{c}", r#""\n\r\t\a\b\v\f""#),
+            ("\0\u{7f}", r#""\x00\x7f""#),
+            ("\u{85}", r#""\u0085""#),
+            ("käse", r#""käse""#),
+        ];
+        for (text, want) in rows {
+            assert_eq!(quote(text), want);
+        }
+    }
+}

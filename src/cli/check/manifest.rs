@@ -4,10 +4,10 @@
 //! asks for it; so does an object of the other kinds, by its definition, and its schedule is judged by the controller's own
 //! parser. Pure.
 
-use serde_json::Value;
 use apimachinery::field::invalid_field;
-use schedule::{Schedule, Zone};
 use apiserver::{Resource, kinds};
+use schedule::{Schedule, Zone};
+use serde_json::Value;
 
 use super::Fault;
 use crate::api::{Flavour, crd};

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
-use serde_json::{Value, json};
 use apimachinery::clock::TestClock;
 use apiserver::{ApiServer, Config};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{Flavour, Interner, Object};

@@ -7,18 +7,18 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::{Clock, SharedClock, TestClock};
+use apiserver::{ApiServer, kinds};
 use axum::body::Bytes;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use prometheus::Registry;
+use schedule::Zone;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use apimachinery::clock::{Clock, SharedClock, TestClock};
-use schedule::Zone;
-use apiserver::{ApiServer, kinds};
 
 use super::objects::{merged, time};
 use super::wire::Wire;

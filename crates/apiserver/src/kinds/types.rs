@@ -154,7 +154,7 @@ pub(super) fn element(type_: &Type) -> Option<&str> {
 
 /// The package that holds the Go types of an API group: `rbac` for `rbac.authorization.k8s.io`. Groups of other domains
 /// have none, and are themselves.
-pub(in crate) fn package(group: &str) -> &str {
+pub(crate) fn package(group: &str) -> &str {
     match group.strip_suffix(".k8s.io") {
         _ if group.is_empty() => "core",
         Some(own) => own.split('.').next().unwrap_or(own),
