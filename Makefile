@@ -57,6 +57,7 @@ generate: manifests ## The same: what kubebuilder generates of code, the compile
 check: ## Format, clippy and documentation, judged
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --package cronjob-controller --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 
 # End-to-end tests are skipped, with a line that says so, until `make fixture` has been run.
@@ -193,8 +194,8 @@ $(TOOLS)/bin/actionlint:
 # What the binary and its build consist of, without the tests', as CycloneDX; the same wherever it is written.
 sbom: $(TOOLS)/bin/cargo-cyclonedx ## The software bill of materials
 	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(TOOLS)/bin/cargo-cyclonedx cyclonedx --format json --spec-version 1.5 \
-		--target x86_64-unknown-linux-gnu --describe binaries
-	sed 's|path+file://$(CURDIR)#||g' cronjob-controller_bin.cdx.json >target/cronjob-controller.cdx.json
+		--target x86_64-unknown-linux-gnu --describe binaries --no-default-features
+	sed 's|path+file://$(CURDIR)[/#]||g' cronjob-controller_bin.cdx.json >target/cronjob-controller.cdx.json
 	rm cronjob-controller_bin.cdx.json
 
 $(TOOLS)/bin/cargo-cyclonedx:
@@ -228,11 +229,13 @@ docker-buildx: ## The image IMG for PLATFORMS at once, to its registry
 	$(CONTAINER_TOOL) buildx build --builder=$(BUILDX_BUILDER) --push --platform=$(PLATFORMS) --provenance=false --sbom=false \
 		$(COMMIT_ARGS) $(BUILD_FLAGS) -t $(IMAGE) .
 
-# What the image holds, alone in its directory: the binary, static and stripped, and everybody's licences. What cargo has
-# compiled for `cargo build --release` serves here, too: only the last link is another.
+# What the image holds, alone in its directory: the binary, static and stripped, and everybody's licences. The API server in
+# memory is left out, and with it dev and check. What cargo has compiled of dependencies for `cargo build --release` serves
+# here, too.
 ROOT := target/image/root
 static: licenses ## The binary that the image holds, below target/image/root
-	cargo rustc --release --locked --bin cronjob-controller -- -C target-feature=+crt-static -C strip=symbols
+	cargo rustc --release --locked --package cronjob-controller --no-default-features --bin cronjob-controller -- \
+		-C target-feature=+crt-static -C strip=symbols
 	install -m 0755 target/release/cronjob-controller $(ROOT)
 	touch --date=@$(SOURCE_DATE_EPOCH) $(ROOT)/*
 

@@ -12,7 +12,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use cronjob_controller::api::batch_v1::{CronJob, Job};
 use cronjob_controller::api::job_template::job_from_template;
 use cronjob_controller::api::{Interner, Object};
-use cronjob_controller::schedule::Zone;
+use schedule::Zone;
 use serde::de::IgnoredAny;
 
 fn texts() -> (String, String, String) {

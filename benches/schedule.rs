@@ -4,8 +4,8 @@ use std::hint::black_box;
 
 use chrono::{DateTime, Utc};
 use criterion::{Criterion, criterion_group, criterion_main};
-use cronjob_controller::schedule::missed::{Observed, most_recent_schedule_time};
-use cronjob_controller::schedule::{Schedule, Zone};
+use schedule::missed::{Observed, most_recent_schedule_time};
+use schedule::{Schedule, Zone};
 
 const SPECS: &[&str] = &[
     "* * * * *",

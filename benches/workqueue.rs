@@ -8,9 +8,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::SystemClock;
 use chrono::{TimeDelta, Utc};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use cronjob_controller::clock::SystemClock;
 use cronjob_controller::workqueue::{Config, WorkQueue};
 use tokio::runtime::{Builder, Runtime};
 

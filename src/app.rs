@@ -13,11 +13,13 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::{SharedClock, SystemClock};
 use chrono::TimeDelta;
 use futures::future::join_all;
 use kube::Client;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use schedule::{TIME_ZONE_DATA, local_zone};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +31,6 @@ use crate::api::{Namesake, ObjectName};
 use crate::cache::metrics::CacheMetrics;
 use crate::cache::{Informer, Store};
 use crate::client::{self, WriteGate};
-use crate::clock::{SharedClock, SystemClock};
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
 use crate::controller::{Controller, CronJobHandler, JobHandler, NamesakeHandler, Parts};
@@ -40,7 +41,6 @@ use crate::metrics::{
     register_time_zone_data,
 };
 use crate::options::{Config, Flavour, LeaderElectionConfig};
-use crate::schedule::{TIME_ZONE_DATA, local_zone};
 use crate::server::HealthCheck;
 use crate::sharding::Shard;
 use crate::task;

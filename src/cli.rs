@@ -4,8 +4,11 @@
 //! `reconcile` that the controller runs on, so that what is said is what it does; nothing is ever written to a cluster. The
 //! same commands answer as `kubectl cronjob` when the binary has the name `kubectl-cronjob`.
 
+#[cfg(feature = "dev")]
 pub mod check;
 pub mod clock_changes;
+mod crd;
+pub mod dispatch;
 pub mod explain;
 pub mod kubectl;
 pub mod next;
@@ -13,13 +16,12 @@ pub mod options;
 pub mod output;
 pub mod pages;
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use apimachinery::clock::Clock;
+use schedule::Zone;
+
 use crate::client::ConnectError;
-use crate::clock::Clock;
-use crate::dev::manifests::{self, ManifestError};
-use crate::schedule::Zone;
 use output::{Format, render};
 
 /// What is asked for, complete and judged.
@@ -30,6 +32,7 @@ pub enum Command {
     /// Say why a CronJob did or did not run.
     Explain(explain::read::Target, Zone, Format),
     /// Judge manifests.
+    #[cfg(feature = "dev")]
     Check(Vec<PathBuf>, check::Rules, Format),
     /// Write pages of the manual into files of these names in a directory.
     Manual(Vec<(String, String)>, PathBuf),
@@ -48,8 +51,9 @@ pub struct Answer {
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// A manifest cannot be read.
+    #[cfg(feature = "dev")]
     #[error(transparent)]
-    Manifest(#[from] ManifestError),
+    Manifest(#[from] crate::dev::manifests::ManifestError),
     /// There is no way to a cluster.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -85,36 +89,14 @@ pub fn run(command: &Command, clock: &dyn Clock) -> Result<Answer, CliError> {
             let explanation = explain::explain(&facts, *zone, clock.now());
             Ok(Answer { text: render(&explanation, *format), is_good: true })
         }
+        #[cfg(feature = "dev")]
         Command::Check(paths, rules, format) => {
-            let mut sources = Vec::new();
-            for path in paths {
-                sources.extend(read(path)?);
-            }
+            let sources = check::sources::read(paths)?;
             let report = check::check(&sources, rules, clock.now());
             Ok(Answer { text: render(&report, *format), is_good: !report.fails(rules) })
         }
         Command::Manual(pages, directory) => manual(pages, directory),
     }
-}
-
-/// The files that `path` means, with their text; `-` is stdin.
-fn read(path: &Path) -> Result<Vec<check::Source>, CliError> {
-    let source = |file: String, text| check::Source { file, text };
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ManifestError::Read { path, source }
-    };
-    if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(failed(path))?;
-        return Ok(vec![source("stdin".to_owned(), text)]);
-    }
-    let mut sources = Vec::new();
-    for file in manifests::files(path)? {
-        let text = std::fs::read_to_string(&file).map_err(failed(&file))?;
-        sources.push(source(file.display().to_string(), text));
-    }
-    Ok(sources)
 }
 
 fn manual(pages: &[(String, String)], directory: &Path) -> Result<Answer, CliError> {

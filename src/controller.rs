@@ -18,10 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use chrono::{DateTime, TimeDelta, Utc};
 use dashmap::DashMap;
 use futures::FutureExt;
 use parking_lot::Mutex;
+use schedule::{Zone, missed};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -32,10 +34,8 @@ use crate::api::{
     ApiError, EventType, Flavour, Manage, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions,
 };
 use crate::cache::Store;
-use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::metrics::ControllerMetrics;
-use crate::schedule::{Zone, missed};
 use crate::task;
 use crate::workqueue::{Priority, WorkQueue};
 

@@ -29,6 +29,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::{SharedClock, SystemClock};
+use apiserver::{ApiServer, RestoreError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -40,9 +42,7 @@ use self::manifests::ManifestError;
 use self::options::DevConfig;
 use self::output::Output;
 use crate::api::Flavour;
-use crate::apiserver::{ApiServer, RestoreError};
 use crate::cache::Informer;
-use crate::clock::{SharedClock, SystemClock};
 use crate::server::{ServerError, Tls, TlsParameters, TlsSource, bind};
 
 /// How often the state is looked at, and saved if it has changed.

@@ -19,6 +19,7 @@ pub mod shares;
 
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use rand::RngExt;
@@ -28,7 +29,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use self::decision::{Action, Candidate, Knowledge, Observed, decide, released};
-use crate::clock::SharedClock;
 
 pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity, whole_seconds};
 pub use self::leadership::{HealthzAdaptor, Leadership, Takeover};

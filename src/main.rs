@@ -1,17 +1,21 @@
 //! The command line of the controller: options, logging, exit codes.
 
 use std::fmt::Display;
-use std::io::{IsTerminal as _, Write as _};
+#[cfg(feature = "dev")]
+use std::io::IsTerminal as _;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use apimachinery::clock::SystemClock;
 use cronjob_controller::api::crd;
+use cronjob_controller::cli::dispatch::{self, Invocation};
 use cronjob_controller::cli::kubectl::Program;
-use cronjob_controller::clock::SystemClock;
-use cronjob_controller::dev::output::Output;
+#[cfg(feature = "dev")]
+use cronjob_controller::dev::{self, options::DevConfig, output::Output};
 use cronjob_controller::logging::{self, LoggingError};
-use cronjob_controller::options::{self, Command, Config, DevConfig, ProcessEnvironment};
-use cronjob_controller::{app, cli, dev};
+use cronjob_controller::options::{Config, ProcessEnvironment};
+use cronjob_controller::{app, cli};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -19,13 +23,14 @@ use tokio_util::sync::CancellationToken;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    match options::parse(std::env::args_os(), &ProcessEnvironment) {
-        Ok(Command::Person(command)) => answer(&command),
-        Ok(Command::Help(text)) => print(&text),
-        Ok(Command::Version(line)) => print(&line),
-        Ok(Command::Crd(directory)) => write_crds(directory.as_deref()),
-        Ok(Command::Run(config)) => run(*config),
-        Ok(Command::Dev(config)) => run_dev(*config),
+    match dispatch::parse(std::env::args_os(), &ProcessEnvironment) {
+        Ok(Invocation::Cli(command)) => answer(&command),
+        Ok(Invocation::Help(text)) => print(&text),
+        Ok(Invocation::Version(line)) => print(&line),
+        Ok(Invocation::Crd(directory)) => write_crds(directory.as_deref()),
+        Ok(Invocation::Run(config)) => run(*config),
+        #[cfg(feature = "dev")]
+        Ok(Invocation::Dev(config)) => run_dev(*config),
         Err(error) => {
             complain(error.sentences());
             ExitCode::from(USAGE)
@@ -40,6 +45,7 @@ fn run(config: Config) -> ExitCode {
 }
 
 /// Runs a cluster to try the controller on; with a live view if a person watches.
+#[cfg(feature = "dev")]
 fn run_dev(config: DevConfig) -> ExitCode {
     let live = std::io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     let output = Output::new(std::io::stdout(), live);

@@ -9,7 +9,6 @@
 
 mod configz;
 pub(crate) mod controllers;
-pub(crate) mod crd;
 pub(crate) mod flags;
 pub(crate) mod go_syntax;
 pub(crate) mod resolve;
@@ -24,13 +23,11 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schedule::{Zone, local_zone};
+
 pub use self::secure::{AuthenticationConfig, AuthorizationConfig, ClientCaConfig, SecureServing};
 pub use self::webhook::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 pub use crate::api::{Flavour, Manage};
-use crate::cli::kubectl::{Program, complete};
-pub use crate::dev::options::DevConfig;
-use crate::schedule::{Zone, local_zone};
-use crate::{cli, dev};
 
 /// The program's name, as it stands before every message on stderr and in the user agent.
 pub const PROGRAM: &str = "cronjob-controller";
@@ -44,18 +41,12 @@ const DEFAULT_CONCURRENT_CRONJOB_SYNCS: &str = "64";
 /// Where the Lease lives when the process does not run in a Pod.
 const DEFAULT_LEASE_NAMESPACE: &str = "kube-system";
 
-/// What the command line asks for.
+/// What the controller's command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Run the controller.
     Run(Box<Config>),
-    /// Run a cluster in this process, for a person to try the controller on.
-    Dev(Box<DevConfig>),
-    /// Print the CustomResourceDefinitions as YAML, or write each into a file of this directory.
-    Crd(Option<PathBuf>),
-    /// Answer a person at a terminal.
-    Person(Box<cli::Command>),
-    /// Print this text to stdout and exit with 0: the help, a page of the manual, a shell's completions.
+    /// Print this text, the help, to stdout and exit with 0.
     Help(String),
     /// Print this line, name and version, to stdout and exit with 0.
     Version(String),
@@ -181,7 +172,8 @@ pub struct UsageError {
 }
 
 impl UsageError {
-    fn one(sentence: String) -> Self {
+    /// A single fault.
+    pub(crate) fn one(sentence: String) -> Self {
         Self { sentences: vec![sentence] }
     }
 
@@ -224,7 +216,7 @@ impl Environment for ProcessEnvironment {
     }
 }
 
-/// Reads a command line; `args` begins with the program's name, as [`std::env::args_os`] does.
+/// Reads the controller's command line; `args` begins with the program's name, as [`std::env::args_os`] does.
 ///
 /// `--help` is answered before `--version`, and both before any value is judged, as upstream does.
 ///
@@ -235,23 +227,7 @@ where
     I: IntoIterator<Item = S>,
     S: Into<OsString>,
 {
-    let mut args = args.into_iter().map(Into::into).peekable();
-    let program = args.next().unwrap_or_else(|| PROGRAM.into());
-    match Program::of(&program) {
-        Program::Controller if !args.peek().is_some_and(cli::options::is_command) => {}
-        Program::Completer => {
-            let words: Vec<String> = args.map(|word| word.to_string_lossy().into_owned()).collect();
-            return Ok(Command::Help(complete(&words)));
-        }
-        name => return cli::options::parse(name, args, env),
-    }
-    if args.next_if(|word| word == "dev").is_some() {
-        return dev::options::parse(std::iter::once(program).chain(args));
-    }
-    if args.next_if(|word| word == "crd").is_some() {
-        return crd::parse(std::iter::once(program).chain(args));
-    }
-    let raw = flags::read(std::iter::once(program).chain(args))?;
+    let raw = flags::read(args.into_iter().map(Into::into))?;
     if raw.help {
         return Ok(Command::Help(flags::help()));
     }

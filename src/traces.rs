@@ -18,6 +18,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use apimachinery::clock::SharedClock;
 use chrono::{DateTime, Utc};
 use dashmap::DashMap;
 use opentelemetry::trace::{Span as _, SpanBuilder, Status, TraceContextExt, Tracer as _, TracerProvider as _};
@@ -31,7 +32,6 @@ use self::collector::Collector;
 use self::environment::Wanted;
 use crate::api::batch_v1::Job;
 use crate::api::{ObjectName, Uid};
-use crate::clock::SharedClock;
 use crate::options::PROGRAM;
 
 /// How many requests about one CronJob may wait for a status that was written. More wait where there are more Jobs at a time

@@ -17,13 +17,13 @@ mod validation;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use self::authority::Authority;
 pub use self::router::router;
-use crate::clock::SharedClock;
 use crate::options::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 use crate::server::{Bound, CertificateSlot, HealthCheck, RELOAD_PERIOD, ServerError, Tls, TlsSource, bind};
 

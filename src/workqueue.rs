@@ -38,6 +38,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -52,7 +53,6 @@ use self::metrics::{Snapshot, Source, Stats};
 use self::queue::Queue;
 pub use self::queue::{PATIENCE, Priority};
 use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
-use crate::clock::SharedClock;
 use crate::task;
 
 /// What can be a key. Keys are cloned now and then; let that be cheap (`Arc<str>`).

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use allocation_counter::measure;
 use cronjob_controller::controller::plan::{Outcome, Plan};
 use cronjob_controller::controller::reconcile::reconcile;
-use cronjob_controller::schedule::{Schedule, Zone};
+use schedule::{Schedule, Zone};
 
 #[path = "../benches/reconcile/quiet.rs"]
 mod quiet;

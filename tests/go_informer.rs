@@ -5,16 +5,14 @@
 //! that says so; with `REQUIRE_FIXTURE=1` that is a failure.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
-#[path = "e2e/fixture/binary.rs"]
-mod binary;
-mod tools;
-
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::fixture::binary;
+use testkit::tools;
 
-use cronjob_controller::apiserver::{ApiServer, Config};
-use cronjob_controller::clock::SystemClock;
+use apimachinery::clock::SystemClock;
+use apiserver::{ApiServer, Config};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::TcpListener;

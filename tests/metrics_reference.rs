@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cronjob_controller::clock::SystemClock;
+use apimachinery::clock::SystemClock;
 use cronjob_controller::metrics::{
     ControllerMetrics, LeaderElectionMetrics, ProcessCollector, Registry, RestClientMetrics, encode,
 };

@@ -11,11 +11,11 @@ use std::str::FromStr;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::{TZ_VARIANTS, Tz};
-use cronjob_controller::schedule::missed::{Observed, most_recent_schedule_time};
-use cronjob_controller::schedule::{Schedule, Zone};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
+use schedule::missed::{Observed, most_recent_schedule_time};
+use schedule::{Schedule, Zone};
 
 /// One item of a field's list, in the whole grammar.
 fn item(min: u32, max: u32, names: &'static [&'static str]) -> BoxedStrategy<String> {

@@ -8,12 +8,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::{SharedClock, TestClock};
+use apiserver::{ApiServer, kinds};
 use axum::body::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use cronjob_controller::apiserver::{self, ApiServer, kinds};
 use cronjob_controller::app::{AppError, Replica, run_replica};
 use cronjob_controller::client;
-use cronjob_controller::clock::{SharedClock, TestClock};
 use cronjob_controller::leader_election::shares::Names;
 use cronjob_controller::options::{Config, LeaderElectionConfig};
 use cronjob_controller::sharding::Shard;

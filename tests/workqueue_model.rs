@@ -13,8 +13,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::{Clock, TestClock};
 use chrono::{DateTime, TimeDelta, Utc};
-use cronjob_controller::clock::{Clock, TestClock};
 use cronjob_controller::workqueue::{Config, PATIENCE, Priority, SET_BACK, Scheduled, WALL_SLICE, WorkQueue};
 use futures::FutureExt;
 use proptest::prelude::*;

@@ -12,15 +12,15 @@ use cronjob_controller::api::{Flavour, Interner, Object, ObjectReference};
 use cronjob_controller::controller::control::{CronJobControl, Patience, RealControl};
 use cronjob_controller::controller::plan::StatusWrite;
 use cronjob_controller::options::{self, Command, ProcessEnvironment};
-use cronjob_controller::schedule::Zone;
 use futures::{StreamExt, TryStreamExt, stream};
 use http::Request;
 use http_body_util::BodyExt;
 use kube::client::Body;
+use schedule::Zone;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use testkit::driver::job_name;
 
-use crate::driver::job_name;
 use crate::load::Slot;
 
 /// A client as the controller makes it from these flags.

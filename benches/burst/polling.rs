@@ -19,13 +19,13 @@ use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, StatusWrite};
 use cronjob_controller::controller::status::Edits;
 use cronjob_controller::controller::sync::{Witness, carry_out};
-use cronjob_controller::schedule::Zone;
 use http::{Method, Request};
+use schedule::Zone;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use testkit::driver::request;
 
-use crate::driver::request;
 use crate::floor;
 
 /// Upstream's `wait.Until(jm.syncAll, 10*time.Second, …)`: ten seconds from the end of one sweep to the next.

@@ -1,7 +1,7 @@
 //! What kind of work a vector is.
 
 use chrono::TimeDelta;
-use cronjob_controller::schedule::{Schedule, Zone};
+use schedule::{Schedule, Zone};
 
 use super::Vector;
 

@@ -16,11 +16,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use apimachinery::clock::SystemClock;
 use chrono::{DateTime, Utc};
-use cronjob_controller::clock::SystemClock;
 use cronjob_controller::metrics::Registry;
-use cronjob_controller::schedule::{Schedule, Zone};
 use cronjob_controller::workqueue::{Config, QueueGroup, WorkQueue};
+use schedule::{Schedule, Zone};
 use serde::{Deserialize, Serialize};
 
 use classes::Class;

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
 use cronjob_controller::api::{Interner, Object};
 use cronjob_controller::controller::observation::Observation;
-use cronjob_controller::schedule::Zone;
+use schedule::Zone;
 use serde_json::{Value, json};
 
 /// Half an hour before the next slot of the hourly schedules.

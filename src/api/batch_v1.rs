@@ -12,6 +12,8 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use schedule::missed::Observed;
+use schedule::{Timing, Zone};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -22,8 +24,6 @@ use super::{
     Condition, ControllerRef, DecodeError, Flavour, Interner, Object, ObjectName, ObjectReference, Recurrence,
     ResourceKind, ResourceVersion, Uid,
 };
-use crate::schedule::missed::Observed;
-use crate::schedule::{Timing, Zone};
 
 mod wire;
 

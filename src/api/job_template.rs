@@ -10,13 +10,13 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use schedule::Zone;
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::batch_v1::{CronJob, CronJobSpec};
 use super::{Flavour, ObjectName};
-use crate::schedule::Zone;
 
 /// The longest template that a cached record keeps, in bytes. A longer one is read again when a Job is made from it.
 pub const LONGEST_KEPT: usize = 16 << 10;

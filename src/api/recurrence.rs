@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::schedule::{Timing, Zone};
+use schedule::{Timing, Zone};
 
 /// `spec.schedule` and `spec.timeZone`, with what they were parsed to.
 #[derive(Debug)]

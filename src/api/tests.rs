@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used)]
 
+use schedule::Zone;
 use serde_json::{Value, json};
 
 use super::Flavour;
 use super::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job, LONGEST_SCHEDULE};
 use super::job_template::{JobTemplate, LONGEST_KEPT, job_from_template};
 use super::{Interner, Object, ObjectName, Uid};
-use crate::schedule::Zone;
 
 fn cron_job(spec: &Value) -> CronJob {
     let object = json!({

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use rand::SeedableRng;
@@ -14,7 +15,6 @@ use tokio::sync::SetOnce;
 use tracing::info;
 
 use crate::api::EventType;
-use crate::clock::SharedClock;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::leader_election::{Config, ConfigError, Hooks, KubeLeaseLock, LeaderElector, Leadership};
 use crate::metrics::LeaderElectionMetrics;

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Weak};
 
+use apimachinery::clock::SharedClock;
 use kube::Client;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -12,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::{AppError, House, Work};
 use crate::api::EventType;
-use crate::clock::SharedClock;
 use crate::controller::Controller;
 use crate::controller::control::RealControl;
 use crate::events::{EventRecorder, ObjectReference, Recorder};

@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use apimachinery::clock::SharedClock;
+use schedule::local_zone;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -14,11 +16,9 @@ use tracing::info;
 
 use super::{AppError, ElectionHealth};
 use crate::client::{self, RequestObserver};
-use crate::clock::SharedClock;
 use crate::leader_election::HealthzAdaptor;
 use crate::metrics::{Registry, encode};
 use crate::options::{ClientCaConfig, Config};
-use crate::schedule::local_zone;
 use crate::server::delegation::{ClientCa, ClientCaSource, Reviewers, Ttls};
 use crate::server::{
     Bound, Delegation, Endpoints, HealthCheck, ServerError, Tls, TlsSource, VersionInfo, Which, bind, router,

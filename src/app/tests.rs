@@ -3,14 +3,14 @@
 
 mod leases;
 
+use apimachinery::clock::TestClock;
+use apiserver::{ApiServer, ChangeKind, kinds};
 use axum::body::Bytes;
 use http::Request;
 use serde_json::json;
 
 use super::*;
 use crate::api::crd;
-use crate::apiserver::{self, ApiServer, ChangeKind, kinds};
-use crate::clock::TestClock;
 
 #[tokio::test(start_paused = true)]
 async fn the_last_event_is_written_before_the_lease_is_given_up() {

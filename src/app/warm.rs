@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use chrono::TimeDelta;
 use futures::future::join_all;
 use http::Request;
@@ -14,7 +15,6 @@ use kube::Client;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use crate::clock::SharedClock;
 use crate::workqueue::{Key, WorkQueue};
 
 /// How long before the instant the connections are made: time enough for handshakes, too short for a server to close

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use chrono::{DateTime, TimeDelta};
 use parking_lot::Mutex;
 use prometheus::core::{Collector, Desc};
@@ -18,7 +19,6 @@ use prometheus::{IntCounter, IntCounterVec, Registry};
 
 use super::{Informer, Observer, Operation, ReflectorError, Store};
 use crate::api::{Object, ResourceKind};
-use crate::clock::SharedClock;
 use crate::metrics::family::{count, family, label, sample};
 use crate::metrics::{MetricsError, add, counter_vec};
 

@@ -6,16 +6,17 @@
 
 mod load;
 mod manifest;
+pub mod sources;
 mod times;
 
 use std::fmt;
 
 use chrono::{DateTime, Utc};
+use schedule::Zone;
 use serde::Serialize;
 
 use super::output::{Report, count};
 use crate::dev::manifests::{Place, documents};
-use crate::schedule::Zone;
 use load::Load;
 use manifest::Kind;
 

@@ -4,8 +4,7 @@
 //! that is never changed, and to come twice when the schedule itself fires at both. Pure.
 
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Timelike, Utc};
-
-use crate::schedule::{Change, Schedule, Zone};
+use schedule::{Change, Schedule, Zone};
 
 /// No clock was ever changed by more (Pacific/Apia left out a day).
 const LONGEST_CHANGE: TimeDelta = TimeDelta::days(1);

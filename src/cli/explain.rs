@@ -11,13 +11,13 @@ mod text;
 use std::sync::Arc;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::output::{count, moment, stretch};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
-use crate::schedule::{Schedule, Zone};
 use read::Said;
 use rehearsal::Rehearsal;
 

@@ -4,12 +4,12 @@
 //! leaves out between them is told in its place. Pure.
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
+use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::clock_changes::{Effect, Twin, clocks, effects, twin};
 use super::output::{MOMENT, Report, count};
-use crate::dev::view;
-use crate::schedule::{Schedule, Zone};
+use crate::terminal;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,7 +143,7 @@ impl Report for NextRuns {
         rows.sort_by_key(|(at, _)| *at);
         let table: Vec<[String; 3]> =
             std::iter::once(HEADINGS.map(str::to_owned)).chain(rows.into_iter().map(|(_, cells)| cells)).collect();
-        lines.extend(view::columns(&table));
+        lines.extend(terminal::columns(&table));
         if self.ends {
             lines.push("No run follows within five years.".to_owned());
         }

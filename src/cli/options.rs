@@ -6,20 +6,22 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use apimachinery::names::{dns_label_errors, subdomain_errors};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, ValueHint};
+use schedule::{Schedule, Zone};
 
+#[cfg(feature = "dev")]
 use super::check::{Rules, Severity};
+use super::dispatch::Invocation;
 use super::explain::read::Target;
 use super::kubectl::Program;
 use super::output::Format;
 use super::{Command, next, pages};
 use crate::api::Flavour;
-use crate::apiserver::meta::{dns_label_errors, subdomain_errors};
 use crate::options::go_syntax::parse_int;
 use crate::options::resolve::Faults;
-use crate::options::{self, Environment, UsageError, flags};
-use crate::schedule::{Schedule, Zone};
+use crate::options::{Environment, UsageError, flags, version_line};
 
 /// A command for a person, before it knows what the program is called.
 pub(super) struct Entry {
@@ -34,7 +36,7 @@ pub(super) struct Entry {
 }
 
 /// All of them, in the order of the help.
-pub(super) const COMMANDS: [Entry; 5] = [
+pub(super) const COMMANDS: &[Entry] = &[
     Entry {
         name: "next",
         usage: "SCHEDULE [flags]",
@@ -47,6 +49,7 @@ pub(super) const COMMANDS: [Entry; 5] = [
         command: Explain::command,
         remark: "Reads the CronJob, the Jobs of its namespace and the Warnings about it; writes nothing.",
     },
+    #[cfg(feature = "dev")]
     Entry {
         name: "check",
         usage: "-f FILE [flags]",
@@ -142,6 +145,7 @@ struct Explain {
     help: bool,
 }
 
+#[cfg(feature = "dev")]
 #[derive(Debug, Clone, Parser)]
 #[command(
     about = "Judges manifests of CronJobs: faults, schedules that never fire, changes of the clocks, busy minutes.",
@@ -213,7 +217,7 @@ struct Man {
 }
 
 /// Whether a word begins one of these command lines.
-pub(crate) fn is_command(word: &OsString) -> bool {
+pub(super) fn is_command(word: &OsString) -> bool {
     COMMANDS.iter().any(|entry| word == entry.name)
 }
 
@@ -221,11 +225,11 @@ pub(crate) fn is_command(word: &OsString) -> bool {
 ///
 /// # Errors
 /// One sentence per fault.
-pub(crate) fn parse(
+pub(super) fn parse(
     program: Program,
     mut args: impl Iterator<Item = OsString>,
     env: &dyn Environment,
-) -> Result<options::Command, UsageError> {
+) -> Result<Invocation, UsageError> {
     let word = args.next().unwrap_or_else(|| "--help".into());
     let Some(entry) = COMMANDS.iter().find(|entry| word == entry.name) else {
         return other_word(program, &word.to_string_lossy());
@@ -235,6 +239,7 @@ pub(crate) fn parse(
     match entry.name {
         "next" => answer(&mut command, args, |raw: &Next| raw.help, |raw| next(&raw, env)),
         "explain" => answer(&mut command, args, |raw: &Explain| raw.help, explain),
+        #[cfg(feature = "dev")]
         "check" => answer(&mut command, args, |raw: &Check| raw.help, |raw| check(&raw)),
         "completion" => answer(&mut command, args, |raw: &Completion| raw.help, |raw| completion(program, &raw)),
         _ => answer(&mut command, args, |raw: &Man| raw.help, |raw| Ok(manual(program, raw))),
@@ -245,20 +250,20 @@ fn answer<T: FromArgMatches>(
     command: &mut clap::Command,
     args: impl Iterator<Item = OsString>,
     wants_help: fn(&T) -> bool,
-    resolve: impl FnOnce(T) -> Result<options::Command, UsageError>,
-) -> Result<options::Command, UsageError> {
+    resolve: impl FnOnce(T) -> Result<Invocation, UsageError>,
+) -> Result<Invocation, UsageError> {
     let raw: T = flags::matches(command, args)?;
     if wants_help(&raw) {
-        return Ok(options::Command::Help(command.render_help().to_string()));
+        return Ok(Invocation::Help(command.render_help().to_string()));
     }
     resolve(raw)
 }
 
 /// The plugin without one of its commands.
-fn other_word(program: Program, word: &str) -> Result<options::Command, UsageError> {
+fn other_word(program: Program, word: &str) -> Result<Invocation, UsageError> {
     match word {
-        "help" | "--help" | "-h" => Ok(options::Command::Help(pages::tree(program).render_help().to_string())),
-        "version" | "--version" => Ok(options::Command::Version(options::version_line())),
+        "help" | "--help" | "-h" => Ok(Invocation::Help(pages::tree(program).render_help().to_string())),
+        "version" | "--version" => Ok(Invocation::Version(version_line())),
         _ => {
             let mut faults = Faults::default();
             faults.say(format!("{word} is not a command; {} --help lists them", program.said()));
@@ -267,11 +272,11 @@ fn other_word(program: Program, word: &str) -> Result<options::Command, UsageErr
     }
 }
 
-fn person(command: Command) -> options::Command {
-    options::Command::Person(Box::new(command))
+fn cli(command: Command) -> Invocation {
+    Invocation::Cli(Box::new(command))
 }
 
-fn next(raw: &Next, env: &dyn Environment) -> Result<options::Command, UsageError> {
+fn next(raw: &Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
     let text = the_one(&raw.schedule, "SCHEDULE", "a schedule in quotes, such as '30 2 * * *'", &mut faults);
     let zone = match &raw.time_zone {
@@ -299,10 +304,10 @@ fn next(raw: &Next, env: &dyn Environment) -> Result<options::Command, UsageErro
     faults.into_result()?;
     // Whatever could not be read was a fault: the stand-ins never leave these functions.
     let question = next::Question { text, schedule, from, count: count.unwrap_or_default() };
-    Ok(person(Command::Next(question, format.unwrap_or_default())))
+    Ok(cli(Command::Next(question, format.unwrap_or_default())))
 }
 
-fn explain(raw: Explain) -> Result<options::Command, UsageError> {
+fn explain(raw: Explain) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
     let name = the_one(&raw.name, "NAME", "the name of one CronJob", &mut faults).map(str::to_owned);
     if let Some(name) = name.as_deref().filter(|name| !subdomain_errors(name).is_empty()) {
@@ -324,10 +329,11 @@ fn explain(raw: Explain) -> Result<options::Command, UsageError> {
         kubeconfig: raw.kubeconfig,
         context: raw.context,
     };
-    Ok(person(Command::Explain(target, zone.unwrap_or_default(), format.unwrap_or_default())))
+    Ok(cli(Command::Explain(target, zone.unwrap_or_default(), format.unwrap_or_default())))
 }
 
-fn check(raw: &Check) -> Result<options::Command, UsageError> {
+#[cfg(feature = "dev")]
+fn check(raw: &Check) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
     let files: Vec<&str> = raw.filename.iter().flat_map(|list| list.split(',')).collect();
     if files.is_empty() || files.contains(&"") {
@@ -346,10 +352,10 @@ fn check(raw: &Check) -> Result<options::Command, UsageError> {
         fail_on: fail_on.unwrap_or_default(),
     };
     let files = files.into_iter().map(PathBuf::from).collect();
-    Ok(person(Command::Check(files, rules, format.unwrap_or_default())))
+    Ok(cli(Command::Check(files, rules, format.unwrap_or_default())))
 }
 
-fn completion(program: Program, raw: &Completion) -> Result<options::Command, UsageError> {
+fn completion(program: Program, raw: &Completion) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
     let names = pages::SHELLS.map(|shell| shell.to_string()).join(", ");
     let text = the_one(&raw.shell, "SHELL", &format!("one of {names}"), &mut faults);
@@ -361,14 +367,14 @@ fn completion(program: Program, raw: &Completion) -> Result<options::Command, Us
         shell
     });
     let shell = shell.ok_or_else(|| faults.into_error())?;
-    Ok(options::Command::Help(pages::completion(program, shell)))
+    Ok(Invocation::Help(pages::completion(program, shell)))
 }
 
-fn manual(program: Program, raw: Man) -> options::Command {
+fn manual(program: Program, raw: Man) -> Invocation {
     let pages = pages::manual(program);
     match raw.output_dir {
-        Some(directory) => person(Command::Manual(pages, directory)),
-        None => options::Command::Help(pages.into_iter().next().map(|(_, page)| page).unwrap_or_default()),
+        Some(directory) => cli(Command::Manual(pages, directory)),
+        None => Invocation::Help(pages.into_iter().next().map(|(_, page)| page).unwrap_or_default()),
     }
 }
 

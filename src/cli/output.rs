@@ -4,10 +4,10 @@
 //! terminal. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Zone;
 use serde::Serialize;
 
-use crate::dev::view;
-use crate::schedule::Zone;
+use crate::terminal;
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub trait Report: Serialize {
 /// The report in the form that was asked for.
 pub fn render(report: &impl Report, format: Format) -> String {
     match format {
-        Format::Table => report.lines().iter().map(|line| view::plain(line) + "\n").collect(),
+        Format::Table => report.lines().iter().map(|line| terminal::plain(line) + "\n").collect(),
         // Reports are structs of texts and numbers: neither writer can fail on them.
         Format::Json => serde_json::to_string_pretty(report).unwrap_or_default() + "\n",
         Format::Yaml => serde_yaml_ng::to_string(report).unwrap_or_default(),
@@ -62,7 +62,7 @@ pub const MOMENT: &str = "%a %F %T %:z";
 
 /// A stretch of time in at most two units; one that has begun counts whole.
 pub fn stretch(delta: TimeDelta) -> String {
-    view::countdown(delta)
+    terminal::countdown(delta)
 }
 
 /// One of something, or several.

@@ -13,6 +13,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use apimachinery::clock::SharedClock;
 use chrono::{DateTime, Utc};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
@@ -20,6 +21,7 @@ use parking_lot::Mutex;
 use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{LabelPair, MetricFamily, MetricType};
+use schedule::Zone;
 
 use super::ledger::Ledger;
 use super::observation::{CreateReply, Observation};
@@ -27,10 +29,8 @@ use super::plan::{Settlement, Verdict};
 use crate::api::batch_v1::CronJob;
 use crate::api::{Flavour, ObjectName};
 use crate::cache::Store;
-use crate::clock::SharedClock;
 use crate::metrics::MetricsError;
 use crate::metrics::family::{self, count};
-use crate::schedule::Zone;
 
 /// The numbers of the CronJobs of all controllers of a process. Clones are the same.
 #[derive(Clone)]

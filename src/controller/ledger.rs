@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::missed::most_recent_schedule_time;
+use schedule::{Schedule, Zone};
 
 use super::plan::{Note, Skip, Verdict};
 use crate::api::Uid;
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
-use crate::schedule::missed::most_recent_schedule_time;
-use crate::schedule::{Schedule, Zone};
 
 /// So many slots are counted between two decisions: more were missed too, but no number tells more than this one.
 pub const AT_MOST: u64 = 1_000;

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Zone;
 
 use super::control::Patience;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ApiError, ObjectName, Uid};
-use crate::schedule::Zone;
 
 /// The answer to a deletion.
 pub type DeleteReply = Result<(), ApiError>;

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use schedule::missed::Missed;
 
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, EventType, FailureClass, ObjectName, Uid};
-use crate::schedule::missed::Missed;
 
 /// The next step of a sync.
 #[derive(Debug)]

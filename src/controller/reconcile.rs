@@ -15,6 +15,8 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Schedule;
+use schedule::missed::{self, Missed, Observed};
 
 use super::conditions;
 use super::history::{MOST_PRUNED, history_victims};
@@ -23,8 +25,6 @@ use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Ver
 use super::status::Draft;
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
 use crate::api::{ApiError, ObjectName};
-use crate::schedule::Schedule;
-use crate::schedule::missed::{self, Missed, Observed};
 
 /// Why a decision ends before its end.
 #[allow(clippy::large_enum_variant, reason = "it is in a box")]

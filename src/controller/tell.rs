@@ -5,12 +5,12 @@
 //! for it, and a Job of a controller that is no more, at info; what stays so until somebody mends it, at warn.
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use schedule::missed::Missed;
 use tracing::{debug, info, warn};
 
 use super::plan::{Note, Settlement, Skip, Verdict};
 use crate::api::ObjectName;
 use crate::api::batch_v1::{FinishedCondition, Job};
-use crate::schedule::missed::Missed;
 
 /// A Job was created.
 pub fn created(cron_job: &ObjectName, job: &Job, slot: DateTime<Utc>, now: DateTime<Utc>) {

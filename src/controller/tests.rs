@@ -18,13 +18,13 @@ pub(crate) mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::Clock;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use self::objects::{controlled_by, time};
 use self::support::{CRON_JOBS, Ending, JOBS, World, cron_job, job, key};
 use self::wire::{Fate, Orders, Verb};
-use crate::clock::Clock;
 
 const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

@@ -7,6 +7,8 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use apimachinery::clock::SharedClock;
+use apiserver::{ApiServer, discovery, kinds};
 use futures::FutureExt as _;
 use kube::Client;
 use tokio::task::JoinSet;
@@ -16,11 +18,9 @@ use super::job_controller::{self, COMPONENT, JobHandler, PodHandler, Simulation}
 use super::kubelet::Settings;
 use super::objects::{Job, Pod};
 use crate::api::Flavour;
-use crate::apiserver::{self, ApiServer, discovery, kinds};
 use crate::app::{self, AppError};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client::REQUEST_DEADLINE;
-use crate::clock::SharedClock;
 use crate::events;
 use crate::options;
 

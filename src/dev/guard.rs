@@ -12,6 +12,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::status::{self, Status};
+use apiserver::{ApiServer, MAX_BODY};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -23,8 +25,6 @@ use http::{Request, StatusCode};
 use http_body::Body as _;
 use tracing::trace;
 
-use crate::apiserver::status::{self, Status};
-use crate::apiserver::{ApiServer, MAX_BODY};
 use crate::server::budgets::{BodyBudget, ReadError};
 
 /// How many bytes the bodies of all requests may hold at a time: five of the largest, or thousands of the usual ones.
@@ -141,14 +141,14 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use apimachinery::clock::SystemClock;
+    use apiserver::{Config, kinds};
     use futures::stream;
     use http_body_util::BodyExt as _;
     use serde_json::{Value, json};
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::apiserver::{Config, kinds};
-    use crate::clock::SystemClock;
 
     const PATH: &str = "/api/v1/namespaces/default/configmaps";
 

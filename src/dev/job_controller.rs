@@ -14,6 +14,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use apimachinery::clock::SharedClock;
 use http::Method;
 use kube::Client;
 use parking_lot::Mutex;
@@ -29,7 +30,6 @@ use super::objects::{Job, JobStatus, Pod};
 use super::requests::{JSON, MERGE_PATCH, Refusal, send};
 use crate::api::{EventType, Object, ObjectName, compare_resource_versions};
 use crate::cache::{ResourceEventHandler, Store};
-use crate::clock::SharedClock;
 use crate::events::EventRecorder;
 use crate::workqueue::{self, WorkQueue};
 

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use apiserver::{ApiServer, Resource};
 use http::Method;
 use kube::Client;
 use serde::de::IgnoredAny;
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
 use crate::api::{Flavour, crd};
-use crate::apiserver::{ApiServer, Resource};
 
 /// The annotation from which `kubectl apply` learns what was applied before.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

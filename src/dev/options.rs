@@ -11,7 +11,7 @@ use clap::{ArgAction, CommandFactory, Parser};
 
 use crate::options::go_syntax::{parse_bool, parse_duration, parse_float, parse_int};
 use crate::options::resolve::Faults;
-use crate::options::{Command, Flavour, LogFormat, UsageError, controllers, flags};
+use crate::options::{Flavour, LogFormat, UsageError, controllers, flags};
 
 /// Everything that the command line of `dev` decides.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +36,15 @@ pub struct DevConfig {
     pub verbosity: u8,
     /// The form of log lines.
     pub logging_format: LogFormat,
+}
+
+/// What the command line of `dev` asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// Run a cluster.
+    Run(Box<DevConfig>),
+    /// Print this text, the help.
+    Help(String),
 }
 
 /// The text of every flag; see `resolve` for its meaning.
@@ -110,13 +119,13 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// Reads the command line behind `dev`; `args` begins with the program's name.
-pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Command, UsageError> {
+pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Request, UsageError> {
     let mut command = command();
     let raw: RawFlags = flags::matches(&mut command, args)?;
     if raw.help {
-        return Ok(Command::Help(command.render_long_help().to_string()));
+        return Ok(Request::Help(command.render_long_help().to_string()));
     }
-    resolve(&raw).map(|config| Command::Dev(Box::new(config)))
+    resolve(&raw).map(|config| Request::Run(Box::new(config)))
 }
 
 fn resolve(raw: &RawFlags) -> Result<DevConfig, UsageError> {
@@ -175,24 +184,15 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::options::{self, Environment};
 
-    struct NoPod;
-
-    impl Environment for NoPod {
-        fn pod_namespace(&self) -> Option<String> {
-            None
-        }
-    }
-
-    fn parse(args: &[&str]) -> Result<Command, UsageError> {
-        options::parse(["cronjob-controller", "dev"].iter().chain(args), &NoPod)
+    fn parse(args: &[&str]) -> Result<Request, UsageError> {
+        super::parse(["cronjob-controller"].iter().chain(args).map(Into::into))
     }
 
     fn config(args: &[&str]) -> DevConfig {
         match parse(args).unwrap() {
-            Command::Dev(config) => *config,
-            other => panic!("{other:?}"),
+            Request::Run(config) => *config,
+            Request::Help(text) => panic!("{text}"),
         }
     }
 
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn help_tells_of_the_annotations() {
-        let Command::Help(text) = parse(&["--help"]).unwrap() else { panic!("no help") };
+        let Request::Help(text) = parse(&["--help"]).unwrap() else { panic!("no help") };
         assert!(text.contains("dev.cronjob-controller/outcome") && text.contains("--data-dir"), "{text}");
     }
 }

@@ -6,9 +6,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use chrono::TimeDelta;
 use futures::future::join_all;
 use parking_lot::Mutex;
+use schedule::{Zone, local_zone};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -18,8 +20,6 @@ use super::view::{self, Row};
 use crate::api::Uid;
 use crate::api::batch_v1::CronJob;
 use crate::cache::{Informer, ResourceEventHandler, Store};
-use crate::clock::SharedClock;
-use crate::schedule::{Zone, local_zone};
 
 /// How often the view is drawn anew.
 const REDRAW: Duration = Duration::from_secs(1);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant as WallInstant;
 
+use apimachinery::clock::{Clock as _, TestClock};
 use chrono::{DateTime, TimeDelta, Utc};
 use http::Method;
 use kube::Client;
@@ -13,7 +14,6 @@ use super::kubelet::Settings;
 use super::requests::{JSON, MERGE_PATCH, Refusal, send};
 use super::*;
 use crate::api::Flavour;
-use crate::clock::{Clock as _, TestClock};
 
 /// 2027-01-15T08:00:00Z, a Friday.
 fn start() -> DateTime<Utc> {

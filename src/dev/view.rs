@@ -3,13 +3,12 @@
 //! Guarantees: [`screen`] gives at most `height` lines of at most `width` characters each; the order of rows is that of
 //! names, so nothing jumps; every text is of one line and has no control characters, whatever is in the objects.
 
-use std::fmt::Write as _;
-
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Zone;
 
 use super::objects::Job;
 use crate::api::batch_v1::CronJob;
-use crate::schedule::Zone;
+use crate::terminal::{columns, countdown, plain};
 
 /// How many of a CronJob's Jobs are shown.
 const RECENT: usize = 12;
@@ -127,18 +126,6 @@ impl Row {
     }
 }
 
-/// A wait in at most two units: `9s`, `1m05s`, `2h30m`, `3d04h`. What has begun counts whole, so it never shows 0s
-/// before its time.
-pub(crate) fn countdown(wait: TimeDelta) -> String {
-    let seconds = (wait.num_milliseconds().max(0) + 999) / 1000;
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
-        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3600),
-    }
-}
-
 /// A skew: `3 ms`, `1.2 s`, `75 s`.
 pub fn milliseconds(skew: TimeDelta) -> String {
     match skew.num_milliseconds() {
@@ -175,26 +162,6 @@ pub fn screen(
     }
     lines.truncate(height);
     lines.iter().map(|line| clip(line, width)).collect()
-}
-
-/// The rows as lines, with each column as wide as its widest cell.
-pub(crate) fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
-    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
-    let line = |row: &[String; N]| {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
-            // Writing to a String cannot fail.
-            let _ = write!(line, "{cell:<width$}   ");
-        }
-        line.trim_end().to_owned()
-    };
-    table.iter().map(line).collect()
-}
-
-/// What is in an object must not steer the terminal.
-pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn clip(line: &str, width: usize) -> String {

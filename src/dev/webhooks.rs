@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use apiserver::{WebhookAnswer, WebhookCaller, webhooks_over_https};
 use axum::body::Body;
 use futures::FutureExt as _;
 use http::Request;
@@ -15,7 +16,6 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 
 use crate::api::Flavour;
-use crate::apiserver::{WebhookAnswer, WebhookCaller, webhooks_over_https};
 use crate::webhook::{self, MUTATE_PATH, VALIDATE_PATH};
 
 /// Carries what the API server asks to the webhooks of these controllers, and to those that a URL names.
@@ -47,10 +47,10 @@ async fn ask(path: &str, review: &Value) -> WebhookAnswer {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use apiserver::WebhookCall;
     use serde_json::json;
 
     use super::*;
-    use crate::apiserver::WebhookCall;
 
     #[tokio::test]
     async fn our_own_webhooks_are_asked_where_their_controller_runs_and_nobody_else() {

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
 use super::{CorrelatorOptions, Event, EventRecorder, EventSinkTask, EventType, ObjectReference, discard};
-use crate::clock::SharedClock;
 
 /// What counts the events that are not written, by reason (one of [`discard`]).
 pub(super) type Discarded = Arc<dyn Fn(&'static str) + Send + Sync>;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use apimachinery::clock::TestClock;
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
 use proptest::prelude::*;
@@ -10,7 +11,6 @@ use rand::SeedableRng;
 
 use super::fake::{FakeLock, FakeServer, Fault, Lost, Network};
 use super::*;
-use crate::clock::TestClock;
 
 fn start_of_time() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()

@@ -426,17 +426,6 @@ fn the_secure_port_is_set_as_kube_controller_managers_is() {
 }
 
 #[test]
-fn the_crd_command_prints_or_writes_files() {
-    let rows: [(&[&str], Option<&str>); 2] = [(&["crd"], None), (&["crd", "--output_dir", "d"], Some("d"))];
-    for (args, want) in rows {
-        assert_eq!(parse_line(args), Ok(Command::Crd(want.map(PathBuf::from))), "{args:?}");
-    }
-    assert!(matches!(parse_line(&["crd", "--help"]), Ok(Command::Help(text)) if text.contains("--output-dir")));
-    let error = parse_line(&["crd", "--controllers=*"]).unwrap_err().to_string();
-    assert_eq!(error, "--controllers is not a flag; --help lists all flags");
-}
-
-#[test]
 #[allow(clippy::too_many_lines)] // A table.
 fn a_wrong_value_is_one_sentence_with_flag_value_and_remedy() {
     let rows: Vec<(&[&str], &str)> = vec![

@@ -14,13 +14,13 @@ use axum::routing::get;
 use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
 use http_body::Body as _;
+use schedule::TIME_ZONE_DATA;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tracing::error;
 
 use super::health::{self, HealthCheck};
-use crate::schedule::TIME_ZONE_DATA;
 
 /// What is served. Cloned for each listener.
 #[derive(Clone)]

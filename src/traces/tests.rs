@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 
+use apimachinery::clock::TestClock;
 use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
@@ -15,7 +16,6 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::api::ControllerRef;
-use crate::clock::TestClock;
 
 /// An exporter that keeps what it is told.
 #[derive(Debug, Clone, Default)]

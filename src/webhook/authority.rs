@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -19,7 +20,6 @@ use tracing::{info, warn};
 
 use super::Pace;
 use super::certificate::{Certificate, names_of};
-use crate::clock::SharedClock;
 use crate::options::SelfSignedWebhook;
 use crate::server::{CertificateSlot, ServerError};
 

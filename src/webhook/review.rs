@@ -3,12 +3,11 @@
 //! Guarantee: an answer carries the UID of its question, and the object that was asked about is never decoded into types
 //! that could drop a field. Matches k8s.io/api `admission/v1/types.go`.
 
+use apimachinery::status::Status;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::apiserver::status::Status;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";

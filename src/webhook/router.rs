@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::status::Status;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
@@ -22,7 +23,6 @@ use tracing::debug;
 
 use super::review::{self, Verdict};
 use super::{MUTATE_PATH, VALIDATE_PATH, defaulting, validation};
-use crate::apiserver::status::Status;
 use crate::server::budgets::{BodyBudget, ReadError};
 use crate::server::not_found;
 

@@ -3,14 +3,14 @@
 //! Guarantees: a schedule is refused exactly where the controller could not read it, by the same parser; every fault is
 //! named with its field, all at once, in Kubernetes' own words. An object on its way out is never held up. Pure.
 
+use apimachinery::field::{FieldError, invalid_field, required_field};
+use apimachinery::status::{Qualified, invalid};
+use schedule::{Schedule, Zone};
 use serde_json::Value;
 
 use super::review::{Operation, Request, Verdict};
 use crate::api::crd::MAX_NAME_LENGTH;
 use crate::api::tutorial_v1::RESOURCE;
-use crate::apiserver::registry::FieldError;
-use crate::apiserver::status::{Qualified, invalid, invalid_field, required_field};
-use crate::schedule::{Schedule, Zone};
 
 /// Judges a CronJob that is created or changed. Matches the tutorial's `validateCronJob`.
 pub fn validate_cron_job(request: &Request) -> Verdict {

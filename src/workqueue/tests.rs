@@ -7,12 +7,12 @@ mod shares;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use apimachinery::clock::{Clock, SystemClock, TestClock};
 use chrono::TimeDelta;
 use futures::FutureExt;
 use futures::future::join_all;
 
 use super::*;
-use crate::clock::{Clock, SystemClock, TestClock};
 use crate::metrics::{Registry, encode};
 
 type TestQueue = WorkQueue<&'static str>;

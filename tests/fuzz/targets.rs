@@ -7,21 +7,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use allocation_counter::measure;
+use apimachinery::clock::TestClock;
+use apiserver::{ApiServer, Config};
 use axum::body::{Body, Bytes};
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
 use cronjob_controller::api::job_template::job_from_template;
 use cronjob_controller::api::{Interner, Object};
-use cronjob_controller::apiserver::{ApiServer, Config};
 use cronjob_controller::cache::Informer;
-use cronjob_controller::clock::TestClock;
+use cronjob_controller::cli::dispatch;
 use cronjob_controller::dev::manifests;
-use cronjob_controller::options::{self, Environment};
-use cronjob_controller::schedule::missed::{self, Observed};
-use cronjob_controller::schedule::{Schedule, Zone};
+use cronjob_controller::options::Environment;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
+use schedule::missed::{self, Observed};
+use schedule::{Schedule, Zone};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -199,7 +200,7 @@ impl Environment for Nowhere {
 pub fn flags(input: &[u8]) {
     let text = text(input);
     bounded(text.len(), 64, 1024 * 1024, || {
-        if let Err(error) = options::parse(std::iter::once("cronjob-controller").chain(text.lines()), &Nowhere) {
+        if let Err(error) = dispatch::parse(std::iter::once("cronjob-controller").chain(text.lines()), &Nowhere) {
             assert!(!error.sentences().is_empty() && error.sentences().iter().all(|sentence| !sentence.is_empty()));
         }
     });

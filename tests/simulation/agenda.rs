@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use cronjob_controller::api::Manage;
 use cronjob_controller::app::{self, Replica};
-use cronjob_controller::clock::SharedClock;
 use cronjob_controller::options::{Config, LeaderElectionConfig};
 use cronjob_controller::task::Process;
 use tokio::time::timeout_at;

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::{Flavour, Manage, ObjectName, Uid};
-use cronjob_controller::schedule::{Timing, missed};
+use schedule::{Timing, missed};
 
 use crate::faults::has_slow_admission;
 use crate::model::{Author, Condition, Cron, Job, Model};

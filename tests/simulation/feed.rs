@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use cronjob_controller::apiserver;
 use futures::FutureExt as _;
 use futures::stream;
 use http::Response;

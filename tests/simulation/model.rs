@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use apiserver::Object;
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::Flavour;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
-use cronjob_controller::apiserver::Object;
-use cronjob_controller::schedule::missed::Observed;
-use cronjob_controller::schedule::{Timing, local_zone};
+use schedule::missed::Observed;
+use schedule::{Timing, local_zone};
 use serde::Deserialize as _;
 use serde_json::Value;
 

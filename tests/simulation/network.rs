@@ -101,7 +101,7 @@ impl Network {
         let mut fate = state.fate(self.replica, call, at, &self.sim);
         state.press(call, &mut fate);
         let replica = &state.replicas[self.replica];
-        let clock = cronjob_controller::clock::Clock::now(&*replica.clock);
+        let clock = apimachinery::clock::Clock::now(&*replica.clock);
         let shard = self.sim.scenario.shard_of(&call.namespace);
         let view = state.cron_job_of(self.replica, shard, call);
         let term = replica.terms.get(&shard).copied().unwrap_or(0);

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use apimachinery::clock::{Clock, SharedClock, TestClock};
+use apiserver::{ApiServer, Body, ChangeKind, kinds};
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::{EventType, crd};
-use cronjob_controller::apiserver::{self, ApiServer, Body, ChangeKind, kinds};
 use cronjob_controller::app::Onlooker;
-use cronjob_controller::clock::{Clock, SharedClock, TestClock};
 use cronjob_controller::controller::Controller;
 use cronjob_controller::controller::control::RealControl;
 use cronjob_controller::events::ObjectReference;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use apimachinery::clock::{Clock, TestClock};
+use apiserver::{ApiServer, Config, discovery, kinds};
 use chrono::{DateTime, TimeZone, Utc};
-use cronjob_controller::apiserver::{ApiServer, Config, discovery, kinds};
-use cronjob_controller::clock::{Clock, TestClock};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 

@@ -1,4 +1,4 @@
-//! Where the embedded server differs on purpose. `src/apiserver.rs` lists the same with more words.
+//! Where the embedded server differs on purpose. `crates/apiserver/src/lib.rs` lists the same with more words.
 
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! The truth test: one script of requests, run against the embedded API server and against the real kube-apiserver.
 //!
 //! Status code, content type, warnings and body of every answer must be equal after `normalize`, or the difference be
-//! on the short list in `known`, which `src/apiserver.rs` explains. An entry of that list that no longer occurs fails, too.
+//! on the short list in `known`, which `crates/apiserver/src/lib.rs` explains. An entry of that list that no longer occurs
+//! fails, too.
 //!
 //! The real server's answers are kept in `recorded.json`, so that the embedded one is judged where there is no
 //! fixture. Where the fixture is built (`make fixture`; `CONTROLPLANE_BIN` names another) the recording itself is checked
@@ -9,26 +10,19 @@
 //! writes the recording anew. Other arguments are substrings of scenario names.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../e2e/fixture/binary.rs"]
-mod binary;
 mod compare;
-#[path = "../e2e/fixture/control_plane.rs"]
-#[allow(dead_code)]
-mod control_plane;
 mod drive;
 mod dsl;
 mod embedded;
 mod known;
 mod normalize;
-#[path = "../e2e/fixture/process.rs"]
-#[allow(dead_code)]
-mod process;
 mod real;
 mod script;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Instant;
+use testkit::fixture::binary;
 
 use futures::StreamExt;
 

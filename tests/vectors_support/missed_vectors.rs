@@ -1,11 +1,11 @@
 //! `missed.jsonl`: a CronJob's times and a now, and what upstream's `nextScheduleTime` and `nextScheduleTimeDuration` say.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use cronjob_controller::schedule::missed::{Missed, Observed, next_requeue_time, next_schedule_time};
-use cronjob_controller::schedule::{Schedule, Zone};
+use schedule::missed::{Missed, Observed, next_requeue_time, next_schedule_time};
+use schedule::{Schedule, Zone};
 use serde::Deserialize;
 
-use crate::support::check_file;
+use super::support::check_file;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -1,10 +1,10 @@
 //! `schedule.jsonl`: a spec and an instant, and what upstream's parser and `Next` make of them. The process's zone is UTC.
 
 use chrono::{DateTime, Utc};
-use cronjob_controller::schedule::{Schedule, Zone};
+use schedule::{Schedule, Zone};
 use serde::Deserialize;
 
-use crate::support::{check_file, say};
+use super::support::{check_file, say};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -17,12 +17,12 @@ use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, Outcome, StatusWrite};
 use cronjob_controller::controller::status::Edits;
 use cronjob_controller::controller::sync::{Witness, carry_out};
-use cronjob_controller::schedule::Zone;
+use schedule::Zone;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::support::{check_file, say};
+use super::support::{check_file, say};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -189,7 +189,7 @@ proptest::proptest! {
         end in "[ \\n]?",
     ) {
         let schedule = format!("{zone}{}{end}", fields.join(&blank));
-        let runs = crate::schedule::Schedule::parse_standard(&schedule, crate::schedule::Zone::UTC).is_ok();
+        let runs = schedule::Schedule::parse_standard(&schedule, schedule::Zone::UTC).is_ok();
         proptest::prop_assert!(!runs || schedule_pattern().is_match(&schedule), "{:?}", schedule);
     }
 }

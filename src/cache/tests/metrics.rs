@@ -1,10 +1,10 @@
 //! What a scrape shows of informers.
 
+use apimachinery::clock::TestClock;
 use prometheus::Registry;
 
 use super::*;
 use crate::cache::metrics::CacheMetrics;
-use crate::clock::TestClock;
 use crate::metrics::encode;
 
 #[tokio::test(start_paused = true)]

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, FixedOffset, SubsecRound, TimeDelta, Timelike, Utc};
+use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::Fault;
 use crate::cli::output::count;
-use crate::dev::view;
-use crate::schedule::{Schedule, Zone};
+use crate::terminal;
 
 const DAYS: usize = 7;
 const MINUTES: usize = DAYS * 24 * 60;
@@ -154,6 +154,6 @@ impl Load {
         let table: Vec<[String; 4]> = std::iter::once(headings).chain(self.hours.iter().map(row)).collect();
         let number = count(self.cron_jobs, "CronJob");
         let what = format!("The next seven days, {}: {number}, without what is suspended or @every.", self.time_zone);
-        [vec![what], view::columns(&table), vec![String::new()]].concat()
+        [vec![what], terminal::columns(&table), vec![String::new()]].concat()
     }
 }

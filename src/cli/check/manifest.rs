@@ -4,15 +4,14 @@
 //! asks for it; so does an object of the other kinds, by its definition, and its schedule is judged by the controller's own
 //! parser. Pure.
 
+use apimachinery::field::invalid_field;
+use apiserver::{Resource, kinds};
+use schedule::{Schedule, Zone};
 use serde_json::Value;
 
 use super::Fault;
 use crate::api::{Flavour, crd};
-use crate::apiserver::kinds;
-use crate::apiserver::status::invalid_field;
-use crate::apiserver::{self, Resource};
 use crate::dev::manifests;
-use crate::schedule::{Schedule, Zone};
 
 /// What an object is to this program.
 pub(super) enum Kind {

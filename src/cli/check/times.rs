@@ -4,13 +4,13 @@
 //! here. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::{Schedule, Timing, Zone};
 use serde_json::Value;
 
 use super::Fault;
 use crate::api::Flavour;
 use crate::cli::clock_changes::{Effect, clocks, effects, runs_in_every_hour};
 use crate::cli::output::count;
-use crate::schedule::{Schedule, Timing, Zone};
 
 /// How far is looked ahead for changes of the clocks: over at least one spring and one autumn, whatever the weekday is.
 const AHEAD: TimeDelta = TimeDelta::days(2 * 365);

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use schedule::Zone;
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::job_template::job_from_template;
@@ -13,7 +14,6 @@ use crate::api::{ApiError, ObjectName, Uid};
 use crate::controller::observation::{CreateReply, Observation};
 use crate::controller::plan::{Lookup, Plan, Settlement, Verdict};
 use crate::controller::reconcile::reconcile;
-use crate::schedule::Zone;
 
 /// What a sync would do.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used)]
 
+use apimachinery::clock::TestClock;
+use apiserver::{ApiServer, Config};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{Flavour, Interner, Object};
-use crate::apiserver::{ApiServer, Config};
 use crate::cli::output::{Format, Report as _, render};
-use crate::clock::TestClock;
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 

@@ -4,13 +4,13 @@
 
 use super::Explanation;
 use crate::cli::output::{MOMENT, Report, stretch};
-use crate::dev::view;
+use crate::terminal;
 
 impl Report for Explanation {
     fn lines(&self) -> Vec<String> {
         let mut lines =
             vec![format!("{} {}/{}: {}", self.kind, self.namespace, self.name, self.summary), String::new()];
-        lines.extend(view::columns(&self.facts()));
+        lines.extend(terminal::columns(&self.facts()));
         for note in &self.notes {
             lines.extend([String::new(), note.clone()]);
         }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::options::Command as Line;
+use crate::cli::dispatch;
 
 struct Berlin;
 
@@ -19,13 +19,13 @@ fn zone(name: &str) -> Zone {
     Zone::load(name, Zone::UTC).unwrap()
 }
 
-fn parse(args: &[&str]) -> Result<Line, UsageError> {
-    options::parse(["cronjob-controller"].iter().chain(args), &Berlin)
+fn parse(args: &[&str]) -> Result<Invocation, UsageError> {
+    dispatch::parse(["cronjob-controller"].iter().chain(args), &Berlin)
 }
 
 fn command(args: &[&str]) -> Command {
     match parse(args).unwrap() {
-        Line::Person(command) => *command,
+        Invocation::Cli(command) => *command,
         other => panic!("{args:?} gives {other:?}"),
     }
 }
@@ -77,6 +77,11 @@ fn defaults_are_what_the_help_says() {
         context: None,
     };
     assert_eq!((target, in_zone), (want, Zone::UTC));
+}
+
+#[cfg(feature = "dev")]
+#[test]
+fn check_has_its_own_defaults() {
     let Command::Check(files, rules, format) = command(&["check", "-f", "a,b", "-f", "-", "-o", "json"]) else {
         panic!("no check")
     };
@@ -87,7 +92,7 @@ fn defaults_are_what_the_help_says() {
 
 #[test]
 fn a_wrong_command_line_is_one_sentence_per_fault() {
-    let rows: [(&str, &[&str], &[&str]); 10] = [
+    let rows: Vec<(&str, &[&str], &[&str])> = vec![
         ("no schedule", &["next"], &["SCHEDULE is missing; give a schedule in quotes, such as '30 2 * * *'"]),
         (
             "a schedule without quotes",
@@ -124,11 +129,13 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
             &["explain", "a", "--controller=job"],
             &["--controller: job is not allowed; use cronjob, tutorial or apiexample"],
         ),
+        #[cfg(feature = "dev")]
         (
             "no file",
             &["check"],
             &["--filename: \"\" is not allowed; use the path of a file or of a directory, or - for stdin"],
         ),
+        #[cfg(feature = "dev")]
         (
             "a severity that there is not",
             &["check", "-f", "a", "--fail-on=info", "--max-per-minute=0"],
@@ -150,20 +157,20 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
 
 #[test]
 fn as_a_plugin_it_speaks_of_kubectl_and_starts_no_controller() {
-    let plugin = |args: &[&str]| options::parse(["/usr/bin/kubectl-cronjob"].iter().chain(args), &Berlin);
-    let Line::Help(help) = plugin(&["next", "--help"]).unwrap() else { panic!("no help") };
+    let plugin = |args: &[&str]| dispatch::parse(["/usr/bin/kubectl-cronjob"].iter().chain(args), &Berlin);
+    let Invocation::Help(help) = plugin(&["next", "--help"]).unwrap() else { panic!("no help") };
     assert!(help.contains("Usage: kubectl cronjob next SCHEDULE [flags]"), "{help}");
-    assert!(!help.contains(options::PROGRAM), "{help}");
+    assert!(!help.contains(crate::options::PROGRAM), "{help}");
     for args in [&[][..], &["--help"], &["help"]] {
-        let Line::Help(help) = plugin(args).unwrap() else { panic!("no help") };
+        let Invocation::Help(help) = plugin(args).unwrap() else { panic!("no help") };
         assert!(help.contains("Usage: kubectl cronjob COMMAND [flags]") && help.contains("explain"), "{help}");
     }
-    assert!(matches!(plugin(&["--version"]).unwrap(), Line::Version(_)));
-    assert!(matches!(plugin(&["explain", "a"]).unwrap(), Line::Person(_)));
+    assert!(matches!(plugin(&["--version"]).unwrap(), Invocation::Version(_)));
+    assert!(matches!(plugin(&["explain", "a"]).unwrap(), Invocation::Cli(_)));
     for word in ["--leader-elect=false", "dev"] {
         let want = format!("{word} is not a command; kubectl cronjob --help lists them");
         assert_eq!(plugin(&[word]).unwrap_err().sentences(), [want]);
     }
-    let helper = options::parse(["kubectl_complete-cronjob", "explain", "--con"], &Berlin).unwrap();
-    assert_eq!(helper, Line::Help("--context\n--controller\n:4\n".to_owned()));
+    let helper = dispatch::parse(["kubectl_complete-cronjob", "explain", "--con"], &Berlin).unwrap();
+    assert_eq!(helper, Invocation::Help("--context\n--controller\n:4\n".to_owned()));
 }

@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
+use schedule::missed::Missed;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::controller::tests::objects::{cron_job, job, time};
-use crate::schedule::missed::Missed;
 
 /// A time on the day of all these tests. The CronJob is hourly and fired at nine.
 fn at(clock: &str) -> DateTime<Utc> {

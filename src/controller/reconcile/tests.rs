@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Zone;
 use serde_json::{Value, json};
 
 use super::reconcile;
@@ -12,7 +13,6 @@ use crate::controller::history::{MOST_PRUNED, oldest_beyond_limit};
 use crate::controller::observation::{CreateReply, Observation, PendingCreate, Whose};
 use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
 use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
-use crate::schedule::Zone;
 
 /// 10:00:00 on the day of all these tests; the schedule is hourly unless a row says otherwise.
 const SLOT: &str = "2026-03-02T10:00:00Z";

@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::type_complexity)]
 
+use apimachinery::clock::SystemClock;
 use proptest::prelude::*;
 
 use super::*;
-use crate::clock::SystemClock;
 use crate::workqueue::Config;
 
 const MIB: usize = 1 << 20;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant as WallInstant;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::{Schedule, Zone};
 use serde_json::json;
 
 use super::objects::time;
@@ -11,7 +12,6 @@ use super::support::{CRON_JOBS, Ending, World, cron_job, key};
 use super::wire::Verb;
 use super::*;
 use crate::api::batch_v1::Job;
-use crate::schedule::{Schedule, Zone};
 
 /// Clocks go forward in Europe.
 const BEGIN: &str = "2026-03-29T00:00:00Z";

@@ -7,12 +7,15 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::{Clock, SharedClock, TestClock};
+use apiserver::{ApiServer, kinds};
 use axum::body::Bytes;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use prometheus::Registry;
+use schedule::Zone;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -21,16 +24,13 @@ use super::objects::{merged, time};
 use super::wire::Wire;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{Flavour, Manage, Namesake, ObjectName, crd};
-use crate::apiserver::{self, ApiServer, kinds};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client;
-use crate::clock::{Clock, SharedClock, TestClock};
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
 use crate::controller::{Controller, CronJobHandler, JobHandler, NamesakeHandler, Parts};
 use crate::events;
 use crate::metrics::ControllerMetrics;
-use crate::schedule::Zone;
 use crate::workqueue::{self, WorkQueue};
 
 /// The namespace of whatever the tests make.

@@ -14,7 +14,7 @@ fn at(second: i64) -> DateTime<Utc> {
 }
 
 fn utc() -> Zone {
-    Zone::load("UTC", crate::schedule::local_zone().0).unwrap()
+    Zone::load("UTC", schedule::local_zone().0).unwrap()
 }
 
 fn cron_job(name: &str, spec: &Value, last: Option<i64>) -> CronJob {

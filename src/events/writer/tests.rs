@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use apimachinery::clock::TestClock;
 use chrono::TimeDelta;
 use kube::core::Status;
 use parking_lot::Mutex;
@@ -14,7 +15,6 @@ use tokio::time::sleep;
 use super::super::tests::{at as second, cron_job};
 use super::super::{CorrelatorOptions, EventRecorder, EventType, Recorder};
 use super::*;
-use crate::clock::TestClock;
 
 /// A request as the server saw it.
 #[derive(Clone, Debug)]

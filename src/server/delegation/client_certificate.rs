@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::SharedClock;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::Api;
@@ -28,7 +29,6 @@ use yasna::{ASN1Result, BERReader, Tag};
 
 use super::REVIEW_TIMEOUT;
 use super::reviews::User;
-use crate::clock::SharedClock;
 
 /// How old the CA may be when it is needed.
 const REFRESH: Duration = Duration::from_secs(60);

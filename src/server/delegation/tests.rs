@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use apimachinery::clock::TestClock;
 use axum::routing::get;
 use chrono::{TimeDelta, TimeZone, Utc};
 use futures::future::join_all;
@@ -19,7 +20,6 @@ use tokio::time::advance;
 use tower::{ServiceExt, service_fn};
 
 use super::*;
-use crate::clock::TestClock;
 
 /// What the API server does, and what it was asked.
 #[derive(Default)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use apimachinery::clock::{SharedClock, TestClock};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -17,7 +18,6 @@ use super::super::Pace;
 use super::super::authority::Authority;
 use super::super::certificate::Certificate;
 use crate::client::on_service;
-use crate::clock::{SharedClock, TestClock};
 use crate::options::SelfSignedWebhook;
 use crate::server::{CertificateSlot, Tls, TlsParameters, TlsSource};
 

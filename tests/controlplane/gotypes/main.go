@@ -1,8 +1,8 @@
 // Command gotypes prints how Kubernetes' Go types for the kinds of the embedded API server are written as JSON: every
 // field with its type, when it is left out, and its key in strategic merge patches. The output is
-// src/apiserver/kinds/types.json:
+// crates/apiserver/src/kinds/types.json:
 //
-//	go run ./gotypes > ../../src/apiserver/kinds/types.json
+//	go run ./gotypes > ../../crates/apiserver/src/kinds/types.json
 package main
 
 import (

@@ -1,0 +1,327 @@
+//! Kinds that a CustomResourceDefinition brings.
+//!
+//! Guarantees: what a definition says is honoured (schema, columns, names, the status as a subresource), and a definition
+//! that says what is not known here is refused and not half obeyed; its objects are pruned, filled in and judged by its
+//! schema, their metadata as that of every kind; their status is changed through `/status` only, and everything else never
+//! there, where it is a subresource; the generation counts the changes of everything else but the metadata.
+//!
+//! Known differences: one version for each definition; no `scale` and no selectable fields; of the schema's keywords those
+//! that `schema` names; CEL rules of one form (`schema`); lists belong to field managers as
+//! a whole, whatever the schema says.
+//!
+//! Matches k8s.io/apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `status_strategy.go` and
+//! `tableconvertor`.
+
+mod schema;
+
+use std::sync::Arc;
+
+use apimachinery::field::FieldError;
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use self::schema::Schema;
+use super::fields::{child, copy};
+use super::{columns, count_if, normalize, time};
+use crate::meta;
+use crate::registry::{Column, Resource, Strategy};
+
+/// Why a definition cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum DefinitionError {
+    /// Something is missing, of the wrong type, or not known here.
+    #[error("cannot serve the CustomResourceDefinition {name:?}: {source}")]
+    Unreadable {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// Only definitions of one version are served.
+    #[error("cannot serve the CustomResourceDefinition {name:?}: it has {count} versions, and one is served")]
+    Versions {
+        /// Its name.
+        name: String,
+        /// How many it has.
+        count: usize,
+    },
+    /// A column whose path is more than members and `[*]`.
+    #[error("cannot serve the CustomResourceDefinition {name:?}: the path {path:?} of a column is not understood")]
+    Path {
+        /// The definition's name.
+        name: String,
+        /// The path.
+        path: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct Definition {
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    group: String,
+    names: Called,
+    scope: Scope,
+    versions: Vec<Version>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Called {
+    kind: String,
+    plural: String,
+    singular: Option<String>,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+}
+
+#[derive(PartialEq, Deserialize)]
+enum Scope {
+    Namespaced,
+    Cluster,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    name: String,
+    schema: Validation,
+    #[serde(default)]
+    subresources: Subresources,
+    #[serde(default)]
+    additional_printer_columns: Vec<Printer>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Subresources {
+    status: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Validation {
+    #[serde(rename = "openAPIV3Schema")]
+    schema: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Printer {
+    name: String,
+    r#type: String,
+    json_path: String,
+    #[serde(default)]
+    format: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    priority: i32,
+}
+
+/// The kind that a CustomResourceDefinition defines.
+///
+/// # Errors
+/// When the definition is incomplete, or says what is not known here.
+pub fn custom(definition: &Value) -> Result<Resource, DefinitionError> {
+    let name = || definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let unreadable = |source| DefinitionError::Unreadable { name: name(), source };
+    let Definition { spec } = Definition::deserialize(definition).map_err(unreadable)?;
+    let Ok([version]) = <[Version; 1]>::try_from(spec.versions) else {
+        let count = definition["spec"]["versions"].as_array().map_or(0, Vec::len);
+        return Err(DefinitionError::Versions { name: name(), count });
+    };
+    let described = version.schema.schema;
+    let schema = Schema::deserialize(&described).map_err(unreadable)?;
+    let printers = version.additional_printer_columns.into_iter().map(|printer| {
+        let path = steps(&printer.json_path);
+        path.ok_or_else(|| DefinitionError::Path { name: name(), path: printer.json_path.clone() })
+            .map(|path| (column(printer), path))
+    });
+    let mut printers: Vec<_> = printers.collect::<Result<_, _>>()?;
+    if printers.is_empty() {
+        printers.push(age());
+    }
+    let has_status = version.subresources.status.is_some();
+    Ok(Resource {
+        group: spec.group,
+        version: version.name,
+        singular: spec.names.singular.unwrap_or_else(|| spec.names.kind.to_lowercase()),
+        kind: spec.names.kind,
+        plural: spec.names.plural,
+        short_names: spec.names.short_names,
+        categories: spec.names.categories,
+        namespaced: spec.scope == Scope::Namespaced,
+        has_status,
+        strategy: Arc::new(Custom { has_status, described, schema, printers }),
+    })
+}
+
+/// The column of a definition that names none. Matches `serveDefaultColumnsIfEmpty`.
+fn age() -> (Column, Vec<Step>) {
+    let steps = ["metadata", "creationTimestamp"].map(|name| Step::Member(name.to_owned()));
+    (columns::age_column(0), steps.into())
+}
+
+fn column(Printer { name, r#type, json_path, format, description, priority }: Printer) -> Column {
+    let description = if description.is_empty() {
+        format!("Custom resource definition column (in JSONPath format): {json_path}")
+    } else {
+        description
+    };
+    Column { name: name.into(), type_: r#type.into(), format: format.into(), priority, description: description.into() }
+}
+
+/// One step of a column's path.
+enum Step {
+    Member(String),
+    /// `[*]`: the first item stands for all.
+    First,
+}
+
+/// Reads a path of members and `[*]`.
+fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut steps = Vec::new();
+    for part in path.strip_prefix('.')?.split('.') {
+        let (name, items) = part.strip_suffix("[*]").map_or((part, false), |name| (name, true));
+        if name.is_empty() || name.contains(['[', ']', '\'', '"', '*', '@', '?']) {
+            return None;
+        }
+        steps.push(Step::Member(name.to_owned()));
+        steps.extend(items.then_some(Step::First));
+    }
+    Some(steps)
+}
+
+fn follow<'a>(steps: &[Step], object: &'a Value) -> Option<&'a Value> {
+    steps.iter().try_fold(object, |value, step| match step {
+        Step::Member(name) => value.get(name),
+        Step::First => value.get(0),
+    })
+}
+
+struct Custom {
+    /// Whether the status has a path of its own.
+    has_status: bool,
+    described: Value,
+    schema: Schema,
+    printers: Vec<(Column, Vec<Step>)>,
+}
+
+impl Strategy for Custom {
+    fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        // What every kind has is as with every kind, whatever the schema says of it.
+        let mut common = ["apiVersion", "kind", "metadata"].map(|name| (name, object[name].take()));
+        object.as_object_mut().into_iter().for_each(|fields| fields.retain(|_, value| !value.is_null()));
+        let unknown = normalize::normalize(&mut common[2].1, "meta.v1.ObjectMeta")?;
+        let mut paths: Vec<String> = unknown.into_iter().map(|path| format!("metadata.{path}")).collect();
+        paths.extend(self.schema.prune(object));
+        self.schema.fill(object);
+        for (name, value) in common {
+            object[name] = value;
+        }
+        Ok(paths)
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        self.schema.fill(object);
+    }
+
+    fn prepare_for_create(&self, object: &mut Value) {
+        if self.has_status {
+            object.as_object_mut().and_then(|object| object.remove("status"));
+        }
+        child(object, "metadata")["generation"] = 1.into();
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        self.schema.errors(object, None)
+    }
+
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        if self.has_status {
+            copy(object, old, "status");
+        }
+        let names = [&*object, old].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
+        let changed = { names }.any(|name| name != "metadata" && object.get(name) != old.get(name));
+        count_if(changed, object, old);
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        self.schema.errors(object, Some(old))
+    }
+
+    fn prepare_for_status_update(&self, object: &mut Value, old: &Value) {
+        let mut kept = old.clone();
+        meta::set(&mut kept, "managedFields", object["metadata"]["managedFields"].take());
+        copy(&mut kept, object, "status");
+        *object = kept;
+    }
+
+    fn validate_status_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let (Some(schema), Some(status)) = (self.schema.property("status"), object.get("status")) else {
+            return Vec::new();
+        };
+        let mut errors = schema.errors(status, old.get("status"));
+        for error in &mut errors {
+            error.field = format!("status.{}", error.field);
+        }
+        errors
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        meta::bare_finalizer_warnings(object, old)
+    }
+
+    fn wants_qualified_finalizers(&self) -> bool {
+        false
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        [columns::name_column(0)].into_iter().chain(self.printers.iter().map(|(column, _)| column.clone())).collect()
+    }
+
+    fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value> {
+        let cell = |(column, path): &(Column, Vec<Step>)| {
+            let value = follow(path, object).unwrap_or(&Value::Null);
+            match (&*column.type_, value) {
+                ("date", Value::String(text)) => time::since(Some(text), now).into(),
+                ("string", Value::Null | Value::String(_))
+                | ("boolean", Value::Bool(_))
+                | ("integer" | "number", Value::Number(_)) => value.clone(),
+                ("string", other) => other.to_string().into(),
+                _ => Value::Null,
+            }
+        };
+        [object["metadata"]["name"].clone()].into_iter().chain(self.printers.iter().map(cell)).collect()
+    }
+
+    fn selectable_fields(&self, _object: &Value) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    fn patch_merge_key(&self, _path: &[&str]) -> Option<&'static str> {
+        None
+    }
+
+    fn takes_strategic_patches(&self) -> bool {
+        false
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn schema(&self) -> Value {
+        self.described.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! The kinds by which an API server is extended: CustomResourceDefinitions and the configurations of admission webhooks.
+//!
+//! Guarantees: a definition that cannot be honoured is refused, and so is a configuration that selects by what the server
+//! does not look at; so what is stored is obeyed ([`custom`](super::custom()), `admission`). A definition is kept as it was
+//! sent, and established in the breath in which it is made.
+//!
+//! Known differences: nothing else is judged, nor is a definition defaulted or pruned, and its `status` says no more than that
+//! it is served. Matches k8s.io/apiextensions-apiserver `pkg/registry/customresourcedefinition` and k8s.io/kubernetes
+//! `pkg/registry/admissionregistration`.
+
+use std::sync::Arc;
+
+use apimachinery::field::FieldError;
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::fields::{at, child, copy, default, forbidden, invalid, list, text};
+use super::stored::{self, PLAIN, Stored};
+use super::{columns, count, custom, names, normalize, resource};
+use crate::openapi;
+use crate::registry::{Column, Resource, Strategy};
+
+/// The kinds that extend a server; they are served where they are asked for.
+pub fn extensions() -> Vec<Resource> {
+    let webhooks = |kind, plural| {
+        let kept = Stored { counted: "webhooks", judge: judge_webhooks, columns: &stored::WEBHOOKS, ..PLAIN };
+        let resource = kept.of(resource("admissionregistration.k8s.io", kind, plural).cluster());
+        Resource { categories: names(&["api-extensions"]), ..resource }
+    };
+    let definitions =
+        resource("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions").cluster();
+    vec![
+        Resource {
+            has_status: true,
+            short_names: names(&["crd", "crds"]),
+            categories: names(&["api-extensions"]),
+            ..definitions.with(Arc::new(Definitions))
+        },
+        webhooks("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        webhooks("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    ]
+}
+
+/// Reads the metadata of an object and leaves everything else as it is.
+fn normalize_metadata(object: &mut Value) -> Result<Vec<String>, String> {
+    let unknown = normalize::normalize(child(object, "metadata"), "meta.v1.ObjectMeta")?;
+    Ok(unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
+}
+
+struct Definitions;
+
+impl Definitions {
+    fn judge(definition: &Value) -> Vec<FieldError> {
+        let name = text(definition, "metadata.name");
+        let wanted = format!("{}.{}", text(definition, "spec.names.plural"), text(definition, "spec.group"));
+        let mut errors = Vec::new();
+        if name != wanted {
+            errors.push(invalid("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
+        }
+        errors.extend(custom(definition).err().map(|error| forbidden("spec", &error.to_string())));
+        errors
+    }
+}
+
+impl Strategy for Definitions {
+    fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        normalize_metadata(object)
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        let kind = text(object, "spec.names.kind").to_owned();
+        let names = child(child(object, "spec"), "names");
+        default(names, "singular", kind.to_lowercase());
+        default(names, "listKind", format!("{kind}List"));
+    }
+
+    fn prepare_for_create(&self, object: &mut Value) {
+        child(object, "metadata")["generation"] = 1.into();
+        let since = object["metadata"]["creationTimestamp"].clone();
+        let condition = |kind: &str, reason: &str, message: &str| {
+            json!({
+                "type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": since,
+            })
+        };
+        object["status"] = json!({
+            "acceptedNames": object["spec"]["names"],
+            "conditions": [
+                condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+                condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+            ],
+            "storedVersions": list(object, "spec.versions").iter().map(|version| &version["name"]).collect::<Vec<_>>(),
+        });
+    }
+
+    fn wants_qualified_finalizers(&self) -> bool {
+        false
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        Self::judge(object)
+    }
+
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        copy(object, old, "status");
+        count(object, old, "spec");
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let fixed = ["spec.group", "spec.scope", "spec.names.kind", "spec.names.plural"];
+        let changed = fixed.into_iter().filter(|path| at(object, path) != at(old, path));
+        let changed = changed.map(|path| invalid(path, at(object, path).clone(), "field is immutable"));
+        changed.chain(Self::judge(object)).collect()
+    }
+
+    fn prepare_for_status_update(&self, object: &mut Value, old: &Value) {
+        copy(object, old, "spec");
+    }
+
+    fn validate_status_update(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        columns::DEFINITIONS.to_vec()
+    }
+
+    fn cells(&self, object: &Value, _now: DateTime<Utc>) -> Vec<Value> {
+        ["name", "creationTimestamp"].map(|field| object["metadata"][field].clone()).into()
+    }
+
+    fn selectable_fields(&self, _object: &Value) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    fn patch_merge_key(&self, _path: &[&str]) -> Option<&'static str> {
+        None
+    }
+
+    fn schema(&self) -> Value {
+        openapi::builtin_schema("apiextensions.v1.CustomResourceDefinition")
+    }
+}
+
+/// Refuses what would have to be looked at and is not.
+fn judge_webhooks(configuration: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (index, webhook) in list(configuration, "webhooks").iter().enumerate() {
+        for field in ["namespaceSelector", "objectSelector", "matchConditions"] {
+            let is_empty = match &webhook[field] {
+                Value::Object(map) => map.is_empty(),
+                Value::Array(items) => items.is_empty(),
+                other => other.is_null(),
+            };
+            if !is_empty {
+                errors.push(forbidden(format!("webhooks[{index}].{field}"), "is not served by the embedded server"));
+            }
+        }
+    }
+    errors
+}

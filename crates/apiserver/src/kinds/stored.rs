@@ -1,0 +1,391 @@
+//! Kinds that are kept and do nothing, so that whatever is applied to a cluster can be applied here.
+//!
+//! Guarantees: their objects are read, defaulted, merged, counted and shown as kube-apiserver's own types say, and what
+//! every object of the kind needs is missed. Nothing else is judged, and nothing comes of them: a Deployment starts no Pod,
+//! a Service has no address, a Role gives no right, a quota is not kept.
+//!
+//! Matches k8s.io/kubernetes `pkg/printers/internalversion/printers.go` for what is shown.
+
+use std::sync::Arc;
+
+use apimachinery::field::FieldError;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::fields::{at, child, copy, list, required, text};
+use super::{age, columns, container_cells, count, defaults, names, normalize, resource, selector_cell, types};
+use crate::openapi;
+use crate::registry::{Column, NameRule, Resource, Strategy};
+
+/// The kinds; they are served where they are asked for.
+pub fn stored() -> Vec<Resource> {
+    let core = |kind, plural| resource("", kind, plural);
+    let flow = |kind, plural| resource("flowcontrol.apiserver.k8s.io", kind, plural).cluster();
+    let rbac = |kind, plural| resource("rbac.authorization.k8s.io", kind, plural);
+    let role = Stored { names: NameRule::PathSegment, columns: &ROLES, ..PLAIN };
+    let binding =
+        Stored { names: NameRule::PathSegment, columns: &BINDINGS, needs: &["roleRef.kind", "roleRef.name"], ..PLAIN };
+    let deployment = Stored {
+        counted: "spec",
+        columns: &DEPLOYMENTS,
+        needs: &["spec.selector", "spec.template.spec.containers"],
+        ..PLAIN
+    };
+    let flow_schema =
+        Stored { counted: "spec", columns: &FLOW_SCHEMAS, needs: &["spec.priorityLevelConfiguration.name"], ..PLAIN };
+    let priority_level = Stored { counted: "spec", columns: &PRIORITY_LEVELS, needs: &["spec.type"], ..PLAIN };
+    vec![
+        called(&["cm"], Stored { columns: &CONFIG_MAPS, ..PLAIN }.of(core("ConfigMap", "configmaps"))),
+        called(&["quota"], Stored { columns: &QUOTAS, ..PLAIN }.of(core("ResourceQuota", "resourcequotas"))),
+        Stored { columns: &SECRETS, fold: encode_string_data, selectable: &["type"], ..PLAIN }
+            .of(core("Secret", "secrets")),
+        called(&["sa"], PLAIN.of(core("ServiceAccount", "serviceaccounts"))),
+        Resource {
+            categories: names(&["all"]),
+            ..called(
+                &["svc"],
+                Stored { columns: &SERVICES, selectable: &["spec.clusterIP", "spec.type"], ..PLAIN }
+                    .of(core("Service", "services")),
+            )
+        },
+        Resource {
+            categories: names(&["all"]),
+            ..called(&["deploy"], deployment.of(resource("apps", "Deployment", "deployments")))
+        },
+        flow_schema.of(flow("FlowSchema", "flowschemas")),
+        priority_level.of(flow("PriorityLevelConfiguration", "prioritylevelconfigurations")),
+        called(
+            &["netpol"],
+            Stored { counted: "spec", columns: &NETWORK_POLICIES, ..PLAIN }.of(resource(
+                "networking.k8s.io",
+                "NetworkPolicy",
+                "networkpolicies",
+            )),
+        ),
+        called(
+            &["pdb"],
+            Stored { counted: "spec", columns: &DISRUPTION_BUDGETS, ..PLAIN }.of(resource(
+                "policy",
+                "PodDisruptionBudget",
+                "poddisruptionbudgets",
+            )),
+        ),
+        role.of(rbac("ClusterRole", "clusterroles").cluster()),
+        binding.of(rbac("ClusterRoleBinding", "clusterrolebindings").cluster()),
+        role.of(rbac("Role", "roles")),
+        binding.of(rbac("RoleBinding", "rolebindings")),
+    ]
+}
+
+/// A Secret's texts become data. Matches `Convert_v1_Secret_To_core_Secret` of k8s.io/kubernetes
+/// `pkg/apis/core/v1/conversion.go`.
+fn encode_string_data(secret: &mut Value) {
+    let texts = secret.as_object_mut().and_then(|secret| secret.remove("stringData"));
+    for (name, text) in texts.as_ref().and_then(Value::as_object).into_iter().flatten() {
+        child(secret, "data")[name] = STANDARD.encode(text.as_str().unwrap_or_default()).into();
+    }
+}
+
+fn called(short_names: &[&str], resource: Resource) -> Resource {
+    Resource { short_names: names(short_names), ..resource }
+}
+
+/// What is known of such a kind.
+#[derive(Clone, Copy)]
+pub(super) struct Stored {
+    /// The field whose changes the generation counts; empty for kinds without generations.
+    pub(super) counted: &'static str,
+    /// The fields without which an object is refused.
+    pub(super) needs: &'static [&'static str],
+    /// What becomes of the fields that are only ever written.
+    pub(super) fold: fn(&mut Value),
+    /// What else is judged.
+    pub(super) judge: fn(&Value) -> Vec<FieldError>,
+    /// The fields that field selectors may name.
+    pub(super) selectable: &'static [&'static str],
+    /// What names must be.
+    pub(super) names: NameRule,
+    /// What is shown behind the name.
+    pub(super) columns: &'static [Shown],
+}
+
+/// A kind with nothing of its own.
+pub(super) const PLAIN: Stored = Stored {
+    counted: "",
+    needs: &[],
+    fold: |_| {},
+    judge: |_| Vec::new(),
+    selectable: &[],
+    names: NameRule::Subdomain,
+    columns: &[shown("Age", age)],
+};
+
+impl Stored {
+    /// The resource; it has a status where its Go type has one.
+    pub(super) fn of(self, resource: super::Unserved) -> Resource {
+        let root = format!("{}.v1.{}", types::package(resource.group), resource.kind);
+        let has_status = types::lookup(&root).fields.contains_key("status");
+        Resource { has_status, ..resource.with(Arc::new(Kept { root, kind: self })) }
+    }
+}
+
+/// A [`Stored`] kind as the server wants it.
+struct Kept {
+    root: String,
+    kind: Stored,
+}
+
+impl Kept {
+    fn errors(&self, object: &Value) -> Vec<FieldError> {
+        let is_missing = |path: &&&str| match at(object, path) {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        };
+        let missing = self.kind.needs.iter().filter(is_missing).map(|path| required(*path, ""));
+        missing.chain((self.kind.judge)(object)).collect()
+    }
+
+    /// The status that Go writes where there is none.
+    fn empty_status(&self) -> Option<Value> {
+        let mut empty = json!({});
+        normalize::normalize(&mut empty, &self.root).ok()?;
+        empty.as_object_mut()?.remove("status")
+    }
+}
+
+impl Strategy for Kept {
+    fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        let unknown = normalize::normalize(object, &self.root)?;
+        (self.kind.fold)(object);
+        Ok(unknown)
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        defaults::set(object, &self.root);
+    }
+
+    fn prepare_for_create(&self, object: &mut Value) {
+        if let Some(status) = self.empty_status() {
+            object["status"] = status;
+        }
+        if !self.kind.counted.is_empty() {
+            child(object, "metadata")["generation"] = 1.into();
+        }
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        self.errors(object)
+    }
+
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        copy(object, old, "status");
+        if !self.kind.counted.is_empty() {
+            count(object, old, self.kind.counted);
+        }
+    }
+
+    fn validate_update(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
+        self.errors(object)
+    }
+
+    fn prepare_for_status_update(&self, object: &mut Value, old: &Value) {
+        copy(object, old, "spec");
+    }
+
+    fn validate_status_update(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        [columns::name_column(0)].into_iter().chain(self.kind.columns.iter().map(Shown::column)).collect()
+    }
+
+    fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value> {
+        let name = object["metadata"]["name"].clone();
+        [name].into_iter().chain(self.kind.columns.iter().map(|shown| (shown.cell)(object, now))).collect()
+    }
+
+    fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)> {
+        self.kind.selectable.iter().map(|field| (*field, text(object, field).to_owned())).collect()
+    }
+
+    fn patch_merge_key(&self, path: &[&str]) -> Option<&'static str> {
+        types::merge_key(&self.root, path)
+    }
+
+    fn name_rule(&self) -> NameRule {
+        self.kind.names
+    }
+
+    fn schema(&self) -> Value {
+        openapi::builtin_schema(&self.root)
+    }
+}
+
+/// A column, and what stands in it.
+pub(super) struct Shown {
+    heading: &'static str,
+    type_: &'static str,
+    priority: i32,
+    cell: fn(&Value, DateTime<Utc>) -> Value,
+}
+
+impl Shown {
+    /// Nobody prints what describes a column, so there is none.
+    fn column(&self) -> Column {
+        Column {
+            name: self.heading.into(),
+            type_: self.type_.into(),
+            format: "".into(),
+            priority: self.priority,
+            description: "".into(),
+        }
+    }
+}
+
+const fn shown(heading: &'static str, cell: fn(&Value, DateTime<Utc>) -> Value) -> Shown {
+    Shown { heading, type_: "string", priority: 0, cell }
+}
+
+/// A column of wide tables only.
+const fn wide(heading: &'static str, cell: fn(&Value, DateTime<Utc>) -> Value) -> Shown {
+    Shown { priority: 1, ..shown(heading, cell) }
+}
+
+const CREATED: Shown =
+    Shown { type_: "date", ..shown("Created At", |object, _| object["metadata"]["creationTimestamp"].clone()) };
+const AGE: Shown = shown("Age", age);
+
+const CONFIG_MAPS: [Shown; 2] =
+    [shown("Data", |object, _| (entries(object, "data") + entries(object, "binaryData")).into()), AGE];
+
+const SECRETS: [Shown; 3] = [
+    shown("Type", |object, _| text(object, "type").into()),
+    shown("Data", |object, _| entries(object, "data").into()),
+    AGE,
+];
+
+/// Nobody counts, so neither requests nor limits are known.
+const QUOTAS: [Shown; 3] = [shown("Request", |_, _| "".into()), shown("Limit", |_, _| "".into()), AGE];
+
+const SERVICES: [Shown; 6] = [
+    shown("Type", |object, _| text(object, "spec.type").into()),
+    shown("Cluster-IP", |object, _| or_none(&at(object, "spec.clusterIPs")[0])),
+    shown("External-IP", |object, _| match text(object, "spec.type") {
+        "ExternalName" => text(object, "spec.externalName").into(),
+        "LoadBalancer" => "<pending>".into(),
+        _ => "<none>".into(),
+    }),
+    shown("Port(s)", |object, _| {
+        let ports =
+            list(object, "spec.ports").iter().map(|port| format!("{}/{}", port["port"], text(port, "protocol")));
+        or_none(&joined(ports, ","))
+    }),
+    AGE,
+    wide("Selector", |object, _| {
+        let labels = at(object, "spec.selector").as_object().into_iter().flatten();
+        or_none(&joined(labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())), ","))
+    }),
+];
+
+const DEPLOYMENTS: [Shown; 7] = [
+    shown("Ready", |object, _| {
+        let number = |path| at(object, path).as_i64().unwrap_or_default();
+        format!("{}/{}", number("status.readyReplicas"), number("spec.replicas")).into()
+    }),
+    shown("Up-to-date", |object, _| or(at(object, "status.updatedReplicas"), 0)),
+    shown("Available", |object, _| or(at(object, "status.availableReplicas"), 0)),
+    AGE,
+    wide("Containers", |object, _| containers(object)[0].clone()),
+    wide("Images", |object, _| containers(object)[1].clone()),
+    wide("Selector", |object, _| selector_cell(at(object, "spec.selector"))),
+];
+
+const DISRUPTION_BUDGETS: [Shown; 4] = [
+    shown("Min Available", |object, _| number_or_percentage(at(object, "spec.minAvailable"))),
+    shown("Max Unavailable", |object, _| number_or_percentage(at(object, "spec.maxUnavailable"))),
+    Shown {
+        type_: "integer",
+        ..shown("Allowed Disruptions", |object, _| or(at(object, "status.disruptionsAllowed"), 0))
+    },
+    AGE,
+];
+
+const NETWORK_POLICIES: [Shown; 2] =
+    [shown("Pod-Selector", |object, _| selector_cell(at(object, "spec.podSelector"))), AGE];
+
+const FLOW_SCHEMAS: [Shown; 5] = [
+    shown("PriorityLevel", |object, _| at(object, "spec.priorityLevelConfiguration.name").clone()),
+    shown("MatchingPrecedence", |object, _| at(object, "spec.matchingPrecedence").clone()),
+    shown("DistinguisherMethod", |object, _| or_none(at(object, "spec.distinguisherMethod.type"))),
+    AGE,
+    // Nobody looks whether there is such a level.
+    shown("MissingPL", |_, _| "?".into()),
+];
+
+const PRIORITY_LEVELS: [Shown; 6] = [
+    shown("Type", |object, _| text(object, "spec.type").into()),
+    shown("NominalConcurrencyShares", |object, _| or_none(at(object, "spec.limited.nominalConcurrencyShares"))),
+    shown("Queues", |object, _| or_none(at(object, "spec.limited.limitResponse.queuing.queues"))),
+    shown("HandSize", |object, _| or_none(at(object, "spec.limited.limitResponse.queuing.handSize"))),
+    shown("QueueLengthLimit", |object, _| or_none(at(object, "spec.limited.limitResponse.queuing.queueLengthLimit"))),
+    AGE,
+];
+
+const ROLES: [Shown; 1] = [CREATED];
+
+const BINDINGS: [Shown; 5] = [
+    shown("Role", |object, _| format!("{}/{}", text(object, "roleRef.kind"), text(object, "roleRef.name")).into()),
+    AGE,
+    wide("Users", |object, _| subjects(object, "User")),
+    wide("Groups", |object, _| subjects(object, "Group")),
+    wide("ServiceAccounts", |object, _| subjects(object, "ServiceAccount")),
+];
+
+/// The configurations of admission webhooks.
+pub(super) const WEBHOOKS: [Shown; 2] =
+    [Shown { type_: "integer", ..shown("Webhooks", |object, _| list(object, "webhooks").len().into()) }, AGE];
+
+fn entries(object: &Value, field: &str) -> usize {
+    object[field].as_object().map_or(0, serde_json::Map::len)
+}
+
+fn or(value: &Value, other: impl Into<Value>) -> Value {
+    if value.is_null() || value == "" { other.into() } else { value.clone() }
+}
+
+fn or_none(value: &Value) -> Value {
+    or(value, "<none>")
+}
+
+fn joined(parts: impl Iterator<Item = String>, separator: &str) -> Value {
+    parts.collect::<Vec<_>>().join(separator).into()
+}
+
+fn number_or_percentage(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => number.to_string().into(),
+        other => or(other, "N/A"),
+    }
+}
+
+fn containers(object: &Value) -> [Value; 2] {
+    container_cells(list(object, "spec.template.spec.containers"))
+}
+
+/// Matches `SubjectsStrings`.
+fn subjects(object: &Value, kind: &str) -> Value {
+    let of_kind = list(object, "subjects").iter().filter(|subject| subject["kind"] == kind);
+    let called = of_kind.map(|subject| match text(subject, "namespace") {
+        "" => text(subject, "name").to_owned(),
+        namespace => format!("{namespace}/{}", text(subject, "name")),
+    });
+    joined(called, ", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+#![allow(clippy::unwrap_used)]
+//! `recorded.jsonl` holds objects of `manifests/` and what kube-apiserver v1.36.3 made of them, without what differs from
+//! object to object, the addresses of a Service, and what the server's own controllers wrote into a status.
+
+use super::*;
+use crate::fields;
+use crate::kinds::{all, tests::row};
+
+fn resource_of(object: &Value) -> Resource {
+    all().into_iter().find(|resource| object["kind"] == *resource.kind).unwrap()
+}
+
+#[test]
+fn what_is_stored_is_what_kube_apiserver_stores() {
+    let mut kinds = Vec::new();
+    for line in include_str!("recorded.jsonl").lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let (applied, kind) = (&record["object"], &record["object"]["kind"]);
+        let resource = resource_of(applied);
+        let strategy = &resource.strategy;
+        let mut object = applied.clone();
+        assert_eq!(strategy.normalize(&mut object).unwrap(), Vec::<String>::new(), "{kind}");
+        strategy.set_defaults(&mut object);
+        strategy.prepare_for_create(&mut object);
+        assert_eq!(strategy.validate_create(&object), [], "{kind}");
+        assert_eq!(object, record["result"], "{kind}");
+        if let Some(claimed) = record.get("claimed") {
+            let mut ours = fields::claimed(&resource, applied);
+            ours.exclude("apiVersion");
+            ours.exclude("kind");
+            ours.strip(Some("metadata"), |field| field == "f:name");
+            assert_eq!(&ours.encode(), claimed, "{kind}");
+        }
+        kinds.push(resource.kind.clone());
+    }
+    let unseen = stored().into_iter().filter(|resource| !kinds.contains(&resource.kind));
+    assert_eq!(unseen.map(|resource| resource.kind).collect::<Vec<_>>(), ["ConfigMap", "Secret"]);
+}
+
+#[test]
+fn nothing_comes_of_them_and_a_change_is_counted() {
+    let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "d" },
+        "spec": { "selector": { "matchLabels": { "a": "b" } }, "template": { "spec": { "containers": [{ "name": "c" }] } } },
+        "status": { "readyReplicas": 3 } });
+    let strategy = resource_of(&deployment).strategy;
+    let mut old = deployment.clone();
+    strategy.normalize(&mut old).unwrap();
+    strategy.prepare_for_create(&mut old);
+    assert_eq!(old["status"], json!({}), "a status is written at its own path only");
+    let mut new = old.clone();
+    new["status"] = deployment["status"].clone();
+    strategy.prepare_for_update(&mut new, &old);
+    assert_eq!((&new["metadata"]["generation"], &new["status"]), (&json!(1), &json!({})));
+    new["spec"]["replicas"] = json!(3);
+    strategy.prepare_for_update(&mut new, &old);
+    assert_eq!(new["metadata"]["generation"], 2);
+    new["status"] = deployment["status"].clone();
+    strategy.prepare_for_status_update(&mut new, &old);
+    assert_eq!((&new["spec"], &new["status"]["readyReplicas"]), (&old["spec"], &json!(3)));
+}
+
+#[test]
+fn the_texts_of_a_secret_are_data_and_go_before_what_is_there() {
+    let mut secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" },
+        "data": { "a": "YQ==", "b": "Yg==" }, "stringData": { "b": "two", "c": "" } });
+    resource_of(&secret).strategy.normalize(&mut secret).unwrap();
+    assert_eq!(secret["data"], json!({ "a": "YQ==", "b": "dHdv", "c": "" }));
+    assert!(secret.get("stringData").is_none());
+    let mut texts_alone = json!({ "apiVersion": "v1", "kind": "Secret", "stringData": { "a": "a" } });
+    resource_of(&texts_alone).strategy.normalize(&mut texts_alone).unwrap();
+    assert_eq!(texts_alone["data"], json!({ "a": "YQ==" }));
+}
+
+#[test]
+fn what_every_object_of_a_kind_needs_is_missed() {
+    let rows = [
+        ("Deployment", vec!["spec.selector", "spec.template.spec.containers"]),
+        ("RoleBinding", vec!["roleRef.kind", "roleRef.name"]),
+        ("FlowSchema", vec!["spec.priorityLevelConfiguration.name"]),
+        ("PriorityLevelConfiguration", vec!["spec.type"]),
+        ("Role", vec![]),
+        ("ConfigMap", vec![]),
+    ];
+    for (kind, want) in rows {
+        let mut object = json!({ "kind": kind, "metadata": { "name": "x" } });
+        let strategy = resource_of(&object).strategy;
+        strategy.normalize(&mut object).unwrap();
+        let errors = strategy.validate_create(&object);
+        assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), want, "{kind}");
+        assert!(errors.iter().all(|error| error.body == "Required value"), "{kind}: {errors:?}");
+    }
+}
+
+#[test]
+fn tables_print_what_kubectl_get_shows() {
+    let meta = json!({ "name": "x", "creationTimestamp": "2026-11-20T11:00:00Z" });
+    let service = |spec: Value| json!({ "metadata": meta, "spec": spec });
+    let subjects = json!([
+        { "kind": "User", "name": "u" },
+        { "kind": "ServiceAccount", "name": "a", "namespace": "n" },
+        { "kind": "ServiceAccount", "name": "b", "namespace": "n" },
+    ]);
+    let limited = json!({ "nominalConcurrencyShares": 20, "limitResponse": { "queuing": { "queues": 64, "handSize": 6, "queueLengthLimit": 50 } } });
+    let rows = [
+        ("configmaps", json!({ "metadata": meta, "data": { "a": "" }, "binaryData": { "b": "" } }), "x | 2 | 60m"),
+        ("secrets", json!({ "metadata": meta, "type": "Opaque", "data": { "a": "" } }), "x | Opaque | 1 | 60m"),
+        ("serviceaccounts", json!({ "metadata": meta }), "x | 60m"),
+        ("resourcequotas", json!({ "metadata": meta }), "x |  |  | 60m"),
+        (
+            "services",
+            service(json!({
+                "type": "ClusterIP", "ports": [{ "port": 443, "protocol": "TCP" }, { "port": 53, "protocol": "UDP" }],
+                "selector": { "a": "b", "c": "d" },
+            })),
+            "x | ClusterIP | <none> | <none> | 443/TCP,53/UDP | 60m | a=b,c=d",
+        ),
+        (
+            "services",
+            service(json!({ "type": "ExternalName", "externalName": "example.com" })),
+            "x | ExternalName | <none> | example.com | <none> | 60m | <none>",
+        ),
+        (
+            "deployments",
+            json!({ "metadata": meta, "status": {}, "spec": {
+                "replicas": 2, "selector": { "matchLabels": { "a": "b" } },
+                "template": { "spec": { "containers": [{ "name": "c", "image": "i" }] } },
+            } }),
+            "x | 0/2 | 0 | 0 | 60m | c | i | a=b",
+        ),
+        (
+            "poddisruptionbudgets",
+            json!({ "metadata": meta, "spec": { "maxUnavailable": 1 }, "status": { "disruptionsAllowed": 0 } }),
+            "x | N/A | 1 | 0 | 60m",
+        ),
+        ("networkpolicies", json!({ "metadata": meta, "spec": { "podSelector": {} } }), "x | <none> | 60m"),
+        (
+            "flowschemas",
+            json!({ "metadata": meta, "spec": { "matchingPrecedence": 9, "priorityLevelConfiguration": { "name": "p" } } }),
+            "x | p | 9 | <none> | 60m | ?",
+        ),
+        (
+            "prioritylevelconfigurations",
+            json!({ "metadata": meta, "spec": { "type": "Limited", "limited": limited } }),
+            "x | Limited | 20 | 64 | 6 | 50 | 60m",
+        ),
+        ("clusterroles", json!({ "metadata": meta }), "x | 2026-11-20T11:00:00Z"),
+        (
+            "rolebindings",
+            json!({ "metadata": meta, "roleRef": { "kind": "Role", "name": "r" }, "subjects": subjects }),
+            "x | Role/r | 60m | u |  | n/a, n/b",
+        ),
+        ("mutatingwebhookconfigurations", json!({ "metadata": meta, "webhooks": [{}] }), "x | 1 | 60m"),
+    ];
+    for (plural, object, want) in rows {
+        assert_eq!(row(plural, &object), want, "{plural}");
+    }
+}

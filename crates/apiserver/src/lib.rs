@@ -1,0 +1,374 @@
+//! A Kubernetes API server in memory, for tests: a tower service, with or without sockets.
+//!
+//! Guarantees:
+//! - It answers as kube-apiserver does, including the text of errors. The differences that are known are listed below.
+//! - It is deterministic. Its only clock is the one in [`Config`], and all randomness follows from the seed. It starts no
+//!   threads. An answer is complete when [`ApiServer::handle`] returns, including the garbage collection that it caused.
+//! - Two servers share nothing.
+//!
+//! [`Config::builtin`] serves the built-in kinds ([`kinds`]); other kinds come as [`Resource`]s, or as
+//! CustomResourceDefinitions that a client creates. [`ApiServer::client`] calls the server without a socket.
+//! `examples/cron_job.rs` shows all of it.
+//!
+//! Modules: `rest` reads paths and headers. `read`, `write`, `patch` and `delete` are the verbs. `store` holds objects
+//! (`object`) in order (`sorted`) with their history, and `watch` streams it. `gc` collects garbage. `managers` and `fields`
+//! track which manager owns which field. `meta` validates metadata. `admission` decides which webhooks are called,
+//! `webhook_client` calls them over HTTPS, and `draft` holds a write meanwhile. `selectors`, `query`, `body` and `negotiate`
+//! parse requests; `table` makes tables of answers.
+//!
+//! # Differences from kube-apiserver
+//! Some show in answers. They are data in `tests/truth/known.rs` of the repository, where each one fails once it is gone:
+//! - Messages that quote a whole object (a patch whose result cannot be read) order its fields alphabetically and not as
+//!   Go's types do.
+//! - A refused change of a Job's template or a Pod's spec does not print upstream's internal Go types.
+//! - Priority classes are not served. Any name is accepted and means 0, except the two of the system.
+//! - YAML is read as version 1.2: `y` and `off` are text.
+//! - A Job's first write that changes nothing makes no new version. Upstream then stores labels that it only showed before.
+//!
+//! Others do not show in single answers:
+//! - Entries of managedFields are ordered by time first, so their order depends on whether a second has passed between two
+//!   writes.
+//! - Protobuf is read and never written. CBOR is neither read nor written.
+//! - Events do not expire. `events.k8s.io` and the `scale` subresource are not served.
+//! - Garbage is collected at once. The contents of a terminating namespace go after two seconds and not five.
+//! - A list from a future resourceVersion is refused at once and not after three seconds.
+//! - A watch without a timeout lasts 45 minutes.
+//! - Bookmarks come at other times.
+//! - Every request is allowed.
+//! - Of many kinds nothing comes, because no controller runs ([`kinds`]).
+
+mod admission;
+mod body;
+mod delete;
+pub mod discovery;
+mod draft;
+mod fields;
+mod gc;
+pub mod kinds;
+mod listener;
+mod managers;
+mod meta;
+mod negotiate;
+mod object;
+mod openapi;
+mod patch;
+mod query;
+mod read;
+mod registry;
+mod rest;
+mod selectors;
+mod service;
+mod sorted;
+mod store;
+mod table;
+mod watch;
+mod webhook_client;
+mod write;
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+pub use apimachinery::clock::{Clock, SharedClock, SystemClock, TestClock};
+pub use apimachinery::field::{FieldError, FieldErrorKind};
+use axum::body::Bytes;
+use chrono::{DateTime, Utc};
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use self::admission::WebhookCaller;
+pub use self::draft::{WebhookAnswer, WebhookCall};
+pub use self::object::Object;
+pub use self::registry::{Column, NameRule, Resource, Strategy};
+pub use self::service::{ApiService, MAX_BODY};
+pub use self::store::ChangeKind;
+use self::store::Store;
+pub use self::webhook_client::{ServiceResolver, webhooks_over_https};
+pub use self::write::{Judgement, judge_new};
+
+/// The body of an answer: whole, or a stream of watch events.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Answers the discovery documents: path, `Accept` header and the served resources to content type and document.
+pub type Discovery = fn(path: &str, accept: &str, resources: &[Resource]) -> Option<(String, Value)>;
+
+/// What a pod's container has logged: namespace, pod, container (empty for the first).
+pub type LogSource = Arc<dyn Fn(&str, &str, &str) -> Option<String> + Send + Sync>;
+
+/// How long an object whose owner is not there stays, and what is in a namespace that ends.
+const LATE: Duration = Duration::from_secs(2);
+
+/// The namespaces that are there from the start.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// How a server is made.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Wall time, for timestamps.
+    pub clock: SharedClock,
+    /// The kinds that are served from the start.
+    pub resources: Vec<Resource>,
+    /// Answers /api, /apis, /version and /openapi; without it they are not found.
+    pub discovery: Option<Discovery>,
+    /// From which uids and generated name suffixes follow.
+    pub seed: u64,
+    /// Watch events kept per resource; older watches get 410.
+    pub history: usize,
+    /// Whether dependents of deleted owners and the contents of deleted namespaces go. kube-apiserver alone does not
+    /// do this (kube-controller-manager does).
+    pub garbage_collection: bool,
+}
+
+impl Config {
+    /// A server of all built-in kinds, with discovery.
+    pub fn builtin(clock: SharedClock) -> Self {
+        Self { discovery: Some(discovery::respond), ..Self::new(clock, kinds::builtin()) }
+    }
+
+    /// A server of `resources` with a seed of 0, 10 000 events of history, garbage collection, and no discovery.
+    pub fn new(clock: SharedClock, resources: Vec<Resource>) -> Self {
+        Self { clock, resources, discovery: None, seed: 0, history: 10_000, garbage_collection: true }
+    }
+}
+
+/// One change of one object, for those who look on.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    /// `plural.group`.
+    pub collection: String,
+    /// The revision it made.
+    pub revision: u64,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// The object afterwards; of a deleted one the last state.
+    pub object: Arc<Object>,
+    /// The object before.
+    pub previous: Option<Arc<Object>>,
+}
+
+/// Why a snapshot cannot be restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The snapshot is not one of this server's.
+    #[error("cannot restore the API server's state: {0}")]
+    Malformed(String),
+}
+
+/// An in-memory Kubernetes API server; clones share the state.
+#[derive(Clone)]
+pub struct ApiServer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Config,
+    store: Mutex<Store>,
+    logs: Mutex<Option<LogSource>>,
+    webhooks: Mutex<Option<WebhookCaller>>,
+    /// Whether a task waits to look at the objects that are looked at late.
+    is_settling: AtomicBool,
+}
+
+impl ApiServer {
+    /// A server with the namespaces that every cluster has (where namespaces are served) and nothing else.
+    pub fn new(config: Config) -> Self {
+        let mut store = Store::new(config.clock.clone(), config.seed, config.history);
+        for resource in &config.resources {
+            store.register(resource.clone());
+        }
+        let (store, logs, webhooks) = (Mutex::new(store), Mutex::new(None), Mutex::new(None));
+        let is_settling = AtomicBool::new(false);
+        let server = Self { inner: Arc::new(Inner { config, store, logs, webhooks, is_settling }) };
+        server.make_namespaces();
+        server
+    }
+
+    fn make_namespaces(&self) {
+        let mut store = self.store();
+        let Some(collection) = store.collections.get("namespaces") else { return };
+        let resource = Arc::clone(&collection.resource);
+        for name in NAMESPACES {
+            let id = store::Id { collection: "namespaces".to_owned(), key: store::key("", name) };
+            let now = store::timestamp(store.now());
+            let uid = store::uid_from(|| store.next_random());
+            let mut namespace = json!({
+                "kind": "Namespace", "apiVersion": "v1",
+                "metadata": {
+                    "name": name, "uid": uid, "creationTimestamp": now,
+                    "labels": {"kubernetes.io/metadata.name": name},
+                },
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+            });
+            resource.strategy.set_defaults(&mut namespace);
+            store.put(&id, namespace);
+        }
+        store.dirty.clear();
+    }
+
+    /// A client that calls the server without sockets. Must be called inside a tokio runtime.
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.into_service(), "default")
+    }
+
+    /// Answers one request. Waits for the webhooks that are concerned and for nothing else; the body of a watch does.
+    pub async fn handle(&self, request: Request<Bytes>) -> Response<Body> {
+        service::answer(self, request).await
+    }
+
+    /// The server as a tower service, for any body.
+    #[allow(clippy::wrong_self_convention)]
+    pub fn into_service(&self) -> ApiService {
+        ApiService::new(self.clone())
+    }
+
+    /// Serves plain HTTP/1.1 until `cancel` fires; then refuses new connections, ends the watches and returns.
+    pub async fn serve(self, listener: TcpListener, cancel: CancellationToken) {
+        listener::serve(self, listener, cancel).await;
+    }
+
+    /// Serves one more kind from now on.
+    pub fn register(&self, resource: Resource) {
+        self.store().register(resource);
+    }
+
+    /// The kinds that are served.
+    pub fn resources(&self) -> Vec<Resource> {
+        self.served().iter().map(|resource| (**resource).clone()).collect()
+    }
+
+    fn served(&self) -> Arc<[Arc<Resource>]> {
+        Arc::clone(&self.store().served)
+    }
+
+    /// Forgets the watch history: watches and continue tokens from before get 410.
+    pub fn compact(&self) {
+        self.store().compact();
+    }
+
+    /// The revision of the last change.
+    pub fn revision(&self) -> u64 {
+        self.store().revision
+    }
+
+    /// The changes after `revision`, oldest first; of those whose history is forgotten, none.
+    pub fn changes_after(&self, revision: u64) -> Vec<Committed> {
+        let store = self.store();
+        let committed = |name: &str, change: &store::Change| Committed {
+            collection: name.to_owned(),
+            revision: change.revision,
+            kind: change.kind,
+            object: change.object.object(),
+            previous: change.previous.as_ref().map(object::Entry::object),
+        };
+        let collections = store.collections.iter();
+        let changes = collections.flat_map(|(name, collection)| {
+            let committed = &committed;
+            collection.since(revision).map(move |change| committed(name, change))
+        });
+        let mut changes: Vec<Committed> = changes.collect();
+        changes.sort_by_key(|change| change.revision);
+        changes
+    }
+
+    /// The whole state, for [`ApiServer::restore`].
+    pub fn snapshot(&self) -> Value {
+        self.store().snapshot()
+    }
+
+    /// Replaces the whole state. Open watches end.
+    ///
+    /// # Errors
+    /// When the snapshot is not one that [`ApiServer::snapshot`] gave, or holds kinds that are not served; the state is
+    /// then untouched.
+    pub fn restore(&self, snapshot: &Value) -> Result<(), RestoreError> {
+        let mut store = self.store();
+        store.restore(snapshot).map_err(RestoreError::Malformed)?;
+        self.settle(&mut store);
+        Ok(())
+    }
+
+    /// Where `pods/log` is read from.
+    pub fn set_log_source(&self, source: LogSource) {
+        *self.inner.logs.lock() = Some(source);
+    }
+
+    /// How admission webhooks are called, where the server serves their configurations.
+    pub fn set_webhook_caller(&self, caller: WebhookCaller) {
+        *self.inner.webhooks.lock() = Some(caller);
+    }
+
+    /// Asks a webhook. Nothing is locked meanwhile, so it may ask the server things before it answers.
+    async fn ask(&self, call: &WebhookCall) -> WebhookAnswer {
+        let caller = self.inner.webhooks.lock().clone();
+        let caller = caller.ok_or("nothing carries requests to webhooks here")?;
+        caller(call.clone()).await
+    }
+
+    fn log_source(&self) -> Option<LogSource> {
+        self.inner.logs.lock().clone()
+    }
+
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.inner.store.lock()
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.inner.config.clock.now()
+    }
+
+    fn discovery(&self) -> Option<Discovery> {
+        self.inner.config.discovery
+    }
+
+    /// Draws the consequences of a write; those that wait a moment need a tokio runtime.
+    fn settle(&self, store: &mut Store) {
+        if !self.inner.config.garbage_collection {
+            gc::end_definitions(store);
+            store.dirty.clear();
+            store.orphaned.clear();
+            store.late.clear();
+            return;
+        }
+        gc::settle(store);
+        if store.late.is_empty() || self.inner.is_settling.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            self.inner.is_settling.store(false, Ordering::Relaxed);
+            return;
+        };
+        let waiting = Waiting(Arc::downgrade(&self.inner));
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(LATE).await;
+                let Some(inner) = waiting.0.upgrade() else { return };
+                let mut store = inner.store.lock();
+                gc::settle_late(&mut store);
+                if store.late.is_empty() {
+                    // Under the lock, so that whoever adds to what is late begins anew.
+                    drop(waiting);
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// The task that looks at objects late. However it ends, the next one may begin.
+struct Waiting(Weak<Inner>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.is_settling.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

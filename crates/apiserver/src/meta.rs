@@ -1,0 +1,319 @@
+//! Object metadata: access, rules for names, labels and annotations, and what creation and update may change.
+//!
+//! Guarantees: every rule refuses what k8s.io/apimachinery `pkg/api/validation/objectmeta.go` refuses, in its words
+//! and in its order (maps are walked by key).
+
+use std::collections::BTreeSet;
+
+use apimachinery::field::{FieldError, FieldErrorKind, forbidden_field, invalid_field, required_field};
+use apimachinery::names::{
+    dns_label_errors, in_characters, label_key_errors, label_value_errors, path_segment_errors, subdomain_errors,
+};
+use apimachinery::quoting::quote;
+use serde_json::{Map, Value, json};
+
+use super::registry::NameRule;
+
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// Makes an object wait for the deletion of its dependents.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// Makes a definition wait for the deletion of its objects.
+pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// Makes an object wait until its dependents have lost their references to it.
+pub const ORPHAN: &str = "orphan";
+
+/// `metadata.<field>` as text, empty where absent.
+pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// The metadata of an object, made where there is none.
+pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = json!({});
+    }
+    let metadata = &mut object["metadata"];
+    if !metadata.is_object() {
+        *metadata = json!({});
+    }
+    metadata.as_object_mut().expect("was made an object in the line above")
+}
+
+/// Sets `metadata.<field>`, or takes it away where the value is null.
+pub fn set(object: &mut Value, field: &str, value: Value) {
+    let metadata = metadata_mut(object);
+    if value.is_null() {
+        metadata.remove(field);
+    } else {
+        metadata.insert(field.to_owned(), value);
+    }
+}
+
+/// The finalizers.
+pub fn finalizers(object: &Value) -> Vec<String> {
+    let list = object["metadata"]["finalizers"].as_array();
+    list.into_iter().flatten().filter_map(|f| f.as_str().map(str::to_owned)).collect()
+}
+
+/// Sets the finalizers; none takes the field away.
+pub fn set_finalizers(object: &mut Value, finalizers: &[String]) {
+    set(object, "finalizers", if finalizers.is_empty() { Value::Null } else { json!(finalizers) });
+}
+
+/// The generation, 0 where absent.
+pub fn generation(object: &Value) -> i64 {
+    object["metadata"]["generation"].as_i64().unwrap_or_default()
+}
+
+/// Whether deletion has begun.
+pub fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// The owner references.
+pub fn owners(object: &Value) -> &[Value] {
+    object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Whether a finalizer has no path, and is not one of the known ones.
+fn is_bare(name: &str) -> bool {
+    !name.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&name)
+}
+
+/// Finalizers without a domain, save the known ones. Matches `validateKubeFinalizerName` of kubernetes
+/// `pkg/apis/core/validation`.
+pub fn bare_finalizer_errors(object: &Value) -> Vec<FieldError> {
+    let listed = finalizers(object).into_iter().enumerate().filter(|(_, name)| is_bare(name));
+    let detail = "name is neither a standard finalizer name nor is it fully qualified";
+    listed.map(|(index, name)| invalid_field(format!("metadata.finalizers[{index}]"), &json!(name), detail)).collect()
+}
+
+/// Warnings about the finalizers without a path that `old` does not have. Matches `generateWarningsFromObj` and
+/// `validateKubeFinalizerName` of k8s.io/apiextensions-apiserver `pkg/registry/customresource`; names that are no
+/// qualified ones are refused before.
+pub fn bare_finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let known = old.map(finalizers).unwrap_or_default();
+    let is_new = |name: &String| is_bare(name) && !known.contains(name);
+    let added: BTreeSet<String> = finalizers(object).into_iter().filter(is_new).collect();
+    let word = |name: String| {
+        let form = if name.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {}: prefer a domain-qualified finalizer name{form} to avoid accidental conflicts with \
+             other finalizer writers",
+            quote(&name)
+        )
+    };
+    added.into_iter().map(word).collect()
+}
+
+fn name_errors(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {
+    // Matches `maskTrailingDash`, which really drops two bytes and adds one.
+    let masked = if prefix && name.len() > 1 && name.ends_with('-') && name.is_char_boundary(name.len() - 2) {
+        format!("{}a", &name[..name.len() - 2])
+    } else {
+        name.to_owned()
+    };
+    match rule {
+        NameRule::Subdomain => in_characters(subdomain_errors(&masked)),
+        NameRule::Label => in_characters(dns_label_errors(&masked)),
+        NameRule::PathSegment if prefix => {
+            path_segment_errors(name).into_iter().filter(|e| !e.contains("be '")).collect()
+        }
+        NameRule::PathSegment => path_segment_errors(name),
+    }
+}
+
+/// Judges the metadata of a new object. Matches `ValidateObjectMetaAccessor`.
+pub fn validate(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let generate_name = text(object, "generateName");
+    if !generate_name.is_empty() {
+        for problem in name_errors(rule, generate_name, true) {
+            errors.push(invalid_field("metadata.generateName", &json!(generate_name), &problem));
+        }
+    }
+    let name = text(object, "name");
+    if name.is_empty() {
+        errors.push(required_field("metadata.name", "name or generateName is required"));
+    }
+    if !name.is_empty() {
+        for problem in name_errors(rule, name, false) {
+            errors.push(invalid_field("metadata.name", &json!(name), &problem));
+        }
+    }
+    let namespace = text(object, "namespace");
+    if namespaced && namespace.is_empty() {
+        errors.push(required_field("metadata.namespace", ""));
+    } else if namespaced {
+        for problem in dns_label_errors(namespace) {
+            errors.push(invalid_field("metadata.namespace", &json!(namespace), &problem));
+        }
+    } else if !namespace.is_empty() {
+        errors.push(forbidden_field("metadata.namespace", "not allowed on this type"));
+    }
+    let generation = generation(object);
+    if generation < 0 {
+        errors.push(invalid_field("metadata.generation", &json!(generation), "must be greater than or equal to 0"));
+    }
+    validate_labels_and_annotations(object, &mut errors);
+    validate_owners(object, &mut errors);
+    validate_finalizers(object, &mut errors);
+    validate_managed_fields(object, &mut errors);
+    errors
+}
+
+fn validate_labels_and_annotations(object: &Value, errors: &mut Vec<FieldError>) {
+    for (key, value) in object["metadata"]["labels"].as_object().into_iter().flatten() {
+        errors.extend(label_key_errors(key).iter().map(|e| invalid_field("metadata.labels", &json!(key), e)));
+        let value = value.as_str().unwrap_or_default();
+        errors.extend(label_value_errors(value).iter().map(|e| invalid_field("metadata.labels", &json!(value), e)));
+    }
+    let mut size = 0;
+    for (key, value) in object["metadata"]["annotations"].as_object().into_iter().flatten() {
+        let problems = label_key_errors(&key.to_lowercase());
+        errors.extend(problems.iter().map(|e| invalid_field("metadata.annotations", &json!(key), e)));
+        size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if size > ANNOTATIONS_LIMIT {
+        errors.push(FieldError {
+            kind: FieldErrorKind::TooLong,
+            field: "metadata.annotations".to_owned(),
+            body: format!("Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"),
+        });
+    }
+}
+
+fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "metadata.ownerReferences";
+    let mut controller: Option<String> = None;
+    for owner in owners(object) {
+        let part = |key: &str| owner[key].as_str().unwrap_or_default().to_owned();
+        let version = part("apiVersion");
+        if version.matches('/').count() > 1 || version.rsplit('/').next().unwrap_or_default().is_empty() {
+            let field = format!("{FIELD}.apiVersion");
+            errors.push(invalid_field(field, &json!(version), "version must not be empty"));
+        }
+        for key in ["kind", "name", "uid"] {
+            if part(key).is_empty() {
+                errors.push(invalid_field(format!("{FIELD}.{key}"), &json!(""), "must not be empty"));
+            }
+        }
+        if version == "v1" && part("kind") == "Event" {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(invalid_field(FIELD, owner, detail));
+        }
+        if owner["controller"] == json!(true) {
+            let this = format!("{}/{}", part("kind"), part("name"));
+            match &controller {
+                Some(first) => {
+                    let detail = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                    );
+                    errors.push(FieldError {
+                        kind: FieldErrorKind::Invalid,
+                        field: FIELD.to_owned(),
+                        body: format!("Invalid value: {}: {detail}", owners_text(object)),
+                    });
+                }
+                None => controller = Some(this),
+            }
+        }
+    }
+}
+
+/// The owner references with their members in the order of the real server's type.
+fn owners_text(object: &Value) -> String {
+    let one = |owner: &Value| {
+        let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+        let present = order.iter().filter(|key| !owner[**key].is_null());
+        let members: Vec<String> = present.map(|key| format!("\"{key}\":{}", owner[*key])).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    format!("[{}]", owners(object).iter().map(one).collect::<Vec<_>>().join(","))
+}
+
+fn validate_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "metadata.finalizers";
+    let finalizers = finalizers(object);
+    for finalizer in &finalizers {
+        errors.extend(label_key_errors(finalizer).iter().map(|e| invalid_field(FIELD, &json!(finalizer), e)));
+    }
+    let has = |name: &str| finalizers.iter().any(|f| f == name);
+    if has(ORPHAN) && has(FOREGROUND) {
+        let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+        errors.push(invalid_field(FIELD, &json!(finalizers), &detail));
+    }
+}
+
+fn validate_managed_fields(object: &Value, errors: &mut Vec<FieldError>) {
+    for (index, entry) in object["metadata"]["managedFields"].as_array().into_iter().flatten().enumerate() {
+        let field = format!("metadata.managedFields[{index}]");
+        let operation = &entry["operation"];
+        if operation != "Apply" && operation != "Update" {
+            let value = json!(operation.as_str().unwrap_or_default());
+            errors.push(invalid_field(format!("{field}.operation"), &value, "must be `Apply` or `Update`"));
+        }
+        let fields_type = entry["fieldsType"].as_str().unwrap_or_default();
+        if !fields_type.is_empty() && fields_type != "FieldsV1" {
+            errors.push(invalid_field(format!("{field}.fieldsType"), &json!(fields_type), "must be `FieldsV1`"));
+        }
+    }
+}
+
+/// Judges a change of metadata. Matches `ValidateObjectMetaAccessorUpdate`.
+pub fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if is_deleting(old) {
+        let before = finalizers(old);
+        let mut extra = finalizers(object);
+        extra.retain(|finalizer| !before.contains(finalizer));
+        extra.sort();
+        if !extra.is_empty() {
+            let listed: Vec<String> = extra.iter().map(|f| quote(f)).collect();
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                listed.join(", ")
+            );
+            errors.push(forbidden_field("metadata.finalizers", &detail));
+        }
+    }
+    if text(object, "resourceVersion").is_empty() {
+        errors.push(invalid_field("metadata.resourceVersion", &json!(""), "must be specified for an update"));
+    }
+    if generation(object) < generation(old) {
+        errors.push(invalid_field("metadata.generation", &json!(generation(object)), "must not be decremented"));
+    }
+    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let (new, old) = (&object["metadata"][field], &old["metadata"][field]);
+        if new != old {
+            errors.push(invalid_field(format!("metadata.{field}"), new, "field is immutable"));
+        }
+    }
+    validate_labels_and_annotations(object, &mut errors);
+    validate_owners(object, &mut errors);
+    validate_managed_fields(object, &mut errors);
+    errors
+}
+
+/// Takes away owner references that are there twice, and says so. Matches `dedupOwnerReferencesAndAddWarning`.
+pub fn dedup_owners(object: &mut Value) -> Option<String> {
+    let mut kept: Vec<Value> = Vec::new();
+    let mut duplicates = Vec::new();
+    for owner in owners(object) {
+        if kept.contains(owner) {
+            duplicates.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        } else {
+            kept.push(owner.clone());
+        }
+    }
+    if duplicates.is_empty() {
+        return None;
+    }
+    set(object, "ownerReferences", Value::Array(kept));
+    let uids = duplicates.join(", ");
+    Some(format!(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+         reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+    ))
+}

@@ -1,0 +1,155 @@
+//! What form an answer has.
+//!
+//! Matches k8s.io/apiserver `pkg/endpoints/handlers/negotiation` and the `Accept` check of go-restful, without the
+//! binary forms: this server has no protobuf and no CBOR.
+
+use apimachinery::quoting::quote;
+use apimachinery::status::{self, Result};
+
+use super::query::Query;
+
+/// The real server's list in messages.
+const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// What it adds where there are watches.
+const STREAMS: &str = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
+/// What an object is turned into before it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transform {
+    /// Nothing.
+    None,
+    /// A table for people.
+    Table,
+    /// `PartialObjectMetadata`.
+    Metadata,
+    /// `PartialObjectMetadataList`.
+    MetadataList,
+}
+
+/// What of the object a table row carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncludeObject {
+    /// Nothing.
+    None,
+    /// Its metadata.
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// YAML and not JSON.
+    pub yaml: bool,
+    /// With line breaks.
+    pub pretty: bool,
+    /// What the object becomes.
+    pub transform: Transform,
+    /// `v1` or `v1beta1`, for the transforms.
+    pub beta: bool,
+    /// For tables.
+    pub include: IncludeObject,
+}
+
+impl Output {
+    /// Plain JSON.
+    pub const JSON: Self =
+        Self { yaml: false, pretty: false, transform: Transform::None, beta: false, include: IncludeObject::Metadata };
+
+    /// The API version of the transform's kinds.
+    pub fn api_version(self) -> &'static str {
+        if self.beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" }
+    }
+
+    /// Decides from the `Accept` header.
+    pub fn negotiate(accept: &str, query: &Query, user_agent: &str, streams: bool) -> Result<Self> {
+        let clauses = clauses(accept);
+        let knows = |clause: &Clause| media(clause).is_some() || clause.media.contains("protobuf");
+        if !accept.is_empty() && !clauses.iter().any(knows) {
+            let streams = if streams { STREAMS } else { "" };
+            let message = format!("406: Not Acceptable\n\nAvailable representations: {TYPES}{streams}");
+            return Err(status::generic(406, &message));
+        }
+        let found = if accept.is_empty() { Some(Self::JSON) } else { clauses.iter().find_map(form) };
+        let Some(mut output) = found else {
+            return Err(status::not_acceptable(format!("only the following media types are accepted: {TYPES}")));
+        };
+        output.pretty = output.pretty || pretty(query, user_agent);
+        output.include = match query.get("includeObject") {
+            None | Some("Metadata") => IncludeObject::Metadata,
+            Some("Object") => IncludeObject::Object,
+            Some("None") => IncludeObject::None,
+            Some(other) if output.transform == Transform::Table => {
+                let quoted = quote(other);
+                return Err(status::bad_request(format!(
+                    "Unable to convert to Table as requested: includeObject: Invalid value: {quoted}: must be \
+                     'Metadata', 'Object', 'None', or empty"
+                )));
+            }
+            Some(_) => IncludeObject::Metadata,
+        };
+        Ok(output)
+    }
+}
+
+struct Clause<'a> {
+    media: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+/// The clauses of an `Accept` header, best first.
+fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let mut clauses: Vec<(f32, Clause<'_>)> = Vec::new();
+    for text in accept.split(',') {
+        let mut parts = text.split(';').map(str::trim);
+        let media = parts.next().unwrap_or_default();
+        let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
+        let quality = parameters.iter().find(|(key, _)| *key == "q").and_then(|(_, q)| q.parse().ok()).unwrap_or(1.0);
+        if !media.is_empty() {
+            clauses.push((quality, Clause { media, parameters }));
+        }
+    }
+    clauses.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    clauses.into_iter().map(|(_, clause)| clause).collect()
+}
+
+/// Whether the media type is YAML; `None` when it is neither JSON nor YAML.
+fn media(clause: &Clause<'_>) -> Option<bool> {
+    match clause.media {
+        "application/json" | "*/*" | "application/*" => Some(false),
+        "application/yaml" => Some(true),
+        _ => None,
+    }
+}
+
+fn form(clause: &Clause<'_>) -> Option<Output> {
+    let yaml = media(clause)?;
+    let parameter = |key: &str| clause.parameters.iter().find(|(k, _)| *k == key).map(|(_, value)| *value);
+    let transform = match parameter("as") {
+        None => Transform::None,
+        Some(kind) => {
+            let known = parameter("g") == Some("meta.k8s.io") && matches!(parameter("v"), Some("v1" | "v1beta1"));
+            match kind {
+                _ if !known => return None,
+                "Table" => Transform::Table,
+                "PartialObjectMetadata" => Transform::Metadata,
+                "PartialObjectMetadataList" => Transform::MetadataList,
+                _ => return None,
+            }
+        }
+    };
+    if parameter("stream").is_some_and(|stream| stream != "watch") {
+        return None;
+    }
+    let pretty = parameter("pretty") == Some("1");
+    Some(Output { yaml, pretty, transform, beta: parameter("v") == Some("v1beta1"), ..Output::JSON })
+}
+
+fn pretty(query: &Query, user_agent: &str) -> bool {
+    match query.get("pretty") {
+        Some(text) => ["1", "t", "T", "true", "TRUE", "True"].contains(&text),
+        None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| user_agent.starts_with(known)),
+    }
+}

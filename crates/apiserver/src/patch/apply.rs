@@ -1,0 +1,174 @@
+//! The merge of server-side apply.
+//!
+//! Guarantees: pure; what the configuration names it sets, atomic lists and maps as a whole, and lists with keys in the
+//! configuration's order; what a manager applied before and does not apply now goes, with the fields around it that are
+//! left without an owner, unless somebody else owns it or something below it.
+//!
+//! Matches structured-merge-diff `typed/merge.go` (`Merge`, `visitListItems`), `typed/remove.go` (`RemoveItems`), and the
+//! decision of `merge/update.go` (`prune`).
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use crate::fields::{FieldSet, ListShape, has_atomic_items, is_atomic_map, item_element, list_shape};
+use crate::registry::Resource;
+
+/// Merges an applied configuration into an object.
+pub fn merge(resource: &Resource, live: &Value, applied: &Value) -> Value {
+    let mut merged = live.clone();
+    into(resource, &mut merged, applied, &mut Vec::new());
+    merged
+}
+
+fn into<'a>(resource: &Resource, target: &mut Value, applied: &'a Value, names: &mut Vec<&'a str>) {
+    match applied {
+        Value::Object(map) if !names.last().is_some_and(|name| is_atomic_map(name)) => {
+            if !target.is_object() {
+                *target = Value::Object(Map::new());
+            }
+            let Some(object) = target.as_object_mut() else { return };
+            for (key, value) in map {
+                names.push(key);
+                into(resource, object.entry(key.clone()).or_insert(Value::Null), value, names);
+                names.pop();
+            }
+        }
+        Value::Array(items) => list(resource, target, items, names),
+        other => *target = other.clone(),
+    }
+}
+
+fn list<'a>(resource: &Resource, target: &mut Value, items: &'a [Value], names: &mut Vec<&'a str>) {
+    let shape = list_shape(resource, names);
+    let keys: Option<Vec<String>> = items.iter().map(|item| item_element(&shape, item)).collect();
+    let (Some(current), Some(keys)) = (target.as_array_mut().filter(|_| shape != ListShape::Atomic), keys) else {
+        *target = Value::Array(items.to_vec());
+        return;
+    };
+    let replaces_items = names.last().is_some_and(|name| has_atomic_items(name));
+    let live: Vec<(String, Value)> =
+        current.drain(..).map(|item| (item_element(&shape, &item).unwrap_or_default(), item)).collect();
+    let live_keys: Vec<&str> = live.iter().map(|(key, _)| key.as_str()).collect();
+    let found: HashMap<&str, &Value> = live.iter().rev().map(|(key, item)| (key.as_str(), item)).collect();
+    for place in merged_order(&live_keys, &keys) {
+        current.push(match place {
+            Place::Live(index) => live[index].1.clone(),
+            Place::Applied(index) => match found.get(keys[index].as_str()) {
+                Some(item) if !replaces_items => {
+                    let mut merged = (*item).clone();
+                    into(resource, &mut merged, &items[index], names);
+                    merged
+                }
+                _ => items[index].clone(),
+            },
+        });
+    }
+}
+
+/// Where an item of a merged list comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Only from the live list.
+    Live(usize),
+    /// From the applied list, merged with the live item of the same key.
+    Applied(usize),
+}
+
+/// The order of a merged list: that of the applied items among themselves, and what only the live list has before the
+/// applied item that it came before.
+fn merged_order(live: &[&str], applied: &[String]) -> Vec<Place> {
+    let places: HashMap<&str, usize> = applied.iter().enumerate().map(|(index, key)| (key.as_str(), index)).collect();
+    let is_live: HashSet<&str> = live.iter().copied().collect();
+    let mut shared = applied.iter().filter(|key| is_live.contains(key.as_str())).peekable();
+    let mut order = Vec::with_capacity(live.len().max(applied.len()));
+    let (mut left, mut right) = (0, 0);
+    while left < live.len() || right < applied.len() {
+        if left < live.len() && right < applied.len() {
+            if live[left] == applied[right] {
+                order.push(Place::Applied(right));
+                (left, right) = (left + 1, right + 1);
+                shared.next();
+                continue;
+            }
+            // An item of both, but not the one whose turn it is.
+            if places.contains_key(live[left]) && shared.peek().is_some_and(|next| *next != live[left]) {
+                left += 1;
+                continue;
+            }
+        }
+        if left < live.len() {
+            match places.get(live[left]) {
+                None => {
+                    order.push(Place::Live(left));
+                    left += 1;
+                    continue;
+                }
+                Some(place) if *place < right => left += 1,
+                Some(_) => {}
+            }
+        }
+        if right < applied.len() {
+            order.push(Place::Applied(right));
+            shared.next_if(|next| **next == applied[right]);
+            right += 1;
+        }
+    }
+    order
+}
+
+/// Takes out what was given up and is owned by nobody.
+pub fn prune(resource: &Resource, object: &mut Value, given_up: &FieldSet, owned: &[&FieldSet]) {
+    let is_owned = |path: &[String]| owned.iter().any(|set| set.has_prefix(path));
+    // Containers before what is in them.
+    for path in &given_up.iterate() {
+        // A field goes with all that it holds, what nobody owns (defaults, say) included, once nobody owns any of it.
+        let ends = (1..=path.len()).filter(|end| *end == path.len() || path[end - 1].starts_with("f:"));
+        let doomed = ends.map(|end| &path[..end]).find(|part| !is_owned(part));
+        // The keys of an item go with the item or not at all.
+        if let Some(doomed) = doomed.filter(|doomed| !is_item_key(doomed)) {
+            remove(resource, object, doomed, &mut Vec::new());
+        }
+    }
+}
+
+fn is_item_key(path: &[String]) -> bool {
+    let [.., item, field] = path else { return false };
+    let (Some(keys), Some(field)) = (item.strip_prefix("k:"), field.strip_prefix("f:")) else { return false };
+    serde_json::from_str::<Value>(keys).is_ok_and(|keys| keys.get(field).is_some())
+}
+
+fn remove(resource: &Resource, value: &mut Value, path: &[String], names: &mut Vec<String>) {
+    let Some((element, rest)) = path.split_first() else { return };
+    match value {
+        Value::Object(map) => {
+            let Some(field) = element.strip_prefix("f:") else { return };
+            if rest.is_empty() {
+                map.remove(field);
+                return;
+            }
+            if let Some(child) = map.get_mut(field) {
+                names.push(field.to_owned());
+                remove(resource, child, rest, names);
+                names.pop();
+                // A list that lost its last item through this is not left behind empty.
+                if child.as_array().is_some_and(Vec::is_empty) {
+                    map.remove(field);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let path_names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let shape = list_shape(resource, &path_names);
+            let position = items.iter().position(|item| item_element(&shape, item).as_ref() == Some(element));
+            if let Some(position) = position {
+                if rest.is_empty() {
+                    items.remove(position);
+                } else {
+                    remove(resource, &mut items[position], rest, names);
+                }
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,99 @@
+//! What server-side apply says of a configuration that does not fit the kind's schema: undeclared fields, items of keyed
+//! lists and sets that are there twice or have no key.
+//!
+//! Guarantees: pure; of the answers that upstream may give, always the same one. Upstream walks a map in Go's random
+//! order and leaves it at the first undeclared field, so that the map's later fields are judged only by chance. Here a
+//! map's undeclared fields come first: the first of them in alphabetical order is told, and nothing below that map.
+//!
+//! Matches structured-merge-diff `typed/validate.go` (`visitListItems`, `visitMapItems`) and `typed/helpers.go`
+//! (`ValidationErrors.Error`, `listItemToPathElement`).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::fields::{ListShape, item_element, list_shape, path_text};
+use crate::registry::Resource;
+
+/// What is wrong with `applied`, whose undeclared fields are `unknown`, written as decoding gives them
+/// (`spec.containers[0].shape`); `None` when nothing is.
+pub fn problems(resource: &Resource, applied: &Value, unknown: &[String]) -> Option<String> {
+    let mut walk = Walk { resource, unknown, names: Vec::new(), path: Vec::new(), found: Vec::new() };
+    walk.visit(applied, "");
+    match &walk.found[..] {
+        [] => unknown.first().map(|path| format!(".{path}: {UNDECLARED}")),
+        [one] => Some(one.clone()),
+        several => Some(format!("errors:\n  {}", several.join("\n  "))),
+    }
+}
+
+const UNDECLARED: &str = "field not declared in schema";
+
+struct Walk<'a> {
+    resource: &'a Resource,
+    unknown: &'a [String],
+    /// Field names from the root, without items.
+    names: Vec<&'a str>,
+    /// Elements as managed fields have them.
+    path: Vec<String>,
+    found: Vec<String>,
+}
+
+impl<'a> Walk<'a> {
+    fn tell(&mut self, what: &str) {
+        self.found.push(format!("{}: {what}", path_text(&self.path)));
+    }
+
+    fn visit(&mut self, value: &'a Value, decoded: &str) {
+        match value {
+            Value::Object(map) => {
+                let below = |name: &str| if decoded.is_empty() { name.to_owned() } else { format!("{decoded}.{name}") };
+                let undeclared = map.keys().filter(|name| self.unknown.contains(&below(name)));
+                if let Some(name) = undeclared.min() {
+                    self.path.push(format!("f:{name}"));
+                    self.tell(UNDECLARED);
+                    self.path.pop();
+                    return;
+                }
+                for (name, child) in map {
+                    self.names.push(name);
+                    self.path.push(format!("f:{name}"));
+                    self.visit(child, &below(name));
+                    self.path.pop();
+                    self.names.pop();
+                }
+            }
+            Value::Array(items) => self.visit_list(items, decoded),
+            _ => {}
+        }
+    }
+
+    fn visit_list(&mut self, items: &'a [Value], decoded: &str) {
+        let shape = list_shape(self.resource, &self.names);
+        let mut seen = BTreeSet::new();
+        for (index, item) in items.iter().enumerate() {
+            let element = match keyless(&shape, item) {
+                Some(why) => return self.tell(&format!("element {index}: {why}")),
+                None => item_element(&shape, item).unwrap_or_else(|| format!("i:{index}")),
+            };
+            if !seen.insert(element.clone()) {
+                self.tell(&format!("duplicate entries for key {}", path_text(std::slice::from_ref(&element))));
+            }
+            self.path.push(element);
+            self.visit(item, &format!("{decoded}[{index}]"));
+            self.path.pop();
+        }
+    }
+}
+
+/// Why an item of a list has no path element.
+fn keyless(shape: &ListShape, item: &Value) -> Option<&'static str> {
+    match (shape, item) {
+        (ListShape::Set, Value::Null) => Some("associative list without keys has an element that's an explicit null"),
+        (ListShape::Set, Value::Object(_)) => Some("associative list without keys has an element that's a map type"),
+        (ListShape::Set, Value::Array(_)) => Some("not supported: associative list with lists as elements"),
+        (ListShape::Keyed(_), Value::Null) => Some("associative list with keys may not have a null element"),
+        (ListShape::Atomic | ListShape::Set, _) | (ListShape::Keyed(_), Value::Object(_)) => None,
+        (ListShape::Keyed(_), _) => Some("associative list with keys may not have non-map elements"),
+    }
+}

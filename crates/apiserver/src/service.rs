@@ -1,0 +1,356 @@
+//! Requests in, answers out.
+//!
+//! Guarantees: every request gets an answer; of a body no more is held than one may have; a refusal is a metav1 `Status` wherever the real server sends one, and
+//! plain text where it does.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+use apimachinery::quoting::quote;
+use apimachinery::status::{self, Result, Status};
+use axum::body::Bytes;
+use futures::future::BoxFuture;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Buf;
+use serde_json::Value;
+
+use super::delete::{self, DeleteOptions};
+use super::draft::Draft;
+use super::negotiate::Output;
+use super::object::{Document, List};
+use super::query::ListOptions;
+use super::registry::Resource;
+use super::rest::{Call, Route, Target, Verb, route};
+use super::store::{Id, Store};
+use super::watch::Watch;
+use super::{ApiServer, Body, meta, patch, read, table, write};
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+const WARNING: HeaderName = HeaderName::from_static("warning");
+/// Bodies above this are refused, as the real server does.
+pub const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// What clients of the oldest default are told. Matches `WarningsOnDelete` of kubernetes `pkg/registry/batch/job`.
+const ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
+                       remove them or set propagationPolicy=Orphan to suppress this warning";
+
+/// The server as a tower service.
+#[derive(Clone)]
+pub struct ApiService {
+    server: ApiServer,
+}
+
+impl ApiService {
+    pub(super) fn new(server: ApiServer) -> Self {
+        Self { server }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for ApiService
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, std::result::Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<std::result::Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.server.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            Ok(server.handle(Request::from_parts(parts, read(body).await)).await)
+        })
+    }
+}
+
+/// A body, of which no more is read than shows that it is too large. One that breaks off is an incomplete document, and is
+/// refused as one.
+async fn read<B>(body: B) -> Bytes
+where
+    B: http_body::Body,
+    B::Data: Send,
+{
+    let mut bytes = Vec::new();
+    let mut body = pin!(body);
+    while bytes.len() <= MAX_BODY
+        && let Some(frame) = body.frame().await
+    {
+        match frame.map(Frame::into_data) {
+            Ok(Ok(mut data)) => {
+                while data.has_remaining() && bytes.len() <= MAX_BODY {
+                    let size = data.chunk().len().min(MAX_BODY + 1 - bytes.len());
+                    bytes.extend_from_slice(&data.chunk()[..size]);
+                    data.advance(size);
+                }
+            }
+            Ok(Err(_)) => {}
+            Err(_) => return Bytes::new(),
+        }
+    }
+    bytes.into()
+}
+
+/// An answer before it is written.
+enum Answer {
+    Document(StatusCode, Document, Output),
+    Text(String),
+    Watch(Box<Watch>),
+}
+
+/// Answers one request.
+pub(super) async fn answer(server: &ApiServer, request: Request<Bytes>) -> Response<Body> {
+    let kinds = server.served();
+    let path = request.uri().path();
+    let target = match route(path, kinds.iter()) {
+        Route::Target(target) => *target,
+        Route::Unknown => return refusal(&status::generic(404, ""), &[]),
+        Route::Other => return other(server, &request, path, &server.resources()),
+    };
+    let mut warnings = Vec::new();
+    match dispatch(server, target, request, &mut warnings).await {
+        Ok(Answer::Document(code, document, output)) => respond(code, document, output, &warnings),
+        Ok(Answer::Text(text)) => plain(StatusCode::OK, "text/plain", text),
+        Ok(Answer::Watch(watch)) => {
+            let mut response = Response::new(watch.into_body());
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+            response
+        }
+        Err(status) => refusal(&status, &warnings),
+    }
+}
+
+/// Health, discovery, or nothing.
+fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[Resource]) -> Response<Body> {
+    if matches!(path, "/healthz" | "/livez" | "/readyz") {
+        return plain(StatusCode::OK, TEXT, "ok".to_owned());
+    }
+    if !matches!(request.method().as_str(), "GET" | "HEAD") && path == "/version" {
+        return refusal(&status::generic(405, ""), &[]);
+    }
+    let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let trimmed = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+    let document = server.discovery().and_then(|discovery| discovery(trimmed, accept, resources));
+    match document {
+        Some((content_type, document)) => plain(StatusCode::OK, &content_type, format!("{document}\n")),
+        None if is_in_known_group(path, resources) => refusal(&status::generic(404, ""), &[]),
+        None if path.starts_with("/openapi/v3/") => {
+            let mut response = plain(StatusCode::NOT_FOUND, TEXT, String::new());
+            response.headers_mut().remove(CONTENT_TYPE);
+            response
+        }
+        None => plain(StatusCode::NOT_FOUND, TEXT, "404 page not found\n".to_owned()),
+    }
+}
+
+/// Whether the path is below that of a group, whose handler then words the refusal.
+fn is_in_known_group(path: &str, resources: &[Resource]) -> bool {
+    let mut parts = path.trim_matches('/').split('/');
+    match (parts.next(), parts.next()) {
+        (Some("api"), Some(_)) => true,
+        (Some("apis"), Some(group)) => resources.iter().any(|resource| resource.group == group),
+        _ => false,
+    }
+}
+
+async fn dispatch(
+    server: &ApiServer,
+    target: Target,
+    request: Request<Bytes>,
+    warnings: &mut Vec<String>,
+) -> Result<Answer> {
+    let verb = target.verb(request.method())?;
+    let call = Call::new(target, verb, request)?;
+    if call.body.len() > MAX_BODY {
+        return Err(status::too_large(&format!("limit is {MAX_BODY}")));
+    }
+    match verb {
+        Verb::List => return list_or_watch(server, &call),
+        Verb::Log => return log(server, &call).map(Answer::Text),
+        _ => {}
+    }
+    let mut draft = Draft::new(server.now());
+    let outcome = loop {
+        let outcome = attempt(server, verb, &call, &mut draft);
+        let Some(question) = draft.take_open() else { break outcome };
+        let answer = server.ask(&question).await;
+        draft.learn(question, answer);
+    };
+    *warnings = draft.warnings;
+    let (code, document) = outcome?;
+    let document = table::transform(&call.target.resource, document, call.output, server.now())?;
+    Ok(Answer::Document(code, document, call.output))
+}
+
+/// Tries a verb on the state as it is now, with what webhooks have said so far.
+fn attempt(server: &ApiServer, verb: Verb, call: &Call, draft: &mut Draft) -> Result<(StatusCode, Document)> {
+    draft.begin();
+    let mut store = server.store();
+    let outcome = perform(&mut store, verb, call, draft);
+    server.settle(&mut store);
+    outcome
+}
+
+/// The verbs that answer with one document.
+fn perform(store: &mut Store, verb: Verb, call: &Call, draft: &mut Draft) -> Result<(StatusCode, Document)> {
+    let made = |written: write::Written| {
+        let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+        (code, written.object)
+    };
+    match verb {
+        Verb::Create => write::create(store, call, draft).map(made),
+        Verb::Update => write::update(store, call, draft).map(made),
+        Verb::Patch => patch::patch(store, call, draft).map(made),
+        Verb::Delete => delete_one(store, call, &mut draft.warnings),
+        Verb::DeleteCollection => delete_many(store, call).map(|list| (StatusCode::OK, Document::List(list))),
+        Verb::Get | Verb::List | Verb::Log => {
+            read::get(store, &call.target, &call.query).map(|object| (StatusCode::OK, Document::Object(object)))
+        }
+    }
+}
+
+fn delete_options(call: &Call) -> Result<DeleteOptions> {
+    if call.body.is_empty() {
+        return DeleteOptions::read(None, &call.query);
+    }
+    let parsed = match call.format()? {
+        super::body::Format::Json => {
+            super::body::parse_json(&call.body).map_err(|e| format!("couldn't get version/kind; json parse error: {e}"))
+        }
+        super::body::Format::Yaml => super::body::parse_yaml(&call.body),
+        super::body::Format::Protobuf => super::body::parse_protobuf(&call.body),
+    };
+    let document = parsed.map_err(status::bad_request)?;
+    DeleteOptions::read(Some(&document.value), &call.query)
+}
+
+fn delete_one(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Result<(StatusCode, Document)> {
+    let options = delete_options(call)?;
+    let deleted = delete::delete(store, &read::id(&call.target), &options)?;
+    let silent = options.propagation_policy.is_none() && options.orphan_dependents.is_none();
+    if silent && call.target.resource.kind == "Job" && call.target.resource.group == "batch" {
+        warnings.push(ORPHANS.to_owned());
+    }
+    // Only those who ask in the old form are told that the object stays for a while.
+    let accepted = !deleted.gone && options.orphan_dependents == Some(false);
+    Ok((if accepted { StatusCode::ACCEPTED } else { StatusCode::OK }, deleted.answer))
+}
+
+fn delete_many(store: &mut Store, call: &Call) -> Result<List> {
+    let list_options = ListOptions::read(&call.query, &call.target.resource, None)?;
+    let options = delete_options(call)?;
+    let list = read::list(store, &call.target, &list_options)?;
+    let collection = call.target.resource.qualified_name();
+    for item in &list.items {
+        let id = Id { collection: collection.clone(), key: super::store::key_of(&item.object()) };
+        match delete::delete(store, &id, &options) {
+            Err(status) if status.code != 404 => return Err(status),
+            _ => {}
+        }
+    }
+    Ok(list)
+}
+
+fn list_or_watch(server: &ApiServer, call: &Call) -> Result<Answer> {
+    let target = &call.target;
+    let name = Some(target.name.as_str()).filter(|name| !name.is_empty());
+    let mut options = ListOptions::read(&call.query, &target.resource, name)?;
+    options.watch |= target.watch_prefix;
+    if options.watch {
+        let watch = Watch::start(server, &target.resource, &target.namespace, options, call.output)?;
+        return Ok(Answer::Watch(Box::new(watch)));
+    }
+    let list = read::list(&server.store(), target, &options)?;
+    let document = table::transform(&target.resource, Document::List(list), call.output, server.now())?;
+    Ok(Answer::Document(StatusCode::OK, document, call.output))
+}
+
+/// A container's log. Matches kubernetes `pkg/registry/core/pod/strategy.go` (`LogLocation`) for which container is
+/// meant.
+fn log(server: &ApiServer, call: &Call) -> Result<String> {
+    let target = &call.target;
+    let pod = read::get(&server.store(), target, &super::query::Query::default())?.object();
+    let names: Vec<&str> = ["containers", "initContainers"]
+        .iter()
+        .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten())
+        .filter_map(|container| container["name"].as_str())
+        .collect();
+    let name = meta::text(&pod, "name");
+    let container = match call.query.get("container") {
+        Some(wanted) if names.contains(&wanted) => wanted,
+        Some(wanted) => {
+            return Err(status::bad_request(format!("container {wanted} is not valid for pod {name}")));
+        }
+        None if pod["spec"]["containers"].as_array().is_some_and(|containers| containers.len() == 1) => names[0],
+        None => {
+            let choices = names.join(" ");
+            let message = format!("a container name must be specified for pod {name}, choose one of: [{choices}]");
+            return Err(status::bad_request(message));
+        }
+    };
+    let text = server.log_source().and_then(|source| source(&target.namespace, name, container));
+    let text = text.ok_or_else(|| {
+        let message =
+            format!("container {} in pod {} is waiting to start: ContainerCreating", quote(container), quote(name));
+        status::bad_request(message)
+    })?;
+    Ok(last_lines(text, call.query.integer("tailLines")?))
+}
+
+fn last_lines(text: String, wanted: Option<i64>) -> String {
+    let Some(wanted) = wanted.and_then(|count| usize::try_from(count).ok()) else { return text };
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    lines[lines.len().saturating_sub(wanted)..].concat()
+}
+
+fn plain(code: StatusCode, content_type: &str, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(text.into()).boxed_unsync());
+    *response.status_mut() = code;
+    let content_type = HeaderValue::from_str(content_type).unwrap_or(HeaderValue::from_static(JSON));
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+fn refusal(status: &Status, warnings: &[String]) -> Response<Body> {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = respond(code, status.to_value().into(), Output::JSON, warnings);
+    let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if retry > 0 {
+        response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(retry));
+    }
+    response
+}
+
+fn respond(code: StatusCode, document: Document, output: Output, warnings: &[String]) -> Response<Body> {
+    let (content_type, text) = if output.yaml {
+        ("application/yaml", yaml(&document.into_tree()).into())
+    } else if output.pretty {
+        (JSON, format!("{:#}", document.into_tree()).into())
+    } else {
+        (JSON, document.line())
+    };
+    let mut response = plain(code, content_type, text);
+    let mut sent: Vec<&String> = Vec::new();
+    for warning in warnings {
+        if !sent.contains(&warning) {
+            sent.push(warning);
+            if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", quote(warning))) {
+                response.headers_mut().append(WARNING, value);
+            }
+        }
+    }
+    response
+}
+
+fn yaml(document: &Value) -> String {
+    serde_yaml_ng::to_string(document).unwrap_or_else(|_| document.to_string())
+}

@@ -1,0 +1,484 @@
+//! The objects, their revisions and the history that watches read.
+//!
+//! Guarantees: the revision grows by one with every change and with nothing else; an object's resourceVersion is the
+//! revision of its last change. A collection's history holds every change after `forgotten`, in order, so that its
+//! state at any later revision can be told. Nothing here is random: uids and name suffixes follow from the seed.
+//!
+//! Matches the part of k8s.io/apiserver `pkg/storage/etcd3` and `pkg/storage/cacher` that clients can observe.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use apimachinery::clock::SharedClock;
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::kinds;
+use super::meta;
+use super::object::{Entry, Object};
+use super::registry::Resource;
+use super::sorted::Sorted;
+
+/// The alphabet of generated name suffixes. Matches k8s.io/apimachinery `pkg/util/rand`.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX_LENGTH: usize = 5;
+/// Prefixes are cut so that names stay within 63 characters. Matches `names.SimpleNameGenerator`.
+const MAX_PREFIX: usize = 58;
+
+/// The kind whose objects bring kinds.
+pub const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// So many of a collection's latest changes keep the trees of their objects.
+const RECENT: usize = 512;
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was not there before.
+    Added,
+    /// It was there before and still is.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// One change of one object.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The revision it made.
+    pub revision: u64,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// `namespace/name`.
+    pub key: String,
+    /// The object afterwards; of a deleted one the last state, with the deletion's resourceVersion.
+    pub object: Entry,
+    /// The object before.
+    pub previous: Option<Entry>,
+}
+
+/// All objects of one kind.
+#[derive(Debug)]
+pub struct Collection {
+    /// The kind.
+    pub resource: Arc<Resource>,
+    /// By `namespace/name`, whose byte order is the order of lists.
+    pub objects: Sorted<Entry>,
+    /// The changes after `forgotten`, oldest first.
+    pub history: VecDeque<Change>,
+    /// The newest revision whose change is no longer known.
+    pub forgotten: u64,
+    /// Wakes watches in the order in which they wait; a watch channel would wake them at random.
+    changed: Arc<Notify>,
+}
+
+/// Where an object is: the collection and `namespace/name` in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    /// `plural.group`.
+    pub collection: String,
+    /// `namespace/name`.
+    pub key: String,
+}
+
+/// What has to be undone to see a collection as it was: keys with their objects of then.
+pub type Undo<'a> = BTreeMap<&'a str, Option<&'a Entry>>;
+
+/// Everything the server knows.
+pub struct Store {
+    /// By `plural.group`.
+    pub collections: BTreeMap<String, Collection>,
+    /// The kinds of the collections.
+    pub served: Arc<[Arc<Resource>]>,
+    /// The revision of the last change.
+    pub revision: u64,
+    /// Objects that the garbage collector has to look at.
+    pub dirty: VecDeque<Id>,
+    /// Objects of `dirty` that have just lost an owner.
+    pub orphaned: BTreeSet<Id>,
+    /// Objects that were written with owner references, which are looked at a little later.
+    pub late: BTreeSet<Id>,
+    /// Changes when the whole state is replaced, so that open watches end.
+    pub epoch: u64,
+    dependents: BTreeMap<String, BTreeSet<Id>>,
+    random: u64,
+    history: usize,
+    clock: SharedClock,
+}
+
+/// `namespace/name`, which orders lists.
+pub fn key(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
+/// The key of an object.
+pub fn key_of(object: &Value) -> String {
+    key(meta::text(object, "namespace"), meta::text(object, "name"))
+}
+
+/// A UID of these random numbers, in the form of a random UUID.
+pub fn uid_from(mut numbers: impl FnMut() -> u64) -> String {
+    let (high, low) = (numbers(), numbers());
+    let (time, mid, version) = (high >> 32, (high >> 16) & 0xFFFF, high & 0x0FFF);
+    let (variant, node) = ((low >> 48) & 0x3FFF | 0x8000, low & 0xFFFF_FFFF_FFFF);
+    format!("{time:08x}-{mid:04x}-4{version:03x}-{variant:04x}-{node:012x}")
+}
+
+/// A name of these random numbers that begins with `prefix`. Matches `SimpleNameGenerator.GenerateName`.
+pub fn name_from(prefix: &str, mut numbers: impl FnMut() -> u64) -> String {
+    let mut end = prefix.len().min(MAX_PREFIX);
+    while !prefix.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut name = prefix[..end].to_owned();
+    for _ in 0..SUFFIX_LENGTH {
+        let index = numbers() % ALPHABET.len() as u64;
+        name.push(char::from(ALPHABET[usize::try_from(index).unwrap_or_default()]));
+    }
+    name
+}
+
+/// A time as metav1 `Time` prints it: whole seconds.
+pub fn timestamp(at: DateTime<Utc>) -> Value {
+    json!(at.to_rfc3339_opts(SecondsFormat::Secs, true))
+}
+
+impl Collection {
+    fn new(resource: Resource, revision: u64) -> Self {
+        let (resource, changed) = (Arc::new(resource), Arc::default());
+        Self { resource, objects: Sorted::default(), history: VecDeque::new(), forgotten: revision, changed }
+    }
+
+    /// Tells of every later change.
+    pub fn subscribe(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
+    }
+
+    /// The changes after `revision`, oldest first.
+    pub fn since(&self, revision: u64) -> impl Iterator<Item = &Change> {
+        let start = self.history.partition_point(|change| change.revision <= revision);
+        self.history.range(start..)
+    }
+
+    /// What tells the objects as they were at `revision` from those of now; `None` when that is forgotten.
+    pub fn undo(&self, revision: u64) -> Option<Undo<'_>> {
+        if revision < self.forgotten {
+            return None;
+        }
+        let mut undo = Undo::new();
+        for change in self.since(revision) {
+            undo.entry(&change.key).or_insert(change.previous.as_ref());
+        }
+        Some(undo)
+    }
+
+    /// The objects from the key `start` on, as they were.
+    pub fn range<'a>(&'a self, undo: &'a Undo<'a>, start: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
+        let mut now = self.objects.range(start).peekable();
+        let mut then = undo.range::<str, _>((Bound::Included(start), Bound::Unbounded)).peekable();
+        std::iter::from_fn(move || {
+            loop {
+                let Some((key, _)) = then.peek() else { return now.next() };
+                match now.peek().map(|(current, _)| current.cmp(*key)) {
+                    Some(Ordering::Less) => return now.next(),
+                    Some(Ordering::Equal) => drop(now.next()),
+                    _ => {}
+                }
+                if let Some((key, Some(entry))) = then.next() {
+                    return Some((*key, *entry));
+                }
+            }
+        })
+    }
+
+    /// How many objects with keys from `start` up to but not `end` there were. Only what has changed is looked at one
+    /// by one.
+    pub fn count(&self, undo: &Undo<'_>, start: &str, end: &str) -> usize {
+        let now = self.objects.rank(end).saturating_sub(self.objects.rank(start));
+        let changed = || undo.range::<str, _>((Bound::Included(start), Bound::Excluded(end)));
+        let gone = changed().filter(|(_, then)| then.is_some()).count();
+        let new = changed().filter(|(key, _)| self.objects.get(key).is_some()).count();
+        now + gone - new
+    }
+
+    /// Gives up the trees of one change, and of the object as it still is since then.
+    fn pack(&mut self, index: usize) {
+        let Some(change) = self.history.get_mut(index) else { return };
+        let current = self.objects.get_mut(&change.key).filter(|entry| entry.is(&change.object));
+        change.object.pack();
+        if let Some(current) = current {
+            *current = change.object.clone();
+        }
+        if let Some(previous) = &mut change.previous {
+            previous.pack();
+        }
+    }
+}
+
+impl Store {
+    /// An empty store. `history` is the number of changes kept per collection.
+    pub fn new(clock: SharedClock, seed: u64, history: usize) -> Self {
+        Self {
+            collections: BTreeMap::new(),
+            served: Arc::default(),
+            revision: 1,
+            dirty: VecDeque::new(),
+            orphaned: BTreeSet::new(),
+            late: BTreeSet::new(),
+            epoch: 0,
+            dependents: BTreeMap::new(),
+            random: seed,
+            history,
+            clock,
+        }
+    }
+
+    /// Serves one more kind; one that is served already takes the new resource and keeps its objects.
+    pub fn register(&mut self, resource: Resource) {
+        let revision = self.revision;
+        let collection = self.collections.entry(resource.qualified_name());
+        collection
+            .and_modify(|collection| collection.resource = Arc::new(resource.clone()))
+            .or_insert_with(|| Collection::new(resource, revision));
+        self.tell_served();
+    }
+
+    fn tell_served(&mut self) {
+        self.served = self.collections.values().map(|collection| Arc::clone(&collection.resource)).collect();
+    }
+
+    /// Ends a kind, whose objects are gone; its watches end.
+    fn unregister(&mut self, name: &str) {
+        if let Some(collection) = self.collections.remove(name) {
+            collection.changed.notify_waiters();
+        }
+        self.tell_served();
+    }
+
+    /// The definition that brought a collection, if it is to go.
+    pub fn ending_definition(&self, collection: &str) -> Option<Id> {
+        let definitions = self.collections.get(DEFINITIONS)?;
+        let key = key("", collection);
+        let is_ending = meta::is_deleting(&definitions.objects.get(&key)?.object());
+        is_ending.then(|| Id { collection: DEFINITIONS.to_owned(), key })
+    }
+
+    /// Wall time.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    /// One object.
+    pub fn get(&self, id: &Id) -> Option<Arc<Object>> {
+        self.entry(id).map(Entry::object)
+    }
+
+    /// One object, in the form in which it is kept.
+    pub fn entry(&self, id: &Id) -> Option<&Entry> {
+        self.collections.get(&id.collection)?.objects.get(&id.key)
+    }
+
+    /// The objects that refer to the owner with this UID.
+    pub fn dependents(&self, uid: &str) -> Vec<Id> {
+        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    /// Writes an object; it is given its resourceVersion here.
+    pub fn put(&mut self, id: &Id, mut object: Value) -> Arc<Object> {
+        self.revision += 1;
+        meta::set(&mut object, "resourceVersion", self.revision.to_string().into());
+        let object = Object::new(object);
+        let entry = Entry::Whole(Arc::clone(&object));
+        let collection = self.collections.get_mut(&id.collection);
+        let previous = collection.and_then(|collection| collection.objects.insert(&id.key, entry.clone()));
+        if let Some(previous) = &previous {
+            self.unindex(id, &previous.object());
+        }
+        self.index(id, &object);
+        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        self.record(id, Change { revision: self.revision, kind, key: id.key.clone(), object: entry, previous });
+        // A definition that cannot be served was refused.
+        if id.collection == DEFINITIONS
+            && let Ok(resource) = kinds::custom(&object)
+        {
+            self.register(resource);
+        }
+        self.dirty.push_back(id.clone());
+        if !meta::owners(&object).is_empty() && !meta::is_deleting(&object) {
+            self.late.insert(id.clone());
+        }
+        object
+    }
+
+    /// Removes an object, and gives it back as its watchers see it for the last time.
+    pub fn remove(&mut self, id: &Id) -> Option<Arc<Object>> {
+        let previous = self.collections.get_mut(&id.collection)?.objects.remove(&id.key)?;
+        self.revision += 1;
+        let mut last = (**previous.object()).clone();
+        self.unindex(id, &last);
+        meta::set(&mut last, "resourceVersion", self.revision.to_string().into());
+        let object = Object::new(last);
+        let change = Change {
+            revision: self.revision,
+            kind: ChangeKind::Deleted,
+            key: id.key.clone(),
+            object: Entry::Whole(Arc::clone(&object)),
+            previous: Some(previous),
+        };
+        self.record(id, change);
+        self.mark_neighbours(&object);
+        // What a definition that is to go waits for.
+        self.late.extend(self.ending_definition(&id.collection));
+        if id.collection == DEFINITIONS {
+            self.unregister(meta::text(&object, "name"));
+        }
+        Some(object)
+    }
+
+    /// Whoever depends on a removed object, or waited for it, is looked at again.
+    fn mark_neighbours(&mut self, object: &Value) {
+        let dependents = self.dependents(meta::text(object, "uid"));
+        self.orphaned.extend(dependents.iter().cloned());
+        self.dirty.extend(dependents);
+        let namespace = meta::text(object, "namespace");
+        for owner in meta::owners(object) {
+            if let Some(id) = self.resolve(owner, namespace) {
+                self.dirty.push_back(id);
+            }
+        }
+        let id = Id { collection: "namespaces".to_owned(), key: key("", namespace) };
+        if !namespace.is_empty() && self.get(&id).is_some_and(|namespace| namespace["status"]["phase"] == "Terminating")
+        {
+            self.dirty.push_back(id);
+        }
+    }
+
+    /// Where the object that an owner reference names would be; `None` for a kind that is not served.
+    pub fn resolve(&self, owner: &Value, namespace: &str) -> Option<Id> {
+        let api_version = owner["apiVersion"].as_str()?;
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        let kind = owner["kind"].as_str()?;
+        let collection = self.collections.values().find(|c| c.resource.group == group && c.resource.kind == kind)?;
+        let namespace = if collection.resource.namespaced { namespace } else { "" };
+        let key = key(namespace, owner["name"].as_str()?);
+        Some(Id { collection: collection.resource.qualified_name(), key })
+    }
+
+    fn record(&mut self, id: &Id, change: Change) {
+        let limit = self.history;
+        let Some(collection) = self.collections.get_mut(&id.collection) else { return };
+        collection.history.push_back(change);
+        if let Some(index) = collection.history.len().checked_sub(RECENT + 1) {
+            collection.pack(index);
+        }
+        while collection.history.len() > limit {
+            collection.pack(0);
+            if let Some(oldest) = collection.history.pop_front() {
+                collection.forgotten = oldest.revision;
+            }
+        }
+        collection.changed.notify_waiters();
+    }
+
+    fn index(&mut self, id: &Id, object: &Value) {
+        for uid in meta::owners(object).iter().filter_map(|owner| owner["uid"].as_str()) {
+            self.dependents.entry(uid.to_owned()).or_default().insert(id.clone());
+        }
+    }
+
+    fn unindex(&mut self, id: &Id, object: &Value) {
+        for uid in meta::owners(object).iter().filter_map(|owner| owner["uid"].as_str()) {
+            if let Some(ids) = self.dependents.get_mut(uid) {
+                ids.remove(id);
+                if ids.is_empty() {
+                    self.dependents.remove(uid);
+                }
+            }
+        }
+    }
+
+    /// Forgets the history of everything.
+    pub fn compact(&mut self) {
+        for collection in self.collections.values_mut() {
+            collection.history.clear();
+            collection.forgotten = self.revision;
+            collection.changed.notify_waiters();
+        }
+    }
+
+    /// The next number of the sequence that follows from the seed (SplitMix64).
+    pub fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Everything as one document.
+    pub fn snapshot(&self) -> Value {
+        let objects = |collection: &Collection| -> Value {
+            collection.objects.iter().map(|(_, entry)| (**entry.object()).clone()).collect()
+        };
+        let named = self.collections.iter().map(|(name, collection)| (name.clone(), objects(collection)));
+        let collections: Value = named.collect();
+        json!({"version": 1, "revision": self.revision, "random": self.random, "collections": collections})
+    }
+
+    /// Replaces everything; `Err` says what is wrong, and then nothing has changed. Objects of kinds that are not
+    /// served are an error too, since they would be lost.
+    pub fn restore(&mut self, snapshot: &Value) -> Result<(), String> {
+        if snapshot["version"] != 1 {
+            return Err("it is not of version 1".to_owned());
+        }
+        let revision = snapshot["revision"].as_u64().ok_or("it has no revision")?;
+        let random = snapshot["random"].as_u64().ok_or("it has no random state")?;
+        let saved = snapshot["collections"].as_object().ok_or("it has no collections")?;
+        let brought: Result<Vec<Resource>, _> =
+            saved.get(DEFINITIONS).and_then(Value::as_array).into_iter().flatten().map(kinds::custom).collect();
+        let brought = brought.map_err(|error| error.to_string())?;
+        for (name, objects) in saved {
+            let objects = objects.as_array().ok_or_else(|| format!("{name} is not a list"))?;
+            let is_served = self.collections.contains_key(name) || brought.iter().any(|r| r.qualified_name() == *name);
+            if !is_served && !objects.is_empty() {
+                return Err(format!("it holds {name}, which are not served"));
+            }
+            if objects.iter().any(|object| meta::text(object, "name").is_empty()) {
+                return Err(format!("one of the {name} has no name"));
+            }
+        }
+        self.revision = revision.max(self.revision);
+        self.random = random;
+        self.epoch += 1;
+        self.dependents.clear();
+        self.dirty.clear();
+        self.orphaned.clear();
+        self.late.clear();
+        for resource in brought {
+            self.register(resource);
+        }
+        for collection in self.collections.values_mut() {
+            collection.objects.clear();
+        }
+        for (name, objects) in saved {
+            for object in objects.as_array().into_iter().flatten() {
+                let id = Id { collection: name.clone(), key: key_of(object) };
+                self.index(&id, object);
+                if let Some(collection) = self.collections.get_mut(name) {
+                    let mut entry = Entry::Whole(Object::new(object.clone()));
+                    if collection.objects.len() >= RECENT {
+                        entry.pack();
+                    }
+                    collection.objects.insert(&id.key, entry);
+                }
+                self.late.insert(id.clone());
+                self.dirty.push_back(id);
+            }
+        }
+        self.compact();
+        Ok(())
+    }
+}

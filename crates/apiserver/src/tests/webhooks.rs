@@ -1,0 +1,241 @@
+//! Writes about which webhooks are asked, in process: when they are asked, about what, and what the others do meanwhile.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::FutureExt;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::support::{APPLY, JSON_PATCH, MERGE, Server, WIDGETS, at, widget};
+use crate::{WebhookAnswer, WebhookCall, kinds};
+
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// A server with a mutating and a validating webhook for widgets, in this order; more are the webhooks' other fields.
+pub async fn configured(more: &Value) -> Server {
+    let server = Server::new();
+    for resource in kinds::extensions() {
+        server.api.register(resource);
+    }
+    for (kind, plural) in [
+        ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    ] {
+        let mut webhook = json!({
+            "name": kind.to_lowercase(), "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "rules": [{
+                "apiGroups": ["test"], "apiVersions": ["v1"], "resources": ["widgets"],
+                "operations": ["CREATE", "UPDATE"],
+            }],
+        });
+        webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": { "name": "tests" },
+            "webhooks": [webhook],
+        });
+        server.post(&format!("{CONFIGURATIONS}/{plural}"), &object).await.expect(201);
+    }
+    server
+}
+
+/// The answer that lets the object pass, with these operations of a JSON patch where the webhook may change it.
+pub fn allowed(review: &Value, webhook: &Value, operations: &Value) -> Value {
+    let mut response = json!({ "uid": review["request"]["uid"], "allowed": true });
+    if webhook["name"] == "mutatingwebhookconfiguration" {
+        response["patchType"] = json!("JSONPatch");
+        response["patch"] = json!(STANDARD.encode(operations.to_string()));
+    }
+    json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response })
+}
+
+/// What was asked, and how often.
+type Asked = Arc<Mutex<Vec<WebhookCall>>>;
+
+/// Webhooks that label what they are asked about, and do `first` before the first answer.
+fn labelling<F>(server: &Server, first: impl Fn(kube::Client) -> F + Send + Sync + 'static) -> Asked
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let asked = Asked::default();
+    let (client, seen) = (server.api.client(), Arc::clone(&asked));
+    server.api.set_webhook_caller(Arc::new(move |call| {
+        let is_first = {
+            let mut seen = seen.lock();
+            seen.push(call.clone());
+            seen.len() == 1
+        };
+        let wait = if is_first { first(client.clone()).boxed() } else { async {}.boxed() };
+        async move {
+            wait.await;
+            let labels = json!([{ "op": "add", "path": "/metadata/labels", "value": { "seen": "yes" } }]);
+            Ok(allowed(&call.review, &call.webhook, &labels)) as WebhookAnswer
+        }
+        .boxed()
+    }));
+    asked
+}
+
+/// What somebody else does while a webhook thinks.
+async fn send(client: kube::Client, method: &str, path: String, content_type: &str, body: Value) {
+    let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
+    client.request::<Value>(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_webhook_is_asked_once_about_the_object_that_is_stored() {
+    let server = configured(&json!({})).await;
+    let asked = labelling(&server, |_| async {});
+    let mut generated = widget("");
+    generated["metadata"] = json!({ "generateName": "a-" });
+    let stored = server.post(WIDGETS, &generated).await.expect(201);
+    let calls = std::mem::take(&mut *asked.lock());
+    assert_eq!(calls.len(), 2, "one mutates, one validates");
+    for call in &calls {
+        for field in ["uid", "name", "creationTimestamp"] {
+            assert_eq!(call.review["request"]["object"]["metadata"][field], stored["metadata"][field], "{field}");
+        }
+    }
+    assert_eq!(calls[0].review["request"]["object"]["metadata"]["labels"], Value::Null);
+    assert_eq!(calls[1].review["request"]["object"]["metadata"]["labels"]["seen"], "yes");
+    assert_ne!(calls[0].review["request"]["uid"], calls[1].review["request"]["uid"]);
+
+    let revision = server.api.revision();
+    server.ask("POST", &format!("{WIDGETS}?dryRun=All"), &[], &widget("b").to_string()).await.expect(201);
+    assert_eq!(server.api.revision(), revision, "what is only tried is asked about and not stored");
+    assert_eq!(asked.lock().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_are_served_while_a_webhook_thinks_and_it_may_ask_the_server_itself() {
+    let server = configured(&json!({})).await;
+    let go_on = Arc::new(Semaphore::new(0));
+    let wait = Arc::clone(&go_on);
+    labelling(&server, move |client| {
+        let wait = Arc::clone(&wait);
+        async move {
+            send(client, "GET", "/api/v1/namespaces/default".to_owned(), "", Value::Null).await;
+            wait.acquire().await.unwrap().forget();
+        }
+    });
+    let (first, second) = (widget("first"), widget("second"));
+    let mut slow = std::pin::pin!(server.post(WIDGETS, &first));
+    assert!(slow.as_mut().now_or_never().is_none(), "it waits for the webhook");
+    server.post(WIDGETS, &second).await.expect(201);
+    server.get(&at("first")).await.expect(404);
+    go_on.add_permits(1);
+    slow.await.expect(201);
+    server.get(&at("first")).await.expect(200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_goes_away_while_a_webhook_thinks_has_written_nothing() {
+    let server = configured(&json!({})).await;
+    labelling(&server, |_| std::future::pending());
+    let revision = server.api.revision();
+    assert!(server.post(WIDGETS, &widget("a")).now_or_never().is_none());
+    assert_eq!(server.api.revision(), revision);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_changes_while_a_webhook_thinks_is_asked_about_again() {
+    let resize = |size: i64| json!({ "spec": { "size": size } });
+    let renamed =
+        json!({ "apiVersion": "test/v1", "kind": "Widget", "metadata": { "name": "a" }, "spec": { "name": "b" } });
+    let rows = [
+        ("a merge patch", MERGE, json!({ "spec": { "name": "b" } })),
+        ("a JSON patch", JSON_PATCH, json!([{ "op": "add", "path": "/spec/name", "value": "b" }])),
+        ("an apply", APPLY, renamed),
+    ];
+    for (sentence, content_type, patch) in rows {
+        let server = configured(&json!({})).await;
+        server.api.set_webhook_caller(Arc::new(|call| {
+            async move { Ok(allowed(&call.review, &call.webhook, &json!([]))) }.boxed()
+        }));
+        server.post(WIDGETS, &widget("a")).await.expect(201);
+        let asked = labelling(&server, move |client| {
+            // The webhook's own status is nobody's business.
+            send(client, "PATCH", at("a"), MERGE, resize(7))
+        });
+        let path = format!("{}?fieldManager=tester", at("a"));
+        let stored = server.patch(&path, content_type, &patch).await.expect(200);
+        assert_eq!((&stored["spec"]["size"], &stored["spec"]["name"]), (&json!(7), &json!("b")), "{sentence}");
+        let questions: Vec<String> = asked
+            .lock()
+            .iter()
+            .filter(|call| call.review["request"]["object"]["spec"]["name"] == "b")
+            .map(|call| call.review["request"]["object"]["spec"]["size"].to_string())
+            .collect();
+        assert_eq!(questions, ["1", "7", "7"], "{sentence}: the first answer was about another object");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_names_a_version_or_a_name_is_told_that_somebody_else_was_quicker() {
+    let server = configured(&json!({})).await;
+    labelling(&server, |client| send(client, "POST", WIDGETS.to_owned(), "application/json", widget("a")));
+    let reply = server.post(WIDGETS, &widget("a")).await;
+    assert_eq!((reply.code, reply.message()), (409, "widgets.test \"a\" already exists"));
+
+    let mut mine = server.get(&at("a")).await.expect(200);
+    mine["spec"]["name"] = json!("mine");
+    labelling(&server, |client| send(client, "PATCH", at("a"), MERGE, json!({ "spec": { "size": 7 } })));
+    let reply = server.put(&at("a"), &mine).await;
+    assert_eq!(reply.code, 409, "{}", reply.body);
+
+    let mut gone = server.get(&at("a")).await.expect(200);
+    gone["spec"]["name"] = json!("gone");
+    labelling(&server, |client| send(client, "DELETE", at("a"), "", json!({})));
+    server.put(&at("a"), &gone).await.expect(404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_never_stays_as_it_was_asked_about_is_given_up() {
+    let server = configured(&json!({})).await;
+    server.api.set_webhook_caller(Arc::new(|call| {
+        async move { Ok(allowed(&call.review, &call.webhook, &json!([]))) }.boxed()
+    }));
+    server.post(WIDGETS, &widget("a")).await.expect(201);
+    let client = server.api.client();
+    let size = Arc::new(Mutex::new(1));
+    server.api.set_webhook_caller(Arc::new(move |call| {
+        let (client, size) = (client.clone(), Arc::clone(&size));
+        async move {
+            // Only the patch of this test is interfered with.
+            if call.review["request"]["object"]["spec"]["name"] == "b" {
+                let next = {
+                    let mut size = size.lock();
+                    *size += 1;
+                    *size
+                };
+                send(client, "PATCH", at("a"), MERGE, json!({ "spec": { "size": next } })).await;
+            }
+            Ok(allowed(&call.review, &call.webhook, &json!([])))
+        }
+        .boxed()
+    }));
+    let reply = server.patch(&at("a"), MERGE, &json!({ "spec": { "name": "b" } })).await;
+    assert_eq!((reply.code, &reply.body["reason"]), (504, &json!("Timeout")), "{}", reply.body);
+    assert_eq!(server.get(&at("a")).await.expect(200)["spec"]["name"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_webhooks_and_the_server_warn_of_is_told_once() {
+    let server = configured(&json!({})).await;
+    server.api.set_webhook_caller(Arc::new(|call| {
+        async move {
+            let mut answer = allowed(&call.review, &call.webhook, &json!([]));
+            answer["response"]["warnings"] = json!([format!("{} saw it", call.webhook["name"].as_str().unwrap())]);
+            Ok(answer)
+        }
+        .boxed()
+    }));
+    let mut object = widget("a");
+    object["spec"]["colour"] = json!("red");
+    let reply = server.post(WIDGETS, &object).await;
+    let warned: Vec<&str> = reply.warnings.iter().filter_map(|warning| warning.split('"').nth(1)).collect();
+    let webhooks = ["mutatingwebhookconfiguration saw it", "validatingwebhookconfiguration saw it"];
+    assert_eq!(warned, ["unknown field \\", webhooks[0], webhooks[1]], "{:?}", reply.warnings);
+}

@@ -1,0 +1,253 @@
+//! Webhooks over HTTPS: from a configuration to an answer.
+//!
+//! Guarantees: a webhook is trusted if its certificate is for the name by which it is called and comes from one of the CAs
+//! in its `caBundle`, and from no other; a Service is called as `<name>.<namespace>.svc`. No call takes longer than the
+//! webhook's `timeoutSeconds`, and no answer is read beyond [`MAX_ANSWER`]. Connections are kept while the configuration
+//! stays as it is. Nothing is sent twice but what a connection took that had ended before.
+//!
+//! There is no Service network here: whoever makes the server says where a Service's endpoints are ([`ServiceResolver`]).
+//!
+//! Known differences: where there is no `caBundle` nobody is trusted, and not whom the system trusts; what cannot be said of
+//! TLS and of the network in Go's words is said in those of the libraries.
+//!
+//! Matches k8s.io/apiserver `pkg/util/webhook/client.go` and `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use apimachinery::quoting::quote;
+use apimachinery::status;
+use axum::body::Bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{Request, Uri};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::admission::WebhookCaller;
+use super::draft::{WebhookAnswer, WebhookCall};
+
+/// Where the endpoints of a Service are: by namespace, name and port. `None` where it has none.
+pub type ServiceResolver = Arc<dyn Fn(&str, &str, u16) -> Option<SocketAddr> + Send + Sync>;
+
+/// The largest answer in bytes: a patch of an object as large as the server takes them (3 MiB), in base64, and as much again
+/// for the rest.
+pub const MAX_ANSWER: usize = 8 << 20;
+
+/// Matches `SetDefaults_ValidatingWebhook`.
+const DEFAULT_TIMEOUT: u64 = 10;
+const DEFAULT_PORT: u64 = 443;
+
+/// Calls webhooks over HTTPS; `resolve` finds the Services that configurations name.
+pub fn webhooks_over_https(resolve: ServiceResolver) -> WebhookCaller {
+    let clients = Arc::new(Clients { resolve, known: Mutex::default() });
+    Arc::new(move |call| {
+        let clients = Arc::clone(&clients);
+        async move { clients.call(&call).await }.boxed()
+    })
+}
+
+/// A client for each webhook, with the configuration for which it was made.
+struct Clients {
+    resolve: ServiceResolver,
+    known: Mutex<HashMap<String, (Value, Target)>>,
+}
+
+/// A webhook, and the connections to it.
+#[derive(Clone)]
+struct Target {
+    /// Without the query.
+    url: String,
+    client: Client<HttpsConnector<Dial>, Full<Bytes>>,
+}
+
+impl Clients {
+    async fn call(&self, call: &WebhookCall) -> WebhookAnswer {
+        let target = self.target(&call.webhook)?;
+        let seconds = call.webhook["timeoutSeconds"].as_u64().unwrap_or(DEFAULT_TIMEOUT);
+        let url = format!("{}?timeout={seconds}s", target.url);
+        let request = Request::post(&url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, */*")
+            .header(USER_AGENT, "kube-apiserver-admission")
+            .body(Full::from(call.review.to_string()));
+        let request = request.map_err(|error| error.to_string())?;
+        match timeout(Duration::from_secs(seconds), exchange(&target, request)).await {
+            Err(_) => Err(format!("Post {}: context deadline exceeded", quote(&url))),
+            Ok(Err(Failure::Unsent(why))) => Err(format!("Post {}: {why}", quote(&url))),
+            Ok(Err(Failure::Answered(why))) => Err(why),
+            Ok(Ok(answer)) => Ok(answer),
+        }
+    }
+
+    /// The client for this configuration. Matches `ClientManager.HookClient`.
+    fn target(&self, webhook: &Value) -> Result<Target, String> {
+        let (name, config) = (webhook["name"].as_str().unwrap_or_default(), &webhook["clientConfig"]);
+        let mut known = self.known.lock();
+        if let Some((_, target)) = known.get(name).filter(|(made_for, _)| made_for == config) {
+            return Ok(target.clone());
+        }
+        let target = self.connectable(config)?;
+        known.insert(name.to_owned(), (config.clone(), target.clone()));
+        Ok(target)
+    }
+
+    fn connectable(&self, config: &Value) -> Result<Target, String> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (url, service) = if config["service"].is_object() {
+            let service = &config["service"];
+            let (name, namespace) = (text(&service["name"]), text(&service["namespace"]));
+            let port = service["port"].as_u64().unwrap_or(DEFAULT_PORT);
+            let port = u16::try_from(port).map_err(|_| format!("invalid port {port}"))?;
+            let path = text(&service["path"]);
+            let url = format!("https://{name}.{namespace}.svc:{port}/{}", path.trim_start_matches('/'));
+            (url, Some(Service { resolve: Arc::clone(&self.resolve), namespace, name, port }))
+        } else {
+            (text(&config["url"]), None)
+        };
+        let uri: Uri = url.parse().map_err(|error| format!("Unparsable URL: {error}"))?;
+        if uri.scheme_str() != Some("https") {
+            return Err("webhook configuration must have either service or URL".to_owned());
+        }
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls(config)?).https_only().enable_http1();
+        let client = Client::builder(TokioExecutor::new()).build(connector.wrap_connector(Dial { service }));
+        Ok(Target { url, client })
+    }
+}
+
+/// Trusts the CAs of `caBundle`.
+fn tls(config: &Value) -> Result<ClientConfig, String> {
+    let bundle = STANDARD.decode(config["caBundle"].as_str().unwrap_or_default());
+    let bundle = bundle.map_err(|error| format!("caBundle: {error}"))?;
+    let mut roots = RootCertStore::empty();
+    for ca in CertificateDer::pem_slice_iter(&bundle) {
+        let ca = ca.map_err(|error| format!("caBundle: {error}"))?;
+        roots.add(ca).map_err(|error| format!("caBundle: {error}"))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    Ok(builder.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Why there is no answer.
+enum Failure {
+    /// The request did not get there, or the answer not back.
+    Unsent(String),
+    /// It was answered with something else.
+    Answered(String),
+}
+
+async fn exchange(target: &Target, request: Request<Full<Bytes>>) -> Result<Value, Failure> {
+    let answer = target.client.request(request).await.map_err(|error| Failure::Unsent(words(&error)))?;
+    let status = answer.status();
+    let is_text = answer.headers().get(CONTENT_TYPE).is_some_and(|form| form.as_bytes().starts_with(b"text/"));
+    let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await.map_err(|error| {
+        let is_large = error.is::<LengthLimitError>();
+        let why = if is_large { format!("the answer is larger than {MAX_ANSWER} bytes") } else { error.to_string() };
+        Failure::Answered(format!("unexpected error when reading response body. Please retry. Original error: {why}"))
+    })?;
+    let body = body.to_bytes();
+    let document: Result<Value, _> = serde_json::from_slice(&body);
+    if status.is_success() {
+        return document
+            .map_err(|error| Failure::Answered(format!("couldn't get version/kind; json parse error: {error}")));
+    }
+    // Matches `Result.Error` in k8s.io/client-go `rest/request.go`: a Status speaks for itself.
+    let said = document.ok().filter(|document| document["kind"] == "Status" && document["status"] == "Failure");
+    let why = said.and_then(|status| status["message"].as_str().map(str::to_owned)).unwrap_or_else(|| {
+        let text = String::from_utf8_lossy(&body);
+        status::generic(status.as_u16(), if is_text { text.trim() } else { "unknown" }).message
+    });
+    Err(Failure::Answered(why))
+}
+
+/// What lies at the bottom of an error, in Go's words where they are well known.
+fn words(mut error: &(dyn Error + 'static)) -> String {
+    loop {
+        // An issuer of the same name with another key is another issuer.
+        if let Some(rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) = error.downcast_ref()
+        {
+            return "tls: failed to verify certificate: x509: certificate signed by unknown authority".to_owned();
+        }
+        // An io::Error shows what is in it, but does not count it among its sources.
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        match inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source()) {
+            Some(below) => error = below,
+            None => return error.to_string(),
+        }
+    }
+}
+
+/// A Service that is looked for with each new connection.
+#[derive(Clone)]
+struct Service {
+    resolve: ServiceResolver,
+    namespace: String,
+    name: String,
+    port: u16,
+}
+
+/// Connects to a Service, or to the host of a URL.
+#[derive(Clone)]
+struct Dial {
+    service: Option<Service>,
+}
+
+impl tower::Service<Uri> for Dial {
+    type Response = TokioIo<TcpStream>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let service = self.service.clone();
+        Box::pin(async move {
+            let stream = if let Some(Service { resolve, namespace, name, port }) = service {
+                let found = resolve(&namespace, &name, port);
+                let none = || io::Error::other(format!("no endpoints available for service {}", quote(&name)));
+                dial(found.ok_or_else(none)?).await?
+            } else {
+                let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+                dial((host, uri.port_u16().unwrap_or(443))).await?
+            };
+            stream.set_nodelay(true)?;
+            Ok(TokioIo::new(stream))
+        })
+    }
+}
+
+async fn dial(to: impl tokio::net::ToSocketAddrs + std::fmt::Debug) -> io::Result<TcpStream> {
+    let mut last = None;
+    for addr in tokio::net::lookup_host(&to).await? {
+        match TcpStream::connect(addr).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                last = Some(io::Error::new(error.kind(), format!("dial tcp {addr}: connect: connection refused")));
+            }
+            Err(error) => last = Some(io::Error::new(error.kind(), format!("dial tcp {addr}: {error}"))),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::Error::other(format!("dial tcp: lookup {to:?}: no such host"))))
+}

@@ -1,0 +1,196 @@
+//! The answer of the walk without walking.
+//!
+//! Guarantee: where there is an answer it is the walk's. There is none where a step of the walk might land on a local time
+//! that does not exist, exists twice, or begins inside a minute; then the walk has to be made.
+//!
+//! The walk does four kinds of steps: to the local midnight of a day (on its way through months and days), to the beginning
+//! of the local hour it starts in, and from there on by whole hours and minutes of elapsed time. As long as each midnight
+//! on the way is there once, it does not matter to the first kind how the offset changes between them; the others need
+//! the offset to stay what it is.
+
+use super::{Fields, HOUR, MINUTE, Search};
+use crate::civil::{self, Date, SECONDS_PER_DAY};
+use crate::zone::{Span, Transitions};
+
+impl Fields {
+    /// The first match at or after `from`, which lies in `span`. The schedule has some match.
+    pub(super) fn direct(&self, from: i64, span: &Span, transitions: &'static Transitions) -> Option<Search> {
+        if from < span.calm_start {
+            return None;
+        }
+        let offset = i64::from(span.offset);
+        let local = from + offset;
+        let day = local.div_euclid(SECONDS_PER_DAY);
+        let second = local.rem_euclid(SECONDS_PER_DAY);
+        let every_day = self.month & Self::EVERY_DAY != 0;
+        if !(every_day || self.fires_on(day)) {
+            return self.on_later_day(day, span, transitions);
+        }
+        // The hour's beginning is looked up as a local time when the walk leaves the hour.
+        let hour_is_clear = span.reads_as_itself(local - second % HOUR);
+        // The first whole minute from here on, perhaps tomorrow's first.
+        let minute = (second + 59) / MINUTE;
+        let Some(minute_of_day) = self.time_of_day(minute) else {
+            let ends_clear = hour_is_clear && (day + 1) * SECONDS_PER_DAY - offset < span.end;
+            return if ends_clear { self.on_later_day(day, span, transitions) } else { None };
+        };
+        let found = day * SECONDS_PER_DAY + minute_of_day * MINUTE - offset;
+        let same_hour = minute_of_day / 60 == second / HOUR;
+        ((same_hour || hour_is_clear) && found < span.end).then_some(Search::Found(found))
+    }
+
+    fn fires_on(&self, day: i64) -> bool {
+        let date = civil::from_days(day);
+        self.month >> date.month & 1 == 1 && self.day_matches(date.day, civil::weekday(day))
+    }
+
+    /// The first matching minute of a day from `minute` on, both counted from midnight.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1440")]
+    fn time_of_day(&self, minute: i64) -> Option<i64> {
+        let (hour, minute) = (minute as u32 / 60, minute as u32 % 60);
+        let this_hour = self.hour >> hour & 1;
+        let minutes = self.minute >> minute;
+        if this_hour != 0 && minutes != 0 {
+            return Some(i64::from(hour * 60 + minute + minutes.trailing_zeros()));
+        }
+        let hours = self.hour >> hour >> 1;
+        let later = hour + 1 + hours.trailing_zeros();
+        (hours != 0).then(|| i64::from(later * 60 + self.minute.trailing_zeros()))
+    }
+
+    /// The first match on a day after `day`, whose offset is `span`'s.
+    fn on_later_day(&self, day: i64, span: &Span, transitions: &'static Transitions) -> Option<Search> {
+        let next = if self.month & Self::EVERY_DAY != 0 {
+            DayAfter { earliest: day, day: day + 1, fires: true }
+        } else {
+            self.day_after(day)
+        };
+        let offset = i64::from(span.offset);
+        // A day to spare is more than any offset.
+        let calm = (next.earliest - 1) * SECONDS_PER_DAY - offset >= span.calm_start
+            && (next.day + 1) * SECONDS_PER_DAY - offset < span.calm_end;
+        if !calm {
+            return None;
+        }
+        if !next.fires {
+            return Some(Search::Never);
+        }
+        let local = next.day * SECONDS_PER_DAY;
+        let (midnight, end) = if span.reads_as_itself(local) {
+            (local - offset, span.end)
+        } else {
+            let midnight = transitions.instant_of_local(local);
+            (midnight, transitions.span(midnight).end)
+        };
+        let minute_of_day = self.hour.trailing_zeros() * 60 + self.minute.trailing_zeros();
+        let found = midnight + i64::from(minute_of_day) * MINUTE;
+        (found < end).then_some(Search::Found(found))
+    }
+
+    fn day_after(&self, day: i64) -> DayAfter {
+        let Date { mut year, mut month, day: day_of_month } = civil::from_days(day);
+        let year_limit = year + 5;
+        let first = day + 1 - i64::from(day_of_month);
+        let mut earliest = first;
+        if self.month >> month & 1 == 1 {
+            earliest = day;
+            let days = self.days_of_month(civil::days_in_month(year, month), civil::weekday(first));
+            let later = days >> day_of_month >> 1;
+            if later != 0 {
+                return DayAfter { earliest, day: day + 1 + i64::from(later.trailing_zeros()), fires: true };
+            }
+        }
+        loop {
+            let later = self.month >> month >> 1;
+            if later == 0 {
+                year += 1;
+                month = (self.month & !Self::EVERY_DAY).trailing_zeros();
+            } else {
+                month += 1 + later.trailing_zeros();
+            }
+            if year > year_limit {
+                return DayAfter { earliest, day: civil::to_days(year, 1, 1), fires: false };
+            }
+            let first = civil::to_days(year, month, 1);
+            let days = self.days_of_month(civil::days_in_month(year, month), civil::weekday(first));
+            if days != 0 {
+                return DayAfter { earliest, day: first - 1 + i64::from(days.trailing_zeros()), fires: true };
+            }
+        }
+    }
+}
+
+/// Where a walk through days leads.
+struct DayAfter {
+    /// The first day whose midnight the walk is at.
+    earliest: i64,
+    /// The day that it ends on.
+    day: i64,
+    /// Whether that day matches; otherwise it is the first after all years that are searched.
+    fires: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use chrono_tz::TZ_VARIANTS;
+    use rand::rngs::StdRng;
+    use rand::seq::IndexedRandom;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+    use crate::{Kind, Schedule, Zone};
+
+    /// Specs with much to walk through, at the hours and days where offsets change.
+    const SPECS: &[&str] = &[
+        "* * * * *",
+        "*/5 * * * *",
+        "0 * * * *",
+        "59 * * * *",
+        "0 0 * * *",
+        "30 0 * * *",
+        "15,45 2 * * *",
+        "30 1-3 * * *",
+        "59 23 * * *",
+        "0 0,23 * * 0",
+        "0 1 1 * *",
+        "*/20 0-3 1-14 * *",
+        "0 12 29-31 * 5",
+        "45 23 31 12 *",
+        "0 0 1 1 *",
+        "0 3 29 2 *",
+        "0 0 31 2 *",
+        "5 4 * 3,4,10,11 6",
+    ];
+
+    /// Every zone is tried at instants around its own changes of offset and at others.
+    #[test]
+    fn what_is_answered_directly_is_what_the_walk_finds() {
+        let mut rng = StdRng::seed_from_u64(7);
+        let (mut direct, mut walked) = (0, 0);
+        for tz in TZ_VARIANTS {
+            let transitions = Zone::load(tz.name(), Zone::UTC).unwrap().transitions();
+            for _ in 0..400 {
+                let anywhere = rng.random_range(-4_000_000_000..6_000_000_000);
+                let near = transitions.span(rng.random_range(-1_000_000_000..4_100_000_000)).start;
+                let from = match rng.random_range(0..4) {
+                    0 => anywhere,
+                    1 => near.max(-4_000_000_000) + rng.random_range(-40 * SECONDS_PER_DAY..40 * SECONDS_PER_DAY),
+                    _ => near.max(-4_000_000_000) + rng.random_range(-100_000..100_000),
+                };
+                let from = if rng.random() { from - from.rem_euclid(60) } else { from };
+                let spec = format!("TZ={tz} {}", SPECS.choose(&mut rng).unwrap());
+                let Kind::Fields(fields) = Schedule::parse_standard(&spec, Zone::UTC).unwrap().0 else { panic!() };
+                let span = transitions.span(from);
+                let Some(found) = fields.direct(from, &span, transitions) else {
+                    walked += 1;
+                    continue;
+                };
+                direct += 1;
+                assert_eq!(found, fields.walk(from, span, transitions), "{spec} from {from}");
+            }
+        }
+        assert!(direct > walked, "{direct} direct, {walked} walked");
+    }
+}

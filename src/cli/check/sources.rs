@@ -1,0 +1,41 @@
+//! Manifests as they are on disk, or come in through stdin.
+//!
+//! Guarantee: each file is read whole, and directories are read as `kubectl apply -f` reads them.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use super::Source;
+use crate::dev::manifests::{self, ManifestError};
+
+/// The texts of all files that `paths` mean.
+///
+/// # Errors
+/// The first file that cannot be read.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<Source>, ManifestError> {
+    let mut sources = Vec::new();
+    for path in paths {
+        sources.extend(sources_of(path)?);
+    }
+    Ok(sources)
+}
+
+/// The files that `path` means, with their text; `-` is stdin.
+fn sources_of(path: &Path) -> Result<Vec<Source>, ManifestError> {
+    let source = |file: String, text| Source { file, text };
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ManifestError::Read { path, source }
+    };
+    if path.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(failed(path))?;
+        return Ok(vec![source("stdin".to_owned(), text)]);
+    }
+    let mut sources = Vec::new();
+    for file in manifests::files(path)? {
+        let text = std::fs::read_to_string(&file).map_err(failed(&file))?;
+        sources.push(source(file.display().to_string(), text));
+    }
+    Ok(sources)
+}

@@ -1,0 +1,68 @@
+//! The command line of `crd`.
+//!
+//! Guarantee: the syntax is that of the controller's own flags.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgAction, CommandFactory, Parser};
+
+use super::dispatch::Invocation;
+use crate::options::{UsageError, flags};
+
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "cronjob-controller crd",
+    about = "Prints the CustomResourceDefinitions of the tutorial's CronJobs and of ApiExamples, as YAML.",
+    override_usage = "cronjob-controller crd [flags]",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true,
+    next_line_help = true
+)]
+struct RawFlags {
+    /// Write each definition into a file of its own in this directory instead.
+    #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true)]
+    output_dir: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    help: bool,
+}
+
+/// The flags as clap knows them.
+pub(super) fn command() -> clap::Command {
+    RawFlags::command()
+}
+
+/// Reads the command line behind `crd`; `args` begins with the program's name.
+pub(super) fn parse(args: impl Iterator<Item = OsString>) -> Result<Invocation, UsageError> {
+    let mut command = command();
+    let raw: RawFlags = flags::matches(&mut command, args)?;
+    if raw.help {
+        return Ok(Invocation::Help(command.render_help().to_string()));
+    }
+    Ok(Invocation::Crd((!raw.output_dir.is_empty()).then(|| PathBuf::from(raw.output_dir))))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Invocation, UsageError> {
+        super::parse(["cronjob-controller"].iter().chain(args).map(Into::into))
+    }
+
+    #[test]
+    fn definitions_are_printed_or_written_into_files() {
+        let rows: [(&[&str], Option<&str>); 2] = [(&[], None), (&["--output_dir", "d"], Some("d"))];
+        for (args, want) in rows {
+            assert_eq!(parse(args), Ok(Invocation::Crd(want.map(PathBuf::from))), "{args:?}");
+        }
+        assert!(matches!(parse(&["--help"]), Ok(Invocation::Help(text)) if text.contains("--output-dir")));
+        let error = parse(&["--controllers=*"]).unwrap_err().to_string();
+        assert_eq!(error, "--controllers is not a flag; --help lists all flags");
+    }
+}

@@ -1,0 +1,39 @@
+//! Text for a person at a terminal.
+//!
+//! Guarantee: what is in an object never steers the terminal once it went through [`plain`]. Pure.
+
+use std::fmt::Write as _;
+
+use chrono::TimeDelta;
+
+/// A wait in at most two units: `9s`, `1m05s`, `2h30m`, `3d04h`. What has begun counts whole, so it never shows 0s
+/// before its time.
+pub fn countdown(wait: TimeDelta) -> String {
+    let seconds = (wait.num_milliseconds().max(0) + 999) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// The rows as lines, with each column as wide as its widest cell.
+pub fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
+    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            // Writing to a String cannot fail.
+            let _ = write!(line, "{cell:<width$}   ");
+        }
+        line.trim_end().to_owned()
+    };
+    table.iter().map(line).collect()
+}
+
+/// What is in an object must not steer the terminal.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
