@@ -6,6 +6,8 @@
 //! - `test: dev`: the page's blocks are run here, in turn, against one `cronjob-controller dev`;
 //! - `test: FILE TEXT`: that file runs the block, and has that text;
 //! - `excerpt: …`: nothing runs it, for the reason or from the command that is given.
+//!
+//! A block of Rust is `from: FILE`: its lines stand in that file, but for the name of a function, which may change there.
 
 use std::ffi::OsString;
 use std::fs;
@@ -36,15 +38,15 @@ fn fault(block: &Block) -> Option<String> {
     if let Some(reason) = mark.strip_prefix("excerpt:") {
         return reason.trim().is_empty().then(|| "an excerpt without a reason".to_owned());
     }
-    let Some(test) = mark.strip_prefix("test: ") else { return Some(format!("unknown mark: {mark}")) };
-    if ["console", "dev"].contains(&test) {
+    let Some(holder) = mark.strip_prefix("test: ") else { return Some(format!("unknown mark: {mark}")) };
+    if ["console", "dev"].contains(&holder) {
         return None;
     }
-    let (file, text) = test.split_once(' ').unwrap_or((test, ""));
+    let (file, text) = holder.split_once(' ').unwrap_or((holder, ""));
     match fs::read_to_string(root().join(file)) {
         Ok(code) if !text.is_empty() && code.contains(text) => None,
         Ok(_) => Some(format!("{file} does not have: {text}")),
-        Err(_) => Some(format!("no such test: {test}")),
+        Err(_) => Some(format!("no such test: {holder}")),
     }
 }
 
@@ -57,6 +59,25 @@ fn every_block_of_commands_is_run_by_a_test_or_marked_as_an_excerpt() {
         }
     }
     report("blocks of commands", &violations);
+}
+
+#[test]
+fn blocks_of_rust_stand_in_the_code() {
+    let mut violations = Vec::new();
+    for page in held() {
+        for block in page.blocks().iter().filter(|block| block.language == "rust") {
+            let place = format!("{}:{}", page.path.display(), block.line);
+            let file = block.mark.as_deref().and_then(|mark| mark.strip_prefix("from: "));
+            let Some(Ok(code)) = file.map(|file| fs::read_to_string(root().join(file))) else {
+                violations.push(format!("{place}: no mark with a file"));
+                continue;
+            };
+            let known: Vec<&str> = code.lines().map(str::trim).collect();
+            let lines = block.body.lines().map(str::trim).filter(|line| !line.contains("fn "));
+            violations.extend(lines.filter(|line| !known.contains(line)).map(|line| format!("{place}: {line}")));
+        }
+    }
+    report("lines that are no longer in the code", &violations);
 }
 
 /// A directory in which the programs that the documents call lie under their names, and the search path with it.
@@ -81,7 +102,11 @@ impl Programs {
     fn run(&self, script: &str, kubeconfig: &Path) -> Output {
         let mut command = Command::new("timeout");
         command.args(["120", "bash", "-euo", "pipefail", "-c", script]).current_dir(root()).stdin(Stdio::null());
-        command.env("PATH", &self.path).env("KUBECONFIG", kubeconfig).env("HOME", self.directory.path()).env("TZ", "UTC");
+        command
+            .env("PATH", &self.path)
+            .env("KUBECONFIG", kubeconfig)
+            .env("HOME", self.directory.path())
+            .env("TZ", "UTC");
         for variable in ["POD_NAMESPACE", "RUST_LOG", "MAKEFLAGS", "MAKELEVEL"] {
             command.env_remove(variable);
         }
@@ -122,7 +147,10 @@ struct Dev {
 impl Dev {
     fn start(directory: &Path) -> Self {
         let mut command = Command::new(BINARY);
-        command.args(["dev", "--controllers=*", "--job-duration=0"]).env("XDG_RUNTIME_DIR", directory).env_remove("RUST_LOG");
+        command
+            .args(["dev", "--controllers=*", "--job-duration=0"])
+            .env("XDG_RUNTIME_DIR", directory)
+            .env_remove("RUST_LOG");
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let kubeconfig = lines.find_map(|line| {

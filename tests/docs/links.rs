@@ -57,11 +57,11 @@ fn every_relative_link_and_anchor_leads_somewhere() {
 #[test]
 fn every_page_of_the_book_is_in_its_summary() {
     let summary = Page::open(Path::new("docs/SUMMARY.md"));
-    let listed: Vec<PathBuf> =
-        summary.links().iter().map(|(_, target)| Path::new("docs").join(target)).collect();
-    let missing = pages().into_iter().map(|page| page.path).filter(|path| {
-        path.starts_with("docs") && !path.ends_with("SUMMARY.md") && !listed.contains(path)
-    });
+    let listed: Vec<PathBuf> = summary.links().iter().map(|(_, target)| Path::new("docs").join(target)).collect();
+    let missing = pages()
+        .into_iter()
+        .map(|page| page.path)
+        .filter(|path| path.starts_with("docs") && !path.ends_with("SUMMARY.md") && !listed.contains(path));
     report("not in docs/SUMMARY.md", &missing.map(|path| path.display().to_string()).collect::<Vec<_>>());
 }
 

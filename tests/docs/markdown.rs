@@ -31,10 +31,11 @@ pub fn pages() -> Vec<Page> {
     let args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.md"];
     let listed = Command::new("git").args(args).current_dir(root()).output().unwrap();
     let names = String::from_utf8(listed.stdout).unwrap();
-    let names: Vec<PathBuf> = match listed.status.success() {
-        true => names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect(),
+    let names: Vec<PathBuf> = if listed.status.success() {
+        names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect()
+    } else {
         // An export without git's data: the pages that readers open first.
-        false => ["README.md", "ARCHITECTURE.md"].map(PathBuf::from).into(),
+        ["README.md", "ARCHITECTURE.md"].map(PathBuf::from).into()
     };
     let read = |path: PathBuf| Some(Page { text: fs::read_to_string(root().join(&path)).ok()?, path });
     names.into_iter().filter_map(read).collect()

@@ -55,15 +55,18 @@ fn code(text: &str) -> String {
 fn flags_of(command: &Command, page: &mut String) {
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
     for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
-        let heading = arg.get_help_heading().unwrap_or(if arg.is_positional() { "Arguments" } else { "Flags" }).to_owned();
+        let heading =
+            arg.get_help_heading().unwrap_or(if arg.is_positional() { "Arguments" } else { "Flags" }).to_owned();
         let longs = arg.get_all_aliases().unwrap_or_default();
         let names = arg.get_long().into_iter().chain(longs).map(|name| format!("--{name}"));
         let names: Vec<String> = arg.get_short().map(|short| format!("-{short}")).into_iter().chain(names).collect();
-        let values = arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let values =
+            arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let takes_value = arg.get_action().takes_values();
         let spelled = if arg.is_positional() { values.clone() } else { names.join("`, `") };
         let values = if takes_value && !arg.is_positional() { code(&values) } else { String::new() };
-        let defaults = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(",");
+        let defaults =
+            arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(",");
         let defaults = if arg.is_hide_default_value_set() || !takes_value { String::new() } else { code(&defaults) };
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
         let row = format!("| `{spelled}` | {values} | {defaults} | {} |", cell(&help));
@@ -74,7 +77,9 @@ fn flags_of(command: &Command, page: &mut String) {
     }
     for (heading, rows) in sections {
         writeln!(page, "\n### {heading}\n\n| flag | value | default | meaning |\n| --- | --- | --- | --- |").unwrap();
-        rows.iter().for_each(|row| writeln!(page, "{row}").unwrap());
+        for row in rows {
+            writeln!(page, "{row}").unwrap();
+        }
     }
 }
 
@@ -203,26 +208,62 @@ fn reference_of_annotations_is_what_the_program_reads_and_writes() {
     let [cron_job, tutorial, example] = Flavour::ALL.map(|flavour| flavour.scheduled_annotation);
     assert_eq!(tutorial, example, "one row for both");
     let rows = [
-        (manage::MANAGED_ANNOTATION, "a batch/v1 CronJob", "user", "`\"true\"`, with `spec.suspend: true`: this controller runs \
-          the CronJob. Read with `--manage=annotated` only. See [Migration](../migration.md#beside-the-in-tree-controller)."),
-        (manage::SUSPEND_ANNOTATION, "a batch/v1 CronJob that was handed over", "user", "`\"true\"`: suspends the CronJob, in the \
-          place of `spec.suspend`, which hides it from the in-tree controller. Read with `--manage=annotated` only."),
-        (cron_job, "a Job of a batch/v1 CronJob", "controller", "The slot of the Job, as RFC 3339 in the CronJob's time zone. \
-          Read back together with the Job's name after a restart."),
-        (tutorial, "a Job of a tutorial CronJob, a Pod of an ApiExample", "controller", "The slot, as RFC 3339. Read back \
-          together with the object's name after a restart."),
-        (dev::DURATION_ANNOTATION, "a Job or its Pod template, in `dev`", "user", "How long the simulated container runs, such as \
-          `45s`."),
-        (dev::OUTCOME_ANNOTATION, "a Job or its Pod template, in `dev`", "user", "How the simulated container ends: `succeed` or \
-          `fail`."),
-        (dev::INDEX_ANNOTATION, "a Pod of an Indexed Job, in `dev`", "simulation", "The completion index, as kube-controller-manager's \
-          Job controller writes it; also a label."),
+        (
+            manage::MANAGED_ANNOTATION,
+            "a batch/v1 CronJob",
+            "user",
+            "`\"true\"`, with `spec.suspend: true`: this controller runs \
+          the CronJob. Read with `--manage=annotated` only. See [Migration](../migration.md#beside-the-in-tree-controller).",
+        ),
+        (
+            manage::SUSPEND_ANNOTATION,
+            "a batch/v1 CronJob that was handed over",
+            "user",
+            "`\"true\"`: suspends the CronJob, in the \
+          place of `spec.suspend`, which hides it from the in-tree controller. Read with `--manage=annotated` only.",
+        ),
+        (
+            cron_job,
+            "a Job of a batch/v1 CronJob",
+            "controller",
+            "The slot of the Job, as RFC 3339 in the CronJob's time zone. \
+          Read back together with the Job's name after a restart.",
+        ),
+        (
+            tutorial,
+            "a Job of a tutorial CronJob, a Pod of an ApiExample",
+            "controller",
+            "The slot, as RFC 3339. Read back \
+          together with the object's name after a restart.",
+        ),
+        (
+            dev::DURATION_ANNOTATION,
+            "a Job or its Pod template, in `dev`",
+            "user",
+            "How long the simulated container runs, such as \
+          `45s`.",
+        ),
+        (
+            dev::OUTCOME_ANNOTATION,
+            "a Job or its Pod template, in `dev`",
+            "user",
+            "How the simulated container ends: `succeed` or \
+          `fail`.",
+        ),
+        (
+            dev::INDEX_ANNOTATION,
+            "a Pod of an Indexed Job, in `dev`",
+            "simulation",
+            "The completion index, as kube-controller-manager's \
+          Job controller writes it; also a label.",
+        ),
     ];
     let mut page = format!(
         "# Annotations\n\n{GENERATED}\n\n| annotation | on | written by | meaning |\n| --- | --- | --- | --- |\n"
     );
     for (name, on, by, meaning) in rows {
-        writeln!(page, "| `{name}` | {on} | {by} | {} |", meaning.split_whitespace().collect::<Vec<_>>().join(" ")).unwrap();
+        writeln!(page, "| `{name}` | {on} | {by} | {} |", meaning.split_whitespace().collect::<Vec<_>>().join(" "))
+            .unwrap();
     }
     hold("annotations.md", &page);
     let own = ["cronjob-controller.dev/", "dev.cronjob-controller/"];
@@ -239,7 +280,7 @@ fn literals() -> BTreeSet<String> {
             let name = entry.file_name().unwrap().to_string_lossy().into_owned();
             if entry.is_dir() && name != "tests" {
                 walk(&entry, found);
-            } else if name.ends_with(".rs") && name != "tests.rs" {
+            } else if entry.extension().is_some_and(|extension| extension == "rs") && name != "tests.rs" {
                 let text = fs::read_to_string(&entry).unwrap();
                 let text = text.split("#[cfg(test)]").next().unwrap();
                 found.extend(text.split('"').skip(1).step_by(2).map(ToOwned::to_owned));
