@@ -62,6 +62,22 @@ impl Page {
         lines
     }
 
+    /// The same with code spans blanked, which may go on in the next line of a paragraph.
+    pub fn words(&self) -> Vec<(usize, String)> {
+        let mut is_code = false;
+        let mut blanked = |line: &str| -> String {
+            let is_paragraph = !line.trim().is_empty() && !line.starts_with(['|', '#', '-']);
+            is_code &= is_paragraph;
+            let mut kept = String::new();
+            for c in line.chars() {
+                is_code ^= c == '`';
+                kept.push(if is_code || c == '`' { ' ' } else { c });
+            }
+            kept
+        };
+        self.prose().into_iter().map(|(number, line)| (number, blanked(line))).collect()
+    }
+
     pub fn blocks(&self) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
         let (mut is_open, mut above) = (false, "");
@@ -100,8 +116,7 @@ impl Page {
     /// The targets of links and images, with the numbers of their lines. Code spans are left out.
     pub fn links(&self) -> Vec<(usize, String)> {
         let mut links = Vec::new();
-        for (number, line) in self.prose() {
-            let line = without_code(line);
+        for (number, line) in self.words() {
             for (at, _) in line.match_indices("](") {
                 let target = line[at + 2..].split([')', ' ']).next().unwrap();
                 links.push((number, target.to_owned()));
@@ -121,12 +136,6 @@ fn fence_of(line: &str) -> Option<usize> {
     line.starts_with("```").then(|| line.len() - line.trim_start_matches('`').len())
 }
 
-/// The line with its code spans blanked.
-pub fn without_code(line: &str) -> String {
-    let parts = line.split('`').enumerate();
-    parts.map(|(index, part)| if index % 2 == 0 { part } else { " " }).collect()
-}
-
 fn slug(heading: &str) -> String {
     // A link in a heading counts by its text.
     let mut text = heading.trim().to_owned();
@@ -140,12 +149,12 @@ fn slug(heading: &str) -> String {
 
 #[test]
 fn markdown_is_read_as_github_reads_it() {
-    let text = "# A `b` [c](d.md), e\n\n## A\n## A\n<!-- test: dev -->\n```sh\n# no heading\n[x](y)\n```\n[z](#a) `[no](link)`\n\
-                [n]: q.md\n";
+    let text = "# A `b` [c](d.md), e\n\n## A\n## A\n<!-- test: dev -->\n```sh\n# no heading\n[x](y)\n```\n[z](#a) `[no](link) and\n\
+                [no](more)` [y](e.md)\n[n]: q.md\n";
     let page = Page { path: "x.md".into(), text: text.to_owned() };
     assert_eq!(page.anchors(), ["a-b-c-e", "a", "a-1"]);
     let links: Vec<String> = page.links().into_iter().map(|(_, target)| target).collect();
-    assert_eq!(links, ["d.md", "#a", "q.md"]);
+    assert_eq!(links, ["d.md", "#a", "e.md", "q.md"]);
     let block = &page.blocks()[0];
     assert_eq!((block.line, &*block.language, block.mark.as_deref()), (6, "sh", Some("test: dev")));
     assert_eq!(block.body, "# no heading\n[x](y)\n");

@@ -172,6 +172,10 @@ const SECTIONS: [(&str, &str, &str); 6] = [
 
 #[tokio::test]
 async fn reference_of_metrics_is_what_the_program_registers() {
+    // Elsewhere the process has fewer metrics.
+    if cfg!(not(target_os = "linux")) {
+        return;
+    }
     let metrics = metrics();
     let mut page = format!(
         "# Metrics\n\n{GENERATED}\n\nEvery metric of `/metrics` with its type, labels and help text. Metrics that \

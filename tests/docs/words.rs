@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::markdown::{Page, pages, root, without_code};
+use crate::markdown::{Page, pages, root};
 use crate::report;
 
 /// Words that hide who acts, or that are not the field's.
@@ -20,9 +20,8 @@ fn readme_and_architecture_can_be_read_in_one_sitting() {
 fn documents_name_the_actor_and_use_standard_terms() {
     let mut violations = Vec::new();
     for page in pages() {
-        for (number, line) in page.prose() {
-            let line = format!(" {} ", without_code(line).to_lowercase());
-            let words = line.replace(|c: char| !c.is_alphanumeric(), " ");
+        for (number, line) in page.words() {
+            let words = format!(" {} ", line.to_lowercase()).replace(|c: char| !c.is_alphanumeric(), " ");
             let found = AVOIDED.iter().filter(|word| words.contains(&format!(" {word} ")));
             violations.extend(found.map(|word| format!("{}:{number}: {word}", page.path.display())));
         }
