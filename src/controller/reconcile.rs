@@ -10,7 +10,7 @@
 //! because no new Job may start while the one it replaces lacks its deletion.
 //!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`syncCronJob`, `cleanupFinishedJobs`), but for
-//! the divergences that ARCHITECTURE.md lists.
+//! the divergences that docs/divergences.md lists.
 
 use std::sync::Arc;
 
