@@ -1,14 +1,13 @@
 //! The binary as a shell sees it: exit codes, and what goes to stdout and to stderr.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
-mod tools;
-
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use testkit::tools;
 
 use apimachinery::clock::SystemClock;
 use apiserver::{ApiServer, Config};

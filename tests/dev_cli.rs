@@ -1,9 +1,6 @@
 //! `cronjob-controller dev` as a newcomer meets it: the binary, its sentences, and kubectl against it where there is one.
 #![allow(clippy::type_complexity, clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
-mod dev_client;
-mod tools;
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dev_client::DevClient;
+use testkit::dev_client::DevClient;
+use testkit::tools;
 
 fn dev(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));

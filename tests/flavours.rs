@@ -4,18 +4,6 @@
 //! certificate changes.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
-#[path = "e2e/driver.rs"]
-#[allow(dead_code)]
-mod driver;
-mod embedded;
-#[path = "e2e/flavours.rs"]
-#[allow(dead_code)]
-mod flavours;
-#[path = "e2e/rotation.rs"]
-#[allow(dead_code)]
-mod rotation;
-mod tools;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,10 +24,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::ServiceExt;
 
-use driver::{Namespace, request};
-use embedded::Served;
-use flavours::{API_EXAMPLES, CRON_JOBS, Ground};
-use rotation::{Issued, Patience, Stage};
+use testkit::driver::{self, Namespace, request};
+use testkit::embedded::{self, Served};
+use testkit::flavours::{self, API_EXAMPLES, CRON_JOBS, Ground};
+use testkit::rotation::{self, Issued, Patience, Stage};
+use testkit::tools;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";

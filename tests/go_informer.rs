@@ -5,13 +5,11 @@
 //! that says so; with `REQUIRE_FIXTURE=1` that is a failure.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
-#[path = "e2e/fixture/binary.rs"]
-mod binary;
-mod tools;
-
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::fixture::binary;
+use testkit::tools;
 
 use apimachinery::clock::SystemClock;
 use apiserver::{ApiServer, Config};

@@ -5,15 +5,6 @@
 //! fixture.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
-#[path = "e2e/driver.rs"]
-#[allow(dead_code)]
-mod driver;
-mod embedded;
-#[path = "e2e/fixture/mod.rs"]
-#[allow(dead_code)]
-mod fixture;
-mod tools;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,10 +14,13 @@ use std::sync::Arc;
 use apimachinery::clock::SystemClock;
 use cronjob_controller::api::crd;
 use cronjob_controller::options::{self, Environment};
-use embedded::Served;
-use fixture::control_plane::{ControlPlane, Extras};
 use http::Method;
 use serde_json::{Value, json};
+use testkit::driver;
+use testkit::embedded::{self, Served};
+use testkit::fixture;
+use testkit::fixture::control_plane::{ControlPlane, Extras};
+use testkit::tools;
 
 /// Every way to deploy.
 const OVERLAYS: [&str; 7] =
@@ -226,7 +220,7 @@ async fn every_directory_is_admitted_by_a_real_api_server() {
         let output = kubectl(&kubeconfig, args);
         assert!(output.status.success(), "kubectl {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     };
-    let foreign = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/fixture/foreign_kinds.yaml");
+    let foreign = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/foreign_kinds.yaml");
     run(&["apply", "--server-side", "-f", foreign]);
     run(&["apply", "--server-side", "-k", manifests().join("crd").to_str().unwrap()]);
     run(&["wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all"]);

@@ -1,9 +1,6 @@
 //! Alerts and dashboard: judged by promtool, and by a Prometheus that scrapes the binary while things go wrong.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
-mod dev_client;
-mod tools;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,8 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use dev_client::DevClient;
 use serde_json::{Value, json};
+use testkit::dev_client::DevClient;
+use testkit::tools;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -7,11 +7,4 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "vectors_support/missed_vectors.rs"]
-mod missed_vectors;
-#[path = "vectors_support/schedule_vectors.rs"]
-mod schedule_vectors;
-#[path = "vectors_support/support.rs"]
-mod support;
-#[path = "vectors_support/sync_vectors.rs"]
-mod sync_vectors;
+mod vectors_support;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::fixture::controller::Controller;
+use testkit::fixture::controller::Controller;
 
 /// Who creates the Jobs.
 #[derive(Debug, Clone)]

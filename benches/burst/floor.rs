@@ -19,8 +19,8 @@ use kube::client::Body;
 use schedule::Zone;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use testkit::driver::job_name;
 
-use crate::driver::job_name;
 use crate::load::Slot;
 
 /// A client as the controller makes it from these flags.

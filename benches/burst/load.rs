@@ -5,9 +5,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use testkit::driver::{cron_job, request, rfc3339};
 
 use crate::cases::{Case, Due};
-use crate::driver::{cron_job, request, rfc3339};
 use crate::options::At;
 
 /// Requests in flight while objects are made and removed.

@@ -12,12 +12,6 @@
 
 mod cases;
 mod csv;
-#[path = "../../tests/e2e/driver.rs"]
-#[allow(dead_code)]
-mod driver;
-#[path = "../../tests/e2e/fixture/mod.rs"]
-#[allow(dead_code)]
-mod fixture;
 mod floor;
 mod load;
 mod options;
@@ -27,10 +21,11 @@ mod report;
 mod round;
 mod stage;
 mod tap;
-mod usage;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use testkit::fixture;
+use testkit::usage;
 
 use cases::Case;
 use options::{Ask, At, Options};

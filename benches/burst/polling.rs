@@ -24,8 +24,8 @@ use schedule::Zone;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use testkit::driver::request;
 
-use crate::driver::request;
 use crate::floor;
 
 /// Upstream's `wait.Until(jm.syncAll, 10*time.Second, …)`: ten seconds from the end of one sweep to the next.

@@ -6,18 +6,18 @@ use std::process::Command;
 use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Timelike, Utc};
+use testkit::driver::{job_name, sleep_until};
+use testkit::fixture::controller::{Controller, Running};
+use testkit::fixture::process::Process;
+use testkit::usage::{self, Usage};
 
 use crate::cases::{Case, Contender, Due};
-use crate::driver::{job_name, sleep_until};
-use crate::fixture::controller::{Controller, Running};
-use crate::fixture::process::Process;
 use crate::floor;
 use crate::load::{self, Slot};
 use crate::options::At;
 use crate::report::Sample;
 use crate::stage::Stage;
 use crate::tap::{Key, Seen, Taps};
-use crate::usage::{self, Usage};
 
 /// Runs the case once and leaves nothing behind.
 pub async fn run(stage: &Stage, case: &Case, at: At, round: usize) -> Result<Sample, String> {

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::Method;
 use serde_json::json;
 
-use crate::driver::request;
-use crate::fixture::account::{account_kubeconfig, apply_manifests};
-use crate::fixture::control_plane::{ControlPlane, Extras};
-use crate::usage;
+use testkit::driver::request;
+use testkit::fixture::account::{account_kubeconfig, apply_manifests};
+use testkit::fixture::control_plane::{ControlPlane, Extras};
+use testkit::usage;
 
 pub struct Stage {
     pub plane: ControlPlane,

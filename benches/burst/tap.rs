@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use serde::Deserialize;
 
-use crate::driver::request;
+use testkit::driver::request;
 
 /// One open watch of one resource in all namespaces.
 pub struct Tap {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::driver::{eventually, request};
-use crate::fixture::control_plane::ControlPlane;
-use crate::fixture::process::Process;
+use testkit::driver::{eventually, request};
+use testkit::fixture::control_plane::ControlPlane;
+use testkit::fixture::process::Process;
 
 const NODE: &str = "/api/v1/nodes/kwok";
 

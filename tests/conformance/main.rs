@@ -12,19 +12,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cluster;
-#[path = "../e2e/driver.rs"]
-#[allow(dead_code)]
-mod driver;
-#[path = "../e2e/fixture/mod.rs"]
-#[allow(dead_code)]
-mod fixture;
 mod report;
-#[path = "../e2e/sightings.rs"]
-#[allow(dead_code)]
-mod sightings;
-#[path = "../e2e/world.rs"]
-#[allow(dead_code)]
-mod world;
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -32,10 +20,11 @@ use std::time::Duration;
 use chrono::Utc;
 
 use cluster::{Cluster, binary};
-use fixture::control_plane::Extras;
-use fixture::controller::Controller;
 use report::Report;
-use world::World;
+use testkit::fixture;
+use testkit::fixture::control_plane::Extras;
+use testkit::fixture::controller::Controller;
+use testkit::world::World;
 
 /// How many specs there are; each gets a process.
 const SPECS: usize = 12;

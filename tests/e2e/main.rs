@@ -11,16 +11,9 @@
 //! expectation is upstream's. Arguments are substrings of scenario names; `--list` lists them.
 #![allow(clippy::unwrap_used)]
 
-mod driver;
-mod fixture;
-mod flavours;
 mod rights;
-mod rotation;
 mod runner;
 mod scenarios;
-mod sightings;
-mod verdict;
-mod world;
 
 use std::process::ExitCode;
 

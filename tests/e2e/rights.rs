@@ -6,7 +6,7 @@
 use http::Method;
 use serde_json::Value;
 
-use crate::driver::request;
+use testkit::driver::request;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 

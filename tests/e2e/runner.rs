@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use super::fixture;
-use super::fixture::controller::Controller;
-use super::verdict::{Verdict, judge};
-use super::world::World;
+use testkit::fixture;
+use testkit::fixture::controller::Controller;
+use testkit::verdict::{Verdict, judge};
+use testkit::world::World;
 
 /// Who else may be running while a scenario runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

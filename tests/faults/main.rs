@@ -11,28 +11,10 @@
 //! `FAULTS_SEED` repeats the random instants of a run.
 #![allow(clippy::unwrap_used)]
 
-mod burst;
 mod cases;
-#[path = "../e2e/driver.rs"]
-#[allow(dead_code)]
-mod driver;
-#[path = "../e2e/fixture/mod.rs"]
-#[allow(dead_code)]
-mod fixture;
 mod luck;
 mod runner;
-#[path = "../e2e/sightings.rs"]
-#[allow(dead_code)]
-mod sightings;
 mod soak;
-#[path = "../../benches/burst/usage.rs"]
-#[allow(dead_code)]
-mod usage;
-#[path = "../e2e/verdict.rs"]
-mod verdict;
-#[path = "../e2e/world.rs"]
-#[allow(dead_code)]
-mod world;
 
 use std::process::ExitCode;
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use testkit::fixture;
+use testkit::fixture::controller::Controller;
+use testkit::verdict::{Verdict, judge};
+use testkit::world::World;
 
 use crate::cases;
-use crate::fixture;
-use crate::fixture::controller::Controller;
 use crate::luck::{self, Luck};
 use crate::soak;
-use crate::verdict::{Verdict, judge};
-use crate::world::World;
 
 /// One row of the matrix.
 pub struct Case {

@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt};
 use serde_json::json;
+use testkit::driver::{CRON_JOBS, Namespace, cron_job, sleep_until, upcoming_minute};
+use testkit::fixture::controller::{Controller, Running};
+use testkit::usage;
+use testkit::world::World;
 
-use crate::driver::{CRON_JOBS, Namespace, cron_job, sleep_until, upcoming_minute};
-use crate::fixture::controller::{Controller, Running};
 use crate::luck::Luck;
-use crate::usage;
-use crate::world::World;
 use finisher::Finisher;
 use verdict::Kills;
 

@@ -12,15 +12,7 @@
 
 mod archive;
 mod dns;
-#[path = "../e2e/driver.rs"]
-#[allow(dead_code)]
-mod driver;
-#[path = "../e2e/fixture/mod.rs"]
-#[allow(dead_code)]
-mod fixture;
 mod pod;
-#[path = "../e2e/verdict.rs"]
-mod verdict;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,11 +22,12 @@ use serde_json::json;
 use tokio::net::UdpSocket;
 
 use archive::Image;
-use driver::{CRON_JOBS, JOBS, Namespace, cron_job, eventually};
-use fixture::account::apply_manifests;
-use fixture::control_plane::{ControlPlane, admin_client, free_port};
 use pod::{Account, Pod, Way};
-use verdict::{Verdict, judge};
+use testkit::driver::{CRON_JOBS, JOBS, Namespace, cron_job, eventually};
+use testkit::fixture;
+use testkit::fixture::account::apply_manifests;
+use testkit::fixture::control_plane::{ControlPlane, admin_client, free_port};
+use testkit::verdict::{Verdict, judge};
 
 /// No case takes longer, or it hangs.
 const LIMIT: Duration = Duration::from_secs(90);

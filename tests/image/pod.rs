@@ -6,10 +6,10 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testkit::fixture::account::{NAME, SYSTEM_NAMESPACE};
 
 use super::archive::Image;
 use super::dns;
-use super::fixture::account::{NAME, SYSTEM_NAMESPACE};
 
 /// The API server's name inside a cluster; its certificate is good for it.
 pub const SERVER: &str = "kubernetes.default.svc";

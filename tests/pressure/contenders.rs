@@ -5,11 +5,11 @@ use std::path::Path;
 use http::Method;
 use serde_json::json;
 
-use crate::driver::request;
-use crate::fixture::account::account_kubeconfig;
-use crate::fixture::control_plane::Extras;
-use crate::fixture::controller::{Controller, Running};
-use crate::world::World;
+use testkit::driver::request;
+use testkit::fixture::account::account_kubeconfig;
+use testkit::fixture::control_plane::Extras;
+use testkit::fixture::controller::{Controller, Running};
+use testkit::world::World;
 
 /// One column of the table.
 #[derive(Debug)]

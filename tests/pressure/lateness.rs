@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use testkit::driver::job_name;
+use testkit::sightings::Sightings;
 
-use crate::driver::job_name;
-use crate::sightings::Sightings;
 use crate::table::float;
 
 /// The times from a slot to its Jobs, in seconds, in ascending order.

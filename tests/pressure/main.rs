@@ -11,28 +11,13 @@
 //! the fixture is built.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../faults/burst.rs"]
-#[allow(dead_code)]
-mod burst;
 mod cases;
 mod contenders;
-#[path = "../e2e/driver.rs"]
-#[allow(dead_code)]
-mod driver;
-#[path = "../e2e/fixture/mod.rs"]
-#[allow(dead_code)]
-mod fixture;
 mod flood;
 mod lateness;
 mod runner;
-#[path = "../e2e/sightings.rs"]
-#[allow(dead_code)]
-mod sightings;
 mod table;
 mod webhook;
-#[path = "../e2e/world.rs"]
-#[allow(dead_code)]
-mod world;
 
 use std::process::ExitCode;
 

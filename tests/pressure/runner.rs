@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use testkit::fixture;
 
 use crate::cases;
 use crate::contenders::{self, Arena, Contender};
-use crate::fixture;
 use crate::table::{Figure, Outcome, markdown};
 
 /// Some rows of the table.

@@ -25,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::driver::{JOBS, Namespace, eventually, request};
+use testkit::driver::{JOBS, Namespace, eventually, request};
 
 /// Connections that are open at once; more wait.
 const CONNECTIONS: usize = 512;

@@ -10,26 +10,19 @@
 //! writes the recording anew. Other arguments are substrings of scenario names.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../e2e/fixture/binary.rs"]
-mod binary;
 mod compare;
-#[path = "../e2e/fixture/control_plane.rs"]
-#[allow(dead_code)]
-mod control_plane;
 mod drive;
 mod dsl;
 mod embedded;
 mod known;
 mod normalize;
-#[path = "../e2e/fixture/process.rs"]
-#[allow(dead_code)]
-mod process;
 mod real;
 mod script;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Instant;
+use testkit::fixture::binary;
 
 use futures::StreamExt;
 

@@ -10,10 +10,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
+use testkit::fixture::control_plane::ControlPlane;
+use testkit::fixture::process::Process;
 
-use super::control_plane::ControlPlane;
 use super::drive::Target;
-use super::process::Process;
 
 /// kube-apiserver on etcd, with the garbage collector and the namespace controller.
 pub struct Real {

@@ -5,7 +5,7 @@ use schedule::missed::{Missed, Observed, next_requeue_time, next_schedule_time};
 use schedule::{Schedule, Zone};
 use serde::Deserialize;
 
-use crate::support::check_file;
+use super::support::check_file;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

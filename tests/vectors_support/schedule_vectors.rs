@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use schedule::{Schedule, Zone};
 use serde::Deserialize;
 
-use crate::support::{check_file, say};
+use super::support::{check_file, say};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -6,11 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::fixture::account::kubectl_apply;
-use crate::fixture::control_plane::free_port;
-use crate::fixture::controller::{Controller, Running};
-use crate::rotation::{self, Issued, Patience, Stage};
-use crate::world::World;
+use testkit::fixture::account::kubectl_apply;
+use testkit::fixture::control_plane::free_port;
+use testkit::fixture::controller::{Controller, Running};
+use testkit::rotation::{self, Issued, Patience, Stage};
+use testkit::world::World;
 
 pub async fn files(world: Arc<World>) -> String {
     let stage = set(&world, "certificate-files").await;

@@ -7,10 +7,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt};
 use serde_json::json;
 
-use crate::driver::{CRON_JOBS, LEASES, Namespace, cron_job, eventually, hourly_at, job_name, minutes_ago, rfc3339};
-use crate::fixture::account::NAME;
-use crate::fixture::controller::{Controller, Running};
-use crate::world::World;
+use testkit::driver::{CRON_JOBS, LEASES, Namespace, cron_job, eventually, hourly_at, job_name, minutes_ago, rfc3339};
+use testkit::fixture::account::NAME;
+use testkit::fixture::controller::{Controller, Running};
+use testkit::world::World;
 
 /// CronJobs due at once. Enough for a kill to hit the middle.
 const BURST: usize = 150;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde_json::json;
 
-use crate::driver::{
+use testkit::driver::{
     CRON_JOBS, JOBS, SOON, cron_job, eventually, hourly_at, job_name, minutes_ago, rfc3339, sleep_until,
     upcoming_minute,
 };
-use crate::world::World;
+use testkit::world::World;
 
 /// Long enough after a boundary to be sure that nothing fires for it any more.
 const QUIET: TimeDelta = TimeDelta::seconds(5);

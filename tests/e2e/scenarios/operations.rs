@@ -7,12 +7,12 @@ use http::Method;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
-use crate::driver::{
+use testkit::driver::{
     CRON_JOBS, DEPLOYMENTS, EVENTS, JOBS, LEASES, Resource, SOON, cron_job, eventually, hourly_at, minutes_ago, request,
 };
-use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, kubectl_apply};
-use crate::fixture::controller::Controller;
-use crate::world::World;
+use testkit::fixture::account::{NAME, SYSTEM_NAMESPACE, kubectl_apply};
+use testkit::fixture::controller::Controller;
+use testkit::world::World;
 
 const QUOTAS: Resource = Resource("api/v1", "resourcequotas");
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use chrono::{DateTime, Datelike, FixedOffset, TimeDelta, Timelike, Utc};
 use serde_json::{Value, json};
 
-use crate::driver::{
+use testkit::driver::{
     CRON_JOBS, JOBS, Namespace, SOON, cron_job, eventually, hourly_at, job_name, minutes_ago, rfc3339,
 };
-use crate::world::World;
+use testkit::world::World;
 
 /// Time enough for a controller to do what it should not.
 const QUIET: Duration = Duration::from_secs(3);

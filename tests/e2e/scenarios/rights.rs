@@ -12,17 +12,17 @@ use futures::future::join_all;
 use http::Request;
 use kube::config::Config;
 use serde_json::{Value, json};
+use testkit::driver::{
+    CRON_JOBS, DEPLOYMENTS, EVENTS, Namespace, Resource, cron_job, eventually, hourly_at, minutes_ago, rfc3339,
+};
+use testkit::fixture::account::{NAME, SYSTEM_NAMESPACE, account_kubeconfig, kubectl_apply};
+use testkit::fixture::controller::{Controller, Running};
+use testkit::flavours;
+use testkit::world::{World, deployment_args, refused};
 
 use super::failures::Electorate;
 use super::tutorial;
-use crate::driver::{
-    CRON_JOBS, DEPLOYMENTS, EVENTS, Namespace, Resource, cron_job, eventually, hourly_at, minutes_ago, rfc3339,
-};
-use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, account_kubeconfig, kubectl_apply};
-use crate::fixture::controller::{Controller, Running};
-use crate::flavours;
 use crate::rights::{Grant, granted, unused};
-use crate::world::{World, deployment_args, refused};
 
 /// A lease that outlasts a machine which stands still for some seconds; it is handed over, not waited for.
 const ELECTION: [&str; 4] = [

@@ -15,9 +15,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::driver::{SOON, eventually, request};
-use crate::fixture::control_plane::local_client;
-use crate::world::World;
+use testkit::driver::{SOON, eventually, request};
+use testkit::fixture::control_plane::local_client;
+use testkit::world::World;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 

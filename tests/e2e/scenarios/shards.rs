@@ -12,10 +12,10 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::driver::{LEASES, Namespace, cron_job, eventually, hourly_at, job_name, minutes_ago, request};
-use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, kubectl_apply};
-use crate::fixture::controller::Running;
-use crate::world::World;
+use testkit::driver::{LEASES, Namespace, cron_job, eventually, hourly_at, job_name, minutes_ago, request};
+use testkit::fixture::account::{NAME, SYSTEM_NAMESPACE, kubectl_apply};
+use testkit::fixture::controller::Running;
+use testkit::world::World;
 
 const SHARDS: u32 = 4;
 const FLAGS: [&str; 2] = ["--leader-elect=true", "--shards=4"];

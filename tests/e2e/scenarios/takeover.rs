@@ -16,12 +16,12 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::driver::{
+use testkit::driver::{
     CRON_JOBS, EVENTS, JOBS, Namespace, cron_job, eventually, finished, hourly_at, job_name, minutes_ago, request,
     rfc3339, sleep_until, upcoming_minute,
 };
-use crate::fixture::controller::{Controller, Running};
-use crate::world::World;
+use testkit::fixture::controller::{Controller, Running};
+use testkit::world::World;
 
 /// CronJobs that change hands.
 const LOAD: Range<usize> = 0..40;

@@ -6,15 +6,15 @@ use apimachinery::clock::SystemClock;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::driver::{
+use testkit::driver::{
     CRON_JOBS as NATIVE, DEPLOYMENTS, JOBS, Namespace, Resource, SOON, cron_job, eventually, request, rfc3339,
     sleep_until, upcoming_minute,
 };
-use crate::fixture::account::{NAME, account_kubeconfig, kubectl_apply};
-use crate::fixture::control_plane::free_port;
-use crate::fixture::controller::{Controller, Running};
-use crate::flavours::{self, API_EXAMPLES, CRON_JOBS, Ground, PODS, example, tutorial};
-use crate::world::{self, World, deployment_args};
+use testkit::fixture::account::{NAME, account_kubeconfig, kubectl_apply};
+use testkit::fixture::control_plane::free_port;
+use testkit::fixture::controller::{Controller, Running};
+use testkit::flavours::{self, API_EXAMPLES, CRON_JOBS, Ground, PODS, example, tutorial};
+use testkit::world::{self, World, deployment_args};
 
 pub const SYSTEM: &str = "cronjob-tutorial-system";
 const CONFIGURATIONS: [&str; 2] = [

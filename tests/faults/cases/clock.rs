@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use chrono::{SubsecRound, TimeDelta, Utc};
 use serde_json::json;
+use testkit::burst::Burst;
+use testkit::world::World;
 
 use super::seconds;
-use crate::burst::Burst;
 use crate::luck::Luck;
-use crate::world::World;
 
 const BURST: usize = 200;
 /// Where Debian's package libfaketime puts it.

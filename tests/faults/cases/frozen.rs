@@ -9,13 +9,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, TimeDelta, Utc};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use testkit::burst::Burst;
+use testkit::driver::{LEASES, eventually};
+use testkit::fixture::account::{NAME, SYSTEM_NAMESPACE, account_kubeconfig};
+use testkit::world::World;
 
 use super::{Spread, account_requests, count, received};
-use crate::burst::Burst;
-use crate::driver::{LEASES, eventually};
-use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, account_kubeconfig};
 use crate::luck::Luck;
-use crate::world::World;
 
 const BURST: usize = 1_000;
 const ROUNDS: usize = 3;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use testkit::burst::Burst;
+use testkit::driver::eventually;
+use testkit::fixture::controller::Running;
+use testkit::usage;
+use testkit::world::World;
 
 use super::{Spread, count, seconds};
-use crate::burst::Burst;
-use crate::driver::eventually;
-use crate::fixture::controller::Running;
 use crate::luck::Luck;
-use crate::usage;
-use crate::world::World;
 
 /// CronJobs due at once, but for the case of 20,000.
 const BURST: usize = 1_000;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use testkit::burst::Burst;
+use testkit::driver::{eventually, minutes_ago};
+use testkit::usage;
+use testkit::world::World;
 
 use super::seconds;
-use crate::burst::Burst;
-use crate::driver::{eventually, minutes_ago};
 use crate::luck::Luck;
-use crate::usage;
-use crate::world::World;
 
 /// How many CronJobs there are; `LONG_TEMPLATES=100` makes fewer.
 const COUNT: usize = 400;

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use testkit::fixture::account::{NAME, SYSTEM_NAMESPACE};
+use testkit::world::World;
 
-use crate::fixture::account::{NAME, SYSTEM_NAMESPACE};
 use crate::runner::Case;
-use crate::world::World;
 
 macro_rules! case {
     ($module:ident :: $function:ident, $name:literal, $holds:literal) => {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use chrono::Utc;
 use http::Method;
 use serde_json::{Value, json};
+use testkit::burst::Burst;
+use testkit::driver::{eventually, request};
+use testkit::world::World;
 
 use super::{account_requests, received, seconds};
-use crate::burst::Burst;
-use crate::driver::{eventually, request};
 use crate::luck::Luck;
-use crate::world::World;
 
 const BURST: usize = 1_000;
 /// How long the namespace stays as it is, terminating with everything in it.

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use serde_json::{Value, json};
+use testkit::burst::Burst;
+use testkit::driver::{eventually, request};
+use testkit::fixture::account::{NAME, SYSTEM_NAMESPACE};
+use testkit::world::World;
 
 use super::{account_requests, seconds};
-use crate::burst::Burst;
-use crate::driver::{eventually, request};
-use crate::fixture::account::{NAME, SYSTEM_NAMESPACE};
 use crate::luck::Luck;
-use crate::world::World;
 
 const BURST: usize = 1_000;
 

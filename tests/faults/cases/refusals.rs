@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use chrono::{TimeDelta, Utc};
 use http::Method;
 use serde_json::{Value, json};
+use testkit::burst::Burst;
+use testkit::driver::{EVENTS, JOBS, Namespace, Resource, eventually, request, sleep_until, upcoming_minute};
+use testkit::world::World;
 
 use super::seconds;
-use crate::burst::Burst;
-use crate::driver::{EVENTS, JOBS, Namespace, Resource, eventually, request, sleep_until, upcoming_minute};
 use crate::luck::Luck;
-use crate::world::World;
 
 /// Of each kind: with a deadline that passes while Jobs are refused, and without.
 const BURST: usize = 150;

@@ -9,9 +9,9 @@ use futures::stream::{self, StreamExt};
 use http::Method;
 use serde_json::json;
 
-use crate::driver::{JOBS, Namespace, finished, request, sleep_until};
-use crate::sightings::Sighting;
-use crate::world::World;
+use testkit::driver::{JOBS, Namespace, finished, request, sleep_until};
+use testkit::sightings::Sighting;
+use testkit::world::World;
 
 /// How long a Job runs.
 const RUNS: TimeDelta = TimeDelta::seconds(5);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::driver::{CRON_JOBS, Namespace, rfc3339};
-use crate::sightings::{Sighting, Sightings};
+use testkit::driver::{CRON_JOBS, Namespace, rfc3339};
+use testkit::sightings::{Sighting, Sightings};
 
 /// What was killed so far.
 #[derive(Default)]

@@ -6,9 +6,9 @@ use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
+use testkit::driver::{CRON_JOBS, JOBS, Namespace, cron_job, finished, minutes_ago, sleep_until, upcoming_minute};
 
 use crate::contenders::{Arena, still_runs};
-use crate::driver::{CRON_JOBS, JOBS, Namespace, cron_job, finished, minutes_ago, sleep_until, upcoming_minute};
 use crate::lateness::{Lateness, done_or_late};
 use crate::table::{Figure, Reach, float};
 use crate::webhook::{Behaviour, WebhookServer};

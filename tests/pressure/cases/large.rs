@@ -5,9 +5,9 @@ use std::sync::Arc;
 use chrono::{TimeDelta, Utc};
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
+use testkit::driver::{CRON_JOBS, cron_job, hourly_at, upcoming_minute};
 
 use crate::contenders::{Arena, still_runs};
-use crate::driver::{CRON_JOBS, cron_job, hourly_at, upcoming_minute};
 use crate::lateness::{Lateness, done_or_late};
 use crate::table::{Figure, Reach, float};
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use testkit::burst::Burst;
 
-use crate::burst::Burst;
 use crate::contenders::{Arena, IN_TREE, IN_TREE_64, OURS};
 use crate::lateness::Lateness;
 use crate::runner::Case;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use futures::stream::{self, StreamExt};
 use serde_json::json;
+use testkit::driver::{CRON_JOBS, Namespace, cron_job, sleep_until, upcoming_minute};
 
 use crate::contenders::{Arena, still_runs};
-use crate::driver::{CRON_JOBS, Namespace, cron_job, sleep_until, upcoming_minute};
 use crate::lateness::Lateness;
 use crate::table::{Figure, Reach, float};
 use crate::webhook::{Behaviour, WebhookServer};

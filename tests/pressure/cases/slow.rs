@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
 use serde_json::json;
+use testkit::burst::Burst;
 
 use super::{lateness, upcoming};
-use crate::burst::Burst;
 use crate::contenders::{Arena, still_runs};
 use crate::lateness::done_or_late;
 use crate::table::{Figure, Reach};

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::Request;
+use testkit::fixture::control_plane::free_port;
 use tokio::time::Instant;
 
 use crate::contenders::{Arena, still_runs};
-use crate::fixture::control_plane::free_port;
 use crate::flood::{Shape, probes, strangers};
 use crate::table::{Figure, Reach, float};
 

@@ -9,14 +9,14 @@ use futures::stream::{self, StreamExt};
 use http::{Method, Request};
 use serde::Deserialize;
 use serde_json::json;
+use testkit::burst::Burst;
+use testkit::driver::{EVENTS, JOBS, Namespace, finished, request};
+use testkit::sightings::Sighting;
 use tokio::task::JoinHandle;
 
 use super::{lateness, upcoming};
-use crate::burst::Burst;
 use crate::contenders::{Arena, still_runs};
-use crate::driver::{EVENTS, JOBS, Namespace, finished, request};
 use crate::lateness::done_or_late;
-use crate::sightings::Sighting;
 use crate::table::{Figure, Reach, float};
 
 const DUE: usize = 1_500;
@@ -75,7 +75,7 @@ async fn without_success(arena: &Arena, ns: &Namespace, deadline: chrono::DateTi
     let mut last = (usize::MAX, Utc::now());
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let message = Request::get(ns.path(crate::driver::CRON_JOBS, "")).body(Vec::new()).unwrap();
+        let message = Request::get(ns.path(testkit::driver::CRON_JOBS, "")).body(Vec::new()).unwrap();
         let found: List = arena.world.plane.admin().request(message).await.unwrap();
         let without = found.items.iter().filter(|item| item.status.last_successful_time.is_none()).count();
         if without != last.0 {

@@ -1,5 +1,4 @@
 //! A client of `cronjob-controller dev`, of its kubeconfig alone: HTTPS, one request a connection, every byte the test's.
-#![allow(dead_code, missing_docs, clippy::unwrap_used)]
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;

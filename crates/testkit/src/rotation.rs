@@ -186,7 +186,7 @@ impl Stage {
 
 /// The configurations of `manifests/webhook`.
 fn manifests() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/manifests.yaml");
+    let path = crate::repository().join("manifests/webhook/manifests.yaml");
     let text = fs::read_to_string(path).unwrap();
     serde_yaml_ng::Deserializer::from_str(&text).map(|one| Value::deserialize(one).unwrap()).collect()
 }

@@ -13,7 +13,7 @@ use http::{Method, Request};
 use kube::core::WatchEvent;
 use serde::Deserialize;
 
-use super::driver::{eventually, job_name, request};
+use crate::driver::{eventually, job_name, request};
 
 #[derive(Debug, Clone)]
 pub struct Sighting {

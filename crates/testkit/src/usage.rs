@@ -34,7 +34,6 @@ pub fn of(pid: u32) -> Result<Usage, String> {
 }
 
 /// The most memory that a process has had resident since its start, in MB (10^6 bytes).
-#[allow(dead_code, reason = "for the fault matrix")]
 pub fn peak(pid: u32) -> Result<f64, String> {
     let file = format!("/proc/{pid}/status");
     let status = fs::read_to_string(&file).map_err(|why| format!("read {file}: {why}"))?;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::driver::{DEPLOYMENTS, Namespace};
-use super::fixture::account::{NAME, SYSTEM_NAMESPACE, apply_manifests};
-use super::fixture::control_plane::{ControlPlane, Extras};
-use super::fixture::controller::{Controller, Running};
-use super::sightings::Sightings;
+use crate::driver::{DEPLOYMENTS, Namespace};
+use crate::fixture::account::{NAME, SYSTEM_NAMESPACE, apply_manifests};
+use crate::fixture::control_plane::{ControlPlane, Extras};
+use crate::fixture::controller::{Controller, Running};
+use crate::sightings::Sightings;
 
 pub struct World {
     pub plane: ControlPlane,

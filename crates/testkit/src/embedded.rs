@@ -49,7 +49,7 @@ impl Served {
     pub async fn kubectl(&self, args: &[&str]) -> (bool, String) {
         let mut command = Command::new("kubectl");
         command.args(args).env("KUBECONFIG", &self.kubeconfig).env("HOME", self.directory.path());
-        command.current_dir(env!("CARGO_MANIFEST_DIR"));
+        command.current_dir(crate::repository());
         // Elsewhere: this thread may be the server's.
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())

@@ -56,7 +56,7 @@ pub fn example(name: &str, spec: &Value) -> Value {
 
 /// A sample of `manifests/samples/tutorial`.
 pub fn sample(file: &str) -> Value {
-    let path = format!("{}/manifests/samples/tutorial/{file}", env!("CARGO_MANIFEST_DIR"));
+    let path = crate::repository().join("manifests/samples/tutorial").join(file);
     serde_yaml_ng::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

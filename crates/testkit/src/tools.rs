@@ -1,7 +1,5 @@
 //! What a test needs beside cargo, and what it says where that is missing.
 
-#![allow(dead_code, reason = "no test needs all of it")]
-
 use std::io::Write as _;
 use std::process::Command;
 
