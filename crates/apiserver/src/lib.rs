@@ -1,32 +1,41 @@
-//! An in-memory Kubernetes API server: a tower Service, with or without sockets.
+//! A Kubernetes API server in memory, for tests: a tower service, with or without sockets.
 //!
-//! Guarantees: what it serves, it serves as kube-apiserver does, to the words of its refusals; the kinds it knows are
-//! given to it ([`Resource`]). It is deterministic: its only clock is the one in [`Config`], its only randomness follows
-//! from the seed, it starts no threads, and an answer is complete when [`ApiServer::handle`] returns, the garbage
-//! collection that it made necessary included. Nothing is shared between two servers.
+//! Guarantees:
+//! - It answers as kube-apiserver does, including the text of errors. The differences that are known are listed below.
+//! - It is deterministic. Its only clock is the one in [`Config`], and all randomness follows from the seed. It starts no
+//!   threads. An answer is complete when [`ApiServer::handle`] returns, including the garbage collection that it caused.
+//! - Two servers share nothing.
 //!
-//! The rooms: `rest` reads paths and headers, `read`, `write`, `patch` and `delete` are the verbs, `store` holds objects
-//! (`object`) in order (`sorted`) and their history, `watch` streams them, `gc` collects, `managers` and `fields` know
-//! who owns which field, `meta` judges metadata, `admission` says which webhooks have to be asked, `draft` keeps a write while
-//! they are, `webhook_client` asks them over HTTPS, `selectors`, `query`, `body` and `negotiate` read what clients send,
-//! `table` and `status` make what they get.
+//! [`Config::builtin`] serves the built-in kinds ([`kinds`]); other kinds come as [`Resource`]s, or as
+//! CustomResourceDefinitions that a client creates. [`ApiServer::client`] calls the server without a socket.
+//! `examples/cron_job.rs` shows all of it.
 //!
-//! Known differences from the real server. Those that its answers show are data in `tests/truth/known.rs` of the repository, where each
-//! fails once it is gone:
-//! - Messages that quote a whole object (a patch whose result cannot be read) have its members in the order of the
-//!   alphabet and not in that of Go's types, which nobody reads programs from.
+//! Modules: `rest` reads paths and headers. `read`, `write`, `patch` and `delete` are the verbs. `store` holds objects
+//! (`object`) in order (`sorted`) with their history, and `watch` streams it. `gc` collects garbage. `managers` and `fields`
+//! track which manager owns which field. `meta` validates metadata. `admission` decides which webhooks are called,
+//! `webhook_client` calls them over HTTPS, and `draft` holds a write meanwhile. `selectors`, `query`, `body` and `negotiate`
+//! parse requests; `table` makes tables of answers.
+//!
+//! # Differences from kube-apiserver
+//! Some show in answers. They are data in `tests/truth/known.rs` of the repository, where each one fails once it is gone:
+//! - Messages that quote a whole object (a patch whose result cannot be read) order its fields alphabetically and not as
+//!   Go's types do.
 //! - A refused change of a Job's template or a Pod's spec does not print upstream's internal Go types.
-//! - Priority classes are not served: any name is taken and means 0, save the two of the system.
-//! - YAML is read as version 1.2, so that `y` and `off` are text.
-//! - The first write of a Job that changes nothing makes no new version; upstream then stores labels that it has only
-//!   shown until then.
+//! - Priority classes are not served. Any name is accepted and means 0, except the two of the system.
+//! - YAML is read as version 1.2: `y` and `off` are text.
+//! - A Job's first write that changes nothing makes no new version. Upstream then stores labels that it only showed before.
 //!
-//! And those that they do not show: entries of managedFields are ordered by time first, so their order depends on whether a
-//! second has passed between two writes, and the comparison sorts them; bookmarks that come by the clock are left out of
-//! it; protobuf is read but never written, CBOR neither; Events stay, and `events.k8s.io` is not served; the `scale`
-//! subresource neither; garbage is collected at once, and what is in a namespace that ends
-//! after two seconds and not five; a list from the future is refused at once and not after three seconds; a watch without
-//! timeout lasts 45 minutes; everybody may do everything; of many kinds nothing comes (`kinds::stored`).
+//! Others do not show in single answers:
+//! - Entries of managedFields are ordered by time first, so their order depends on whether a second has passed between two
+//!   writes.
+//! - Protobuf is read and never written. CBOR is neither read nor written.
+//! - Events do not expire. `events.k8s.io` and the `scale` subresource are not served.
+//! - Garbage is collected at once. The contents of a terminating namespace go after two seconds and not five.
+//! - A list from a future resourceVersion is refused at once and not after three seconds.
+//! - A watch without a timeout lasts 45 minutes.
+//! - Bookmarks come at other times.
+//! - Every request is allowed.
+//! - Of many kinds nothing comes, because no controller runs ([`kinds`]).
 
 mod admission;
 mod body;
