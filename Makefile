@@ -196,9 +196,12 @@ $(TOOLS)/bin/hadolint:
 $(TOOLS)/bin/actionlint:
 	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 
-# Links are checked by `cargo test --test docs`, without a network.
+# Links are checked by `cargo test --test docs`, without a network. The documents at the root are not part of the book, so links
+# to them lead to the repository.
+REPOSITORY ?= https://git.example/cronjob-controller
 book: $(TOOLS)/bin/mdbook ## docs/ as a site, below target/book
 	$(TOOLS)/bin/mdbook build
+	sed -i -E 's#href="(\.\./)+([A-Z_]+)\.html#href="$(REPOSITORY)/blob/main/\2.md#g' target/book/*.html target/book/*/*.html
 
 $(TOOLS)/bin/mdbook:
 	cargo install --quiet --locked --root $(TOOLS) --no-default-features --features search mdbook@$(MDBOOK_VERSION)
