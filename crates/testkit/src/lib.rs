@@ -2,7 +2,8 @@
 //!
 //! Guarantee: nothing of the controller is linked here, so that it is judged from outside: as a process, or by what it does
 //! to an API server. What a test lacks on this machine is said in one line ([`tools`]).
-#![allow(missing_docs, clippy::unwrap_used)]
+// What is skipped is said past the harness, which swallows what `println!` prints.
+#![allow(missing_docs, clippy::explicit_write, clippy::new_without_default, clippy::unwrap_used)]
 
 pub mod burst;
 pub mod dev_client;
