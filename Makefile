@@ -16,7 +16,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 .PHONY: all help build run fmt vet generate manifests check test e2e fault-matrix pressure soak mutants bench bench-size
 .PHONY: bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
-.PHONY: install uninstall deploy undeploy man install-plugin
+.PHONY: install uninstall deploy undeploy man install-plugin docs-reference book
 
 all: build
 
@@ -51,6 +51,10 @@ manifests: ## The CustomResourceDefinitions from the Rust types, and manifests/i
 	cargo run --quiet --locked -- crd --output-dir manifests/crd/bases
 	kubectl kustomize manifests/instead --output target/install.yaml
 	{ echo "# manifests/instead, by make manifests."; cat target/install.yaml; } >manifests/install.yaml
+
+# A test fails when they are stale.
+docs-reference: ## The flags, metrics and annotations in docs/reference, from the code
+	UPDATE_DOCS=1 cargo test --quiet --locked --test docs reference
 
 generate: manifests ## The same: what kubebuilder generates of code, the compiler derives
 
@@ -98,7 +102,7 @@ $(CONFORMANCE)/kwok:
 	GOBIN=$(CURDIR)/$(CONFORMANCE) CGO_ENABLED=0 go install -trimpath sigs.k8s.io/kwok/cmd/kwok@$(KWOK_VERSION)
 
 # A table, after twenty minutes.
-first-day: fixture build ## README from its first command on, until each alert has fired and gone
+first-day: fixture build ## The documented deployment, until each alert has fired and gone
 	tests/first_day/run
 
 # `COUNT=500` for fewer CronJobs than 5,000.
@@ -117,7 +121,7 @@ mutants: ## Deliberate defects, and which test notices; PATCHES=mine.patch choos
 bench: $(PAIRED) ## Every bench in turn
 	cargo bench --locked
 
-# The README's table of cost against size, from 100 to 100,000 CronJobs; `SIZES=10000` measures one.
+# The table of cost against size in docs/benchmarks.md, from 100 to 100,000 CronJobs; `SIZES=10000` measures one.
 SIZES ?=
 bench-size: ## Cost against size; SIZES=10000 chooses
 	cargo bench --locked --bench size --no-run
@@ -179,6 +183,7 @@ TOOLS := target/tools
 HADOLINT_VERSION := 2.15.1
 ACTIONLINT_VERSION := v1.7.12
 CYCLONEDX_VERSION := 0.5.9
+MDBOOK_VERSION := 0.5.4
 
 # The Dockerfile and the workflows.
 lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint ## The Dockerfile and the workflows, judged
@@ -190,6 +195,13 @@ $(TOOLS)/bin/hadolint:
 
 $(TOOLS)/bin/actionlint:
 	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+
+# Links are checked by `cargo test --test docs`, without a network.
+book: $(TOOLS)/bin/mdbook ## docs/ as a site, below target/book
+	$(TOOLS)/bin/mdbook build
+
+$(TOOLS)/bin/mdbook:
+	cargo install --quiet --locked --root $(TOOLS) --no-default-features --features search mdbook@$(MDBOOK_VERSION)
 
 # What the binary and its build consist of, without the tests', as CycloneDX; the same wherever it is written.
 sbom: $(TOOLS)/bin/cargo-cyclonedx ## The software bill of materials

@@ -66,7 +66,7 @@ use cron_job_metrics::Ledgers;
 use foreign_fires::ForeignFires;
 pub use handlers::{CronJobHandler, JobHandler, NamesakeHandler};
 use observation::{Observation, Whose};
-use own_writes::OwnWrites;
+use own_writes::{OwnWrites, remove_if};
 use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
 use sync_witness::SyncWitness;
@@ -348,6 +348,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             debug!(cronjob = %key, "CronJob not found, may be it is deleted");
             return self.part_with(key).await;
         };
+        self.forget_predecessor(&cached);
         self.tell_of_namesake(&cached);
         let (cron_job, is_overdue) = self.own_writes.newest(cached);
         let jobs = self.get_jobs_to_be_reconciled(&cron_job);
@@ -443,7 +444,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let has_caught_up =
             |job: &Job| compare_resource_versions(&shown, &job.resource_version).is_some_and(std::cmp::Ordering::is_ge);
         // Before the cache is asked, or a Job that it shows in this moment would be in neither.
-        let created = self.own_writes.created_for(&cron_job.uid, has_caught_up);
+        let created = self.own_writes.created_for(cron_job, has_caught_up);
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
         for created in created {
             if !jobs.iter().any(|job| job.uid == created.uid) {
@@ -470,6 +471,16 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// When the key of a slot is to come back.
     fn time_of(&self, slot: DateTime<Utc>) -> DateTime<Utc> {
         slot.checked_add_signed(self.parts.schedule_delta).unwrap_or(slot)
+    }
+
+    /// Drops what is kept for a CronJob that had the same name and another UID. Its last sync may have ended after the new one
+    /// was in the store, so that no sync of the key found it gone. What is kept without a UID holds for the name, whoever has
+    /// it; [`Unsettled::put`] drops what is owed to another UID.
+    fn forget_predecessor(&self, cron_job: &CronJob) {
+        let CronJob { name, uid, .. } = cron_job;
+        self.own_writes.forget_predecessor(cron_job);
+        remove_if(&self.name_taken, name, |taken| taken.0 != *uid);
+        remove_if(&self.namesakes_told, name, |told| *told != *uid);
     }
 
     fn forget(&self, key: &ObjectName) {

@@ -141,7 +141,7 @@ pub fn quick(size: usize) -> Vec<Case> {
     ]
 }
 
-/// The rows of the README.
+/// The rows of the table in docs/benchmarks.md.
 pub fn standard(size: usize) -> Vec<Case> {
     vec![
         floor(32, size).spread(10),

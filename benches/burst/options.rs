@@ -9,7 +9,7 @@ usage: burst [TABLE...] [OPTION...]
 
 tables (more than one may be given)
   --quick          bare writes, in-tree tuned, this controller; some 5 minutes a round
-  --standard       the README's table; some 10 minutes a round; 3 rounds
+  --standard       the table of docs/benchmarks.md; some 10 minutes a round; 3 rounds
   --singles        one CronJob due at a time
   --sweep          --concurrent-cronjob-syncs from 8 to 128, and bare writes with 32 and 64 in flight
   --slow           the in-tree controller with default flags, 1,000 CronJobs: two minutes late

@@ -88,6 +88,12 @@ impl CacheMetrics {
         })
     }
 
+    /// Makes one series of each metric that has labels and exists before any informer does, for the generated reference.
+    pub fn touch(&self) {
+        self.lists_total.with_label_values(&LABELS);
+        self.failures_total.with_label_values(&[LABELS[0], LABELS[1], "operation"]);
+    }
+
     /// Counts `informer` as one of `controller`.
     pub fn watch<T: Object>(&self, controller: &'static str, informer: &mut Informer<T>) {
         let resource = informer.resource.plural;
@@ -123,6 +129,14 @@ impl Observer for Counting {
     fn listed(&self, resource: ResourceKind) {
         self.metrics.lists_total.with_label_values(&[self.controller, resource.plural]).inc();
     }
+}
+
+/// The metrics that have a series for each informer, without informers, for the generated reference.
+///
+/// # Errors
+/// When a name or help text is malformed.
+pub fn collector(clock: SharedClock) -> Result<Box<dyn Collector>, MetricsError> {
+    Ok(Box::new(ViewCollector::new(Views::default(), clock)?))
 }
 
 /// Asks the stores.

@@ -348,6 +348,14 @@ fn descs() -> Result<Descs, MetricsError> {
     })
 }
 
+/// The metrics of CronJobs without any CronJob, for the generated reference.
+///
+/// # Errors
+/// When a name or help text is malformed.
+pub fn collector() -> Result<Box<dyn Collector>, MetricsError> {
+    Ok(Box::new(CronJobCollector { controllers: Arc::default(), descs: descs()? }))
+}
+
 /// Shows the numbers of all controllers.
 struct CronJobCollector {
     controllers: Arc<Mutex<Vec<Weak<Ledgers>>>>,

@@ -3,7 +3,8 @@
 //! Guarantees: a sync sees its own writes, so that it neither asks for what it knows nor decides on a view older than
 //! its own deeds, however long the watch is silent; a slot whose Job came and went before the status could say so stays
 //! taken. An entry goes when the cache has caught up with the write, by its resource version, so a missed watch event can
-//! neither hide an object for ever nor grow this memory.
+//! neither hide an object for ever nor grow this memory. What was kept for a CronJob goes with it, or with the first sync of
+//! another that has its name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,8 @@ pub struct OwnWrites {
     cron_jobs: DashMap<ObjectName, Entry<Arc<CronJob>>>,
     /// By the UID of the Job.
     created: DashMap<Uid, Entry<Arc<Job>>>,
-    /// The UIDs of Jobs created by a CronJob, by the CronJob's UID.
-    children: DashMap<Uid, Vec<Uid>>,
+    /// The UIDs of Jobs created for a CronJob.
+    children: DashMap<ObjectName, (Uid, Vec<Uid>)>,
     deleted: DashMap<Uid, Entry<()>>,
     /// Finished Jobs that the watch showed as deleted, until a sync of their CronJob has taken note of them.
     vanished: DashMap<ObjectName, (Uid, Vec<Arc<Job>>)>,
@@ -75,9 +76,11 @@ impl OwnWrites {
     }
 
     /// Remembers a Job created for `owner`. Call [`Self::job_seen`] afterwards if the cache has it already.
-    pub fn job_created(&self, owner: &Uid, job: &Arc<Job>) {
+    pub fn job_created(&self, owner: &CronJob, job: &Arc<Job>) {
+        self.forget_children(&owner.name, |of| *of != owner.uid);
         self.created.insert(job.uid.clone(), Entry::new(Arc::clone(job)));
-        self.children.entry(owner.clone()).or_default().push(job.uid.clone());
+        let mut children = self.children.entry(owner.name.clone()).or_insert_with(|| (owner.uid.clone(), Vec::new()));
+        children.1.push(job.uid.clone());
     }
 
     /// The cache has shown the Job: from now on it speaks for itself.
@@ -87,8 +90,9 @@ impl OwnWrites {
 
     /// Jobs of `owner` that were created here and not yet shown by the cache. What the cache `has_caught_up` with and
     /// does not show is gone.
-    pub fn created_for(&self, owner: &Uid, has_caught_up: impl Fn(&Job) -> bool) -> Vec<Arc<Job>> {
-        let Some(uids) = self.children.get(owner).map(|uids| uids.clone()) else { return Vec::new() };
+    pub fn created_for(&self, owner: &CronJob, has_caught_up: impl Fn(&Job) -> bool) -> Vec<Arc<Job>> {
+        let children = self.children.get(&owner.name).filter(|children| children.0 == owner.uid);
+        let Some(uids) = children.map(|children| children.1.clone()) else { return Vec::new() };
         let unseen = |uid: &Uid| {
             let job = self.created.get(uid).map(|entry| Arc::clone(&entry.value))?;
             if has_caught_up(&job) {
@@ -99,7 +103,7 @@ impl OwnWrites {
         };
         let jobs: Vec<_> = uids.iter().filter_map(unseen).collect();
         if jobs.is_empty() {
-            self.children.remove_if(owner, |_, now| *now == uids);
+            self.children.remove_if(&owner.name, |_, now| now.0 == owner.uid && now.1 == uids);
         }
         jobs
     }
@@ -144,13 +148,8 @@ impl OwnWrites {
 
     /// The Jobs of `owner` that finished and were deleted since the last sync that took note of such.
     pub fn vanished(&self, owner: &CronJob) -> Vec<Arc<Job>> {
-        let Some((uid, jobs)) = self.vanished.get(&owner.name).map(|known| known.clone()) else { return Vec::new() };
-        if uid == owner.uid {
-            return jobs;
-        }
-        // It was created again.
-        self.vanished.remove_if(&owner.name, |_, known| known.0 != owner.uid);
-        Vec::new()
+        let known = self.vanished.get(&owner.name).filter(|known| known.0 == owner.uid);
+        known.map(|known| known.1.clone()).unwrap_or_default()
     }
 
     /// A sync of `owner` has taken note of these.
@@ -186,13 +185,25 @@ impl OwnWrites {
 
     /// Forgets a CronJob that is gone.
     pub fn cron_job_gone(&self, name: &ObjectName) {
-        let taken = self.taken.remove(name).map(|(_, (uid, _))| uid);
-        let known = self.cron_jobs.remove(name).map(|(_, entry)| entry.value.uid.clone());
+        self.cron_jobs.remove(name);
+        self.taken.remove(name);
         self.vanished.remove(name);
-        for uid in [taken, known].into_iter().flatten() {
-            for job in self.children.remove(&uid).map(|(_, jobs)| jobs).into_iter().flatten() {
-                self.created.remove(&job);
-            }
+        self.forget_children(name, |_| true);
+    }
+
+    /// Forgets whatever had this CronJob's name and another UID.
+    pub fn forget_predecessor(&self, cron_job: &CronJob) {
+        let CronJob { name, uid, .. } = cron_job;
+        remove_if(&self.cron_jobs, name, |entry| entry.value.uid != *uid);
+        remove_if(&self.taken, name, |known| known.0 != *uid);
+        remove_if(&self.vanished, name, |known| known.0 != *uid);
+        self.forget_children(name, |of| *of != *uid);
+    }
+
+    fn forget_children(&self, owner: &ObjectName, is_forgotten: impl Fn(&Uid) -> bool) {
+        let children = remove_if(&self.children, owner, |children| is_forgotten(&children.0));
+        for job in children.into_iter().flat_map(|(_, jobs)| jobs) {
+            self.created.remove(&job);
         }
     }
 
@@ -210,7 +221,7 @@ impl OwnWrites {
         let is_child = |job: &Job| job.controller.as_ref().is_some_and(|owner| owner.uid == *uid);
         let held = [
             ("own_writes.cron_jobs", self.cron_jobs.get(name).is_some_and(|entry| entry.value.uid == *uid)),
-            ("own_writes.children", self.children.contains_key(uid)),
+            ("own_writes.children", self.children.get(name).is_some_and(|children| children.0 == *uid)),
             ("own_writes.vanished", self.vanished.get(name).is_some_and(|known| known.0 == *uid)),
             ("own_writes.taken", self.taken.get(name).is_some_and(|known| known.0 == *uid)),
             ("own_writes.created", self.created.iter().any(|entry| is_child(&entry.value))),
@@ -225,6 +236,19 @@ impl OwnWrites {
         let of_cron_jobs = of_cron_jobs && self.vanished.is_empty();
         of_cron_jobs && self.created.is_empty() && self.deleted.is_empty()
     }
+}
+
+/// Removes an entry that is as `is_removed` says. There hardly ever is one, so the map is first looked at as a reader, who waits
+/// for no other.
+pub(super) fn remove_if<V>(
+    map: &DashMap<ObjectName, V>,
+    name: &ObjectName,
+    is_removed: impl Fn(&V) -> bool,
+) -> Option<V> {
+    if !map.get(name).is_some_and(|value| is_removed(&value)) {
+        return None;
+    }
+    map.remove_if(name, |_, value| is_removed(value)).map(|(_, value)| value)
 }
 
 #[cfg(test)]

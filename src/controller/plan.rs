@@ -37,7 +37,12 @@ pub enum Plan {
     },
     /// Delete finished Jobs beyond the history limits that the status names as active: what it has to say of them depends on
     /// the answers. The deletions are independent of each other.
-    Prune(Vec<Arc<Job>>),
+    Prune {
+        /// What to delete.
+        jobs: Vec<Arc<Job>>,
+        /// When the CronJob's next Job is to be created, by which the sync ends.
+        next: Option<Requeue>,
+    },
     /// Write the status, record the events, and be done; or be done for now.
     Settle(Settlement),
 }

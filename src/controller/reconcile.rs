@@ -10,7 +10,7 @@
 //! because no new Job may start while the one it replaces lacks its deletion.
 //!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`syncCronJob`, `cleanupFinishedJobs`), but for
-//! the divergences that ARCHITECTURE.md lists.
+//! the divergences that docs/divergences.md lists.
 
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ impl Sync<'_> {
         let is_active = |job: &Arc<Job>| self.observation.cron_job.status.in_active_list(&job.uid);
         let (first, mut prune): (Vec<_>, Vec<_>) = unanswered.partition(is_active);
         if !first.is_empty() {
-            return Plan::Prune(first);
+            return Plan::Prune { jobs: first, next: outcome.next_slot() };
         }
         let not_pruned = prune.len().saturating_sub(MOST_PRUNED);
         prune.truncate(MOST_PRUNED);

@@ -1,7 +1,7 @@
 //! What the controller keeps in memory of its own, beside caches and queue: for tests that look for leaks.
 //!
 //! Guarantees: looking changes nothing. Once the deletion of a CronJob was seen and its last sync has ended,
-//! [`Controller::retained_for`] is empty.
+//! [`Controller::retained_for`] is empty; where another CronJob has taken its name, once that was synced.
 
 use super::Controller;
 use super::control::{CronJobControl, JobControl};

@@ -16,7 +16,7 @@ use tracing::debug;
 
 use super::control::{CronJobControl, JobControl, Patience};
 use super::observation::{CreateReply, DeleteReply, Observation};
-use super::plan::{Event, Failure, Lookup, Outcome, Plan, Settlement};
+use super::plan::{Event, Failure, Lookup, Outcome, Plan, Requeue, Settlement};
 use super::reconcile::reconcile;
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
@@ -95,6 +95,8 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
     now: DateTime<Utc>,
 ) -> Outcome {
     let mut reservation: Option<Reservation> = None;
+    // When the sync ends, once it has nothing more to start.
+    let mut end: Option<Instant> = None;
     loop {
         match reconcile(&observation, now) {
             Plan::Lookup(lookups) => {
@@ -126,20 +128,31 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 observation.forget_long_template();
                 drop(reservation.take());
             }
-            Plan::Prune(jobs) => {
+            Plan::Prune { jobs, next } => {
                 let cron_job = Arc::clone(&observation.cron_job);
-                let end = Instant::now() + PRUNE_TIME;
-                for (job, reply) in delete_jobs(control, witness, &cron_job, jobs, end).await {
+                let (began, time) = (Instant::now(), settling_time(next, now));
+                end.get_or_insert(began + time);
+                // The other half is left to the status.
+                let prune_until = began + PRUNE_TIME.min(time / 2);
+                for (job, reply) in delete_jobs(control, witness, &cron_job, jobs, prune_until).await {
                     let unanswered = || Err(not_in_time(&job.name));
                     observation.learn_deletion(job.uid.clone(), reply.unwrap_or_else(unanswered));
                 }
             }
             Plan::Settle(settlement) => {
                 witness.decided(&observation, &settlement);
-                return settle(control, witness, &observation, settlement, now).await;
+                let next = settlement.outcome.next_slot();
+                let end = end.unwrap_or_else(|| Instant::now() + settling_time(next, now));
+                return settle(control, witness, &observation, settlement, end).await;
             }
         }
     }
+}
+
+/// How long a sync may go on that has nothing more to start.
+fn settling_time(next: Option<Requeue>, now: DateTime<Utc>) -> Duration {
+    let until_next = next.and_then(|next| (next.slot - now).to_std().ok());
+    until_next.unwrap_or(LONGEST_SETTLING).min(LONGEST_SETTLING)
 }
 
 async fn look_up<C: JobControl + CronJobControl>(
@@ -236,8 +249,8 @@ async fn delete_jobs<C: JobControl>(
 
 /// The error of a deletion that had no answer in time.
 fn not_in_time(job: &ObjectName) -> ApiError {
-    let message = format!("no answer within {} s", PRUNE_TIME.as_secs());
-    ApiError { delivery: Delivery::GaveUp, ..ApiError::transport("delete Job", job.clone(), message) }
+    let error = ApiError::transport("delete Job", job.clone(), "no answer in the time that pruning may take");
+    ApiError { delivery: Delivery::GaveUp, ..error }
 }
 
 async fn settle<C: JobControl + CronJobControl>(
@@ -245,7 +258,7 @@ async fn settle<C: JobControl + CronJobControl>(
     witness: &impl Witness,
     observation: &Observation,
     settlement: Settlement,
-    now: DateTime<Utc>,
+    end: Instant,
 ) -> Outcome {
     let cron_job = &observation.cron_job;
     for event in settlement.events {
@@ -257,8 +270,6 @@ async fn settle<C: JobControl + CronJobControl>(
     if let Some(slot) = settlement.already_there {
         witness.already_there(cron_job, slot);
     }
-    let until_next = settlement.outcome.next_slot().and_then(|next| (next.slot - now).to_std().ok());
-    let end = Instant::now() + until_next.unwrap_or(LONGEST_SETTLING).min(LONGEST_SETTLING);
     let (mut outcome, mut is_well) = (settlement.outcome, true);
     match settlement.status {
         None => witness.owes(cron_job, settlement.edits),

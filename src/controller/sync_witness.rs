@@ -67,7 +67,7 @@ impl<C: JobControl + CronJobControl> Witness for SyncWitness<'_, C> {
         let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
         self.controller.unsettled.created(&cron_job.name, self.is_shared());
         self.controller.own_writes.slot_taken(cron_job, slot);
-        self.controller.own_writes.job_created(&cron_job.uid, job);
+        self.controller.own_writes.job_created(cron_job, job);
         if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
             self.controller.own_writes.job_seen(&job.uid);
         }

@@ -98,8 +98,8 @@ pub(super) struct SecureFlags {
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub authentication_skip_lookup: String,
 
-    /// Start although the CA of client certificates cannot be read in the cluster. It is looked for again when somebody
-    /// shows a certificate
+    /// Start although the CA of client certificates cannot be read in the cluster. It is read again when a client
+    /// presents a certificate
     #[arg(long, value_name = "BOOL", default_value = "true", help_heading = AUTHENTICATION, verbatim_doc_comment,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub authentication_tolerate_lookup_failure: String,
@@ -114,11 +114,11 @@ pub(super) struct SecureFlags {
           help_heading = AUTHORIZATION, verbatim_doc_comment)]
     pub authorization_always_allow_paths: Vec<String>,
 
-    /// How long to remember that somebody may; 0 is not at all.
+    /// How long to cache that a user may read a path; 0 is not at all.
     #[arg(long, value_name = "DURATION", default_value = "10s", help_heading = AUTHORIZATION)]
     pub authorization_webhook_cache_authorized_ttl: String,
 
-    /// How long to remember that somebody may not; 0 is not at all.
+    /// How long to cache that a user may not read a path; 0 is not at all.
     #[arg(long, value_name = "DURATION", default_value = "10s", help_heading = AUTHORIZATION)]
     pub authorization_webhook_cache_unauthorized_ttl: String,
 }

@@ -2,23 +2,28 @@
 //!
 //! Guarantees: pure; the time comes as an argument. Keys of one group and one priority leave in the order in which they
 //! became ready with it; groups take turns. No more keys are handed out than the limits allow:
-//! - at most `limit` keys are processed at a time, and at most as many of a group as its own limit says;
-//! - no key of a slow group is handed out while slow groups have half of the limit;
+//! - at most `limit` keys are processed at a time, and at most as many of a group as its own limit says; when the limit falls,
+//!   what slow groups hold of this reserve does not count;
+//! - no key of a slow group is handed out while slow groups have half of the limit, or a quarter while keys of high priority
+//!   wait whose groups have yet to show how fast they are answered;
 //! - no key of a group that has yet to show how fast it is answered is handed out while such groups have half of what slow
-//!   ones leave.
+//!   ones leave; the first key of such a group is handed out until they have three quarters of it, so that one group that
+//!   is not answered does not keep the next from showing that it is;
+//! - slow groups and these together leave an eighth of the limit to groups that are prompt, and to the first key of one that
+//!   was prompt before and comes back.
 //!
 //! A group is slow while one of its keys has been processed for [`UNANSWERED`] or longer, or the last one that ended took that
-//! long; this is remembered for [`MEMORY`] after its last key. It is prompt while the last key that ended was faster, and has
-//! to show it again when it comes back after it had no key. A key of low priority does not make a slow group prompt: where creates
-//! hang, statuses may still be written at once. So a group that is not answered can never take all workers at
-//! once, nor can many; and what they hold, however many they are, leaves half of the rest to those that are answered.
+//! long. It is prompt while the last key that ended was faster, and has to show it again when it comes back after it had no key.
+//! Both are remembered for [`MEMORY`] after its last key, promptness only if other groups were not prompt then. A key of low
+//! priority does not make a slow group prompt: where creates hang, statuses may still be written at once.
+//! So a group that is not answered can never take all workers at once, nor can many.
 //!
 //! Without a limit nothing is measured and every key may leave.
 //!
 //! A fair queue in the sense of API Priority and Fairness, for workers in place of seats. A group without keys has no entry
 //! here unless it is remembered as slow or has a limit of its own.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
@@ -31,8 +36,11 @@ pub const UNANSWERED: Duration = Duration::from_secs(1);
 /// A key that is done sooner than this asked no server, and says nothing about how fast its group is answered.
 const LEAST_EVIDENCE: Duration = Duration::from_millis(1);
 
-/// How long a slow group without keys is remembered: some periods of what comes every minute.
+/// How long a group without keys is remembered: some periods of what comes every minute.
 const MEMORY: Duration = Duration::from_secs(300);
+
+/// One of so many workers is kept for groups that are answered.
+const RESERVE: usize = 8;
 
 const UNLIMITED: usize = usize::MAX;
 
@@ -47,13 +55,15 @@ pub(super) type GroupId = usize;
 enum Standing {
     /// The last key that ended was fast, and none has been processed for long.
     Prompt,
+    /// No key has ended since the group came back; it was prompt before.
+    Returning,
     /// No key has ended since the group came.
     Unproven,
     /// The last key that ended was not fast, or one has been processed for long.
     Slow,
 }
 
-const STANDINGS: [Standing; 3] = [Standing::Prompt, Standing::Unproven, Standing::Slow];
+const STANDINGS: [Standing; 4] = [Standing::Prompt, Standing::Returning, Standing::Unproven, Standing::Slow];
 const LANES: usize = Priority::High as usize + 1;
 
 /// What is remembered of the keys that ended.
@@ -82,10 +92,10 @@ struct Group<K> {
     lanes: [VecDeque<(K, u64)>; LANES],
     /// The place in the ring of each lane; zero if the lane is empty.
     places: [u64; LANES],
-    /// Since when it has no keys, if it is remembered as slow.
+    /// It was prompt when it last had a key.
+    was_prompt: bool,
+    /// Since when it has no keys, if it is remembered.
     idle_since: Option<Instant>,
-    /// It is among those that are looked at for being idle.
-    is_watched: bool,
 }
 
 impl<K> Group<K> {
@@ -100,8 +110,8 @@ impl<K> Group<K> {
             limit: UNLIMITED,
             lanes: std::array::from_fn(|_| VecDeque::new()),
             places: [0; LANES],
+            was_prompt: false,
             idle_since: None,
-            is_watched: false,
         }
     }
 
@@ -110,6 +120,7 @@ impl<K> Group<K> {
             _ if self.unanswered > 0 => Standing::Slow,
             LastEnd::Slow => Standing::Slow,
             LastEnd::Fast => Standing::Prompt,
+            LastEnd::None if self.was_prompt => Standing::Returning,
             LastEnd::None => Standing::Unproven,
         }
     }
@@ -121,6 +132,21 @@ pub(super) struct Work {
     since: Instant,
     number: u64,
     priority: Priority,
+}
+
+/// For which keys of groups of one standing there is room.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    /// Each.
+    any: bool,
+    /// One of a group that has none in processing.
+    first: bool,
+}
+
+impl Room {
+    fn is_for<K>(self, group: &Group<K>) -> bool {
+        group.processing < group.limit && (self.any || self.first && group.processing == 0)
+    }
 }
 
 /// All groups.
@@ -141,8 +167,8 @@ pub(super) struct Groups<K> {
     limit: usize,
     /// What has been worked on for less than [`UNANSWERED`], by number and so by time.
     young: BTreeMap<u64, (Instant, GroupId)>,
-    /// Groups that became idle while slow, and when to look whether they still are.
-    idle: VecDeque<(Instant, GroupId)>,
+    /// The groups without keys that are remembered, and until when.
+    idle: BTreeSet<(Instant, GroupId)>,
     /// The last place, ticket or number given out.
     sequence: u64,
 }
@@ -159,7 +185,7 @@ impl<K> Groups<K> {
             processing: 0,
             limit: UNLIMITED,
             young: BTreeMap::new(),
-            idle: VecDeque::new(),
+            idle: BTreeSet::new(),
             sequence: 0,
         }
     }
@@ -169,7 +195,9 @@ impl<K> Groups<K> {
         self.forget_idle(now);
         let id = self.find_or_insert(name);
         self.slots[id].keys += 1;
-        self.slots[id].idle_since = None;
+        if let Some(since) = self.slots[id].idle_since.take() {
+            self.idle.remove(&(since + MEMORY, id));
+        }
         id
     }
 
@@ -186,16 +214,20 @@ impl<K> Groups<K> {
             let place = std::mem::take(&mut group.places[lane]);
             self.rings[lane][group.standing as usize].remove(&place);
         }
-        if group.last_end == LastEnd::Slow {
+        let held_by_others = self.processing - self.held[Standing::Prompt as usize];
+        let is_slow = group.last_end == LastEnd::Slow;
+        let is_prompt = group.last_end == LastEnd::Fast || group.last_end == LastEnd::None && group.was_prompt;
+        group.was_prompt = is_prompt && held_by_others > 0;
+        if !is_slow {
+            group.last_end = LastEnd::None;
+            group.standing = group.judged();
+        }
+        if is_slow || group.was_prompt {
             let now = now();
             group.idle_since = Some(now);
-            if !std::mem::replace(&mut group.is_watched, true) {
-                self.idle.push_back((now + MEMORY, id));
-            }
+            self.idle.insert((now + MEMORY, id));
             return;
         }
-        group.last_end = LastEnd::None;
-        group.standing = Standing::Unproven;
         self.remove_if_unneeded(id);
     }
 
@@ -219,18 +251,19 @@ impl<K> Groups<K> {
         unbounded: bool,
         is_valid: impl Fn(&K, u64) -> bool,
     ) -> Option<GroupId> {
-        if !unbounded && self.processing >= self.limit {
+        if !unbounded && self.is_full() {
             return None;
         }
         let lane = lane as usize;
         for at in 0..STANDINGS.len() {
             let standing = (self.turns[lane] + at) % STANDINGS.len();
-            if !unbounded && self.held[standing] >= self.share(STANDINGS[standing]) {
+            let room = self.room(STANDINGS[standing]);
+            if !unbounded && !room.any && !room.first {
                 continue;
             }
             loop {
                 // Those that are passed over have a key in processing each, so they are no more than workers.
-                let has_room = |id: &&GroupId| unbounded || self.slots[**id].processing < self.slots[**id].limit;
+                let has_room = |id: &&GroupId| unbounded || room.is_for(&self.slots[**id]);
                 let Some(id) = self.rings[lane][standing].values().find(has_room).copied() else { break };
                 if self.drop_stale(id, lane, &is_valid) {
                     return Some(id);
@@ -285,13 +318,15 @@ impl<K> Groups<K> {
         if self.young.remove(&work.number).is_none() {
             group.unanswered -= 1;
         }
-        let took = now().saturating_duration_since(work.since);
+        let now = now();
+        let took = now.saturating_duration_since(work.since);
         if took >= UNANSWERED {
             group.last_end = LastEnd::Slow;
         } else if took >= LEAST_EVIDENCE && (work.priority > Priority::Low || group.last_end != LastEnd::Slow) {
             group.last_end = LastEnd::Fast;
         }
         self.judge(id);
+        self.advance(now);
     }
 
     /// Notices what has been processed for [`UNANSWERED`]; true if there is any.
@@ -334,17 +369,35 @@ impl<K> Groups<K> {
         self.limit != UNLIMITED
     }
 
-    /// Whether as many keys are processed as may be.
+    /// Whether as many keys are processed as may be. What slow groups hold of the reserve does not count: when the limit
+    /// falls because of them, the keys of other groups do not wait until theirs have ended.
     pub(super) fn is_full(&self) -> bool {
-        self.processing >= self.limit
+        let excess = self.held[Standing::Slow as usize].saturating_sub(self.unreserved());
+        self.processing - excess >= self.limit
     }
 
-    /// How many keys of groups of that standing may be processed at a time.
-    fn share(&self, standing: Standing) -> usize {
+    /// How many keys may be processed of groups that are not prompt.
+    fn unreserved(&self) -> usize {
+        // With three workers or fewer a reserve would be more than the others have.
+        if self.limit > 3 { self.limit - self.limit.div_ceil(RESERVE) } else { self.limit }
+    }
+
+    /// For which keys of groups of that standing there is room.
+    fn room(&self, standing: Standing) -> Room {
+        let [_, returning, unproven, slow] = self.held;
+        let unknown = returning + unproven;
+        let free = self.limit.saturating_sub(slow);
+        let is_bounded = slow + unknown < self.unreserved();
+        let any_unknown = is_bounded && unknown < (free / 2).max(1);
         match standing {
-            Standing::Prompt => self.limit,
-            Standing::Unproven => (self.limit.saturating_sub(self.held[Standing::Slow as usize]) / 2).max(1),
-            Standing::Slow => (self.limit / 2).max(1),
+            Standing::Prompt => Room { any: true, first: true },
+            Standing::Returning => Room { any: any_unknown, first: true },
+            Standing::Unproven => Room { any: any_unknown, first: is_bounded && unknown < (free - free / 4).max(1) },
+            Standing::Slow => {
+                // What is not known yet is found out first.
+                let is_unknown_due = !self.rings[Priority::High as usize][Standing::Unproven as usize].is_empty();
+                Room { any: slow < (self.limit / if is_unknown_due { 4 } else { 2 }).max(1), first: false }
+            }
         }
     }
 
@@ -401,7 +454,7 @@ impl<K> Groups<K> {
     /// Removes a group that has no keys, no limit and is not remembered.
     fn remove_if_unneeded(&mut self, id: GroupId) {
         let group = &self.slots[id];
-        if id == UNNAMED || group.keys > 0 || group.limit != UNLIMITED || group.is_watched {
+        if id == UNNAMED || group.keys > 0 || group.limit != UNLIMITED || group.idle_since.is_some() {
             return;
         }
         self.by_name.remove(&group.name);
@@ -409,20 +462,15 @@ impl<K> Groups<K> {
         self.free.push(id);
     }
 
-    /// Forgets the slow groups that have had no key for [`MEMORY`].
+    /// Forgets the groups that have had no key for [`MEMORY`].
     fn forget_idle(&mut self, now: Instant) {
-        while let Some((_, id)) = self.idle.front().copied().filter(|(due, _)| *due <= now) {
-            self.idle.pop_front();
+        while let Some((_, id)) = self.idle.first().copied().filter(|(until, _)| *until <= now) {
+            self.idle.pop_first();
             let group = &mut self.slots[id];
-            if let Some(due) = group.idle_since.map(|since| since + MEMORY).filter(|due| *due > now) {
-                self.idle.push_back((due, id));
-                continue;
-            }
-            group.is_watched = false;
-            if group.idle_since.take().is_some() {
-                group.last_end = LastEnd::None;
-                group.standing = Standing::Unproven;
-            }
+            group.idle_since = None;
+            group.last_end = LastEnd::None;
+            group.was_prompt = false;
+            group.standing = Standing::Unproven;
             self.remove_if_unneeded(id);
         }
     }

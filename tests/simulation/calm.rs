@@ -169,15 +169,6 @@ impl State {
                     if has_slow_admission() && !has_successor && controller.queue().scheduled_for(&key).is_some() {
                         held.push("a timer");
                     }
-                    // A sync that was in flight while its CronJob was deleted and created again writes these once more under the
-                    // old UID: one entry, until the CronJob of that name goes.
-                    let before = held.len();
-                    held.retain(|map| !matches!(*map, "own_writes.children" | "name_taken"));
-                    if held.len() < before {
-                        self.invariants
-                            .coverage
-                            .count("excused", "entry of a CronJob that was created again during a sync");
-                    }
                     found.extend(held.iter().map(|map| {
                         format!(
                             "r{number}.{} keeps {map} of {key} {uid}, which is gone, in shard {shard}",

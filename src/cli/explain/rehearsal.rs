@@ -53,7 +53,7 @@ impl Rehearsal {
                     observation.create = Some(create(&cron_job, jobs, &name, slot, zone));
                     start = Some((name, slot));
                 }
-                Plan::Prune(jobs) => {
+                Plan::Prune { jobs, .. } => {
                     pruned += jobs.len();
                     for job in jobs {
                         observation.learn_deletion(job.uid.clone(), Ok(()));

@@ -40,7 +40,7 @@ async fn the_newer_of_the_cached_and_the_written_version_is_seen() {
 #[tokio::test(start_paused = true)]
 async fn a_created_job_is_known_until_the_cache_shows_it() {
     let own = OwnWrites::default();
-    let owner = Uid::new("owner");
+    let owner = cron_job("owner", "1");
     own.job_created(&owner, &job("seen"));
     own.job_created(&owner, &job("unseen"));
     own.job_seen(&Uid::new("seen"));
@@ -83,6 +83,30 @@ fn a_slot_whose_job_came_and_went_stays_taken_until_the_status_says_so() {
     own.slot_taken(&known("a", None), at(4));
     own.cron_job_gone(&known("a", None).name);
     assert!(own.taken.is_empty());
+}
+
+#[test]
+fn what_is_kept_for_a_cron_job_goes_with_the_first_sync_of_another_of_its_name() {
+    let own = OwnWrites::default();
+    let (old, new) = (cron_job("old", "10"), cron_job("new", "20"));
+    let fill = |owner: &Arc<CronJob>| {
+        own.cron_job_known(owner);
+        own.job_created(owner, &job(&format!("created for {}", owner.uid)));
+        own.job_vanished(owner, &job("vanished"));
+        own.slot_taken(owner, "2026-11-20T10:00:00Z".parse().unwrap());
+    };
+    fill(&old);
+    own.forget_predecessor(&old);
+    assert_eq!(own.retained().entries, 5, "it is no predecessor of itself");
+    assert!(own.created_for(&new, |_| false).is_empty() && own.vanished(&new).is_empty() && own.taken(&new).is_none());
+    fill(&old);
+    own.forget_predecessor(&new);
+    assert!(own.is_empty());
+    fill(&old);
+    fill(&new);
+    assert_eq!(own.created_for(&new, |_| false).len(), 1);
+    own.cron_job_gone(&new.name);
+    assert!(own.is_empty());
 }
 
 #[test]

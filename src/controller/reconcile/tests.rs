@@ -371,7 +371,7 @@ fn next_step(observation: &Observation, at: &str) -> String {
             Lookup::CronJob => format!("{text} CronJob"),
             Lookup::Job(name) => format!("{text} {}", name.name),
         }),
-        Plan::Prune(jobs) => format!("prune {}", jobs.len()),
+        Plan::Prune { jobs, .. } => format!("prune {}", jobs.len()),
         Plan::Settle(settlement) => match requeued_at(&settlement) {
             Some(slot) => format!("wait until {}", slot.format("%H:%M:%S")),
             None => format!("{:?}", settlement.outcome),

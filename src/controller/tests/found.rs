@@ -4,7 +4,6 @@ use prometheus::Registry;
 
 use super::support::NAMESPACE;
 use super::*;
-use crate::api::Uid;
 use crate::controller::PRUNE_RETRY;
 use crate::metrics::encode;
 use crate::workqueue::QueueGroup;
@@ -28,12 +27,13 @@ async fn an_own_job_is_known_however_long_the_watch_is_silent() {
 #[tokio::test(start_paused = true)]
 async fn an_own_job_that_came_and_went_in_a_gap_wakes_its_cron_job_when_all_is_listed_again() {
     let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
-    let uid = world.create_cron_job("c", json!({})).await["metadata"]["uid"].as_str().unwrap().to_owned();
-    world.catch_up().await;
+    world.create_cron_job("c", json!({})).await;
     assert_eq!(world.ready().await, ["c"]);
+    let owner = world.cron_jobs.get(&key("c")).unwrap();
+    let uid = owner.uid.to_string();
     let metadata = json!({ "namespace": NAMESPACE, "ownerReferences": [objects::controlled_by("c", &uid)] });
     let gone = objects::job("c-29540761", "gone", json!({ "metadata": metadata }));
-    world.controller.own_writes.job_created(&Uid::new(&uid), &gone);
+    world.controller.own_writes.job_created(&owner, &gone);
     world.gap(async || ()).await;
     assert_eq!(world.ready().await, ["c"]);
 }
@@ -256,6 +256,32 @@ async fn cron_job_created_again_while_an_answer_was_waited_for_gets_no_job_with_
         let of_the_old =
             world.seen().iter().filter(|job| job.controller.as_ref().is_some_and(|o| o.uid == old)).count();
         assert_eq!(of_the_old, if is_recreated { 1 } else { 2 }, "{sentence}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sync_of_a_cron_job_that_is_created_again_meanwhile_leaves_nothing_under_the_old_uid() {
+    let table = [
+        ("its Job is being created", None, Verb::Create, "own_writes.children"),
+        ("another Job has that name", Some("c-29540761"), Verb::Get, "name_taken"),
+    ];
+    for (sentence, other_job, awaited, map) in table {
+        let world = working(json!({})).await;
+        let old = world.cron_jobs.get(&key("c")).unwrap().uid.clone();
+        if let Some(name) = other_job {
+            world.write("POST", JOBS, &job(name, &Value::Null)).await;
+        }
+        world.wire.answer_late(awaited, "jobs", seconds(2));
+        world.pass_until("2026-03-02T10:01:01Z").await;
+        world.write("DELETE", &format!("{CRON_JOBS}/c"), &Value::Null).await;
+        world.create_cron_job("c", json!({ "schedule": "0 0 1 1 *" })).await;
+        assert_eq!(world.wire.count(awaited, "jobs"), 1, "{sentence}: there is no answer yet");
+        world.pass_until("2026-03-02T10:01:30Z").await;
+        assert_eq!(
+            world.controller.retained_for(&key("c"), &old),
+            [""; 0],
+            "{sentence}: {map} once the answer is there"
+        );
     }
 }
 

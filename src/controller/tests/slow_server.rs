@@ -42,6 +42,22 @@ async fn a_history_whose_deletions_hang_costs_no_slot() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deletion_that_hangs_of_a_job_that_just_finished_delays_neither_the_status_nor_the_next_slot() {
+    let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| Some((seconds(57), Ending::Complete))).await;
+    world.create_cron_job("c", json!({ "successfulJobsHistoryLimit": 0 })).await;
+    world.wire.judge(|ask| if ask.is(Verb::Delete, "jobs") { Fate::Swallowed } else { Fate::Pass });
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:01:59.500Z").await;
+    assert!(world.wire.count(Verb::Delete, "jobs") > 0, "the deletion hangs");
+    assert_eq!(world.get("c").await["status"]["lastSuccessfulTime"], "2026-03-02T10:01:57Z");
+    world.pass_until("2026-03-02T10:05:30Z").await;
+    stop.cancel();
+    let late = |job: &Arc<Job>| (job.creation_timestamp - job.scheduled_timestamp.unwrap()).num_milliseconds();
+    let skews: Vec<_> = world.seen().iter().map(late).collect();
+    assert!(skews.len() == 5 && skews.iter().all(|skew| *skew < 1_000), "{skews:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_history_of_a_hundred_is_pruned_some_at_a_time_without_a_pause() {
     let world = World::new("2026-03-02T10:00:30Z").await;
     let spec = json!({ "schedule": "0 0 1 1 *", "successfulJobsHistoryLimit": 3 });

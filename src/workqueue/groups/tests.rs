@@ -41,6 +41,7 @@ struct ModelGroup {
     processing: Vec<(Key, Instant)>,
     /// How long the last key took that says anything.
     last: Option<Duration>,
+    was_prompt: bool,
     keys: usize,
     idle_since: Option<Instant>,
     limit: Option<usize>,
@@ -66,6 +67,7 @@ impl Model {
             _ if is_unanswered => Standing::Slow,
             Some(took) if took >= UNANSWERED => Standing::Slow,
             Some(_) => Standing::Prompt,
+            None if group.was_prompt => Standing::Returning,
             None => Standing::Unproven,
         }
     }
@@ -78,14 +80,25 @@ impl Model {
     fn may_leave(&self, group: usize) -> bool {
         let processing: usize = self.groups.iter().map(|group| group.processing.len()).sum();
         let own = &self.groups[group];
-        let share = match self.standing(group) {
-            Standing::Prompt => self.limit,
-            Standing::Slow => 1.max(self.limit / 2),
-            Standing::Unproven => 1.max(self.limit.saturating_sub(self.held(Standing::Slow)) / 2),
+        let half = 1.max(self.limit / 2);
+        let slow = self.held(Standing::Slow);
+        let unknown = self.held(Standing::Returning) + self.held(Standing::Unproven);
+        let free = self.limit.saturating_sub(slow);
+        let reserve = if self.limit > 3 { self.limit.div_ceil(8) } else { 0 };
+        let leaves_some = slow + unknown < self.limit - reserve;
+        let is_first = own.processing.is_empty();
+        let is_unknown = |group: usize| self.standing(group) == Standing::Unproven;
+        let is_unknown_due = self.ready.iter().any(|(key, lane)| *lane == Priority::High && is_unknown(key.0));
+        let has_room = match self.standing(group) {
+            Standing::Prompt => true,
+            Standing::Slow => slow < if is_unknown_due { 1.max(self.limit / 4) } else { half },
+            Standing::Returning if is_first => true,
+            Standing::Unproven if is_first => leaves_some && unknown < 1.max(free - free / 4),
+            Standing::Returning | Standing::Unproven => leaves_some && unknown < 1.max(free / 2),
         };
-        processing < self.limit
+        has_room
+            && processing - slow.saturating_sub(self.limit - reserve) < self.limit
             && own.processing.len() < own.limit.unwrap_or(usize::MAX)
-            && self.held(self.standing(group)) < share
     }
 
     fn add(&mut self, key: Key, priority: Priority) {
@@ -95,6 +108,7 @@ impl Model {
         if is_new {
             if group.keys == 0 && group.idle_since.is_some_and(|since| since + MEMORY <= self.now) {
                 group.last = None;
+                group.was_prompt = false;
             }
             group.idle_since = None;
             group.keys += 1;
@@ -144,11 +158,17 @@ impl Model {
             self.ready.push((key, priority));
             return;
         }
+        let held_by_others: usize =
+            [Standing::Returning, Standing::Unproven, Standing::Slow].map(|standing| self.held(standing)).iter().sum();
+        let group = &mut self.groups[key.0];
         group.keys -= 1;
         if group.keys == 0 {
             let stays_slow = group.last.is_some_and(|took| took >= UNANSWERED);
-            group.idle_since = stays_slow.then_some(self.now);
+            let is_prompt = group.last.map_or(group.was_prompt, |took| took < UNANSWERED);
+            let was_prompt = is_prompt && held_by_others > 0;
+            group.idle_since = (stays_slow || was_prompt).then_some(self.now);
             group.last = group.last.filter(|_| stays_slow);
+            group.was_prompt = was_prompt;
         }
     }
 }
@@ -255,3 +275,73 @@ fn fast_key_of_low_priority_does_not_make_its_group_prompt() {
         assert_eq!(work_for(priority, millis), want, "{priority:?} {millis} ms");
     }
 }
+
+/// Hands out keys of `queue` for as long as it gives any; how many of each group.
+fn drain(queue: &mut Queue<Key>, now: Instant) -> Vec<usize> {
+    let mut counts = vec![0; NAMES.len()];
+    while let Some(key) = queue.get(|| now) {
+        counts[key.0] += 1;
+    }
+    counts
+}
+
+#[test]
+fn new_group_proves_itself_beside_others_that_came_first_and_are_not_answered() {
+    let now = Instant::now();
+    let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
+    queue.set_limit(16);
+    (0..100).for_each(|key| drop(queue.add((0, key), Priority::High, now)));
+    assert_eq!(drain(&mut queue, now), [8, 0, 0, 0, 0]);
+    (0..20).for_each(|key| drop(queue.add((1, key), Priority::High, now)));
+    assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0], "its first key");
+    queue.done(&(1, 0), || now + Duration::from_millis(5));
+    assert_eq!(drain(&mut queue, now), [0, 8, 0, 0, 0], "all that is left");
+}
+
+#[test]
+fn smaller_limit_does_not_stop_other_groups_until_slow_keys_have_ended() {
+    let start = Instant::now();
+    let now = start + UNANSWERED;
+    let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
+    queue.set_limit(16);
+    (0..8).for_each(|key| drop(queue.add((0, key), Priority::High, start)));
+    queue.add((1, 0), Priority::High, start);
+    assert_eq!(drain(&mut queue, start), [7, 1, 0, 0, 0]);
+    queue.done(&(1, 0), || start + Duration::from_millis(5));
+    assert_eq!(drain(&mut queue, start), [1, 0, 0, 0, 0]);
+    queue.set_limit(8);
+    (1..20).for_each(|key| drop(queue.add((1, key), Priority::High, now)));
+    (8..20).for_each(|key| drop(queue.add((0, key), Priority::High, now)));
+    assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0]);
+    queue.done(&(1, 1), || now + Duration::from_millis(5));
+    assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0]);
+}
+
+#[test]
+fn group_that_was_prompt_comes_back_beside_two_hundred_that_hang() {
+    let mut now = Instant::now();
+    let mut queue: Queue<(usize, usize)> = Queue::new(|key| NAMES_OF_MANY[key.0].as_str());
+    queue.set_limit(64);
+    let calm = 0;
+    queue.add((calm, 0), Priority::High, now);
+    (1..=200).for_each(|group| drop(queue.add((group, 0), Priority::High, now)));
+    let get_all = |queue: &mut Queue<(usize, usize)>, now: Instant| -> Vec<usize> {
+        std::iter::from_fn(|| queue.get(|| now).map(|key| key.0)).collect()
+    };
+    assert_eq!(get_all(&mut queue, now).len(), 48, "three quarters");
+    queue.done(&(calm, 0), || now + Duration::from_millis(5));
+    let more: usize = (1..60)
+        .map(|_| {
+            now += Duration::from_secs(1);
+            get_all(&mut queue, now).len()
+        })
+        .sum();
+    assert_eq!(more, 9, "an eighth is left");
+    (1..=20).for_each(|key| drop(queue.add((calm, key), Priority::High, now)));
+    assert_eq!(get_all(&mut queue, now), [calm]);
+    queue.done(&(calm, 1), || now + Duration::from_millis(5));
+    assert_eq!(get_all(&mut queue, now), [calm; 8]);
+}
+
+static NAMES_OF_MANY: std::sync::LazyLock<Vec<String>> =
+    std::sync::LazyLock::new(|| (0..=200).map(|group| format!("group-{group}")).collect());

@@ -1,0 +1,195 @@
+//! The commands in the documents.
+//!
+//! The line above a block of commands is an HTML comment, which says what holds it:
+//!
+//! - `test: console`: the lines behind `$` are run here and answer with exactly the lines below them;
+//! - `test: dev`: the page's blocks are run here, in turn, against one `cronjob-controller dev`;
+//! - `test: FILE TEXT`: that file runs the block, and has that text;
+//! - `excerpt: …`: nothing runs it, for the reason or from the command that is given.
+//!
+//! A block of Rust is `from: FILE`: its lines stand in that file, but for the name of a function, which may change there.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::markdown::{Block, Page, pages, root};
+use crate::{report, tools};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_cronjob-controller");
+
+/// Pages whose commands are held. The other Markdown files have none that a user is to run.
+fn held() -> Vec<Page> {
+    let mut pages = pages();
+    pages.retain(|page| page.path.starts_with("docs") || page.path.parent() == Some(Path::new("")));
+    pages
+}
+
+fn is_commands(block: &Block) -> bool {
+    ["sh", "bash", "console"].contains(&&*block.language)
+}
+
+/// What is wrong with a block's mark, if anything is.
+fn fault(block: &Block) -> Option<String> {
+    let Some(mark) = &block.mark else { return Some("no mark".to_owned()) };
+    if let Some(reason) = mark.strip_prefix("excerpt:") {
+        return reason.trim().is_empty().then(|| "an excerpt without a reason".to_owned());
+    }
+    let Some(holder) = mark.strip_prefix("test: ") else { return Some(format!("unknown mark: {mark}")) };
+    if ["console", "dev"].contains(&holder) {
+        return None;
+    }
+    let (file, text) = holder.split_once(' ').unwrap_or((holder, ""));
+    match fs::read_to_string(root().join(file)) {
+        Ok(code) if !text.is_empty() && code.contains(text) => None,
+        Ok(_) => Some(format!("{file} does not have: {text}")),
+        Err(_) => Some(format!("no such test: {holder}")),
+    }
+}
+
+#[test]
+fn every_block_of_commands_is_run_by_a_test_or_marked_as_an_excerpt() {
+    let mut violations = Vec::new();
+    for page in held() {
+        for block in page.blocks().iter().filter(|block| is_commands(block)) {
+            violations.extend(fault(block).map(|fault| format!("{}:{}: {fault}", page.path.display(), block.line)));
+        }
+    }
+    report("blocks of commands", &violations);
+}
+
+#[test]
+fn blocks_of_rust_stand_in_the_code() {
+    let mut violations = Vec::new();
+    for page in held() {
+        for block in page.blocks().iter().filter(|block| block.language == "rust") {
+            let place = format!("{}:{}", page.path.display(), block.line);
+            let file = block.mark.as_deref().and_then(|mark| mark.strip_prefix("from: "));
+            let Some(Ok(code)) = file.map(|file| fs::read_to_string(root().join(file))) else {
+                violations.push(format!("{place}: no mark with a file"));
+                continue;
+            };
+            let known: Vec<&str> = code.lines().map(str::trim).collect();
+            let lines = block.body.lines().map(str::trim).filter(|line| !line.contains("fn "));
+            violations.extend(lines.filter(|line| !known.contains(line)).map(|line| format!("{place}: {line}")));
+        }
+    }
+    report("lines that are no longer in the code", &violations);
+}
+
+/// A directory in which the programs that the documents call lie under their names, and the search path with it.
+struct Programs {
+    directory: tempfile::TempDir,
+    path: OsString,
+}
+
+impl Programs {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["cronjob-controller", "kubectl-cronjob", "kubectl_complete-cronjob"] {
+            symlink(BINARY, directory.path().join(name)).unwrap();
+        }
+        let mut path = directory.path().as_os_str().to_owned();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        Self { directory, path }
+    }
+
+    /// Runs a script as a reader does who has the repository as the working directory.
+    fn run(&self, script: &str, kubeconfig: &Path) -> Output {
+        let mut command = Command::new("timeout");
+        command.args(["120", "bash", "-euo", "pipefail", "-c", script]).current_dir(root()).stdin(Stdio::null());
+        command
+            .env("PATH", &self.path)
+            .env("KUBECONFIG", kubeconfig)
+            .env("HOME", self.directory.path())
+            .env("TZ", "UTC");
+        for variable in ["POD_NAMESPACE", "RUST_LOG", "MAKEFLAGS", "MAKELEVEL"] {
+            command.env_remove(variable);
+        }
+        command.output().unwrap()
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn console_blocks_show_what_the_program_answers() {
+    let programs = Programs::new();
+    let mut seen = 0;
+    for page in held() {
+        for block in page.blocks().iter().filter(|block| block.mark.as_deref() == Some("test: console")) {
+            let mut rest = &*block.body;
+            while let Some((command, after)) = rest.strip_prefix("$ ").and_then(|rest| rest.split_once('\n')) {
+                let end = after.find("\n$ ").map_or(after.len(), |at| at + 1);
+                let answer = said(&programs.run(command, Path::new("/nowhere")));
+                assert_eq!(answer, after[..end], "{}:{}: {command}", page.path.display(), block.line);
+                rest = &after[end..];
+                seen += 1;
+            }
+            assert_eq!(rest, "", "{}:{}: lines without a command", page.path.display(), block.line);
+        }
+    }
+    assert!(seen > 0, "no console block");
+}
+
+/// A running `dev`, which ends with this value.
+struct Dev {
+    child: Child,
+    kubeconfig: PathBuf,
+}
+
+impl Dev {
+    fn start(directory: &Path) -> Self {
+        let mut command = Command::new(BINARY);
+        command
+            .args(["dev", "--controllers=*", "--job-duration=0"])
+            .env("XDG_RUNTIME_DIR", directory)
+            .env_remove("RUST_LOG");
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let kubeconfig = lines.find_map(|line| {
+            let line = line.unwrap();
+            line.trim().strip_prefix("export KUBECONFIG=").map(|rest| PathBuf::from(rest.split(';').next().unwrap()))
+        });
+        // What else it says is of no interest here, but must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, kubeconfig: kubeconfig.unwrap() }
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn blocks_for_a_cluster_run_against_dev() {
+    if !tools::has_kubectl("docs") || !tools::has_program("docs", "jq") || !tools::has_program("docs", "make") {
+        return;
+    }
+    let mut seen = 0;
+    for page in held() {
+        let mut blocks = page.blocks();
+        blocks.retain(|block| block.mark.as_deref() == Some("test: dev"));
+        if blocks.is_empty() {
+            continue;
+        }
+        let programs = Programs::new();
+        let dev = Dev::start(programs.directory.path());
+        for block in blocks {
+            let output = programs.run(&block.body, &dev.kubeconfig);
+            let place = format!("{}:{}", page.path.display(), block.line);
+            assert!(output.status.success(), "{place}: {}\n{}", output.status, said(&output));
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "no block for dev");
+}
