@@ -16,8 +16,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use testkit::tools;
+
 use crate::markdown::{Block, Page, pages, root};
-use crate::{report, tools};
+use crate::report;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_cronjob-controller");
 

@@ -10,8 +10,6 @@ mod blocks;
 mod links;
 mod markdown;
 mod reference;
-#[path = "../tools/mod.rs"]
-mod tools;
 mod words;
 
 fn report(rule: &str, violations: &[String]) {

@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::clock::SystemClock;
 use clap::Command;
 use cronjob_controller::api::{Flavour, manage};
 use cronjob_controller::cache::metrics::{self as cache_metrics, CacheMetrics};
 use cronjob_controller::cli::kubectl::Program;
 use cronjob_controller::cli::pages::tree;
-use cronjob_controller::clock::SystemClock;
 use cronjob_controller::controller::cron_job_metrics;
 use cronjob_controller::dev::objects as dev;
 use cronjob_controller::metrics::{

@@ -21,7 +21,7 @@ pub fn has_program(test: &str, program: &str) -> bool {
     has(test, program, &["--version"])
 }
 
-/// The control plane is not built, or does not start. See [`skip`].
+/// The control plane is not built, or does not start.
 pub fn without_fixture(test: &str, why: &str) {
     skip(test, why, "REQUIRE_FIXTURE");
 }

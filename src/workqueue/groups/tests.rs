@@ -290,9 +290,9 @@ fn new_group_proves_itself_beside_others_that_came_first_and_are_not_answered() 
     let now = Instant::now();
     let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
     queue.set_limit(16);
-    (0..100).for_each(|key| drop(queue.add((0, key), Priority::High, now)));
+    (0..100).for_each(|key| _ = queue.add((0, key), Priority::High, now));
     assert_eq!(drain(&mut queue, now), [8, 0, 0, 0, 0]);
-    (0..20).for_each(|key| drop(queue.add((1, key), Priority::High, now)));
+    (0..20).for_each(|key| _ = queue.add((1, key), Priority::High, now));
     assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0], "its first key");
     queue.done(&(1, 0), || now + Duration::from_millis(5));
     assert_eq!(drain(&mut queue, now), [0, 8, 0, 0, 0], "all that is left");
@@ -304,14 +304,14 @@ fn smaller_limit_does_not_stop_other_groups_until_slow_keys_have_ended() {
     let now = start + UNANSWERED;
     let mut queue: Queue<Key> = Queue::new(|key| NAMES[key.0]);
     queue.set_limit(16);
-    (0..8).for_each(|key| drop(queue.add((0, key), Priority::High, start)));
+    (0..8).for_each(|key| _ = queue.add((0, key), Priority::High, start));
     queue.add((1, 0), Priority::High, start);
     assert_eq!(drain(&mut queue, start), [7, 1, 0, 0, 0]);
     queue.done(&(1, 0), || start + Duration::from_millis(5));
     assert_eq!(drain(&mut queue, start), [1, 0, 0, 0, 0]);
     queue.set_limit(8);
-    (1..20).for_each(|key| drop(queue.add((1, key), Priority::High, now)));
-    (8..20).for_each(|key| drop(queue.add((0, key), Priority::High, now)));
+    (1..20).for_each(|key| _ = queue.add((1, key), Priority::High, now));
+    (8..20).for_each(|key| _ = queue.add((0, key), Priority::High, now));
     assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0]);
     queue.done(&(1, 1), || now + Duration::from_millis(5));
     assert_eq!(drain(&mut queue, now), [0, 1, 0, 0, 0]);
@@ -324,7 +324,7 @@ fn group_that_was_prompt_comes_back_beside_two_hundred_that_hang() {
     queue.set_limit(64);
     let calm = 0;
     queue.add((calm, 0), Priority::High, now);
-    (1..=200).for_each(|group| drop(queue.add((group, 0), Priority::High, now)));
+    (1..=200).for_each(|group| _ = queue.add((group, 0), Priority::High, now));
     let get_all = |queue: &mut Queue<(usize, usize)>, now: Instant| -> Vec<usize> {
         std::iter::from_fn(|| queue.get(|| now).map(|key| key.0)).collect()
     };
@@ -337,7 +337,7 @@ fn group_that_was_prompt_comes_back_beside_two_hundred_that_hang() {
         })
         .sum();
     assert_eq!(more, 9, "an eighth is left");
-    (1..=20).for_each(|key| drop(queue.add((calm, key), Priority::High, now)));
+    (1..=20).for_each(|key| _ = queue.add((calm, key), Priority::High, now));
     assert_eq!(get_all(&mut queue, now), [calm]);
     queue.done(&(calm, 1), || now + Duration::from_millis(5));
     assert_eq!(get_all(&mut queue, now), [calm; 8]);
