@@ -103,7 +103,7 @@ impl Sim {
             }
             let slots: Vec<_> = state.model.all_jobs_of(uid).filter_map(|job| job.slot).collect();
             // A clock that ran ahead has started some of the future, and none follows until that is the past.
-            let is_of_the_future = slots.iter().any(|slot| *slot > self.wall(self.now()));
+            let is_of_the_future = slots.iter().any(|slot| *slot > until);
             let newest = slots.into_iter().filter(|slot| *slot <= until).max();
             (!is_of_the_future).then_some((cron_job.name.clone(), newest))
         };
