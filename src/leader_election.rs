@@ -230,9 +230,13 @@ impl<L: LeaseLock> LeaderElector<L> {
             Action::Wait(holder) => Err(AttemptError::HeldBy(holder)),
             Action::Create(record) => Ok(self.create(record).await?),
             Action::Update(record) => {
-                if self.observed.as_ref().is_some_and(|seen| seen.record.holder_identity == self.config.identity) {
+                let Some(seen) = &self.observed else { return Ok(self.update(record).await?) };
+                let is_own = seen.record.holder_identity == self.config.identity;
+                if is_own {
                     self.hooks.on_slowpath.iter().for_each(|hook| hook());
-                } else if let Some(seen) = &self.observed {
+                }
+                // If this elector has not written it, it is from an earlier term of this process: with shards it lives on.
+                if !is_own || !self.may_hold {
                     self.leadership.taken_over(seen.record.takeover());
                 }
                 Ok(self.update(record).await?)

@@ -659,6 +659,7 @@ async fn a_leader_knows_whether_the_last_one_gave_its_lease_up() {
         ("there was no lease", None, Takeover::First),
         ("it was given up", Some(released), Takeover::Released),
         ("it ran out", Some(record("other", 0)), Takeover::RanOut),
+        ("an earlier term of this process ran out", Some(record("me", 0)), Takeover::RanOut),
     ];
     for (sentence, before, want) in rows {
         let server = FakeServer::default();
