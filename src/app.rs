@@ -27,20 +27,20 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{Namesake, ObjectName};
+use crate::api::{NameConflict, ObjectName};
 use crate::cache::metrics::CacheMetrics;
 use crate::cache::{Informer, Store};
-use crate::client::{self, WriteGate};
+use crate::client::{self, LeadershipCheck};
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
-use crate::controller::{Controller, CronJobHandler, JobHandler, NamesakeHandler, Parts};
+use crate::controller::{Controller, CronJobHandler, JobHandler, NameConflictHandler, Parts};
 use crate::events;
 use crate::leader_election::{self, Leadership, Takeover, default_identity};
 use crate::metrics::{
     ControllerMetrics, LeaderElectionMetrics, MetricsError, ProcessCollector, Registry, RestClientMetrics,
     register_time_zone_data,
 };
-use crate::options::{Config, Flavour, LeaderElectionConfig};
+use crate::options::{Config, ControllerKind, LeaderElectionConfig};
 use crate::server::HealthCheck;
 use crate::sharding::Shard;
 use crate::task;
@@ -60,7 +60,7 @@ mod warm;
 use self::caches::{Caches, LookAtCaches};
 use self::election::Candidate;
 pub use self::error::AppError;
-pub use self::replica::{Onlooker, Replica, run_replica};
+pub use self::replica::{Replica, ReplicaObserver, run_replica};
 
 /// How long a shutdown waits for the work in flight.
 pub const GRACE: Duration = Duration::from_secs(20);
@@ -90,26 +90,26 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
     let delegation = serving::delegation(&config, &clock, Arc::new(observer.clone())).await?;
-    let mut house = House::new(&config, &client, &registry, &clock, rand::random(), None)?;
-    house.traces = Traces::from_environment(&clock)?;
-    let house = Arc::new(house);
+    let mut context = ControllerContext::new(&config, &client, &registry, &clock, rand::random(), None)?;
+    context.traces = Traces::from_environment(&clock)?;
+    let context = Arc::new(context);
     let mut served = match webhooks {
-        Some(webhooks) => webhooks.serve(client.clone(), Arc::clone(&clock), &house.ends),
+        Some(webhooks) => webhooks.serve(client.clone(), Arc::clone(&clock), &context.ends),
         None => Vec::new(),
     };
     let work = match &config.leader_election {
-        None => Work::new(&house, None)?,
+        None => Work::new(&context, None)?,
         Some(settings) => {
             let client = client::connect_for_leader_election(&config, Some(Arc::new(observer))).await?;
             let rng = StdRng::from_rng(&mut rand::rng());
-            Work::new(&house, Some(house.candidate(settings, client, &registry, (default_identity(), rng))?))?
+            Work::new(&context, Some(context.candidate(settings, client, &registry, (default_identity(), rng))?))?
         }
     };
     ready.extend(caches::health_checks(work.caches()));
     ready.push(HealthCheck::shutdown(&stop));
-    served.extend(listeners.serve(&config, &registry, ready, work.health(), delegation, &house.ends));
+    served.extend(listeners.serve(&config, &registry, ready, work.health(), delegation, &context.ends));
 
-    house.run_to_end(work, served, stop).await
+    context.run_to_end(work, served, stop).await
 }
 
 /// Runs the controller alone until `stop`, on a client and a clock that somebody else made: no listeners, no election.
@@ -124,15 +124,15 @@ pub async fn run_embedded(
     seed: u64,
     stop: CancellationToken,
 ) -> Result<(), AppError> {
-    let house = Arc::new(House::new(config, client, &Registry::new(), clock, seed, None)?);
-    let work = Work::new(&house, None)?;
-    house.run_to_end(work, Vec::new(), stop).await
+    let context = Arc::new(ControllerContext::new(config, client, &Registry::new(), clock, seed, None)?);
+    let work = Work::new(&context, None)?;
+    context.run_to_end(work, Vec::new(), stop).await
 }
 
 type Elector = leader_election::LeaderElector<leader_election::KubeLeaseLock>;
 
 /// What the controllers of one process have in common.
-struct House {
+struct ControllerContext {
     config: Config,
     client: Client,
     clock: SharedClock,
@@ -140,8 +140,8 @@ struct House {
     cron_job_metrics: Option<CronJobMetrics>,
     cache_metrics: CacheMetrics,
     /// The controllers that are on, each with its queues.
-    queues: Vec<(Flavour, QueueGroup)>,
-    onlooker: Option<Arc<dyn Onlooker>>,
+    queues: Vec<(ControllerKind, QueueGroup)>,
+    observer: Option<Arc<dyn ReplicaObserver>>,
     traces: Option<Arc<Traces>>,
     seed: u64,
     /// Ends what is in the background.
@@ -151,25 +151,27 @@ struct House {
 /// What this process works on.
 enum Work {
     /// Everything, in an election if there is one.
-    Whole(Box<Assembly>, Option<Box<Elector>>),
+    Whole(Box<ShardControllers>, Option<Box<Elector>>),
     /// Its share of the shards.
-    Share(Box<shards::Holder>),
+    Share(Box<shards::ShardManager>),
 }
 
-impl House {
+impl ControllerContext {
     fn new(
         config: &Config,
         client: &Client,
         registry: &Registry,
         clock: &SharedClock,
         seed: u64,
-        onlooker: Option<Arc<dyn Onlooker>>,
+        observer: Option<Arc<dyn ReplicaObserver>>,
     ) -> Result<Self, AppError> {
         let metrics = ControllerMetrics::register(registry)?;
         let cache_metrics = CacheMetrics::register(registry, Arc::clone(clock))?;
         let cron_job_metrics =
             config.cronjob_metrics.map(|limit| CronJobMetrics::register(registry, limit)).transpose()?;
-        let group = |flavour: &Flavour| Ok((*flavour, QueueGroup::register(registry, flavour.name)?));
+        let group = |controller_kind: &ControllerKind| {
+            Ok((*controller_kind, QueueGroup::register(registry, controller_kind.name)?))
+        };
         let queues = config.controllers.iter().map(group).collect::<Result<_, MetricsError>>()?;
         let (zone, source) = local_zone();
         info!(%zone, source, "schedules that name no time zone run in this one");
@@ -184,7 +186,7 @@ impl House {
             cron_job_metrics,
             cache_metrics,
             queues,
-            onlooker,
+            observer,
             traces: None,
             seed,
             ends,
@@ -192,8 +194,8 @@ impl House {
     }
 
     /// Where the events of one controller go, and what writes them.
-    fn recorder(&self, seed: u64) -> Voice {
-        recorder(&self.clock, &self.metrics, seed, self.onlooker.as_ref())
+    fn recorder(&self, seed: u64) -> EventOutput {
+        recorder(&self.clock, &self.metrics, seed, self.observer.as_ref())
     }
 
     /// A candidate for leases, under this identity and with this chance.
@@ -223,7 +225,7 @@ impl House {
     ) -> Result<(), AppError> {
         let result = match work {
             Work::Whole(mut parts, elector) => parts.run(elector.map(|elector| *elector), &stop).await,
-            Work::Share(holder) => holder.run(&stop).await,
+            Work::Share(manager) => manager.run(&stop).await,
         };
         // The process ends as it was told to; the lease has been left to run out.
         let result = result.or_else(AppError::unless_pending);
@@ -236,15 +238,15 @@ impl House {
 }
 
 impl Work {
-    fn new(house: &Arc<House>, candidate: Option<Candidate>) -> Result<Self, AppError> {
+    fn new(context: &Arc<ControllerContext>, candidate: Option<Candidate>) -> Result<Self, AppError> {
         match candidate {
-            Some(candidate) if house.config.shards > NonZeroU32::MIN => {
-                Ok(Self::Share(Box::new(shards::Holder::new(house, candidate))))
+            Some(candidate) if context.config.shards > NonZeroU32::MIN => {
+                Ok(Self::Share(Box::new(shards::ShardManager::new(context, candidate))))
             }
             candidate => {
-                let voice = house.recorder(house.seed);
-                let recorder = Arc::clone(&voice.0);
-                let parts = Assembly::new(house, Shard::WHOLE, house.seed, voice);
+                let event_output = context.recorder(context.seed);
+                let recorder = Arc::clone(&event_output.0);
+                let parts = ShardControllers::new(context, Shard::WHOLE, context.seed, event_output);
                 let elector = match candidate {
                     None => None,
                     Some(mut candidate) => {
@@ -261,7 +263,7 @@ impl Work {
     fn caches(&self) -> LookAtCaches {
         match self {
             Self::Whole(parts, _) => parts.caches(),
-            Self::Share(holder) => holder.caches(),
+            Self::Share(manager) => manager.caches(),
         }
     }
 
@@ -272,7 +274,7 @@ impl Work {
                 let adaptor = elector.as_ref()?.healthz_adaptor(election::HEALTH_TIMEOUT);
                 Some(Arc::new(move || adaptor.check()))
             }
-            Self::Share(holder) => Some(holder.health()),
+            Self::Share(manager) => Some(manager.health()),
         }
     }
 }
@@ -282,10 +284,10 @@ type ElectionHealth = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// The controllers of one shard and what feeds them. Nothing in it is known to those of another shard. Dropped, it ends,
 /// whatever it is about.
-struct Assembly {
+struct ShardControllers {
     client: Client,
     clock: SharedClock,
-    branches: Vec<Branch>,
+    instances: Vec<ControllerInstance>,
     gate: Arc<election::Gate>,
     workers: usize,
     /// Whether connections are warmed: not where each request to do so would take a token from those of the slot.
@@ -296,63 +298,68 @@ struct Assembly {
     events_end: CancellationToken,
 }
 
-/// The controller of one flavour. It shares nothing that knows a CronJob with those of others.
+/// The controller of one kind. It shares nothing that knows a CronJob with those of others.
 #[derive(Clone)]
-struct Branch {
+struct ControllerInstance {
     controller: Arc<Controller<RealControl>>,
     cron_jobs: Arc<Store<CronJob>>,
     jobs: Arc<Store<Job>>,
     _counted: Arc<Membership>,
 }
 
-/// What the branches of one assembly are built from.
-struct Ground<'a> {
-    house: &'a House,
+/// What the instances of one controllers are built from.
+struct InstanceConfig<'a> {
+    context: &'a ControllerContext,
     shard: Shard,
     seed: u64,
     recorder: Arc<dyn events::EventRecorder>,
-    may_write: WriteGate,
+    may_write: LeadershipCheck,
 }
 
-impl Ground<'_> {
-    /// Builds the controller of `flavour`, and starts its informers.
-    fn build(&self, flavour: Flavour, queues: &QueueGroup, informers: &mut JoinSet<()>) -> Branch {
-        let House { config, client, clock, metrics, cache_metrics, onlooker, ends, .. } = self.house;
+impl InstanceConfig<'_> {
+    /// Builds the controller of `controller_kind`, and starts its informers.
+    fn build(
+        &self,
+        controller_kind: ControllerKind,
+        queues: &QueueGroup,
+        informers: &mut JoinSet<()>,
+    ) -> ControllerInstance {
+        let ControllerContext { config, client, clock, metrics, cache_metrics, observer, ends, .. } = self.context;
         let queue: WorkQueue<ObjectName> = WorkQueue::new(
-            workqueue::Config::new(flavour.name, Arc::clone(clock)).grouped_by(ObjectName::namespace_of),
+            workqueue::Config::new(controller_kind.name, Arc::clone(clock)).grouped_by(ObjectName::namespace_of),
         );
         let counted = Arc::new(queues.join(&queue));
-        let seed = self.seed ^ (flavour as u64);
+        let seed = self.seed ^ (controller_kind as u64);
         let (namespaces, shard) = (&config.namespaces, self.shard);
         let mut cron_job_informer =
-            Informer::<CronJob>::of_shard(client.clone(), namespaces, shard, seed).of_resource(flavour.parent);
-        let manage = config.manage_of(flavour);
+            Informer::<CronJob>::of_shard(client.clone(), namespaces, shard, seed).of_resource(controller_kind.parent);
+        let manage = config.manage_of(controller_kind);
         cron_job_informer = cron_job_informer.selecting(move |cron_job| manage.takes(cron_job));
         let mut job_informer =
-            Informer::<Job>::of_shard(client.clone(), namespaces, shard, !seed).of_resource(flavour.child);
-        cache_metrics.watch(flavour.name, &mut cron_job_informer);
-        cache_metrics.watch(flavour.name, &mut job_informer);
+            Informer::<Job>::of_shard(client.clone(), namespaces, shard, !seed).of_resource(controller_kind.child);
+        cache_metrics.watch(controller_kind.name, &mut cron_job_informer);
+        cache_metrics.watch(controller_kind.name, &mut job_informer);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
-        let ledgers =
-            |all: &CronJobMetrics| all.join(flavour, Arc::clone(&cron_jobs), Arc::clone(clock), local_zone().0);
+        let stats_set =
+            |all: &CronJobMetrics| all.join(controller_kind, Arc::clone(&cron_jobs), Arc::clone(clock), local_zone().0);
         let may_write = Arc::clone(&self.may_write);
-        let namesake_informer = flavour
-            .fears_namesakes
-            .then(|| Informer::<Namesake>::of_shard(client.clone(), namespaces, shard, seed.rotate_left(32)));
+        let name_conflict_informer = controller_kind
+            .fears_name_conflicts
+            .then(|| Informer::<NameConflict>::of_shard(client.clone(), namespaces, shard, seed.rotate_left(32)));
         let controller = Controller::new(Parts {
-            flavour,
+            controller_kind,
             manage,
             queue,
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
-            namesakes: namesake_informer.as_ref().map(Informer::store),
-            control: RealControl::new(flavour, client.clone(), may_write)
+            name_conflicts: name_conflict_informer.as_ref().map(Informer::store),
+            control: RealControl::new(controller_kind, client.clone(), may_write)
                 .managing(manage)
-                .traced(self.house.traces.clone()),
+                .traced(self.context.traces.clone()),
             recorder: Arc::clone(&self.recorder),
             clock: Arc::clone(clock),
             metrics: metrics.clone(),
-            ledgers: self.house.cron_job_metrics.as_ref().map(ledgers),
+            stats_set: self.context.cron_job_metrics.as_ref().map(stats_set),
             local_zone: local_zone().0,
             schedule_delta: TimeDelta::zero(),
         });
@@ -361,32 +368,34 @@ impl Ground<'_> {
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
         informers.spawn(task::owned(cron_job_informer.run(ends.clone())));
         informers.spawn(task::owned(job_informer.run(ends.clone())));
-        if let Some(mut informer) = namesake_informer {
-            informer.add_event_handler(Arc::new(NamesakeHandler(Arc::clone(&controller))));
+        if let Some(mut informer) = name_conflict_informer {
+            informer.add_event_handler(Arc::new(NameConflictHandler(Arc::clone(&controller))));
             informers.spawn(task::owned(informer.run(ends.clone())));
         }
-        if let Some(onlooker) = onlooker {
-            onlooker.built(shard, Arc::downgrade(&controller));
+        if let Some(observer) = observer {
+            observer.built(shard, Arc::downgrade(&controller));
         }
-        Branch { controller, cron_jobs, jobs, _counted: counted }
+        ControllerInstance { controller, cron_jobs, jobs, _counted: counted }
     }
 }
 
-impl Assembly {
-    fn new(house: &House, shard: Shard, seed: u64, (recorder, sink): Voice) -> Self {
-        let House { config, client, clock, .. } = house;
+impl ShardControllers {
+    fn new(context: &ControllerContext, shard: Shard, seed: u64, (recorder, sink): EventOutput) -> Self {
+        let ControllerContext { config, client, clock, .. } = context;
         let gate = Arc::new(election::Gate::default());
-        let may_write: WriteGate = {
+        let may_write: LeadershipCheck = {
             let gate = Arc::clone(&gate);
             Arc::new(move || gate.may_write())
         };
         let mut informers = JoinSet::new();
-        let ground = Ground { house, shard, seed, recorder, may_write: Arc::clone(&may_write) };
-        let branch = |(flavour, queues): &(Flavour, QueueGroup)| ground.build(*flavour, queues, &mut informers);
-        let branches = house.queues.iter().map(branch).collect();
+        let instance_config = InstanceConfig { context, shard, seed, recorder, may_write: Arc::clone(&may_write) };
+        let instance = |(controller_kind, queues): &(ControllerKind, QueueGroup)| {
+            instance_config.build(*controller_kind, queues, &mut informers)
+        };
+        let instances = context.queues.iter().map(instance).collect();
         let (mut events, events_end) = (JoinSet::new(), CancellationToken::new());
         events.spawn(task::owned({
-            let (opened, queues, end) = (Arc::clone(&gate), house.queues.clone(), events_end.clone());
+            let (opened, queues, end) = (Arc::clone(&gate), context.queues.clone(), events_end.clone());
             let client = events::KubeSink::new(client.clone(), may_write, requests::timeout(config));
             async move {
                 // What a standby has to tell is told by the leader, and by itself once it leads.
@@ -404,7 +413,7 @@ impl Assembly {
         Self {
             client: client.clone(),
             clock: Arc::clone(clock),
-            branches,
+            instances,
             gate,
             warms: config.kube_api.is_none(),
             workers: syncs.div_ceil(usize::try_from(config.shards.get()).unwrap_or(usize::MAX)),
@@ -451,34 +460,34 @@ impl Assembly {
     }
 
     fn caches(&self) -> LookAtCaches {
-        let branches = self.branches.clone();
-        let both = |branch: &Branch| [Caches::of(&branch.cron_jobs), Caches::of(&branch.jobs)];
-        Arc::new(move || Caches::all(branches.iter().flat_map(both)))
+        let instances = self.instances.clone();
+        let both = |instance: &ControllerInstance| [Caches::of(&instance.cron_jobs), Caches::of(&instance.jobs)];
+        Arc::new(move || Caches::all(instances.iter().flat_map(both)))
     }
 
     /// Opens the gate for writes and works until `stop`.
     async fn work(&self, leadership: Leadership, stop: &CancellationToken) -> Result<(), AppError> {
         let takeover = leadership.takeover();
-        for branch in &self.branches {
+        for instance in &self.instances {
             if takeover != Takeover::First {
-                branch.controller.suspect_views();
+                instance.controller.suspect_views();
             }
             if takeover == Takeover::RanOut {
-                branch.controller.doubt_earlier_creates();
+                instance.controller.doubt_earlier_creates();
             }
         }
         self.gate.open(leadership.clone());
-        join_all(self.branches.iter().map(|branch| self.work_on(branch, stop))).await;
-        let is_pending = |branch: &Branch| branch.controller.creates_may_be_pending();
-        if leadership.is_shared() && self.branches.iter().any(is_pending) {
+        join_all(self.instances.iter().map(|instance| self.work_on(instance, stop))).await;
+        let is_pending = |instance: &ControllerInstance| instance.controller.creates_may_be_pending();
+        if leadership.is_shared() && self.instances.iter().any(is_pending) {
             return Err(AppError::PendingCreates);
         }
         Ok(())
     }
 
     /// Runs one of the controllers once its caches are synced.
-    async fn work_on(&self, branch: &Branch, stop: &CancellationToken) {
-        let Branch { controller, cron_jobs, jobs, .. } = branch;
+    async fn work_on(&self, instance: &ControllerInstance, stop: &CancellationToken) {
+        let ControllerInstance { controller, cron_jobs, jobs, .. } = instance;
         let synced = async {
             cron_jobs.wait_for_cache_sync().await;
             jobs.wait_for_cache_sync().await;
@@ -502,14 +511,14 @@ async fn end(ends: &CancellationToken, served: Vec<JoinHandle<()>>) {
 }
 
 /// Where events go, and the task that writes them.
-type Voice = (Arc<dyn events::EventRecorder>, events::EventSinkTask);
+type EventOutput = (Arc<dyn events::EventRecorder>, events::EventSinkTask);
 
 fn recorder(
     clock: &SharedClock,
     metrics: &ControllerMetrics,
     seed: u64,
-    onlooker: Option<&Arc<dyn Onlooker>>,
-) -> Voice {
+    observer: Option<&Arc<dyn ReplicaObserver>>,
+) -> EventOutput {
     let discarded = metrics.events_discarded_total.clone();
     let config = events::Config {
         max_queued: MAX_PENDING_EVENTS,
@@ -521,9 +530,9 @@ fn recorder(
     let (recorder, sink) = events::Recorder::new(config, Arc::clone(clock), move |reason| {
         discarded.with_label_values(&[reason]).inc();
     });
-    match onlooker {
+    match observer {
         None => (Arc::new(recorder), sink),
-        Some(onlooker) => (Arc::new(replica::Overheard::new(recorder, Arc::clone(onlooker))), sink),
+        Some(observer) => (Arc::new(replica::TeeRecorder::new(recorder, Arc::clone(observer))), sink),
     }
 }
 

@@ -30,18 +30,18 @@ mod error;
 mod handlers;
 mod items;
 pub mod metrics;
-mod mirror;
 mod pages;
 mod reflector;
 mod store;
+mod store_updater;
 mod transport;
 
 pub use error::{Cause, Operation, ReflectorError, ServerStatus};
 use handlers::Dispatcher;
 pub use handlers::{MalformedObject, NoObserver, Observer, ResourceEventHandler};
-use mirror::Mirror;
 use reflector::Reflector;
 pub use store::{Delta, Store};
+use store_updater::StoreUpdater;
 use transport::Endpoint;
 
 use crate::api::{Interner, Object, ResourceKind};
@@ -136,7 +136,7 @@ impl<T: Object> Informer<T> {
             // Of a namespace that is named, all is wanted.
             let selector = if namespace.is_none() { self.shard.selector() } else { None };
             let endpoint = Endpoint::new(self.client.clone(), self.resource.path(namespace.as_deref()), selector);
-            let mirror = Mirror {
+            let mirror = StoreUpdater {
                 shard: self.shard,
                 select: Arc::clone(&self.select),
                 store: Arc::clone(&self.store),

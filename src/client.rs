@@ -11,20 +11,20 @@
 //! 1. `observe` counts it and takes its time, waiting included, as client-go does;
 //! 2. `rate_limit` holds it back (only with `--kube-api-qps`; watches pass);
 //! 3. `retry_after` makes a `Retry-After` readable;
-//! 4. `deadline` bounds it, and asks the gate of its [`Terms`]; within the rate limit, so that a request is neither given
+//! 4. `deadline` bounds it, and asks the gate of its [`RequestLimits`]; within the rate limit, so that a request is neither given
 //!    up before it was sent nor sent when it may not be any more;
-//! 5. `rereading` makes what is below anew when the files of a client certificate have changed;
+//! 5. `cert_reload` makes what is below anew when the files of a client certificate have changed;
 //! 6. `connection` has the server's address, the credentials and the connection pool.
 //!
 //! kube speaks HTTP/1.1, so every request in flight has a connection. hyper's pool keeps as many idle ones as there
 //! were, for 90 seconds: longer than a minute, so that the burst of one minute finds the connections of the last.
 
+mod cert_reload;
 mod connection;
 mod deadline;
 mod kubeconfig;
 mod observe;
 mod rate_limit;
-mod rereading;
 mod retry_after;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -40,27 +40,27 @@ use kube::config::{InClusterError, KubeconfigError};
 use tower::util::AndThenLayer;
 use tower::{BoxError, Service};
 
+use self::cert_reload::Rereading;
 pub use self::deadline::{DeadlineError, REQUEST_DEADLINE, ReadInPieces};
 pub use self::observe::{RequestObserver, Unobserved};
-use self::rereading::Rereading;
 pub use self::retry_after::retry_after;
 use crate::options::{Config, PROGRAM, RateLimit};
 
 /// For how long this process surely still holds its lease, asked before each write; `None` while it may not write, and
 /// [`Duration::MAX`] where there is no election.
-pub type WriteGate = Arc<dyn Fn() -> Option<Duration> + Send + Sync>;
+pub type LeadershipCheck = Arc<dyn Fn() -> Option<Duration> + Send + Sync>;
 
 /// What is asked of one request, as one of its extensions. It counts from the moment at which the request's turn has come:
 /// a wait for `--kube-api-qps` is no part of it.
 #[derive(Clone)]
-pub struct Terms {
+pub struct RequestLimits {
     /// Whether the request may still be sent; `None` for reads, which always may.
-    pub gate: Option<WriteGate>,
+    pub gate: Option<LeadershipCheck>,
     /// How long it may take until the last byte of its answer.
     pub limit: Limit,
 }
 
-/// How long a request with [`Terms`] may take.
+/// How long a request with [`RequestLimits`] may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The client waits for so long.
@@ -217,7 +217,7 @@ fn build(
     if let Some(proxy) = kube.proxy_url {
         return Err(ConnectError::Proxy { server, proxy });
     }
-    let (namespace, files) = (kube.default_namespace.clone(), rereading::files(&kube));
+    let (namespace, files) = (kube.default_namespace.clone(), cert_reload::files(&kube));
     let service = Rereading::new(files, move || connection::service(&kube));
     let service = service.map_err(|cause| ConnectError::Build { server, cause: Box::new(cause) })?;
     let builder = ClientBuilder::new(service, namespace);

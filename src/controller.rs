@@ -31,7 +31,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{
-    ApiError, EventType, Flavour, Manage, Namesake, ObjectName, ResourceKind, Uid, compare_resource_versions,
+    ApiError, ControllerKind, EventType, Manage, NameConflict, ObjectName, ResourceKind, Uid, compare_resource_versions,
 };
 use crate::cache::Store;
 use crate::events::{EventRecorder, ObjectReference};
@@ -42,36 +42,36 @@ use crate::workqueue::{Priority, WorkQueue};
 mod concurrency_limiter;
 mod conditions;
 pub mod control;
+mod controller_hooks;
 pub mod cron_job_metrics;
-mod foreign_fires;
+mod cron_job_stats;
+mod decision_log;
+mod external_jobs;
 mod handlers;
 mod history;
-mod ledger;
+pub mod mutation_cache;
 pub mod observation;
-pub mod own_writes;
+mod pending_status;
 pub mod plan;
 pub mod reconcile;
 pub mod retained;
 mod retry;
 pub mod status;
 pub mod sync;
-mod sync_witness;
-mod tell;
 pub mod template_budget;
-mod unsettled;
 
 use concurrency_limiter::{ConcurrencyLimiter, Signal};
 use control::{CronJobControl, JobControl, Patience};
-use cron_job_metrics::Ledgers;
-use foreign_fires::ForeignFires;
-pub use handlers::{CronJobHandler, JobHandler, NamesakeHandler};
-use observation::{Observation, Whose};
-use own_writes::{OwnWrites, remove_if};
+use controller_hooks::ControllerHooks;
+use cron_job_metrics::CronJobStatsSet;
+use external_jobs::ExternalJobs;
+pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
+use mutation_cache::{MutationCache, remove_if};
+use observation::{Observation, Ownership};
+use pending_status::{LONGEST_CREATE, PendingStatus, PendingStatuses};
 use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
-use sync_witness::SyncWitness;
 use template_budget::TemplateBudget;
-use unsettled::{Debt, LONGEST_CREATE, Unsettled};
 
 /// So many failures of a key that only say that the server is busy are no Warning: client-go's REST client repeats such a
 /// request up to ten times before anyone hears of it.
@@ -94,7 +94,7 @@ const AMBIGUOUS_NAME: &str = "A batch/v1 CronJob has the same name, and kube-con
 /// What a controller is made of. The stores are filled by informers that have the controller's handlers.
 pub struct Parts<C> {
     /// What the controller works on.
-    pub flavour: Flavour,
+    pub controller_kind: ControllerKind,
     /// Which of them the stores hold; `control` must go by the same.
     pub manage: Manage,
     /// The queue of CronJob keys.
@@ -104,7 +104,7 @@ pub struct Parts<C> {
     /// Jobs, as the watch shows them, indexed by the UID of their controller.
     pub jobs: Arc<Store<Job>>,
     /// batch/v1 CronJobs, where another controller could mistake their children and this one's for each other.
-    pub namesakes: Option<Arc<Store<Namesake>>>,
+    pub name_conflicts: Option<Arc<Store<NameConflict>>>,
     /// The API server.
     pub control: C,
     /// Where events go.
@@ -114,7 +114,7 @@ pub struct Parts<C> {
     /// Counters and histograms.
     pub metrics: ControllerMetrics,
     /// The numbers of each CronJob, where they are asked for.
-    pub ledgers: Option<Arc<Ledgers>>,
+    pub stats_set: Option<Arc<CronJobStatsSet>>,
     /// The zone of schedules that name none.
     pub local_zone: Zone,
     /// How long after a slot its key comes back. Upstream pads by 100 ms against clocks that disagree; here the slot is
@@ -127,21 +127,21 @@ pub struct Controller<C> {
     parts: Parts<C>,
     /// Also held while what it says is passed on to the queue.
     limiter: Mutex<ConcurrencyLimiter>,
-    own_writes: OwnWrites,
+    mutation_cache: MutationCache,
     template_budget: Arc<TemplateBudget>,
     /// Nobody takes keys from the queue yet.
     standing_by: AtomicBool,
-    unsettled: Unsettled,
+    pending_statuses: PendingStatuses,
     /// Set when the end begins.
     settles_until: OnceLock<Instant>,
     /// Until when creates of an earlier leader may be committed, which let its lease run out.
     takeover_ends: OnceLock<Instant>,
     /// The keys whose last sync took longer than its requests were given.
     timed_out: DashMap<ObjectName, ()>,
-    foreign_fires: ForeignFires,
+    external_jobs: ExternalJobs,
     name_taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
     /// Whose owners were told of a namesake.
-    namesakes_told: DashMap<ObjectName, Uid>,
+    name_conflicts_told: DashMap<ObjectName, Uid>,
     /// Raised whenever the caches may be behind; a key then reads its CronJob once before it creates a Job.
     epoch: AtomicU64,
     confirmed: DashMap<ObjectName, u64>,
@@ -154,15 +154,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             template_budget: TemplateBudget::new(parts.queue.clone()),
             parts,
             limiter: Mutex::new(ConcurrencyLimiter::new()),
-            own_writes: OwnWrites::default(),
+            mutation_cache: MutationCache::default(),
             standing_by: AtomicBool::new(false),
-            unsettled: Unsettled::default(),
+            pending_statuses: PendingStatuses::default(),
             settles_until: OnceLock::new(),
             takeover_ends: OnceLock::new(),
             timed_out: DashMap::new(),
-            foreign_fires: ForeignFires::default(),
+            external_jobs: ExternalJobs::default(),
             name_taken: DashMap::new(),
-            namesakes_told: DashMap::new(),
+            name_conflicts_told: DashMap::new(),
             epoch: AtomicU64::new(0),
             confirmed: DashMap::new(),
         })
@@ -226,7 +226,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// the lease must not be given up, since the next leader would not doubt.
     pub fn creates_may_be_pending(&self) -> bool {
         let is_pending = |end: Instant| Instant::now() < end;
-        self.takeover_wait().is_some() || self.unsettled.last_commit().is_some_and(is_pending)
+        self.takeover_wait().is_some() || self.pending_statuses.last_commit().is_some_and(is_pending)
     }
 
     /// What was put off because of an earlier leader's creates is taken up when they have ended.
@@ -245,9 +245,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     ///
     /// Matches upstream `Run`.
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
-        info!(workers, controller = self.parts.flavour.name, "Starting cronjob controller");
+        info!(workers, controller = self.parts.controller_kind.name, "Starting cronjob controller");
         self.set_workers(workers);
-        self.foreign_fires.begin(self.parts.clock.now());
+        self.external_jobs.begin(self.parts.clock.now());
         // Whatever the informers tell from here on is queued; what they told before is in the stores.
         if self.standing_by.swap(false, Ordering::AcqRel) {
             for cron_job in self.parts.cron_jobs.list() {
@@ -262,9 +262,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if cancel.run_until_cancelled(self.end_of_takeover()).await.is_some() {
             cancel.cancelled().await;
         }
-        info!(controller = self.parts.flavour.name, "Shutting down cronjob controller");
+        info!(controller = self.parts.controller_kind.name, "Shutting down cronjob controller");
         // The timers end with the queue, also those of what is owed and could not be written yet.
-        for key in self.unsettled.open() {
+        for key in self.pending_statuses.open() {
             self.enqueue(key);
         }
         let _ = self.settles_until.set(Instant::now() + LAST_SETTLING);
@@ -303,7 +303,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Whether the process ends, this key's status is owed, and the end has not been waiting for long enough.
     fn owes_at_the_end(&self, key: &ObjectName) -> bool {
         let is_too_late = || self.settles_until.get().is_some_and(|until| *until <= Instant::now());
-        self.parts.queue.shutting_down() && self.unsettled.is_open(key) && !is_too_late()
+        self.parts.queue.shutting_down() && self.pending_statuses.is_open(key) && !is_too_late()
     }
 
     async fn process(&self, key: &ObjectName) {
@@ -349,8 +349,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             return self.part_with(key).await;
         };
         self.forget_predecessor(&cached);
-        self.tell_of_namesake(&cached);
-        let (cron_job, is_overdue) = self.own_writes.newest(cached);
+        self.tell_of_name_conflict(&cached);
+        let (cron_job, is_overdue) = self.mutation_cache.newest(cached);
         let jobs = self.get_jobs_to_be_reconciled(&cron_job);
         let epoch = self.epoch.load(Ordering::Relaxed);
         let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
@@ -362,14 +362,14 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             .filter(|reported| reported.0 == observation.cron_job.uid)
             .map(|reported| reported.1);
         let is_shared = self.parts.manage == Manage::Annotated;
-        observation.whose = if is_shared { Whose::Shared } else { Whose::Ours };
+        observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // The other controller takes a Job for an unexpected one until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
-        observation.carried = self.unsettled.owed(key, &observation.cron_job.uid);
-        let begun = self.unsettled.begun(key, &observation.cron_job.uid);
+        observation.carried = self.pending_statuses.owed(key, &observation.cron_job.uid);
+        let begun = self.pending_statuses.begun(key, &observation.cron_job.uid);
         observation.pending_create = begun.and_then(|begun| begun.pending());
         observation.takeover_wait = self.takeover_wait();
-        observation.vanished = self.own_writes.vanished(&observation.cron_job);
+        observation.vanished = self.mutation_cache.vanished(&observation.cron_job);
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
         if self.timed_out.contains_key(key) {
             observation.patience = Patience::Longest;
@@ -394,20 +394,20 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     async fn carry_out(&self, mut observation: Observation, epoch: u64) -> Outcome {
-        if let Some(slot) = self.own_writes.taken(&observation.cron_job) {
+        if let Some(slot) = self.mutation_cache.taken(&observation.cron_job) {
             observation.carried.scheduled(slot);
         }
-        let witness = SyncWitness { controller: self, epoch };
-        sync::carry_out(&self.parts.control, &witness, observation, self.parts.clock.now()).await
+        let hooks = ControllerHooks { controller: self, epoch };
+        sync::carry_out(&self.parts.control, &hooks, observation, self.parts.clock.now()).await
     }
 
     /// The last sync of a CronJob that is not in the store any more. One that may have been taken back is still owed what
     /// its status does not say of Jobs that were started here: nobody else knows of them.
     async fn part_with(&self, key: &ObjectName) -> Outcome {
         if self.parts.manage == Manage::Annotated
-            && let Some(debt) = self.unsettled.debt(key)
+            && let Some(pending) = self.pending_statuses.pending(key)
         {
-            match self.settle_with_one_taken_back(key, debt).await {
+            match self.settle_with_one_taken_back(key, pending).await {
                 Outcome::Done if self.parts.cron_jobs.get(key).is_none() => {}
                 // It is there again, or this has to be tried again.
                 outcome => return outcome,
@@ -418,9 +418,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// Writes what is owed, unless the CronJob is gone.
-    async fn settle_with_one_taken_back(&self, key: &ObjectName, debt: Debt) -> Outcome {
+    async fn settle_with_one_taken_back(&self, key: &ObjectName, pending: PendingStatus) -> Outcome {
         let live = match self.parts.control.get_anyones_cron_job(key).await {
-            Ok(live) if live.uid == debt.uid => live,
+            Ok(live) if live.uid == pending.uid => live,
             Ok(_) => return Outcome::Done,
             Err(error) if error.is_not_found() => return Outcome::Done,
             Err(error) => return Outcome::Failed(error.into()),
@@ -430,8 +430,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         let jobs = self.get_jobs_to_be_reconciled(&live);
         let mut observation = Observation::new(live, jobs, self.parts.local_zone);
-        observation.whose = Whose::TakenBack { begun: debt.begun.map(|begun| begun.slot) };
-        observation.carried = debt.edits;
+        observation.ownership = Ownership::Released { begun: pending.begun.map(|begun| begun.slot) };
+        observation.carried = pending.edits;
         self.carry_out(observation, self.epoch.load(Ordering::Relaxed)).await
     }
 
@@ -444,14 +444,14 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let has_caught_up =
             |job: &Job| compare_resource_versions(&shown, &job.resource_version).is_some_and(std::cmp::Ordering::is_ge);
         // Before the cache is asked, or a Job that it shows in this moment would be in neither.
-        let created = self.own_writes.created_for(cron_job, has_caught_up);
+        let created = self.mutation_cache.created_for(cron_job, has_caught_up);
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
         for created in created {
             if !jobs.iter().any(|job| job.uid == created.uid) {
                 jobs.push(created);
             }
         }
-        jobs.retain(|job| job.is_child_of(cron_job) && !self.own_writes.is_deleted(&job.uid));
+        jobs.retain(|job| job.is_child_of(cron_job) && !self.mutation_cache.is_deleted(&job.uid));
         jobs.sort_unstable_by(|a, b| a.name.name.cmp(&b.name.name));
         jobs
     }
@@ -475,25 +475,25 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// Drops what is kept for a CronJob that had the same name and another UID. Its last sync may have ended after the new one
     /// was in the store, so that no sync of the key found it gone. What is kept without a UID holds for the name, whoever has
-    /// it; [`Unsettled::put`] drops what is owed to another UID.
+    /// it; [`PendingStatuses::put`] drops what is owed to another UID.
     fn forget_predecessor(&self, cron_job: &CronJob) {
         let CronJob { name, uid, .. } = cron_job;
-        self.own_writes.forget_predecessor(cron_job);
+        self.mutation_cache.forget_predecessor(cron_job);
         remove_if(&self.name_taken, name, |taken| taken.0 != *uid);
-        remove_if(&self.namesakes_told, name, |told| *told != *uid);
+        remove_if(&self.name_conflicts_told, name, |told| *told != *uid);
     }
 
     fn forget(&self, key: &ObjectName) {
         self.parts.queue.remove_timers(key);
-        self.own_writes.cron_job_gone(key);
-        self.unsettled.forget(key);
-        self.foreign_fires.forget(key);
+        self.mutation_cache.cron_job_gone(key);
+        self.pending_statuses.forget(key);
+        self.external_jobs.forget(key);
         self.name_taken.remove(key);
-        self.namesakes_told.remove(key);
+        self.name_conflicts_told.remove(key);
         self.confirmed.remove(key);
         self.timed_out.remove(key);
-        if let Some(ledgers) = &self.parts.ledgers {
-            ledgers.forget(key);
+        if let Some(stats_set) = &self.parts.stats_set {
+            stats_set.forget(key);
         }
     }
 
@@ -508,9 +508,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// Another controller works on the same CronJobs: it has started the Job of a slot. That does no harm, but costs.
     fn tell_of_foreign_fire(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        self.parts.metrics.foreign_fires_total.inc();
-        if let Some(jobs) = self.foreign_fires.tell() {
-            let job = cron_job.flavour.child_name(&cron_job.name.name, slot);
+        self.parts.metrics.external_jobs_total.inc();
+        if let Some(jobs) = self.external_jobs.tell() {
+            let job = cron_job.controller_kind.child_name(&cron_job.name.name, slot);
             warn!(cronjob = %cron_job.name, job, jobs, "another controller starts Jobs of the same CronJobs");
         }
     }
@@ -523,20 +523,25 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// The controller in kube-controller-manager finds the Jobs of a CronJob by its name, whatever group it is of: it would
     /// prune this one's. Its owner is told once.
-    fn tell_of_namesake(&self, cron_job: &CronJob) {
-        let is_there = |namesakes: &Arc<Store<Namesake>>| namesakes.get(&cron_job.name).is_some();
-        if !self.parts.namesakes.as_ref().is_some_and(is_there) {
+    fn tell_of_name_conflict(&self, cron_job: &CronJob) {
+        let is_there = |name_conflicts: &Arc<Store<NameConflict>>| name_conflicts.get(&cron_job.name).is_some();
+        if !self.parts.name_conflicts.as_ref().is_some_and(is_there) {
             return;
         }
-        if self.namesakes_told.insert(cron_job.name.clone(), cron_job.uid.clone()).as_ref() != Some(&cron_job.uid) {
+        if self.name_conflicts_told.insert(cron_job.name.clone(), cron_job.uid.clone()).as_ref() != Some(&cron_job.uid)
+        {
             warn!(cronjob = %cron_job.name, "a batch/v1 CronJob has the same name");
             self.record(cron_job, EventType::Warning, "AmbiguousName", AMBIGUOUS_NAME.to_owned());
         }
     }
 
     fn record(&self, cron_job: &CronJob, type_: EventType, reason: &'static str, message: String) {
-        let regarding =
-            reference(cron_job.flavour.parent, &cron_job.name, &cron_job.uid.to_string(), &cron_job.resource_version);
+        let regarding = reference(
+            cron_job.controller_kind.parent,
+            &cron_job.name,
+            &cron_job.uid.to_string(),
+            &cron_job.resource_version,
+        );
         self.parts.recorder.event(&regarding, type_, reason, message);
     }
 

@@ -41,7 +41,7 @@ use self::kubeconfig::{Access, Kubeconfig, KubeconfigError};
 use self::manifests::ManifestError;
 use self::options::DevConfig;
 use self::output::Output;
-use crate::api::Flavour;
+use crate::api::ControllerKind;
 use crate::cache::Informer;
 use crate::server::{ServerError, Tls, TlsParameters, TlsSource, bind};
 
@@ -115,9 +115,10 @@ pub async fn run(config: DevConfig, output: Output, live: bool, stop: Cancellati
     let cluster_config =
         cluster::Config { clock: Arc::clone(&clock), seed, settings: simulated, controllers: running.to_vec() };
     let mut cluster = Cluster::start(&server, &cluster_config, vec![Arc::clone(&news) as _]);
-    let of_jobs = config.controllers.iter().filter(|flavour| flavour.child.kind == "Job");
-    let informer =
-        |flavour: &Flavour| Informer::new(server.client(), &[], seed.wrapping_add(4)).of_resource(flavour.parent);
+    let of_jobs = config.controllers.iter().filter(|controller_kind| controller_kind.child.kind == "Job");
+    let informer = |controller_kind: &ControllerKind| {
+        Informer::new(server.client(), &[], seed.wrapping_add(4)).of_resource(controller_kind.parent)
+    };
     let shown = show::Show {
         cron_jobs: of_jobs.map(informer).collect(),
         jobs: Arc::clone(&cluster.jobs),

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "dev")]
         Ok(Invocation::Dev(config)) => run_dev(*config),
         Err(error) => {
-            complain(error.sentences());
+            print_error(error.sentences());
             ExitCode::from(USAGE)
         }
     }
@@ -65,13 +65,13 @@ where
     E: Display,
 {
     if let Err(error) = logging {
-        complain(&[error.to_string()]);
+        print_error(&[error.to_string()]);
         return ExitCode::from(USAGE);
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            complain(&[format!("starting the runtime: {error}")]);
+            print_error(&[format!("starting the runtime: {error}")]);
             return ExitCode::FAILURE;
         }
     };
@@ -85,7 +85,7 @@ where
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&[error.to_string()]);
+            print_error(&[error.to_string()]);
             ExitCode::FAILURE
         }
     }
@@ -121,14 +121,14 @@ fn answer(command: &cli::Command) -> ExitCode {
             if answer.is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
-            complain(&[error.to_string()]);
+            print_error(&[error.to_string()]);
             ExitCode::FAILURE
         }
     }
 }
 
 /// Says what is wrong, behind the name that the program was called by.
-fn complain(sentences: &[String]) {
+fn print_error(sentences: &[String]) {
     let program = Program::of(&std::env::args_os().next().unwrap_or_default()).said();
     for sentence in sentences {
         eprintln!("{program}: {sentence}");
@@ -145,7 +145,7 @@ fn write_crds(directory: Option<&Path>) -> ExitCode {
         }),
     });
     written.unwrap_or_else(|sentence| {
-        complain(&[sentence]);
+        print_error(&[sentence]);
         ExitCode::FAILURE
     })
 }

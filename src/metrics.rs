@@ -72,7 +72,7 @@ pub struct ControllerMetrics {
     /// Objects from the API server that could not be decoded and were left out, by `kind`.
     pub malformed_objects_total: IntCounterVec,
     /// Jobs that another controller started for CronJobs that this process works on.
-    pub foreign_fires_total: IntCounter,
+    pub external_jobs_total: IntCounter,
     /// Events that were not written, by `reason` for dropping them.
     pub events_discarded_total: IntCounterVec,
 }
@@ -107,8 +107,8 @@ impl ControllerMetrics {
                 "[ALPHA] Number of objects that could not be decoded and were left out, partitioned by kind.",
                 &["kind"],
             )?,
-            foreign_fires_total: {
-                let name = "cronjob_controller_foreign_fires_total";
+            external_jobs_total: {
+                let name = "cronjob_controller_external_jobs_total";
                 let help = "[ALPHA] Number of jobs that another controller created for slots of cronjobs that this one works on.";
                 add(registry, name, IntCounter::new(name, help))?
             },

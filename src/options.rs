@@ -27,7 +27,7 @@ use schedule::{Zone, local_zone};
 
 pub use self::secure::{AuthenticationConfig, AuthorizationConfig, ClientCaConfig, SecureServing};
 pub use self::webhook::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
-pub use crate::api::{Flavour, Manage};
+pub use crate::api::{ControllerKind, Manage};
 
 /// The program's name, as it stands before every message on stderr and in the user agent.
 pub const PROGRAM: &str = "cronjob-controller";
@@ -60,7 +60,7 @@ pub struct Config {
     /// The API server's address, which overrides the kubeconfig's.
     pub master: Option<String>,
     /// The controllers that run, at least one, in order.
-    pub controllers: Vec<Flavour>,
+    pub controllers: Vec<ControllerKind>,
     /// Which batch/v1 CronJobs are worked on.
     pub manage: Manage,
     /// The number of workers.
@@ -96,7 +96,7 @@ impl Config {
         Self {
             kubeconfig: None,
             master: None,
-            controllers: vec![Flavour::CronJob],
+            controllers: vec![ControllerKind::CronJob],
             manage: Manage::All,
             concurrent_cronjob_syncs,
             shards: NonZeroU32::MIN,
@@ -113,9 +113,9 @@ impl Config {
         }
     }
 
-    /// Which objects of that flavour are worked on: where kube-controller-manager has no controller, all.
-    pub fn manage_of(&self, flavour: Flavour) -> Manage {
-        if flavour.is_in_tree { self.manage } else { Manage::All }
+    /// Which objects of that kind are worked on: where kube-controller-manager has no controller, all.
+    pub fn manage_of(&self, controller_kind: ControllerKind) -> Manage {
+        if controller_kind.is_in_tree { self.manage } else { Manage::All }
     }
 }
 

@@ -44,13 +44,13 @@ use tower::ServiceExt;
 use tracing::{debug, trace, warn};
 
 use self::budgets::{LogLimit, Rate, STRANGERS, TokenBucket};
-use self::connections::{Place, Places};
+use self::connections::{ConnectionSlots, Place};
 pub use self::delegation::{Delegation, PeerCertificates};
 pub use self::endpoints::{Endpoints, VersionInfo, Which, router};
 pub(crate) use self::endpoints::{not_found, plain_text};
 pub use self::health::HealthCheck;
 pub use self::tls::{CertificateSlot, RELOAD_PERIOD, Tls, TlsParameters, TlsSource, TlsVersion, cipher_suites};
-use self::upload::Upload;
+use self::upload::TrackedBody;
 
 /// Why a server cannot start. Once it is bound and its certificate loaded, it has no way to fail.
 #[derive(Debug, thiserror::Error)]
@@ -252,7 +252,7 @@ impl Bound {
         F: Fn(TcpStream, Arc<Place>) -> C,
         C: Future<Output = ()> + Send + 'static,
     {
-        let places = Places::new(self.limits.connections);
+        let slots = ConnectionSlots::new(self.limits.connections);
         let mut arrivals = self.limits.arrivals.map(TokenBucket::new);
         let (refused, failed) = (LogLimit::default(), LogLimit::default());
         let connections = TaskTracker::new();
@@ -269,7 +269,7 @@ impl Bound {
                     if let Err(error) = stream.set_nodelay(true) {
                         debug!(%peer, %error, "cannot set TCP_NODELAY on a connection");
                     }
-                    if let Some(place) = places.take() {
+                    if let Some(place) = slots.take() {
                         connections.spawn(serve(stream, Arc::new(place)));
                     } else {
                         trace!(%peer, "no place for a connection: there is a request on each of the others");
@@ -400,7 +400,7 @@ async fn answer(
     certificates: Option<PeerCertificates>,
     place: Arc<Place>,
 ) -> Result<Response, std::convert::Infallible> {
-    let mut request = request.map(|body| Upload::new(body, place));
+    let mut request = request.map(|body| TrackedBody::new(body, place));
     let _in_flight = request.body().in_flight();
     if let Some(certificates) = certificates {
         request.extensions_mut().insert(certificates);

@@ -3,7 +3,7 @@
 //! Guarantees, those of upstream's `util/workqueue/doc.go` and a few more:
 //! - Fair: keys of one priority and group are handed out in the order in which they became ready.
 //! - Three priorities: a key whose wall time has come ([`WorkQueue::add_at`]) goes before all others, and its retries come
-//!   next; but a key that was passed by for [`PATIENCE`] is out of patience, and such keys get every second turn. So the
+//!   next; but a key that was passed by for [`STARVATION_LIMIT`] is out of patience, and such keys get every second turn. So the
 //!   others wait for no longer than that, and then for twice as many turns as there are keys before them.
 //! - Fair between groups ([`Config::group`]): those with ready keys of one priority take turns. With a limit
 //!   ([`WorkQueue::set_limit`]), groups whose keys take a second or longer share at most half of it, and groups that have
@@ -23,7 +23,7 @@
 //!   time may have been chosen by a clock that ran ahead.
 //! - One task of its own keeps all timers. When nothing waits it does not wake; when only monotonic timers wait it
 //!   wakes for them alone; when wall timers wait it wakes once per slice to look at a clock that does not tell of its steps.
-//! - What is not urgent can be held ([`WorkQueue::hold_low`]), but no key for longer than [`PATIENCE`].
+//! - What is not urgent can be held ([`WorkQueue::pause_low_priority`]), but no key for longer than [`STARVATION_LIMIT`].
 //! - No thread, no global state, no clock but tokio's and the one it was given: on paused time it is deterministic.
 
 mod delaying;
@@ -51,7 +51,7 @@ pub use self::groups::UNANSWERED;
 pub use self::metrics::{Membership, QueueGroup};
 use self::metrics::{Snapshot, Source, Stats};
 use self::queue::Queue;
-pub use self::queue::{PATIENCE, Priority};
+pub use self::queue::{Priority, STARVATION_LIMIT};
 use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
 use crate::task;
 
@@ -186,7 +186,7 @@ impl<K: Key> WorkQueue<K> {
     }
 
     /// As [`WorkQueue::add_at`], for a key that is to come back anyway: the two are one retry.
-    pub fn also_at(&self, key: K, at: DateTime<Utc>) {
+    pub fn add_at_uncounted(&self, key: K, at: DateTime<Utc>) {
         self.add_at_with(key, at, false);
     }
 
@@ -209,10 +209,10 @@ impl<K: Key> WorkQueue<K> {
         self.add_after_with(key, delay, Queue::retry_priority);
     }
 
-    /// Holds keys of low priority back for `time`, [`PATIENCE`] at most, because somebody is overloaded; those of high
-    /// priority pass, and so does a key that has waited for [`PATIENCE`].
-    pub fn hold_low(&self, time: Duration) {
-        self.shared.state.lock().queue.hold_low(time, now());
+    /// Holds keys of low priority back for `time`, [`STARVATION_LIMIT`] at most, because somebody is overloaded; those of high
+    /// priority pass, and so does a key that has waited for [`STARVATION_LIMIT`].
+    pub fn pause_low_priority(&self, time: Duration) {
+        self.shared.state.lock().queue.pause_low_priority(time, now());
         self.shared.rearm.notify_one();
     }
 

@@ -23,7 +23,7 @@ const OURS: [&str; 5] = [
     "cronjob_controller_job_creation_skew_seconds",
     "cronjob_controller_sync_panics_total",
     "cronjob_controller_malformed_objects_total",
-    "cronjob_controller_foreign_fires_total",
+    "cronjob_controller_external_jobs_total",
     "cronjob_controller_events_discarded_total",
 ];
 

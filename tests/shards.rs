@@ -121,7 +121,7 @@ impl World {
             ..Config::embedded(8.try_into().unwrap())
         };
         let (client, clock, stop) = (self.client(identity), Arc::clone(&self.clock), CancellationToken::new());
-        let replica = Replica { client, clock, identity: identity.to_owned(), seed: 7, onlooker: None };
+        let replica = Replica { client, clock, identity: identity.to_owned(), seed: 7, observer: None };
         let (process, until) = (Process::default(), stop.clone());
         let run = process.bind(async move { run_replica(&config, replica, until).await });
         Peer { process, stop, task: tokio::spawn(run) }

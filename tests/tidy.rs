@@ -31,7 +31,10 @@ const IMPORTS: [(&str, &[&str]); 17] = [
         "controller/conditions",
         &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"],
     ),
-    ("controller/ledger", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"]),
+    (
+        "controller/cron_job_stats",
+        &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"],
+    ),
     ("controller/status", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "apimachinery::clock"]),
     (
         "controller/observation",

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use apimachinery::clock::{Clock, TestClock};
 use chrono::{DateTime, TimeDelta, Utc};
-use cronjob_controller::workqueue::{Config, PATIENCE, Priority, SET_BACK, Scheduled, WALL_SLICE, WorkQueue};
+use cronjob_controller::workqueue::{Config, Priority, SET_BACK, STARVATION_LIMIT, Scheduled, WALL_SLICE, WorkQueue};
 use futures::FutureExt;
 use proptest::prelude::*;
 use tokio::time::Instant;
@@ -191,8 +191,8 @@ impl Model {
         self.add_after(key, delay, handed_out.unwrap_or_default().min(Priority::Retry));
     }
 
-    fn hold_low(&mut self, time: Duration) {
-        self.held_until = self.held_until.max(Some(Instant::now() + time.min(PATIENCE)));
+    fn pause_low_priority(&mut self, time: Duration) {
+        self.held_until = self.held_until.max(Some(Instant::now() + time.min(STARVATION_LIMIT)));
     }
 
     fn is_held(&self) -> bool {
@@ -200,7 +200,7 @@ impl Model {
     }
 
     fn is_out_of_patience(ready: &Ready) -> (bool, bool) {
-        let since = |at: Instant| Instant::now().saturating_duration_since(at) >= PATIENCE;
+        let since = |at: Instant| Instant::now().saturating_duration_since(at) >= STARVATION_LIMIT;
         (since(ready.dirty.1), since(ready.dirty.0))
     }
 
@@ -377,8 +377,8 @@ async fn one_move(next: Move, queue: &WorkQueue<u8>, clock: &TestClock, model: &
             model.add_after(key, delay, Priority::Low);
         }
         Move::HoldLow(time) => {
-            queue.hold_low(time);
-            model.hold_low(time);
+            queue.pause_low_priority(time);
+            model.pause_low_priority(time);
         }
         Move::AddAt(key, offset) => {
             let wall = clock.now();
@@ -494,7 +494,7 @@ async fn produce(moves: Vec<Move>, queue: WorkQueue<u8>, clock: Arc<TestClock>, 
     for next in moves {
         match next {
             Move::Add(key) => queue.add(key),
-            Move::HoldLow(time) => queue.hold_low(time),
+            Move::HoldLow(time) => queue.pause_low_priority(time),
             Move::AddAfter(key, delay) if reachable(&delay) => queue.add_after(key, delay),
             Move::AddAt(key, offset) if offset < TimeDelta::seconds(1000) => queue.add_at(key, clock.now() + offset),
             Move::Sleep(by) => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus};
 use cronjob_controller::api::job_template::job_from_template;
-use cronjob_controller::api::{Flavour, Interner, Object, ObjectReference};
+use cronjob_controller::api::{ControllerKind, Interner, Object, ObjectReference};
 use cronjob_controller::controller::control::{CronJobControl, Patience, RealControl};
 use cronjob_controller::controller::plan::StatusWrite;
 use cronjob_controller::options::{self, Command, ProcessEnvironment};
@@ -34,7 +34,7 @@ pub async fn client(kubeconfig: &Path, flags: &[String]) -> Result<kube::Client,
 /// The controller's own way of writing on this client.
 pub fn control(client: &kube::Client) -> RealControl {
     // A full bucket of writes may stand before a request: longer than any sync's own deadline.
-    RealControl::new(Flavour::CronJob, client.clone(), Arc::new(|| Some(Duration::MAX)))
+    RealControl::new(ControllerKind::CronJob, client.clone(), Arc::new(|| Some(Duration::MAX)))
 }
 
 #[derive(Deserialize)]
@@ -89,11 +89,11 @@ pub async fn writes(
 /// That the slot's Job was started; nobody looks whether a Job has that UID.
 fn started(cron_job: CronJob, slot: DateTime<Utc>) -> StatusWrite {
     let job = ObjectReference {
-        kind: cron_job.flavour.child.kind.to_owned(),
+        kind: cron_job.controller_kind.child.kind.to_owned(),
         namespace: cron_job.name.namespace.to_string(),
         name: job_name(&cron_job.name.name, slot),
         uid: cron_job.uid.clone(),
-        api_version: cron_job.flavour.child.api_version(),
+        api_version: cron_job.controller_kind.child.api_version(),
         resource_version: String::new(),
         field_path: String::new(),
     };

@@ -18,7 +18,7 @@ use cronjob_controller::controller::control::{CronJobControl, Patience, RealCont
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, StatusWrite};
 use cronjob_controller::controller::status::Edits;
-use cronjob_controller::controller::sync::{Witness, carry_out};
+use cronjob_controller::controller::sync::{SyncHooks, carry_out};
 use http::{Method, Request};
 use schedule::Zone;
 use serde::Deserialize;
@@ -89,7 +89,7 @@ struct Diary {
     events: Mutex<Vec<(CronJob, Event)>>,
 }
 
-impl Witness for Diary {
+impl SyncHooks for Diary {
     fn view_confirmed(&self, _: &Arc<CronJob>) {}
     fn created(&self, _: &CronJob, _: &Arc<Job>, _: DateTime<Utc>) {}
     fn deleted(&self, _: &CronJob, _: &ObjectName, _: &Uid) {}

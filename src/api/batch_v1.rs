@@ -1,8 +1,8 @@
 //! CronJobs and Jobs, reduced to what the controller decides on.
 //!
-//! The kinds of the other flavours are read into the same two records: a tutorial's CronJob and an ApiExample have the
+//! The kinds of the other kinds are read into the same two records: a tutorial's CronJob and an ApiExample have the
 //! fields of a batch/v1 CronJob, some of them under another name, and an ApiExample's Pod has all that a decision asks of
-//! a Job. What a record belongs to is its [`Flavour`].
+//! a Job. What a record belongs to is its [`ControllerKind`].
 //!
 //! Guarantees: fields that no decision depends on are not kept; the Job template is kept as the text the API server
 //! sent, so that fields this crate has never heard of reach the Job; what objects have in common (namespaces, schedules,
@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use super::job_template::JobTemplate;
 use super::manage::Handover;
 use super::{
-    Condition, ControllerRef, DecodeError, Flavour, Interner, Object, ObjectName, ObjectReference, Recurrence,
+    Condition, ControllerKind, ControllerRef, DecodeError, Interner, Object, ObjectName, ObjectReference, Recurrence,
     ResourceKind, ResourceVersion, Uid,
 };
 
@@ -52,7 +52,7 @@ pub enum ConcurrencyPolicy {
 #[derive(Debug, Clone)]
 pub struct CronJob {
     /// Of which kind it is.
-    pub flavour: Flavour,
+    pub controller_kind: ControllerKind,
     /// Namespace and name.
     pub name: ObjectName,
     /// UID: a recreated CronJob of the same name has another.
@@ -162,7 +162,7 @@ impl CronJob {
         // It grew by doubling, and mostly holds one.
         wire.status.active.shrink_to_fit();
         Ok(Self {
-            flavour: wire.flavour,
+            controller_kind: wire.controller_kind,
             name: wire.metadata.object_name(interner),
             uid: wire.metadata.uid,
             resource_version: (&*wire.metadata.resource_version).into(),
@@ -189,7 +189,7 @@ impl CronJob {
 }
 
 impl Object for CronJob {
-    const RESOURCE: ResourceKind = Flavour::CRON_JOB.parent;
+    const RESOURCE: ResourceKind = ControllerKind::CRON_JOB.parent;
 
     fn object_name(&self) -> &ObjectName {
         &self.name
@@ -260,7 +260,7 @@ pub struct Job {
     pub deleting: bool,
     /// The controlling owner.
     pub controller: Option<Arc<ControllerRef>>,
-    /// The slot in the annotation that its owner's flavour has for it, where it is there and well formed.
+    /// The slot in the annotation that its owner's kind has for it, where it is there and well formed.
     pub scheduled_timestamp: Option<DateTime<Utc>>,
     /// When the Job's controller first acted on it.
     pub start_time: Option<DateTime<Utc>>,
@@ -274,15 +274,15 @@ pub struct Job {
 }
 
 impl Job {
-    /// A reference to this child of a CronJob of `flavour`, as `status.active` holds it. Matches client-go
+    /// A reference to this child of a CronJob of `controller_kind`, as `status.active` holds it. Matches client-go
     /// `reference.GetReference`.
-    pub fn reference(&self, flavour: Flavour) -> ObjectReference {
+    pub fn reference(&self, controller_kind: ControllerKind) -> ObjectReference {
         ObjectReference {
-            kind: flavour.child.kind.to_owned(),
+            kind: controller_kind.child.kind.to_owned(),
             namespace: self.name.namespace.to_string(),
             name: self.name.name.to_string(),
             uid: self.uid.clone(),
-            api_version: flavour.child.api_version(),
+            api_version: controller_kind.child.api_version(),
             resource_version: self.resource_version.to_string(),
             field_path: String::new(),
         }
@@ -294,8 +294,8 @@ impl Job {
     /// CronJob's deleted namesake.
     pub fn is_child_of(&self, cron_job: &CronJob) -> bool {
         self.controller.as_ref().is_some_and(|owner| {
-            *owner.kind == *cron_job.flavour.parent.kind
-                && *owner.group == *cron_job.flavour.parent.group
+            *owner.kind == *cron_job.controller_kind.parent.kind
+                && *owner.group == *cron_job.controller_kind.parent.group
                 && owner.name == cron_job.name.name
                 && owner.uid == cron_job.uid
         })
@@ -306,14 +306,14 @@ impl Job {
     pub fn slot_of(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let digits = self.name.name.strip_prefix(&*cron_job.name.name)?.strip_prefix('-')?;
         let is_named_for = |slot: &DateTime<Utc>| {
-            !digits.starts_with(['0', '+']) && digits.parse() == Ok(cron_job.flavour.number_of(*slot))
+            !digits.starts_with(['0', '+']) && digits.parse() == Ok(cron_job.controller_kind.number_of(*slot))
         };
         self.scheduled_timestamp.filter(is_named_for)
     }
 }
 
 impl Object for Job {
-    const RESOURCE: ResourceKind = Flavour::CRON_JOB.child;
+    const RESOURCE: ResourceKind = ControllerKind::CRON_JOB.child;
 
     fn object_name(&self) -> &ObjectName {
         &self.name
@@ -341,9 +341,9 @@ impl Object for Job {
             let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
             interner.controller(group, &owner.kind, &owner.name, &owner.uid)
         });
-        let flavour = |owner: &Arc<ControllerRef>| Flavour::of_parent(&owner.group, &owner.kind);
-        let flavour = controller.as_ref().and_then(flavour).unwrap_or_default();
-        let scheduled = metadata.annotations.scheduled_timestamp(flavour);
+        let controller_kind = |owner: &Arc<ControllerRef>| ControllerKind::of_parent(&owner.group, &owner.kind);
+        let controller_kind = controller.as_ref().and_then(controller_kind).unwrap_or_default();
+        let scheduled = metadata.annotations.scheduled_timestamp(controller_kind);
         Ok(Self {
             name: metadata.object_name(interner),
             controller,

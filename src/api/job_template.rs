@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::batch_v1::{CronJob, CronJobSpec};
-use super::{Flavour, ObjectName};
+use super::{ControllerKind, ObjectName};
 
 /// The longest template that a cached record keeps, in bytes. A longer one is read again when a Job is made from it.
 pub const LONGEST_KEPT: usize = 16 << 10;
@@ -121,10 +121,10 @@ impl CronJob {
 
 /// The template has something that cannot become a Job.
 #[derive(Debug, thiserror::Error)]
-#[error("make {} from the template of {} {cron_job}: {source}", flavour.child.kind, flavour.parent.kind)]
+#[error("make {} from the template of {} {cron_job}: {source}", controller_kind.child.kind, controller_kind.parent.kind)]
 pub struct TemplateError {
     /// What was to become of it.
-    pub flavour: Flavour,
+    pub controller_kind: ControllerKind,
     /// Whose template.
     pub cron_job: ObjectName,
     /// What is wrong with it.
@@ -139,25 +139,25 @@ pub struct TemplateError {
 /// # Errors
 /// When the template was [omitted](JobTemplate::Omitted), is not an object with a `spec`, or its labels or annotations are not maps of strings.
 pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -> Result<Vec<u8>, TemplateError> {
-    let flavour = cron_job.flavour;
-    let fail = |source| TemplateError { flavour, cron_job: cron_job.name.clone(), source };
+    let controller_kind = cron_job.controller_kind;
+    let fail = |source| TemplateError { controller_kind, cron_job: cron_job.name.clone(), source };
     let omitted = || serde_json::Error::custom("the template was not read");
     let text = cron_job.spec.job_template.text().ok_or_else(omitted).map_err(fail)?;
     let template: Template<'_> = serde_json::from_str(text).map_err(fail)?;
     let zone = cron_job.timing(local).annotation_zone();
     let mut annotations = template.metadata.annotations;
-    annotations.insert(flavour.scheduled_annotation.into(), zone.rfc3339(slot).into());
+    annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
     let body = JobBody {
-        api_version: flavour.child.api_version(),
-        kind: flavour.child.kind,
+        api_version: controller_kind.child.api_version(),
+        kind: controller_kind.child.kind,
         metadata: JobMetadata {
-            name: flavour.child_name(&cron_job.name.name, slot),
+            name: controller_kind.child_name(&cron_job.name.name, slot),
             namespace: &cron_job.name.namespace,
             labels: template.metadata.labels,
             annotations,
             owner_references: [OwnerReference {
-                api_version: flavour.parent.api_version(),
-                kind: flavour.parent.kind,
+                api_version: controller_kind.parent.api_version(),
+                kind: controller_kind.parent.kind,
                 name: &cron_job.name.name,
                 uid: &cron_job.uid,
                 controller: true,

@@ -3,7 +3,7 @@
 use schedule::Zone;
 use serde_json::{Value, json};
 
-use super::Flavour;
+use super::ControllerKind;
 use super::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job, LONGEST_SCHEDULE};
 use super::job_template::{JobTemplate, LONGEST_KEPT, job_from_template};
 use super::{Interner, Object, ObjectName, Uid};
@@ -131,7 +131,7 @@ fn a_child_has_our_kind_group_name_and_uid() {
     let table = [
         ("our own", json!({}), true),
         ("an older version of our group", json!({ "apiVersion": "batch/v1beta1" }), true),
-        ("a deleted namesake's", json!({ "uid": "b1ab93d6-a54e-4366-8ceb-d74618b1bb91" }), false),
+        ("a deleted name_conflict's", json!({ "uid": "b1ab93d6-a54e-4366-8ceb-d74618b1bb91" }), false),
         ("another group's CronJob's", json!({ "apiVersion": "batch.tutorial.kubebuilder.io/v1" }), false),
         ("another kind's", json!({ "kind": "Workflow" }), false),
         ("another name's", json!({ "name": "other" }), false),
@@ -151,7 +151,7 @@ fn a_child_has_our_kind_group_name_and_uid() {
 
 #[test]
 fn names_and_paths_are_the_apis_own() {
-    assert_eq!(Flavour::CronJob.child_name("hello", "2026-11-20T17:50:59Z".parse().unwrap()), "hello-29919950");
+    assert_eq!(ControllerKind::CronJob.child_name("hello", "2026-11-20T17:50:59Z".parse().unwrap()), "hello-29919950");
     assert_eq!(Job::RESOURCE.path(Some("ns")), "/apis/batch/v1/namespaces/ns/jobs");
     assert_eq!(CronJob::RESOURCE.path(None), "/apis/batch/v1/cronjobs");
     assert_eq!(ObjectName::new("ns", "x").to_string(), "ns/x");

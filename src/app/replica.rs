@@ -11,7 +11,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio_util::sync::CancellationToken;
 
-use super::{AppError, House, Work};
+use super::{AppError, ControllerContext, Work};
 use crate::api::EventType;
 use crate::controller::Controller;
 use crate::controller::control::RealControl;
@@ -31,11 +31,11 @@ pub struct Replica {
     /// Decides every jitter.
     pub seed: u64,
     /// Who wants to see more of it than it writes.
-    pub onlooker: Option<Arc<dyn Onlooker>>,
+    pub observer: Option<Arc<dyn ReplicaObserver>>,
 }
 
 /// Looks on, and must not block.
-pub trait Onlooker: Send + Sync + 'static {
+pub trait ReplicaObserver: Send + Sync + 'static {
     /// The controller of a shard was built; its caches are still empty.
     fn built(&self, shard: Shard, controller: Weak<Controller<RealControl>>);
     /// An Event is handed to the recorder, which may count it together with others or drop it.
@@ -48,35 +48,35 @@ pub trait Onlooker: Send + Sync + 'static {
 /// When a setting of the election cannot be used, leadership is lost, an informer ends, or the work in flight does not
 /// end.
 pub async fn run_replica(config: &Config, replica: Replica, stop: CancellationToken) -> Result<(), AppError> {
-    let Replica { client, clock, identity, seed, onlooker } = replica;
+    let Replica { client, clock, identity, seed, observer } = replica;
     let registry = Registry::new();
-    let house = Arc::new(House::new(config, &client, &registry, &clock, seed, onlooker)?);
+    let context = Arc::new(ControllerContext::new(config, &client, &registry, &clock, seed, observer)?);
     let candidate = match &config.leader_election {
         None => None,
         Some(settings) => {
             let rng = StdRng::seed_from_u64(seed.wrapping_add(1));
-            Some(house.candidate(settings, client, &registry, (identity, rng))?)
+            Some(context.candidate(settings, client, &registry, (identity, rng))?)
         }
     };
-    let work = Work::new(&house, candidate)?;
-    house.run_to_end(work, Vec::new(), stop).await
+    let work = Work::new(&context, candidate)?;
+    context.run_to_end(work, Vec::new(), stop).await
 }
 
 /// A recorder with an onlooker.
-pub(super) struct Overheard {
+pub(super) struct TeeRecorder {
     recorder: Recorder,
-    onlooker: Arc<dyn Onlooker>,
+    observer: Arc<dyn ReplicaObserver>,
 }
 
-impl Overheard {
-    pub(super) fn new(recorder: Recorder, onlooker: Arc<dyn Onlooker>) -> Self {
-        Self { recorder, onlooker }
+impl TeeRecorder {
+    pub(super) fn new(recorder: Recorder, observer: Arc<dyn ReplicaObserver>) -> Self {
+        Self { recorder, observer }
     }
 }
 
-impl EventRecorder for Overheard {
+impl EventRecorder for TeeRecorder {
     fn event(&self, regarding: &ObjectReference, type_: EventType, reason: &'static str, message: String) {
-        self.onlooker.event(regarding, type_, reason, &message);
+        self.observer.event(regarding, type_, reason, &message);
         self.recorder.event(regarding, type_, reason, message);
     }
 }

@@ -22,16 +22,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::election::{Candidate, HEALTH_TIMEOUT};
-use super::{AppError, Assembly, Caches, ElectionHealth, House, LookAtCaches, under_lease};
+use super::{AppError, Caches, ControllerContext, ElectionHealth, LookAtCaches, ShardControllers, under_lease};
 use crate::leader_election::decision::{Candidate as Presence, Observed, presence};
-use crate::leader_election::shares::{Move, Names, Sightings, Tenure, decide};
+use crate::leader_election::shares::{LeaseObservations, Move, Names, ShardState, decide};
 use crate::leader_election::{HealthzAdaptor, KubeLeaseLock, LeaderElectionRecord, LeaseLock, Leases, LockError};
 use crate::sharding::Shard;
 use crate::task;
 
 /// Holds shards, as many as are its share.
-pub struct Holder {
-    house: Arc<House>,
+pub struct ShardManager {
+    context: Arc<ControllerContext>,
     candidate: Candidate,
     names: Names,
     shards: Vec<Shard>,
@@ -42,81 +42,81 @@ pub struct Holder {
     presence: Option<Lease>,
     /// Whether the others can know of this replica: until then it takes nothing, lest it be taken back.
     introduced: bool,
-    seen: Sightings,
+    seen: LeaseObservations,
     held: BTreeMap<u32, Held>,
     /// When the leases were last seen.
     looked_at: Arc<Mutex<Option<Instant>>>,
     tasks: JoinSet<(u32, Result<(), AppError>)>,
-    signs: Signs,
+    statuses: ShardStatuses,
 }
 
 /// A shard that this replica has or wants.
 struct Held {
-    sign: Arc<Sign>,
+    status: Arc<ShardStatus>,
     stop: CancellationToken,
 }
 
 /// What a shard shows to whoever looks, by its number.
-type Signs = Arc<Mutex<BTreeMap<u32, Arc<Sign>>>>;
+type ShardStatuses = Arc<Mutex<BTreeMap<u32, Arc<ShardStatus>>>>;
 
-struct Sign {
+struct ShardStatus {
     health: HealthzAdaptor,
     /// There once the lease is won.
     caches: OnceLock<LookAtCaches>,
 }
 
 impl Held {
-    fn tenure(&self) -> Tenure {
-        match self.sign.caches.get() {
-            _ if self.stop.is_cancelled() => Tenure::Leaving,
-            None => Tenure::Contending,
-            Some(_) => Tenure::Holding,
+    fn state(&self) -> ShardState {
+        match self.status.caches.get() {
+            _ if self.stop.is_cancelled() => ShardState::Leaving,
+            None => ShardState::Contending,
+            Some(_) => ShardState::Holding,
         }
     }
 }
 
-impl Holder {
+impl ShardManager {
     /// One that does nothing until [`Self::run`].
-    pub fn new(house: &Arc<House>, candidate: Candidate) -> Self {
+    pub fn new(context: &Arc<ControllerContext>, candidate: Candidate) -> Self {
         let (settings, client) = (&candidate.settings, &candidate.client);
-        let names = Names::new(&settings.name, house.config.shards);
-        let shards: Vec<Shard> = Shard::all(house.config.shards).collect();
+        let names = Names::new(&settings.name, context.config.shards);
+        let shards: Vec<Shard> = Shard::all(context.config.shards).collect();
         for shard in &shards {
             candidate.metrics.off(&names.shard(shard.index()));
         }
         Self {
             leases: Leases::new(client.clone(), &settings.namespace, settings.renew_deadline / 2),
             own: KubeLeaseLock::new(client.clone(), &settings.namespace, &names.replica(&candidate.identity)),
-            house: Arc::clone(house),
+            context: Arc::clone(context),
             candidate,
             names,
             shards,
             presence: None,
             introduced: false,
-            seen: Sightings::default(),
+            seen: LeaseObservations::default(),
             held: BTreeMap::new(),
             looked_at: Arc::default(),
             tasks: JoinSet::new(),
-            signs: Signs::default(),
+            statuses: ShardStatuses::default(),
         }
     }
 
     /// How the caches are of all shards that are held, and the view of the leases, which says what those are.
     pub fn caches(&self) -> LookAtCaches {
-        let (signs, looked_at) = (Arc::clone(&self.signs), Arc::clone(&self.looked_at));
+        let (statuses, looked_at) = (Arc::clone(&self.statuses), Arc::clone(&self.looked_at));
         Arc::new(move || {
             let looked_at = *looked_at.lock();
             let age = looked_at.map(|at| at.elapsed()).unwrap_or_default();
             let leases = Caches { synced: looked_at.is_some(), age };
-            let signs = signs.lock();
-            Caches::all(signs.values().filter_map(|sign| sign.caches.get()).map(|look| look()).chain([leases]))
+            let statuses = statuses.lock();
+            Caches::all(statuses.values().filter_map(|status| status.caches.get()).map(|look| look()).chain([leases]))
         })
     }
 
     /// Healthy while every lease that is held is renewed in time.
     pub fn health(&self) -> ElectionHealth {
-        let signs = Arc::clone(&self.signs);
-        Arc::new(move || signs.lock().values().try_for_each(|sign| sign.health.check()))
+        let statuses = Arc::clone(&self.statuses);
+        Arc::new(move || statuses.lock().values().try_for_each(|status| status.health.check()))
     }
 
     /// Takes part until `stop`, then gives everything up.
@@ -164,7 +164,7 @@ impl Holder {
         if !introduced {
             return Ok(());
         }
-        let mine = self.held.iter().map(|(index, held)| (*index, held.tenure())).collect();
+        let mine = self.held.iter().map(|(index, held)| (*index, held.state())).collect();
         for what in decide(&self.candidate.identity, &self.names, &mine, &self.seen, now) {
             match what {
                 Move::Take(index) => self.take(index),
@@ -188,7 +188,7 @@ impl Holder {
         let old = self.presence.as_ref().map(LeaderElectionRecord::from_lease);
         let lease_duration = self.candidate.settings.renew_deadline;
         let me = Presence { identity: &self.candidate.identity, lease_duration };
-        let spec = Some(presence(old.as_ref(), me, self.house.clock.now()).to_lease_spec());
+        let spec = Some(presence(old.as_ref(), me, self.context.clock.now()).to_lease_spec());
         let limit = lease_duration / 2;
         let name = self.names.replica(&self.candidate.identity);
         let written = if let Some(lease) = &self.presence {
@@ -208,9 +208,9 @@ impl Holder {
     /// Contends for the lease of a shard and works under it, in a task of its own.
     fn take(&mut self, index: u32) {
         let Some(shard) = usize::try_from(index).ok().and_then(|place| self.shards.get(place)).copied() else { return };
-        let (house, seed) = (Arc::clone(&self.house), self.candidate.rng.random());
-        let voice = house.recorder(seed);
-        let recorder = Arc::clone(&voice.0);
+        let (context, seed) = (Arc::clone(&self.context), self.candidate.rng.random());
+        let event_output = context.recorder(seed);
+        let recorder = Arc::clone(&event_output.0);
         let elector = match self.candidate.elector(&self.names.shard(index), recorder) {
             Ok(elector) => elector,
             Err(error) => {
@@ -223,15 +223,15 @@ impl Holder {
             None => elector,
         };
         let health = elector.healthz_adaptor(HEALTH_TIMEOUT);
-        let sign = Arc::new(Sign { health, caches: OnceLock::new() });
+        let status = Arc::new(ShardStatus { health, caches: OnceLock::new() });
         let stop = CancellationToken::new();
-        self.signs.lock().insert(index, Arc::clone(&sign));
-        self.held.insert(index, Held { sign: Arc::clone(&sign), stop: stop.clone() });
+        self.statuses.lock().insert(index, Arc::clone(&status));
+        self.held.insert(index, Held { status: Arc::clone(&status), stop: stop.clone() });
         self.tasks.spawn(task::owned(async move {
             let work = async |leadership| {
                 info!(shard = index, "working on the shard");
-                let mut parts = Assembly::new(&house, shard, seed, voice);
-                let _ = sign.caches.set(parts.caches());
+                let mut parts = ShardControllers::new(&context, shard, seed, event_output);
+                let _ = status.caches.set(parts.caches());
                 parts.run_led(leadership, &stop).await
             };
             (index, under_lease(elector, &stop, work).await)
@@ -248,7 +248,7 @@ impl Holder {
             },
         };
         self.held.remove(&index);
-        self.signs.lock().remove(&index);
+        self.statuses.lock().remove(&index);
         match result {
             Err(error @ (AppError::LostLease | AppError::SlowShutdown | AppError::PendingCreates)) => {
                 // Its lease runs out, and then it is anybody's.

@@ -16,10 +16,10 @@ use crate::api::crd;
 async fn the_last_event_is_written_before_the_lease_is_given_up() {
     let clock: SharedClock = TestClock::new("2026-11-20T18:20:59Z".parse().unwrap());
     let server = server(&clock);
-    create(&server, Flavour::CronJob).await;
-    let config = config(vec![Flavour::CronJob]);
+    create(&server, ControllerKind::CronJob).await;
+    let config = config(vec![ControllerKind::CronJob]);
     let stop = CancellationToken::new();
-    let replica = Replica { client: server.client(), clock, identity: "me".into(), seed: 1, onlooker: None };
+    let replica = Replica { client: server.client(), clock, identity: "me".into(), seed: 1, observer: None };
     let ended = tokio::spawn({
         let stop = stop.clone();
         async move { run_replica(&config, replica, stop).await }
@@ -46,14 +46,14 @@ async fn the_last_event_is_written_before_the_lease_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn the_controllers_that_are_on_work_under_one_lease_and_the_others_do_not() {
-    let on = [Flavour::Tutorial, Flavour::ApiExample];
+    let on = [ControllerKind::Tutorial, ControllerKind::ApiExample];
     let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
     let server = server(&clock);
-    for flavour in Flavour::ALL {
-        create(&server, flavour).await;
+    for controller_kind in ControllerKind::ALL {
+        create(&server, controller_kind).await;
     }
     let stop = CancellationToken::new();
-    let replica = Replica { client: server.client(), clock, identity: "me".into(), seed: 1, onlooker: None };
+    let replica = Replica { client: server.client(), clock, identity: "me".into(), seed: 1, observer: None };
     let ended = tokio::spawn({
         let (config, stop) = (config(on.to_vec()), stop.clone());
         async move { run_replica(&config, replica, stop).await }
@@ -88,7 +88,7 @@ enum Creates {
 async fn ended_in_a_create(creates: Creates) -> (Result<(), AppError>, String) {
     let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
     let server = server(&clock);
-    create(&server, Flavour::CronJob).await;
+    create(&server, ControllerKind::CronJob).await;
     let inner = server.clone().into_service();
     let client = client::on_service(tower::service_fn(move |request: Request<kube::client::Body>| {
         let inner = inner.clone();
@@ -104,9 +104,9 @@ async fn ended_in_a_create(creates: Creates) -> (Result<(), AppError>, String) {
         }
     }));
     let stop = CancellationToken::new();
-    let replica = Replica { client, clock, identity: "me".into(), seed: 1, onlooker: None };
+    let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
     let ended = tokio::spawn({
-        let (config, stop) = (config(vec![Flavour::CronJob]), stop.clone());
+        let (config, stop) = (config(vec![ControllerKind::CronJob]), stop.clone());
         async move { run_replica(&config, replica, stop).await }
     });
     tokio::time::sleep(Duration::from_secs(12)).await;
@@ -137,20 +137,21 @@ fn server(clock: &SharedClock) -> ApiServer {
 }
 
 /// Creates a minutely one.
-async fn create(server: &ApiServer, flavour: Flavour) {
+async fn create(server: &ApiServer, controller_kind: ControllerKind) {
     let container = json!({"name": "main", "image": "example.com/none"});
     let pod = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});
-    let template = if flavour == Flavour::ApiExample { pod } else { json!({"spec": {"template": pod}}) };
+    let template = if controller_kind == ControllerKind::ApiExample { pod } else { json!({"spec": {"template": pod}}) };
     let object = json!({
-        "apiVersion": flavour.parent.api_version(), "kind": flavour.parent.kind, "metadata": {"name": "minutely"},
+        "apiVersion": controller_kind.parent.api_version(), "kind": controller_kind.parent.kind, "metadata": {"name": "minutely"},
         "spec": {"schedule": "* * * * *", "jobTemplate": template},
     });
-    let request = Request::post(flavour.parent.path(Some("default"))).header("content-type", "application/json");
+    let request =
+        Request::post(controller_kind.parent.path(Some("default"))).header("content-type", "application/json");
     let answer = server.handle(request.body(Bytes::from(object.to_string())).unwrap()).await;
     assert!(answer.status().is_success());
 }
 
-fn config(controllers: Vec<Flavour>) -> Config {
+fn config(controllers: Vec<ControllerKind>) -> Config {
     let seconds = Duration::from_secs;
     Config {
         controllers,

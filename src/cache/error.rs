@@ -193,7 +193,7 @@ pub(super) enum Recovery {
 
 /// What came before a failure: how often in a row a way of going on bore no fruit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fruitless {
+pub(super) struct FailureCounts {
     /// Streaming lists that were answered and not completed.
     pub(super) streaming_lists: u32,
     /// Watches that stayed silent.
@@ -211,7 +211,7 @@ const SILENCES: u32 = 2;
 /// After so many refusals in a row, the resource version may be what the server cannot serve.
 const REFUSALS: u32 = 5;
 
-impl Fruitless {
+impl FailureCounts {
     /// Takes a failure into account.
     pub(super) fn count(&mut self, operation: Operation, cause: &Cause) {
         match (operation, cause) {
@@ -231,24 +231,24 @@ impl Fruitless {
     }
 }
 
-/// How to go on after `cause`, which `fruitless` counts already.
+/// How to go on after `cause`, which `failures` counts already.
 ///
 /// Matches the decisions of client-go `reflector.go` (`ListAndWatchWithContext`, `watch`, `watchList`), which lists again
 /// after most errors of a watch; here a watch is resumed wherever nothing says that its resource version is the trouble.
-pub(super) fn recovery(operation: Operation, cause: &Cause, fruitless: Fruitless) -> Recovery {
+pub(super) fn recovery(operation: Operation, cause: &Cause, failures: FailureCounts) -> Recovery {
     match operation {
         Operation::List => Recovery::Relist,
         Operation::StreamingList => match cause {
             Cause::NoEndBookmark(_) => Recovery::FallBackToPages,
             Cause::Status(status) if status.is_invalid() => Recovery::FallBackToPages,
-            _ if fruitless.streaming_lists >= STREAMING_LISTS => Recovery::FallBackToPages,
+            _ if failures.streaming_lists >= STREAMING_LISTS => Recovery::FallBackToPages,
             _ => Recovery::Relist,
         },
         Operation::Watch => match cause {
             Cause::Status(status) if status.wants_another_version() => Recovery::Relist,
             // An event was lost on the way.
             Cause::Envelope(_) | Cause::LineTooLong(_) | Cause::WentBack { .. } => Recovery::Relist,
-            _ if fruitless.silences >= SILENCES || fruitless.refusals >= REFUSALS => Recovery::Relist,
+            _ if failures.silences >= SILENCES || failures.refusals >= REFUSALS => Recovery::Relist,
             // What lasted may be resumed at once: it cannot spin.
             Cause::Silent(_) | Cause::Overdue(_) => Recovery::Resume,
             Cause::CutOff { after, .. } if *after >= VERY_SHORT => Recovery::Resume,
@@ -319,9 +319,9 @@ mod tests {
             ("a watch that is overdue goes on at once", Watch, Cause::Overdue(second), Resume),
         ];
         for (sentence, operation, cause, expected) in rows {
-            let mut fruitless = Fruitless::default();
-            fruitless.count(operation, &cause);
-            assert_eq!(recovery(operation, &cause, fruitless), expected, "{sentence}");
+            let mut failures = FailureCounts::default();
+            failures.count(operation, &cause);
+            assert_eq!(recovery(operation, &cause, failures), expected, "{sentence}");
         }
     }
 
@@ -338,15 +338,15 @@ mod tests {
             ("a failing server says nothing about streaming lists", Operation::StreamingList, || status(500, ""), None),
         ];
         for (sentence, operation, cause, given_up) in rows {
-            let mut fruitless = Fruitless::default();
+            let mut failures = FailureCounts::default();
             let first = {
-                let mut once = Fruitless::default();
+                let mut once = FailureCounts::default();
                 once.count(operation, &cause());
                 recovery(operation, &cause(), once)
             };
             let turn = (1..=20).find(|_| {
-                fruitless.count(operation, &cause());
-                recovery(operation, &cause(), fruitless) != first
+                failures.count(operation, &cause());
+                recovery(operation, &cause(), failures) != first
             });
             assert_eq!(turn, given_up, "{sentence}");
         }

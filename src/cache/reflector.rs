@@ -16,9 +16,9 @@ use tracing::{debug, info, warn};
 
 use super::backoff::Backoff;
 use super::decode::Event;
-use super::error::{Cause, Fruitless, Operation, Recovery, ReflectorError, VERY_SHORT, recovery};
-use super::mirror::{Listing, Mirror};
+use super::error::{Cause, FailureCounts, Operation, Recovery, ReflectorError, VERY_SHORT, recovery};
 use super::pages::{PAGE_SIZE, Pages, page_size};
+use super::store_updater::{Listing, StoreUpdater};
 use super::transport::{Endpoint, EventStream};
 use crate::api::{Object, compare_resource_versions};
 
@@ -66,10 +66,10 @@ impl State {
 /// Keeps one scope of a store equal to one collection on the server.
 pub(super) struct Reflector<T> {
     endpoint: Endpoint,
-    mirror: Mirror<T>,
+    mirror: StoreUpdater<T>,
     rng: StdRng,
     backoff: Backoff,
-    fruitless: Fruitless,
+    failures: FailureCounts,
     /// Whether this server was found not to serve streaming lists.
     pages_only: bool,
     /// Whether a watch's headers once took longer than [`WATCH_HEADERS`].
@@ -79,13 +79,13 @@ pub(super) struct Reflector<T> {
 }
 
 impl<T: Object> Reflector<T> {
-    pub(super) fn new(endpoint: Endpoint, mirror: Mirror<T>, rng: StdRng) -> Self {
+    pub(super) fn new(endpoint: Endpoint, mirror: StoreUpdater<T>, rng: StdRng) -> Self {
         Self {
             endpoint,
             mirror,
             rng,
             backoff: Backoff::new(),
-            fruitless: Fruitless::default(),
+            failures: FailureCounts::default(),
             pages_only: false,
             slow_headers: false,
             resource_version: String::new(),
@@ -119,9 +119,9 @@ impl<T: Object> Reflector<T> {
 
     /// Decides what follows a failure, and waits as long as it takes.
     async fn recover(&mut self, operation: Operation, cause: Cause) -> State {
-        self.fruitless.count(operation, &cause);
+        self.failures.count(operation, &cause);
         self.slow_headers |= operation == Operation::Watch && matches!(cause, Cause::Timeout(_));
-        let recovery = recovery(operation, &cause, self.fruitless);
+        let recovery = recovery(operation, &cause, self.failures);
         let error = ReflectorError { operation, resource: self.endpoint.path().to_owned(), cause };
         self.mirror.dispatcher.observer.failed(self.mirror.dispatcher.resource, &error);
         let retry_after = match &error.cause {
@@ -143,7 +143,7 @@ impl<T: Object> Reflector<T> {
             }
             Recovery::ResumeLater => State::Watch,
             Recovery::Relist => {
-                self.fruitless.heard();
+                self.failures.heard();
                 let is_invalid = matches!(&error.cause, Cause::Status(status) if status.is_invalid());
                 if operation == Operation::List && is_invalid && self.endpoint.forget_shard_selector() {
                     // What was refused may be that; and streaming lists may have been refused for it.
@@ -241,7 +241,7 @@ impl<T: Object> Reflector<T> {
         debug!(resource = self.endpoint.path(), objects = listing.len(), resource_version, "listed");
         self.mirror.replace(listing, &resource_version);
         self.resource_version = resource_version;
-        self.fruitless = Fruitless::default();
+        self.failures = FailureCounts::default();
         Ok(())
     }
 
@@ -255,7 +255,7 @@ impl<T: Object> Reflector<T> {
     async fn watching(&mut self, mut stream: EventStream) -> Result<State, Cause> {
         while let Some(line) = stream.next_line(SILENCE).await? {
             if let Some(resource_version) = self.mirror.apply_quickly(line) {
-                self.fruitless.heard();
+                self.failures.heard();
                 self.advance(resource_version)?;
                 continue;
             }
@@ -272,7 +272,7 @@ impl<T: Object> Reflector<T> {
                     continue;
                 }
             };
-            self.fruitless.heard();
+            self.failures.heard();
             self.advance(resource_version)?;
         }
         let lasted = stream.age();

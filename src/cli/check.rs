@@ -141,10 +141,10 @@ pub fn check(sources: &[Source], rules: &Rules, now: DateTime<Utc>) -> CheckRepo
             for object in objects {
                 let name = manifest::name_of(&object);
                 let faults = match manifest::kind_of(&object) {
-                    Ok(Kind::Scheduled(flavour)) => {
+                    Ok(Kind::Scheduled(controller_kind)) => {
                         cron_jobs += 1;
-                        let mut faults = manifest::judge(flavour, &object);
-                        if let Some(timed) = times::Timed::of(flavour, &object, rules.zone) {
+                        let mut faults = manifest::judge(controller_kind, &object);
+                        if let Some(timed) = times::Timed::of(controller_kind, &object, rules.zone) {
                             faults.extend(timed.judge(now));
                             runners.extend((!timed.suspended).then(|| (name.clone(), timed.schedule)));
                         }

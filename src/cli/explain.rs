@@ -114,7 +114,7 @@ struct NextRun {
 }
 
 /// A run that is due this long is late, and not just about to start.
-const PATIENCE: TimeDelta = TimeDelta::seconds(60);
+const STARVATION_LIMIT: TimeDelta = TimeDelta::seconds(60);
 /// Runs are counted up to this.
 const MANY: usize = 100;
 /// So many Warnings are told.
@@ -128,7 +128,7 @@ pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
     let at = |t: DateTime<Utc>| case.zone.at(t);
     let active = |job: &&Arc<Job>| Active { name: job.name.name.to_string(), since: at(since(job)) };
     Explanation {
-        kind: cron_job.flavour.parent.kind,
+        kind: cron_job.controller_kind.parent.kind,
         namespace: cron_job.name.namespace.to_string(),
         name: cron_job.name.name.to_string(),
         state,
@@ -175,7 +175,7 @@ impl<'a> Case<'a> {
     }
 
     fn noun(&self) -> &'static str {
-        self.cron_job.flavour.child.kind
+        self.cron_job.controller_kind.child.kind
     }
 
     fn moment(&self, t: DateTime<Utc>) -> String {
@@ -303,7 +303,7 @@ impl<'a> Case<'a> {
     fn due(&self, slot: DateTime<Utc>) -> (State, String) {
         let late = self.now - slot;
         let (noun, slot) = (self.noun(), self.moment(slot));
-        if late <= PATIENCE {
+        if late <= STARVATION_LIMIT {
             return (State::Starting, format!("The run of {slot} is due and about to start."));
         }
         let text = format!(
@@ -315,7 +315,7 @@ impl<'a> Case<'a> {
     }
 
     fn name_taken(&self, slot: DateTime<Utc>) -> String {
-        let (noun, name) = (self.noun(), self.cron_job.flavour.child_name(&self.cron_job.name.name, slot));
+        let (noun, name) = (self.noun(), self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot));
         let slot = self.moment(slot);
         format!("The run of {slot} cannot start: there is a {noun} {name} already, and it belongs to somebody else.")
     }
@@ -343,7 +343,7 @@ impl<'a> Case<'a> {
 
     /// What was started for a slot, while it is there.
     fn job_of(&self, slot: DateTime<Utc>) -> Option<&Arc<Job>> {
-        let name = self.cron_job.flavour.child_name(&self.cron_job.name.name, slot);
+        let name = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
         self.facts.jobs.iter().find(|job| *job.name.name == *name && job.is_child_of(self.cron_job))
     }
 
@@ -358,7 +358,7 @@ impl<'a> Case<'a> {
             }
             Some((_, Some(FinishedCondition::Failed))) => "failed".to_owned(),
         };
-        let job = self.cron_job.flavour.child_name(&self.cron_job.name.name, slot);
+        let job = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
         Some(LastRun { time: self.zone.at(slot), job, outcome })
     }
 

@@ -18,7 +18,7 @@ use super::explain::read::Target;
 use super::kubectl::Program;
 use super::output::Format;
 use super::{Command, next, pages};
-use crate::api::Flavour;
+use crate::api::ControllerKind;
 use crate::options::go_syntax::parse_int;
 use crate::options::resolve::Faults;
 use crate::options::{Environment, UsageError, flags, version_line};
@@ -316,14 +316,14 @@ fn explain(raw: Explain) -> Result<Invocation, UsageError> {
     if let Some(namespace) = raw.namespace.as_deref().filter(|namespace| !dns_label_errors(namespace).is_empty()) {
         faults.add("namespace", namespace, "the name of a namespace");
     }
-    let flavour = faults.read("controller", &raw.controller, "cronjob, tutorial or apiexample", |text| {
-        Flavour::ALL.into_iter().find(|flavour| flavour.name == text)
+    let controller_kind = faults.read("controller", &raw.controller, "cronjob, tutorial or apiexample", |text| {
+        ControllerKind::ALL.into_iter().find(|controller_kind| controller_kind.name == text)
     });
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named);
     let format = faults.read("output", &raw.output, FORMATS, Format::parse);
     faults.into_result()?;
     let target = Target {
-        flavour: flavour.unwrap_or_default(),
+        controller_kind: controller_kind.unwrap_or_default(),
         namespace: raw.namespace,
         name: name.unwrap_or_default(),
         kubeconfig: raw.kubeconfig,

@@ -12,7 +12,7 @@ use super::crd;
 use super::kubectl::Program;
 use super::options::{COMMANDS, Entry};
 use super::output::Format;
-use crate::api::Flavour;
+use crate::api::ControllerKind;
 #[cfg(feature = "dev")]
 use crate::dev;
 use crate::options::flags;
@@ -53,7 +53,7 @@ fn with_values(command: clap::Command) -> clap::Command {
         ("output", Format::NAMES.map(str::to_owned).into()),
         #[cfg(feature = "dev")]
         ("fail_on", Severity::NAMES.map(str::to_owned).into()),
-        ("controller", Flavour::ALL.map(|flavour| flavour.name.to_owned()).into()),
+        ("controller", ControllerKind::ALL.map(|controller_kind| controller_kind.name.to_owned()).into()),
         ("shell", SHELLS.map(|shell| shell.to_string()).into()),
     ];
     values.into_iter().fold(command, |command, (name, values)| {

@@ -1,6 +1,6 @@
 //! A bound on every request that is not a watch.
 //!
-//! Guarantees: a request with [`Terms`] is sent only while its gate is open, and is over within its limit; the server is told
+//! Guarantees: a request with [`RequestLimits`] is sent only while its gate is open, and is over within its limit; the server is told
 //! that limit where it is to keep it, too. Of any other the
 //! head of the answer comes within [`REQUEST_DEADLINE`], and then each piece of its body within the same time of the one
 //! before it, or the caller gets a [`DeadlineError`] and the connection is closed. An answer has at most [`LONGEST_ANSWER`]
@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep};
 use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service};
 
-use super::{LONGEST_WRITE, Limit as TimeLimit, SERVER_MARGIN, Terms, is_watch};
+use super::{LONGEST_WRITE, Limit as TimeLimit, RequestLimits, SERVER_MARGIN, is_watch};
 
 /// How long the server may be silent. Twice the longest that a request may wait in one of API Priority and Fairness's
 /// queues (a quarter of the server's `--request-timeout`, 15 s); an API server that died without a word is noticed in
@@ -29,10 +29,10 @@ pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 /// The server was silent for too long, whether it carried the request out is unknown; or the request was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DeadlineError {
-    /// The gate of its [`Terms`] was closed.
+    /// The gate of its [`RequestLimits`] was closed.
     #[error("not sent: this process does not hold its lease")]
     Closed,
-    /// It was not over within the limit of its [`Terms`].
+    /// It was not over within the limit of its [`RequestLimits`].
     #[error("no answer within {} s", .0.as_secs_f64())]
     Late(Duration),
     /// No answer began.
@@ -84,7 +84,7 @@ where
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let watch = is_watch(&request);
         let in_pieces = watch || request.extensions().get::<ReadInPieces>().is_some();
-        let patience = match request.extensions().get::<Terms>().map(Terms::now) {
+        let patience = match request.extensions().get::<RequestLimits>().map(RequestLimits::now) {
             Some(Err(closed)) => return Box::pin(async move { Err(closed.into()) }),
             Some(Ok(allowed)) => {
                 if let Some(server) = allowed.server {
@@ -124,7 +124,7 @@ struct Allowed {
     client: Duration,
 }
 
-impl Terms {
+impl RequestLimits {
     /// Whether the request may be sent now, and how long it may take.
     fn now(&self) -> Result<Allowed, DeadlineError> {
         let lease = match &self.gate {
@@ -277,11 +277,11 @@ mod tests {
             ("nor within the lease's time", None, TimeLimit::Lease, Some(Err(DeadlineError::Closed))),
         ];
         for (sentence, lease, limit, want) in rows {
-            let gate: super::super::WriteGate = std::sync::Arc::new(move || lease.map(seconds));
+            let gate: super::super::LeadershipCheck = std::sync::Arc::new(move || lease.map(seconds));
             let want = want.unwrap_or(Ok(Allowed { server: None, client: seconds(10.0) }));
-            assert_eq!(Terms { gate: Some(gate), limit }.now(), want, "{sentence}");
+            assert_eq!(RequestLimits { gate: Some(gate), limit }.now(), want, "{sentence}");
         }
-        let unbounded = Terms { gate: None, limit: TimeLimit::Lease };
+        let unbounded = RequestLimits { gate: None, limit: TimeLimit::Lease };
         assert_eq!(unbounded.now(), whole(34.0), "without an election");
     }
 

@@ -21,10 +21,10 @@ use serde_json::json;
 use super::plan::StatusWrite;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{
-    ACCEPT_METADATA, ApiError, Delivery, Flavour, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName,
+    ACCEPT_METADATA, ApiError, ControllerKind, Delivery, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName,
     ResourceKind, Uid,
 };
-use crate::client::{DeadlineError, Limit, Terms, WriteGate};
+use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits};
 use crate::traces::{Stopwatch, Traces};
 
 /// How long a request may take: long enough for a server that works, so that one that does not is noticed soon.
@@ -97,18 +97,18 @@ pub trait CronJobControl: Send + Sync + 'static {
 /// The ports on kube's client.
 #[derive(Clone)]
 pub struct RealControl {
-    flavour: Flavour,
+    controller_kind: ControllerKind,
     manage: Manage,
     client: Client,
     interner: Arc<Interner>,
-    gate: WriteGate,
+    gate: LeadershipCheck,
     traces: Option<Arc<Traces>>,
 }
 
 impl RealControl {
-    /// Ports of a controller of `flavour` on `client`, which must be made by [`crate::client`].
-    pub fn new(flavour: Flavour, client: Client, gate: WriteGate) -> Self {
-        Self { flavour, manage: Manage::All, client, interner: Arc::default(), gate, traces: None }
+    /// Ports of a controller of `controller_kind` on `client`, which must be made by [`crate::client`].
+    pub fn new(controller_kind: ControllerKind, client: Client, gate: LeadershipCheck) -> Self {
+        Self { controller_kind, manage: Manage::All, client, interner: Arc::default(), gate, traces: None }
     }
 
     /// The same, with fires told to `traces`.
@@ -124,7 +124,7 @@ impl RealControl {
     }
 
     async fn read_cron_job(&self, name: &ObjectName) -> Result<CronJob, ApiError> {
-        self.request(ApiRequest::new("get", Method::GET, self.flavour.parent, name)).await
+        self.request(ApiRequest::new("get", Method::GET, self.controller_kind.parent, name)).await
     }
 
     async fn request<T: Object>(&self, request: ApiRequest<'_>) -> Result<T, ApiError> {
@@ -146,7 +146,7 @@ impl RealControl {
         }
         let limit = request.limit;
         let mut http_request = request.build().map_err(|error| failed((Delivery::NotSent, error.to_string())))?;
-        http_request.extensions_mut().insert(Terms { gate, limit });
+        http_request.extensions_mut().insert(RequestLimits { gate, limit });
         let response = self.client.send(http_request).await.map_err(|error| failed(unanswered(&error)))?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, LONGEST_ANSWER).collect().await;
@@ -221,13 +221,14 @@ impl<'a> ApiRequest<'a> {
 
 impl JobControl for RealControl {
     async fn get_job(&self, name: &ObjectName) -> Result<Arc<Job>, ApiError> {
-        self.request(ApiRequest::new("get", Method::GET, self.flavour.child, name)).await.map(Arc::new)
+        self.request(ApiRequest::new("get", Method::GET, self.controller_kind.child, name)).await.map(Arc::new)
     }
 
     async fn create_job(&self, name: &ObjectName, body: Vec<u8>, patience: Patience) -> Result<Arc<Job>, ApiError> {
         let watch = Stopwatch::start(self.traces.as_ref());
         let limit = patience.of_create();
-        let request = ApiRequest { limit, body, ..ApiRequest::new("create", Method::POST, self.flavour.child, name) };
+        let request =
+            ApiRequest { limit, body, ..ApiRequest::new("create", Method::POST, self.controller_kind.child, name) };
         let reply = self.request(request).await.map(Arc::new);
         watch.created(name, &reply);
         reply
@@ -241,7 +242,7 @@ impl JobControl for RealControl {
             "preconditions": { "uid": uid },
         });
         let body = options.to_string().into_bytes();
-        let request = ApiRequest::new("delete", Method::DELETE, self.flavour.child, name);
+        let request = ApiRequest::new("delete", Method::DELETE, self.controller_kind.child, name);
         self.send(ApiRequest { body, limit: patience.of_fenced(), ..request }).await.map(drop)
     }
 }
@@ -267,14 +268,14 @@ impl CronJobControl for RealControl {
             content_type: "application/merge-patch+json",
             body: status_patch(write),
             limit: patience.of_fenced(),
-            ..ApiRequest::new(UPDATE_STATUS, Method::PATCH, self.flavour.parent, name)
+            ..ApiRequest::new(UPDATE_STATUS, Method::PATCH, self.controller_kind.parent, name)
         };
         let watch = Stopwatch::start(self.traces.as_ref());
         let reply = self.send(request).await;
         watch.settled(name, &write.base.uid, &reply);
         let text = reply?;
         let written: Written = serde_json::from_str(&text).map_err(|error| {
-            ApiError::transport(operation(UPDATE_STATUS, self.flavour.parent), name.clone(), error.to_string())
+            ApiError::transport(operation(UPDATE_STATUS, self.controller_kind.parent), name.clone(), error.to_string())
         })?;
         // Of this very version the server let the status be changed, and nothing else.
         Ok(Arc::new(CronJob {

@@ -6,7 +6,7 @@
 //! one namespace cannot take all series (`Places`).
 //! What a scrape shows of times is computed for it; nothing runs in between.
 //!
-//! Nothing is decided here: syncs tell what they decided, the `Ledger` counts.
+//! Nothing is decided here: syncs tell what they decided, the `CronJobStats` counts.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -23,11 +23,11 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::{LabelPair, MetricFamily, MetricType};
 use schedule::Zone;
 
-use super::ledger::Ledger;
+use super::cron_job_stats::CronJobStats;
 use super::observation::{CreateReply, Observation};
 use super::plan::{Settlement, Verdict};
 use crate::api::batch_v1::CronJob;
-use crate::api::{Flavour, ObjectName};
+use crate::api::{ControllerKind, ObjectName};
 use crate::cache::Store;
 use crate::metrics::MetricsError;
 use crate::metrics::family::{self, count};
@@ -36,12 +36,12 @@ use crate::metrics::family::{self, count};
 #[derive(Clone)]
 pub struct CronJobMetrics {
     places: Arc<Mutex<Places>>,
-    controllers: Arc<Mutex<Vec<Weak<Ledgers>>>>,
+    controllers: Arc<Mutex<Vec<Weak<CronJobStatsSet>>>>,
 }
 
 /// The numbers of the CronJobs of one controller, which tells them here.
-pub struct Ledgers {
-    flavour: Flavour,
+pub struct CronJobStatsSet {
+    controller_kind: ControllerKind,
     cron_jobs: Arc<Store<CronJob>>,
     clock: SharedClock,
     local_zone: Zone,
@@ -52,7 +52,7 @@ pub struct Ledgers {
 }
 
 struct Place {
-    ledger: Ledger,
+    stats: CronJobStats,
     _held: HeldPlace,
 }
 
@@ -127,48 +127,49 @@ impl CronJobMetrics {
         Ok(this)
     }
 
-    /// Where a controller of `flavour` tells what it decides about `cron_jobs`. When that is dropped its series are gone.
+    /// Where a controller of `controller_kind` tells what it decides about `cron_jobs`. When that is dropped its series are gone.
     pub fn join(
         &self,
-        flavour: Flavour,
+        controller_kind: ControllerKind,
         cron_jobs: Arc<Store<CronJob>>,
         clock: SharedClock,
         local_zone: Zone,
-    ) -> Arc<Ledgers> {
+    ) -> Arc<CronJobStatsSet> {
         let (places, entries, works) = (Arc::clone(&self.places), DashMap::new(), AtomicBool::new(false));
-        let ledgers = Arc::new(Ledgers { flavour, cron_jobs, clock, local_zone, places, entries, works });
+        let stats_set =
+            Arc::new(CronJobStatsSet { controller_kind, cron_jobs, clock, local_zone, places, entries, works });
         let mut controllers = self.controllers.lock();
         controllers.retain(|controller| controller.strong_count() > 0);
-        controllers.push(Arc::downgrade(&ledgers));
-        ledgers
+        controllers.push(Arc::downgrade(&stats_set));
+        stats_set
     }
 }
 
-impl Ledgers {
+impl CronJobStatsSet {
     /// Takes note of the end of a sync.
     pub fn decided(&self, observation: &Observation, settlement: &Settlement) {
         self.works.store(true, Ordering::Relaxed);
         let (cron_job, now) = (&observation.cron_job, self.clock.now());
         let mut place = match self.entries.entry(cron_job.name.clone()) {
             Entry::Occupied(mut place) => {
-                if place.get().ledger.uid == cron_job.uid {
-                    place.get_mut().ledger.noted(&settlement.notes, now);
+                if place.get().stats.uid == cron_job.uid {
+                    place.get_mut().stats.noted(&settlement.notes, now);
                 } else {
-                    place.get_mut().ledger = Ledger::open(cron_job, &observation.jobs);
+                    place.get_mut().stats = CronJobStats::open(cron_job, &observation.jobs);
                 }
                 place.into_ref()
             }
             Entry::Vacant(vacant) => {
                 let Some(held) = HeldPlace::take(&self.places, &cron_job.name.namespace) else { return };
-                vacant.insert(Place { ledger: Ledger::open(cron_job, &observation.jobs), _held: held })
+                vacant.insert(Place { stats: CronJobStats::open(cron_job, &observation.jobs), _held: held })
             }
         };
-        place.ledger.decided(cron_job, self.local_zone, settlement.verdict, now);
-        place.ledger.is_refused = match &observation.create {
+        place.stats.decided(cron_job, self.local_zone, settlement.verdict, now);
+        place.stats.is_refused = match &observation.create {
             Some(CreateReply::Refused(error)) => error.is_refusal() && !error.is_already_exists(),
             Some(CreateReply::Created(_) | CreateReply::BadTemplate(_)) => false,
             // Where nothing was decided, a request before the create has failed.
-            None => place.ledger.is_refused && settlement.verdict == Verdict::Open,
+            None => place.stats.is_refused && settlement.verdict == Verdict::Open,
         };
     }
 
@@ -177,8 +178,8 @@ impl Ledgers {
         if old.spec.suspend == new.spec.suspend && old.same_timing(new) {
             return;
         }
-        if let Some(mut place) = self.entries.get_mut(&new.name).filter(|place| place.ledger.uid == new.uid) {
-            place.ledger.edited(old, new, self.local_zone, self.clock.now());
+        if let Some(mut place) = self.entries.get_mut(&new.name).filter(|place| place.stats.uid == new.uid) {
+            place.stats.edited(old, new, self.local_zone, self.clock.now());
         }
     }
 
@@ -200,15 +201,15 @@ impl Ledgers {
         let now = self.clock.now();
         for mut place in self.entries.iter_mut() {
             let Some(cron_job) = self.cron_jobs.get(place.key()) else { continue };
-            let ledger = &mut place.value_mut().ledger;
-            if ledger.uid != cron_job.uid {
+            let stats = &mut place.value_mut().stats;
+            if stats.uid != cron_job.uid {
                 continue;
             }
             if cron_job.spec.suspend {
-                ledger.suspended(&cron_job, self.local_zone, now);
+                stats.suspended(&cron_job, self.local_zone, now);
             }
-            let next = ledger.next_slot(&cron_job, self.local_zone);
-            show(Shown { controller: self.flavour.name, cron_job: &cron_job, ledger, next, now });
+            let next = stats.next_slot(&cron_job, self.local_zone);
+            show(Shown { controller: self.controller_kind.name, cron_job: &cron_job, stats, next, now });
         }
     }
 }
@@ -217,7 +218,7 @@ impl Ledgers {
 struct Shown<'a> {
     controller: &'static str,
     cron_job: &'a CronJob,
-    ledger: &'a Ledger,
+    stats: &'a CronJobStats,
     next: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 }
@@ -240,21 +241,21 @@ const FAMILIES: [Family; 10] = [
         name: "fires_total",
         kind: MetricType::COUNTER,
         help: "Number of jobs started.",
-        samples: |shown, sample| sample(None, count(shown.ledger.fires)),
+        samples: |shown, sample| sample(None, count(shown.stats.fires)),
     },
     Family {
         name: "missed_total",
         kind: MetricType::COUNTER,
         help: "Number of slots that were not started and that no other metric has a reason for: no controller was there, \
                or the API server refused.",
-        samples: |shown, sample| sample(None, count(shown.ledger.missed)),
+        samples: |shown, sample| sample(None, count(shown.stats.missed)),
     },
     Family {
         name: "skipped_total",
         kind: MetricType::COUNTER,
         help: "Number of slots that were left out, by reason.",
         samples: |shown, sample| {
-            let skipped = &shown.ledger.skipped;
+            let skipped = &shown.stats.skipped;
             sample(Some("deadline"), count(skipped.deadline));
             sample(Some("forbid"), count(skipped.forbid));
             sample(Some("invalid"), count(skipped.invalid));
@@ -266,20 +267,20 @@ const FAMILIES: [Family; 10] = [
         name: "forbidden_in_a_row",
         kind: MetricType::GAUGE,
         help: "Number of slots since the last start that were left out because an earlier job runs.",
-        samples: |shown, sample| sample(None, count(shown.ledger.forbidden_in_a_row)),
+        samples: |shown, sample| sample(None, count(shown.stats.forbidden_in_a_row)),
     },
     Family {
         name: "failures_in_a_row",
         kind: MetricType::GAUGE,
         help: "Number of jobs that failed since the last one that succeeded.",
-        samples: |shown, sample| sample(None, count(shown.ledger.failures_in_a_row)),
+        samples: |shown, sample| sample(None, count(shown.stats.failures_in_a_row)),
     },
     Family {
         name: "last_success_timestamp_seconds",
         kind: MetricType::GAUGE,
         help: "When a job last succeeded, in seconds since the epoch.",
         samples: |shown, sample| {
-            if let Some(at) = shown.ledger.last_success {
+            if let Some(at) = shown.stats.last_success {
                 sample(None, since_epoch(at));
             }
         },
@@ -289,7 +290,7 @@ const FAMILIES: [Family; 10] = [
         kind: MetricType::GAUGE,
         help: "How long ago a job last succeeded.",
         samples: |shown, sample| {
-            if let Some(at) = shown.ledger.last_success {
+            if let Some(at) = shown.stats.last_success {
                 sample(None, (shown.now - at).as_seconds_f64());
             }
         },
@@ -310,14 +311,14 @@ const FAMILIES: [Family; 10] = [
         kind: MetricType::GAUGE,
         help: "1 while the API server refuses to create the job of the next slot, as for a quota or an admission policy; \
                else 0.",
-        samples: |shown, sample| sample(None, f64::from(u8::from(shown.ledger.is_refused))),
+        samples: |shown, sample| sample(None, f64::from(u8::from(shown.stats.is_refused))),
     },
     Family {
         name: "last_skew_seconds",
         kind: MetricType::GAUGE,
         help: "From the last slot that was started to the creation of its job.",
         samples: |shown, sample| {
-            if let Some(skew) = shown.ledger.last_skew {
+            if let Some(skew) = shown.stats.last_skew {
                 sample(None, skew.as_seconds_f64());
             }
         },
@@ -358,7 +359,7 @@ pub fn collector() -> Result<Box<dyn Collector>, MetricsError> {
 
 /// Shows the numbers of all controllers.
 struct CronJobCollector {
-    controllers: Arc<Mutex<Vec<Weak<Ledgers>>>>,
+    controllers: Arc<Mutex<Vec<Weak<CronJobStatsSet>>>>,
     descs: Descs,
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::control::{CronJobControl, JobControl};
 use super::{Controller, reference};
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{EventType, Manage, Namesake, Object, ObjectName, ResourceKind};
+use crate::api::{EventType, Manage, NameConflict, Object, ObjectName, ResourceKind};
 use crate::cache::{MalformedObject, ResourceEventHandler};
 use crate::workqueue::Priority;
 
@@ -23,28 +23,28 @@ pub struct JobHandler<C>(pub Arc<Controller<C>>);
 pub struct CronJobHandler<C>(pub Arc<Controller<C>>);
 
 /// Events of batch/v1 CronJobs for a controller that has to know of namesakes.
-pub struct NamesakeHandler<C>(pub Arc<Controller<C>>);
+pub struct NameConflictHandler<C>(pub Arc<Controller<C>>);
 
-impl<C: JobControl + CronJobControl> ResourceEventHandler<Namesake> for NamesakeHandler<C> {
-    fn on_add(&self, namesake: &Arc<Namesake>, _is_in_initial_list: bool) {
-        let name = namesake.object_name();
+impl<C: JobControl + CronJobControl> ResourceEventHandler<NameConflict> for NameConflictHandler<C> {
+    fn on_add(&self, name_conflict: &Arc<NameConflict>, _is_in_initial_list: bool) {
+        let name = name_conflict.object_name();
         if self.0.parts.cron_jobs.get(name).is_some() {
             self.0.enqueue(name.clone());
         }
     }
 
-    fn on_update(&self, _old: &Arc<Namesake>, _new: &Arc<Namesake>) {}
+    fn on_update(&self, _old: &Arc<NameConflict>, _new: &Arc<NameConflict>) {}
 
-    fn on_delete(&self, _last: &Arc<Namesake>, _final_state_unknown: bool) {}
+    fn on_delete(&self, _last: &Arc<NameConflict>, _final_state_unknown: bool) {}
 }
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C> {
     fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
-        self.0.own_writes.job_seen(&job.uid);
+        self.0.mutation_cache.job_seen(&job.uid);
         // A Job that is first seen while pending deletion is no creation, but it wakes its owner all the same.
         let Some(cron_job) = self.0.resolve_controller_ref(job) else { return };
         if let Some(slot) = job.slot_of(&cron_job)
-            && self.0.foreign_fires.appeared(&cron_job.name, slot)
+            && self.0.external_jobs.appeared(&cron_job.name, slot)
         {
             self.0.tell_of_foreign_fire(&cron_job, slot);
         }
@@ -62,27 +62,27 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
     }
 
     fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
-        let is_own_deletion = self.0.own_writes.is_deleted(&last.uid);
-        self.0.own_writes.job_gone(&last.uid);
+        let is_own_deletion = self.0.mutation_cache.is_deleted(&last.uid);
+        self.0.mutation_cache.job_gone(&last.uid);
         self.0.remember_slot(last);
         if last.finished.is_some()
             && !is_own_deletion
             && !self.0.stands_by()
             && let Some(cron_job) = self.0.resolve_controller_ref(last)
         {
-            self.0.own_writes.job_vanished(&cron_job, last);
+            self.0.mutation_cache.job_vanished(&cron_job, last);
         }
         self.0.enqueue_owner(last);
     }
 
     fn on_malformed(&self, object: &MalformedObject) {
-        self.0.report_malformed(self.0.parts.flavour.child, object);
+        self.0.report_malformed(self.0.parts.controller_kind.child, object);
     }
 
     fn on_relisted(&self) {
         self.0.suspect_views();
         // A Job of ours that came and went in the gap leaves no event: what counted it as running would wait for the next slot.
-        for job in self.0.own_writes.unseen() {
+        for job in self.0.mutation_cache.unseen() {
             self.0.enqueue_owner(&job);
         }
     }
@@ -94,7 +94,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHa
             return;
         }
         if self.0.parts.manage == Manage::Annotated && !is_in_initial_list {
-            self.0.foreign_fires.handed_over(&cron_job.name, self.0.parts.clock.now());
+            self.0.external_jobs.handed_over(&cron_job.name, self.0.parts.clock.now());
         }
         // Nobody has looked at it yet: it may be overdue, and then it must not wait for what is only to be settled.
         self.0.parts.queue.add_with(cron_job.name.clone(), Priority::High);
@@ -112,7 +112,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHa
     }
 
     fn on_malformed(&self, object: &MalformedObject) {
-        self.0.report_malformed(self.0.parts.flavour.parent, object);
+        self.0.report_malformed(self.0.parts.controller_kind.parent, object);
     }
 
     fn on_relisted(&self) {
@@ -127,15 +127,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if let Some(slot) = job.slot_of(&cron_job)
             && cron_job.status.last_schedule_time < Some(slot)
         {
-            self.own_writes.slot_taken(&cron_job, slot);
+            self.mutation_cache.slot_taken(&cron_job, slot);
         }
     }
 
     /// With a new schedule or zone the key comes back at the next slot; if the old timer is sooner, its sync finds
     /// nothing to do. Any other change is synced now.
     fn update_cron_job(&self, old: &CronJob, new: &CronJob) {
-        if let Some(ledgers) = &self.parts.ledgers {
-            ledgers.edited(old, new);
+        if let Some(stats_set) = &self.parts.stats_set {
+            stats_set.edited(old, new);
         }
         if old.same_timing(new) {
             self.enqueue(new.name.clone());

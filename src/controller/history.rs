@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::observation::{Observation, Whose};
+use super::observation::{Observation, Ownership};
 use crate::api::batch_v1::{FinishedCondition, Job};
 
 /// How many Jobs of the history one sync deletes once the status is written; the next one goes on.
@@ -15,7 +15,7 @@ pub const MOST_PRUNED: usize = 32;
 /// A history that is shared is pruned by the other controller the moment that a Job ends; a Job that both delete gives a
 /// Warning about the one who comes second. So this one waits until the next Job was started, and deletes what is left then.
 pub(super) fn history_victims(observation: &Observation) -> Vec<Arc<Job>> {
-    if observation.whose != Whose::Ours && observation.create.is_none() {
+    if observation.ownership != Ownership::Exclusive && observation.create.is_none() {
         return Vec::new();
     }
     // A Job's name keeps its slot from being started again, by a create that an earlier leader sent.

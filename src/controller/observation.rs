@@ -28,15 +28,15 @@ pub enum CreateReply {
     BadTemplate(String),
 }
 
-/// Whose affair a CronJob is.
+/// Which controllers work on a CronJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// This controller's.
-    Ours,
+pub enum Ownership {
+    /// This one alone.
+    Exclusive,
     /// kube-controller-manager's controller works on it, too, though it starts none of its Jobs.
     Shared,
-    /// It has left us for that controller: nothing but what its status lacks is our affair any more.
-    TakenBack {
+    /// It was handed back to that controller. This one only writes the statuses that it still owes.
+    Released {
         /// The slot whose Job was asked for last, where nobody here knows whether it was created.
         begun: Option<DateTime<Utc>>,
     },
@@ -71,7 +71,7 @@ pub struct Observation {
     /// more is sent for the slot.
     pub is_overtaken: bool,
     /// Whose affair the CronJob is.
-    pub whose: Whose,
+    pub ownership: Ownership,
     /// The last create of this process, where its result is not known.
     pub pending_create: Option<PendingCreate>,
     /// How much longer creates of an earlier leader, which let its lease run out, may be committed.
@@ -101,7 +101,7 @@ impl Observation {
             jobs,
             local_zone,
             view_is_suspect: false,
-            whose: Whose::Ours,
+            ownership: Ownership::Exclusive,
             name_taken_reported: None,
             carried: Edits::default(),
             is_overtaken: false,

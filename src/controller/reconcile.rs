@@ -20,7 +20,7 @@ use schedule::missed::{self, Missed, Observed};
 
 use super::conditions;
 use super::history::{MOST_PRUNED, history_victims};
-use super::observation::{CreateReply, Observation, PendingCreate, Whose};
+use super::observation::{CreateReply, Observation, Ownership, PendingCreate};
 use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Verdict, Victim};
 use super::status::Draft;
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
@@ -114,7 +114,7 @@ impl Sync<'_> {
         let not_pruned = prune.len().saturating_sub(MOST_PRUNED);
         prune.truncate(MOST_PRUNED);
         let mut draft = self.draft;
-        if draft.base.flavour.has_conditions && !draft.base.deleting {
+        if draft.base.controller_kind.has_conditions && !draft.base.deleting {
             draft.set_conditions(conditions::of(self.observation, &draft, &outcome, self.now));
         }
         Plan::Settle(Settlement { prune, not_pruned, ..draft.settle(outcome) })
@@ -132,9 +132,9 @@ impl Sync<'_> {
 
     /// The Job whose creation nobody heard of: another create would tell, where one may still be sent.
     fn adopt_begun_job(&mut self) -> Decided<()> {
-        let Whose::TakenBack { begun: Some(slot) } = self.observation.whose else { return Ok(()) };
+        let Ownership::Released { begun: Some(slot) } = self.observation.ownership else { return Ok(()) };
         let cron_job = self.draft.base;
-        let name = self.name_of(&cron_job.flavour.child_name(&cron_job.name.name, slot));
+        let name = self.name_of(&cron_job.controller_kind.child_name(&cron_job.name.name, slot));
         if self.observation.jobs.iter().any(|job| job.name == name) {
             return Ok(());
         }
@@ -184,7 +184,7 @@ impl Sync<'_> {
         for job in self.observation.children() {
             let found = self.draft.status.in_active_list(&job.uid);
             match job.finished {
-                None if !found && self.draft.base.flavour.every_child_is_active => self.draft.join(job),
+                None if !found && self.draft.base.controller_kind.every_child_is_active => self.draft.join(job),
                 // It is for the other to tell.
                 None if self.is_taken_back() => {}
                 None if !found => match &self.observation.live_cron_job {
@@ -253,7 +253,7 @@ impl Sync<'_> {
         if cron_job.spec.suspend {
             return Ok(self.wait_for_an_edit(Skip::Suspended));
         }
-        if timing.zone_in_schedule && cron_job.flavour.has_time_zone {
+        if timing.zone_in_schedule && cron_job.controller_kind.has_time_zone {
             self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
         }
         let schedule = match &timing.schedule {
@@ -311,7 +311,7 @@ impl Sync<'_> {
             self.draft.warning("MissSchedule", format!("Missed scheduled time to start a job: {slot}"));
             return Ok(self.wait_for_next_slot(schedule));
         }
-        let name = self.name_of(&cron_job.flavour.child_name(&cron_job.name.name, slot));
+        let name = self.name_of(&cron_job.controller_kind.child_name(&cron_job.name.name, slot));
         let running = self.draft.status.active.iter().any(|reference| reference.name == *name.name);
         if running || self.draft.status.last_schedule_time == Some(slot) {
             self.draft.verdict = Verdict::NothingDue;
@@ -357,7 +357,7 @@ impl Sync<'_> {
         if !matches!(cron_job.spec.concurrency_policy, ConcurrencyPolicy::Forbid | ConcurrencyPolicy::Replace) {
             return Ok(None);
         }
-        let name = self.name_of(&cron_job.flavour.child_name(&cron_job.name.name, pending.slot));
+        let name = self.name_of(&cron_job.controller_kind.child_name(&cron_job.name.name, pending.slot));
         if self.observation.jobs.iter().any(|job| job.name == name) {
             return Ok(None);
         }
@@ -494,7 +494,7 @@ impl Sync<'_> {
             }
         } else {
             if self.observation.name_taken_reported != Some(slot) {
-                let kind = self.draft.base.flavour.child.qualified_name();
+                let kind = self.draft.base.controller_kind.child.qualified_name();
                 let text = format!("Error creating {}: {kind} {} already exists", self.noun(), quote(&name.name));
                 self.draft.warning("FailedCreate", text);
             }
@@ -527,11 +527,11 @@ impl Sync<'_> {
     }
 
     fn is_taken_back(&self) -> bool {
-        matches!(self.observation.whose, Whose::TakenBack { .. })
+        matches!(self.observation.ownership, Ownership::Released { .. })
     }
 
     fn noun(&self) -> &'static str {
-        self.draft.base.flavour.noun
+        self.draft.base.controller_kind.noun
     }
 
     /// Jobs live in their CronJob's namespace, whatever a reference says.

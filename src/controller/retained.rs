@@ -21,9 +21,10 @@ pub struct Retained {
 impl<C: JobControl + CronJobControl> Controller<C> {
     /// How much is kept for all CronJobs together.
     pub fn retained(&self) -> Retained {
-        let by_name = [self.name_taken.len(), self.namesakes_told.len(), self.confirmed.len(), self.timed_out.len()];
-        let others = self.unsettled.len() + self.foreign_fires.len() + by_name.iter().sum::<usize>();
-        let own = self.own_writes.retained();
+        let by_name =
+            [self.name_taken.len(), self.name_conflicts_told.len(), self.confirmed.len(), self.timed_out.len()];
+        let others = self.pending_statuses.len() + self.external_jobs.len() + by_name.iter().sum::<usize>();
+        let own = self.mutation_cache.retained();
         Retained { entries: own.entries + others, ..own }
     }
 
@@ -32,16 +33,16 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         // Of a map that knows no UIDs, what it holds under the name may be its successor's.
         let is_there = self.parts.cron_jobs.get(key).is_some();
         let held = [
-            ("unsettled", self.unsettled.debt(key).is_some_and(|debt| debt.uid == *uid)),
+            ("pending_statuses", self.pending_statuses.pending(key).is_some_and(|pending| pending.uid == *uid)),
             ("name_taken", self.name_taken.get(key).is_some_and(|taken| taken.0 == *uid)),
-            ("namesakes_told", self.namesakes_told.get(key).is_some_and(|told| *told == *uid)),
-            ("foreign_fires", !is_there && self.foreign_fires.contains(key)),
+            ("name_conflicts_told", self.name_conflicts_told.get(key).is_some_and(|told| *told == *uid)),
+            ("external_jobs", !is_there && self.external_jobs.contains(key)),
             ("confirmed", !is_there && self.confirmed.contains_key(key)),
             ("timed_out", !is_there && self.timed_out.contains_key(key)),
             ("timers", !is_there && self.parts.queue.scheduled_for(key).is_some()),
             ("failures", !is_there && self.parts.queue.num_requeues(key) > 0),
         ];
         let held = held.into_iter().filter(|(_, is_held)| *is_held).map(|(name, _)| name);
-        held.chain(self.own_writes.retained_for(key, uid)).collect()
+        held.chain(self.mutation_cache.retained_for(key, uid)).collect()
     }
 }

@@ -52,7 +52,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             at_most = at_most.max(at_least);
             // What a webhook refuses is its namespace's; other namespaces go on.
             if error.is_too_many_requests() && !error.is_admission() {
-                self.parts.queue.hold_low(at_least.max(OVERLOAD_PAUSE));
+                self.parts.queue.pause_low_priority(at_least.max(OVERLOAD_PAUSE));
             }
         }
         self.parts.queue.add_rate_limited_within(key.clone(), at_least, at_most);
@@ -64,7 +64,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let next_slot = || self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job));
         // What made a sync panic may be in the schedule.
         if let Ok(Some(next)) = std::panic::catch_unwind(AssertUnwindSafe(next_slot)) {
-            self.parts.queue.also_at(key.clone(), self.time_of(next));
+            self.parts.queue.add_at_uncounted(key.clone(), self.time_of(next));
         }
     }
 

@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use super::observation::DeleteReply;
 use super::plan::{Event, Note, Outcome, Settlement, StatusWrite, Verdict};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{ApiError, Condition, EventType, Flavour, ObjectReference, Uid};
+use crate::api::{ApiError, Condition, ControllerKind, EventType, ObjectReference, Uid};
 
 /// Changes to a status, apart from any version of it. To apply them twice is to apply them once.
 #[derive(Clone, Debug, Default)]
@@ -139,7 +139,7 @@ impl<'a> Draft<'a> {
 
     /// Puts a Job into `active`.
     pub fn join(&mut self, job: &Job) {
-        let reference = job.reference(self.base.flavour);
+        let reference = job.reference(self.base.controller_kind);
         if !self.status.in_active_list(&reference.uid) {
             self.status.to_mut().active.push(reference.clone());
         }
@@ -162,7 +162,7 @@ impl<'a> Draft<'a> {
     /// Records a successful completion.
     pub fn succeeded_at(&mut self, completed: Option<DateTime<Utc>>) {
         if let Some(completed) = completed
-            && self.base.flavour.has_last_successful_time
+            && self.base.controller_kind.has_last_successful_time
             && self.status.last_successful_time < Some(completed)
         {
             self.status.to_mut().last_successful_time = Some(completed);
@@ -191,7 +191,7 @@ impl<'a> Draft<'a> {
 
     /// Records the answer to a deletion; says whether the Job is gone.
     pub fn deleted(&mut self, job: &Job, reply: &DeleteReply, hides_transient: bool) -> bool {
-        self.events.extend(deletion_event(self.base.flavour, job, reply, hides_transient));
+        self.events.extend(deletion_event(self.base.controller_kind, job, reply, hides_transient));
         let is_gone = reply.as_ref().err().is_none_or(ApiError::is_not_found);
         if is_gone {
             self.remove_active(&job.uid);
@@ -245,17 +245,22 @@ impl<'a> Draft<'a> {
 }
 
 /// What there is to tell of a deletion. A Job that is gone already needs no Event: that is what was wanted.
-pub fn deletion_event(flavour: Flavour, job: &Job, reply: &DeleteReply, hides_transient: bool) -> Option<Event> {
+pub fn deletion_event(
+    controller_kind: ControllerKind,
+    job: &Job,
+    reply: &DeleteReply,
+    hides_transient: bool,
+) -> Option<Event> {
     match reply {
         Ok(()) => {
-            let message = format!("Deleted {} {}", flavour.noun, job.name.name);
+            let message = format!("Deleted {} {}", controller_kind.noun, job.name.name);
             Some(Event { type_: EventType::Normal, reason: "SuccessfulDelete", message })
         }
         // On a conflict another Job has the name, or another write was in the way: the next look will tell.
         Err(error) if error.is_not_found() || error.is_conflict() => None,
         Err(error) if hides_transient && error.is_transient() => None,
         Err(error) => {
-            let message = format!("Deleted {}: {}", flavour.noun, error.message);
+            let message = format!("Deleted {}: {}", controller_kind.noun, error.message);
             Some(Event { type_: EventType::Warning, reason: "FailedDelete", message })
         }
     }

@@ -34,7 +34,7 @@ const PRUNE_TIME: Duration = Duration::from_secs(5);
 const LONGEST_SETTLING: Duration = Duration::from_secs(60);
 
 /// Who wants to know what a sync did, the moment the API server has confirmed it.
-pub trait Witness: Send + Sync {
+pub trait SyncHooks: Send + Sync {
     /// The CronJob is about to be read for a template of so many bytes, which is held until the reservation is dropped;
     /// none while others hold too many: then its key comes back once they do not.
     fn reserve_template(&self, key: &ObjectName, bytes: usize) -> Option<Reservation> {
@@ -90,7 +90,7 @@ pub trait Witness: Send + Sync {
 /// Matches upstream `sync`: one status write, the requeue only if it succeeded.
 pub async fn carry_out<C: JobControl + CronJobControl>(
     control: &C,
-    witness: &impl Witness,
+    hooks: &impl SyncHooks,
     mut observation: Observation,
     now: DateTime<Utc>,
 ) -> Outcome {
@@ -102,27 +102,27 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
             Plan::Lookup(lookups) => {
                 let omitted = observation.cron_job.spec.job_template.omitted_bytes();
                 if let Some(bytes) = omitted.filter(|_| lookups.contains(&Lookup::CronJob)) {
-                    reservation = witness.reserve_template(&observation.cron_job.name, bytes);
+                    reservation = hooks.reserve_template(&observation.cron_job.name, bytes);
                     if reservation.is_none() {
                         return Outcome::AwaitTemplate;
                     }
                 }
-                look_up(control, witness, &mut observation, lookups).await;
+                look_up(control, hooks, &mut observation, lookups).await;
             }
             Plan::Replace { cron_job, slot, .. } | Plan::Create { cron_job, slot, .. }
-                if !witness.is_current(&cron_job, slot) =>
+                if !hooks.is_current(&cron_job, slot) =>
             {
                 observation.is_overtaken = true;
             }
             Plan::Replace { victim, cron_job, .. } => {
                 let reply = control.delete_job(&victim.name, &victim.uid, observation.patience).await;
                 if reply.is_ok() {
-                    witness.deleted(&cron_job, &victim.name, &victim.uid);
+                    hooks.deleted(&cron_job, &victim.name, &victim.uid);
                 }
                 observation.learn_deletion(victim.uid, reply);
             }
             Plan::Create { name, slot, cron_job } => {
-                observation.create = Some(create(control, witness, &cron_job, &name, slot, &observation).await);
+                observation.create = Some(create(control, hooks, &cron_job, &name, slot, &observation).await);
                 // Nothing needs the template any more.
                 drop(cron_job);
                 observation.forget_long_template();
@@ -134,16 +134,16 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 end.get_or_insert(began + time);
                 // The other half is left to the status.
                 let prune_until = began + PRUNE_TIME.min(time / 2);
-                for (job, reply) in delete_jobs(control, witness, &cron_job, jobs, prune_until).await {
+                for (job, reply) in delete_jobs(control, hooks, &cron_job, jobs, prune_until).await {
                     let unanswered = || Err(not_in_time(&job.name));
                     observation.learn_deletion(job.uid.clone(), reply.unwrap_or_else(unanswered));
                 }
             }
             Plan::Settle(settlement) => {
-                witness.decided(&observation, &settlement);
+                hooks.decided(&observation, &settlement);
                 let next = settlement.outcome.next_slot();
                 let end = end.unwrap_or_else(|| Instant::now() + settling_time(next, now));
-                return settle(control, witness, &observation, settlement, end).await;
+                return settle(control, hooks, &observation, settlement, end).await;
             }
         }
     }
@@ -157,7 +157,7 @@ fn settling_time(next: Option<Requeue>, now: DateTime<Utc>) -> Duration {
 
 async fn look_up<C: JobControl + CronJobControl>(
     control: &C,
-    witness: &impl Witness,
+    hooks: &impl SyncHooks,
     observation: &mut Observation,
     lookups: Vec<Lookup>,
 ) {
@@ -171,7 +171,7 @@ async fn look_up<C: JobControl + CronJobControl>(
                 if let Ok(live) = &reply
                     && live.uid == uid
                 {
-                    witness.view_confirmed(live);
+                    hooks.view_confirmed(live);
                 }
                 observation.live_cron_job = Some(reply);
             }
@@ -191,7 +191,7 @@ async fn look_up<C: JobControl + CronJobControl>(
 
 async fn create<C: JobControl>(
     control: &C,
-    witness: &impl Witness,
+    hooks: &impl SyncHooks,
     cron_job: &CronJob,
     name: &ObjectName,
     slot: DateTime<Utc>,
@@ -201,14 +201,14 @@ async fn create<C: JobControl>(
         Ok(body) => body,
         Err(error) => return CreateReply::BadTemplate(error.to_string()),
     };
-    witness.creating(cron_job, slot);
+    hooks.creating(cron_job, slot);
     match control.create_job(name, body, observation.patience).await {
         Ok(job) => {
-            witness.created(cron_job, &job, slot);
+            hooks.created(cron_job, &job, slot);
             CreateReply::Created(job)
         }
         Err(error) => {
-            witness.create_failed(cron_job, slot, &error);
+            hooks.create_failed(cron_job, slot, &error);
             CreateReply::Refused(error)
         }
     }
@@ -218,7 +218,7 @@ async fn create<C: JobControl>(
 /// than that a Job is gone. What was not answered has no reply.
 async fn delete_jobs<C: JobControl>(
     control: &C,
-    witness: &impl Witness,
+    hooks: &impl SyncHooks,
     cron_job: &CronJob,
     jobs: Vec<Arc<Job>>,
     end: Instant,
@@ -229,7 +229,7 @@ async fn delete_jobs<C: JobControl>(
             let request = control.delete_job(&job.name, &job.uid, Patience::Usual);
             let reply = if trouble { None } else { timeout_at(end, request).await.ok() };
             if let Some(Ok(())) = &reply {
-                witness.deleted(cron_job, &job.name, &job.uid);
+                hooks.deleted(cron_job, &job.name, &job.uid);
             }
             (Arc::clone(job), reply)
         });
@@ -242,7 +242,7 @@ async fn delete_jobs<C: JobControl>(
         replies.extend(some);
     }
     if trouble {
-        witness.not_pruned(&cron_job.name, true);
+        hooks.not_pruned(&cron_job.name, true);
     }
     replies
 }
@@ -255,24 +255,24 @@ fn not_in_time(job: &ObjectName) -> ApiError {
 
 async fn settle<C: JobControl + CronJobControl>(
     control: &C,
-    witness: &impl Witness,
+    hooks: &impl SyncHooks,
     observation: &Observation,
     settlement: Settlement,
     end: Instant,
 ) -> Outcome {
     let cron_job = &observation.cron_job;
     for event in settlement.events {
-        witness.event(cron_job, event);
+        hooks.event(cron_job, event);
     }
     if let Some(slot) = settlement.name_taken {
-        witness.name_taken(cron_job, slot);
+        hooks.name_taken(cron_job, slot);
     }
     if let Some(slot) = settlement.already_there {
-        witness.already_there(cron_job, slot);
+        hooks.already_there(cron_job, slot);
     }
     let (mut outcome, mut is_well) = (settlement.outcome, true);
     match settlement.status {
-        None => witness.owes(cron_job, settlement.edits),
+        None => hooks.owes(cron_job, settlement.edits),
         Some(write) => {
             let request = control.update_status(&cron_job.name, &write, observation.patience);
             let unanswered = |_| {
@@ -282,12 +282,12 @@ async fn settle<C: JobControl + CronJobControl>(
             };
             match timeout_at(end, request).await.unwrap_or_else(unanswered) {
                 Ok(written) => {
-                    witness.status_written(&written);
-                    witness.owes(cron_job, Edits::default());
+                    hooks.status_written(&written);
+                    hooks.owes(cron_job, Edits::default());
                 }
                 Err(error) => {
                     debug!(cronjob = %cron_job.name, %error, "Unable to update status for cronjob");
-                    witness.owes(cron_job, settlement.edits);
+                    hooks.owes(cron_job, settlement.edits);
                     is_well = !error.is_unavailable();
                     outcome = Outcome::Failed(Failure::Api(error));
                 }
@@ -296,14 +296,14 @@ async fn settle<C: JobControl + CronJobControl>(
     }
     if is_well && !settlement.prune.is_empty() {
         let end = end.min(Instant::now() + PRUNE_TIME);
-        for (job, reply) in delete_jobs(control, witness, cron_job, settlement.prune, end).await {
+        for (job, reply) in delete_jobs(control, hooks, cron_job, settlement.prune, end).await {
             let Some(reply) = reply else { continue };
-            if let Some(event) = deletion_event(cron_job.flavour, &job, &reply, observation.hides_transient) {
-                witness.event(cron_job, event);
+            if let Some(event) = deletion_event(cron_job.controller_kind, &job, &reply, observation.hides_transient) {
+                hooks.event(cron_job, event);
             }
         }
         if settlement.not_pruned > 0 {
-            witness.not_pruned(&cron_job.name, false);
+            hooks.not_pruned(&cron_job.name, false);
         }
     }
     outcome

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::job_controller::{self, COMPONENT, JobHandler, PodHandler, Simulation};
 use super::kubelet::Settings;
 use super::objects::{Job, Pod};
-use crate::api::Flavour;
+use crate::api::ControllerKind;
 use crate::app::{self, AppError};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client::REQUEST_DEADLINE;
@@ -50,7 +50,7 @@ pub struct Config {
     /// How containers behave.
     pub settings: Settings,
     /// The controllers that run too.
-    pub controllers: Vec<Flavour>,
+    pub controllers: Vec<ControllerKind>,
 }
 
 /// An API server that serves every kind there is, with nothing in it.

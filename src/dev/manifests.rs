@@ -14,23 +14,23 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
-use crate::api::{Flavour, crd};
+use crate::api::{ControllerKind, crd};
 
 /// The annotation from which `kubectl apply` learns what was applied before.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The samples that are applied when no file is named, each for one controller.
-const SAMPLES: [(Flavour, &str, &str); 5] = [
-    (Flavour::CronJob, "hello.yaml", include_str!("../../manifests/samples/hello.yaml")),
-    (Flavour::CronJob, "nightly_report.yaml", include_str!("../../manifests/samples/nightly_report.yaml")),
-    (Flavour::CronJob, "replace_slow_sync.yaml", include_str!("../../manifests/samples/replace_slow_sync.yaml")),
+const SAMPLES: [(ControllerKind, &str, &str); 5] = [
+    (ControllerKind::CronJob, "hello.yaml", include_str!("../../manifests/samples/hello.yaml")),
+    (ControllerKind::CronJob, "nightly_report.yaml", include_str!("../../manifests/samples/nightly_report.yaml")),
+    (ControllerKind::CronJob, "replace_slow_sync.yaml", include_str!("../../manifests/samples/replace_slow_sync.yaml")),
     (
-        Flavour::Tutorial,
+        ControllerKind::Tutorial,
         "tutorial/batch_v1_cronjob.yaml",
         include_str!("../../manifests/samples/tutorial/batch_v1_cronjob.yaml"),
     ),
     (
-        Flavour::ApiExample,
+        ControllerKind::ApiExample,
         "tutorial/myapp_v1alpha1_apiexample.yaml",
         include_str!("../../manifests/samples/tutorial/myapp_v1alpha1_apiexample.yaml"),
     ),
@@ -103,10 +103,12 @@ pub enum ManifestError {
 }
 
 /// The definitions of what these controllers work on, where a cluster does not have it anyway.
-pub fn definitions(controllers: &[Flavour]) -> Vec<Manifest> {
+pub fn definitions(controllers: &[ControllerKind]) -> Vec<Manifest> {
     let is_on = |definition: &Value| {
         let (group, kind) = (&definition["spec"]["group"], &definition["spec"]["names"]["kind"]);
-        controllers.iter().any(|flavour| *group == flavour.parent.group && *kind == flavour.parent.kind)
+        controllers
+            .iter()
+            .any(|controller_kind| *group == controller_kind.parent.group && *kind == controller_kind.parent.kind)
     };
     let place = |index| Place { file: "the definitions that are built in".to_owned(), document: index + 1 };
     let definitions = crd::all().into_iter().enumerate().filter(|(_, definition)| is_on(definition));
@@ -117,9 +119,9 @@ pub fn definitions(controllers: &[Flavour]) -> Vec<Manifest> {
 ///
 /// # Errors
 /// Never, unless the program was built with broken samples.
-pub fn samples(controllers: &[Flavour]) -> Result<Vec<Manifest>, ManifestError> {
+pub fn samples(controllers: &[ControllerKind]) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
-    for (_, file, text) in SAMPLES.into_iter().filter(|(flavour, ..)| controllers.contains(flavour)) {
+    for (_, file, text) in SAMPLES.into_iter().filter(|(controller_kind, ..)| controllers.contains(controller_kind)) {
         manifests.extend(parse(&format!("manifests/samples/{file}"), text)?);
     }
     Ok(manifests)

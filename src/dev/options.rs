@@ -11,7 +11,7 @@ use clap::{ArgAction, CommandFactory, Parser};
 
 use crate::options::go_syntax::{parse_bool, parse_duration, parse_float, parse_int};
 use crate::options::resolve::Faults;
-use crate::options::{Flavour, LogFormat, UsageError, controllers, flags};
+use crate::options::{ControllerKind, LogFormat, UsageError, controllers, flags};
 
 /// Everything that the command line of `dev` decides.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,7 @@ pub struct DevConfig {
     /// Whether the controllers run in this process too.
     pub controller: bool,
     /// Whose kinds the cluster has from the start, and which controllers these are.
-    pub controllers: Vec<Flavour>,
+    pub controllers: Vec<ControllerKind>,
     /// klog's verbosity, 0 to 10.
     pub verbosity: u8,
     /// The form of log lines.
@@ -206,7 +206,7 @@ mod tests {
             job_failure_rate: 0.0,
             data_dir: None,
             controller: true,
-            controllers: vec![Flavour::CronJob],
+            controllers: vec![ControllerKind::CronJob],
             verbosity: 0,
             logging_format: LogFormat::Text,
         };
@@ -226,7 +226,7 @@ mod tests {
             ("a rate", &["--job-failure-rate", ".25"], |c| (c.job_failure_rate - 0.25).abs() < f64::EPSILON),
             ("the API alone", &["--controller=false"], |c| !c.controller),
             ("other controllers", &["--controllers=tutorial", "--controllers=*,-apiexample"], |c| {
-                c.controllers == [Flavour::CronJob, Flavour::Tutorial]
+                c.controllers == [ControllerKind::CronJob, ControllerKind::Tutorial]
             }),
             ("paths", &["--data-dir=d", "--kubeconfig", "k"], |c| {
                 c.data_dir == Some("d".into()) && c.kubeconfig == Some("k".into())

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::kubelet::Settings;
 use super::requests::{JSON, MERGE_PATCH, Refusal, send};
 use super::*;
-use crate::api::Flavour;
+use crate::api::ControllerKind;
 
 /// 2027-01-15T08:00:00Z, a Friday.
 fn start() -> DateTime<Utc> {
@@ -32,7 +32,7 @@ impl World {
         let clock = TestClock::new(start() - TimeDelta::seconds(30));
         let shared: SharedClock = clock.clone();
         let server = cluster::api_server(Arc::clone(&shared), settings.seed);
-        let controllers = vec![Flavour::CronJob];
+        let controllers = vec![ControllerKind::CronJob];
         let config = cluster::Config { clock: shared, seed: settings.seed, settings, controllers };
         let cluster = Cluster::start(&server, &config, Vec::new());
         Self { client: server.client(), server, cluster, clock }
@@ -232,7 +232,7 @@ async fn a_cluster_goes_on_from_its_snapshot() {
     let server = cluster::api_server(Arc::clone(&shared), 8);
     server.restore(&snapshot).unwrap();
     let config =
-        cluster::Config { clock: shared, seed: 8, settings: settings(40), controllers: vec![Flavour::CronJob] };
+        cluster::Config { clock: shared, seed: 8, settings: settings(40), controllers: vec![ControllerKind::CronJob] };
     let cluster = Cluster::start(&server, &config, Vec::new());
     let world = World { client: server.client(), server, cluster, clock };
     world.pass(60).await;

@@ -15,12 +15,12 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-use crate::api::Flavour;
+use crate::api::ControllerKind;
 use crate::webhook::{self, MUTATE_PATH, VALIDATE_PATH};
 
 /// Carries what the API server asks to the webhooks of these controllers, and to those that a URL names.
-pub fn caller(controllers: &[Flavour]) -> WebhookCaller {
-    let is_served = controllers.contains(&Flavour::Tutorial);
+pub fn caller(controllers: &[ControllerKind]) -> WebhookCaller {
+    let is_served = controllers.contains(&ControllerKind::Tutorial);
     let elsewhere = webhooks_over_https(Arc::new(|_, _, _| None));
     Arc::new(move |call| {
         let path = call.webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default();
@@ -63,9 +63,19 @@ mod tests {
             } },
         });
         let rows = [
-            ("with the controller", Flavour::Tutorial, service(MUTATE_PATH), Ok(true)),
-            ("without it", Flavour::CronJob, service(MUTATE_PATH), Err("no endpoints available for service \"s\"")),
-            ("somebody else's", Flavour::Tutorial, service("/judge"), Err("no endpoints available for service \"s\"")),
+            ("with the controller", ControllerKind::Tutorial, service(MUTATE_PATH), Ok(true)),
+            (
+                "without it",
+                ControllerKind::CronJob,
+                service(MUTATE_PATH),
+                Err("no endpoints available for service \"s\""),
+            ),
+            (
+                "somebody else's",
+                ControllerKind::Tutorial,
+                service("/judge"),
+                Err("no endpoints available for service \"s\""),
+            ),
         ];
         for (sentence, controller, config, want) in rows {
             let webhook = json!({ "name": "w", "clientConfig": config });

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::Event;
 use crate::api::{ACCEPT_METADATA, NO_FIELD_VALIDATION};
-use crate::client::{DeadlineError, Limit, Terms, WriteGate};
+use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits};
 
 /// Stores events. Matches `EventSink` of client-go's `tools/record/event.go`.
 pub trait EventSink: Send + Sync + 'static {
@@ -129,13 +129,13 @@ impl From<kube::Error> for SinkFault {
 #[derive(Clone)]
 pub struct KubeSink {
     client: Client,
-    gate: WriteGate,
+    gate: LeadershipCheck,
     limit: Duration,
 }
 
 impl KubeSink {
     /// Writes through `client`, whose rate limits and identity apply. Each request is given up `limit` after it was sent.
-    pub fn new(client: Client, gate: WriteGate, limit: Duration) -> Self {
+    pub fn new(client: Client, gate: LeadershipCheck, limit: Duration) -> Self {
         Self { client, gate, limit }
     }
 
@@ -146,7 +146,7 @@ impl KubeSink {
         let body = serde_json::to_vec(body).map_err(|error| SinkFault::Request(error.into()))?;
         let request = request
             .header(http::header::ACCEPT, ACCEPT_METADATA)
-            .extension(Terms { gate: Some(Arc::clone(&self.gate)), limit: Limit::Client(self.limit) })
+            .extension(RequestLimits { gate: Some(Arc::clone(&self.gate)), limit: Limit::Client(self.limit) })
             .body(body)
             .map_err(|error| SinkFault::Request(error.into()))?;
         self.client.request_text(request).await?;

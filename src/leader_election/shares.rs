@@ -76,17 +76,17 @@ impl Names {
 
 /// What a replica has seen of the leases, and since when each shows what it shows.
 #[derive(Clone, Debug, Default)]
-pub struct Sightings(BTreeMap<String, Sighting>);
+pub struct LeaseObservations(BTreeMap<String, LeaseObservation>);
 
 #[derive(Clone, Debug)]
-struct Sighting {
+struct LeaseObservation {
     role: Role,
     last: Observed,
     /// When the lease was first seen, in whatever state.
     first: Instant,
 }
 
-impl Sighting {
+impl LeaseObservation {
     /// When the lease runs out unless it is renewed.
     fn end(&self) -> Instant {
         self.last.at + self.duration()
@@ -103,7 +103,7 @@ impl Sighting {
     }
 }
 
-impl Sightings {
+impl LeaseObservations {
     /// Takes in a list of all leases, by name.
     pub fn see(&mut self, names: &Names, leases: impl IntoIterator<Item = (String, Observed)>) {
         let mut before = std::mem::take(&mut self.0);
@@ -111,8 +111,10 @@ impl Sightings {
             let role = names.role(&name);
             let seen = match before.remove(&name) {
                 _ if role == Role::Unrelated => continue,
-                Some(Sighting { last: old, first, .. }) => Sighting { role, last: old.followed_by(last), first },
-                None => Sighting { role, first: last.at, last },
+                Some(LeaseObservation { last: old, first, .. }) => {
+                    LeaseObservation { role, last: old.followed_by(last), first }
+                }
+                None => LeaseObservation { role, first: last.at, last },
             };
             self.0.insert(name, seen);
         }
@@ -125,10 +127,10 @@ impl Sightings {
 
     /// The next moment after `now` at which a lease runs out unless it is renewed: worth another look.
     pub fn next_end(&self, now: Instant) -> Option<Instant> {
-        self.0.values().filter(|seen| seen.holder(now).is_some()).map(Sighting::end).min()
+        self.0.values().filter(|seen| seen.holder(now).is_some()).map(LeaseObservation::end).min()
     }
 
-    fn of(&self, role: Role) -> impl Iterator<Item = &Sighting> {
+    fn of(&self, role: Role) -> impl Iterator<Item = &LeaseObservation> {
         self.0.values().filter(move |seen| seen.role == role)
     }
 
@@ -154,7 +156,7 @@ impl Sightings {
 
 /// What this replica does with a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tenure {
+pub enum ShardState {
     /// It tries to get the lease.
     Contending,
     /// It has the lease.
@@ -175,12 +177,18 @@ pub enum Move {
 }
 
 /// Chooses the moves of the replica `me`, which does with its shards what `mine` says.
-pub fn decide(me: &str, names: &Names, mine: &BTreeMap<u32, Tenure>, seen: &Sightings, now: Instant) -> Vec<Move> {
+pub fn decide(
+    me: &str,
+    names: &Names,
+    mine: &BTreeMap<u32, ShardState>,
+    seen: &LeaseObservations,
+    now: Instant,
+) -> Vec<Move> {
     let mut holders: BTreeMap<u32, &str> = BTreeMap::new();
     let mut moves = Vec::new();
     for index in 0..names.count.get() {
         match (mine.get(&index), seen.holders(Role::Shard(index), now).next()) {
-            (Some(Tenure::Contending), Some(other)) if other != me => {
+            (Some(ShardState::Contending), Some(other)) if other != me => {
                 moves.push(Move::GiveUp(index));
                 holders.insert(index, other);
             }
@@ -233,9 +241,9 @@ fn taken(shares: &[Share<'_>], me: &str, count: NonZeroU32, holders: &BTreeMap<u
 }
 
 /// The shard that `me` gives up to come to its share: one after the other, so that few stand still at a time.
-fn given_up(shares: &[Share<'_>], me: &str, mine: &BTreeMap<u32, Tenure>) -> Option<Move> {
+fn given_up(shares: &[Share<'_>], me: &str, mine: &BTreeMap<u32, ShardState>) -> Option<Move> {
     let has_too_many = shares.iter().any(|share| share.replica == me && share.held > share.fair);
-    let is_leaving = mine.values().any(|tenure| *tenure == Tenure::Leaving);
+    let is_leaving = mine.values().any(|tenure| *tenure == ShardState::Leaving);
     mine.keys().next_back().filter(|_| has_too_many && !is_leaving).map(|index| Move::GiveUp(*index))
 }
 

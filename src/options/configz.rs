@@ -14,7 +14,7 @@ impl Config {
         json!({
             "kubeconfig": self.kubeconfig,
             "master": self.master,
-            "controllers": self.controllers.iter().map(|flavour| flavour.name).collect::<Vec<_>>(),
+            "controllers": self.controllers.iter().map(|controller_kind| controller_kind.name).collect::<Vec<_>>(),
             "manage": self.manage.name(),
             "concurrentCronJobSyncs": self.concurrent_cronjob_syncs,
             "shards": self.shards,

@@ -5,13 +5,13 @@
 
 use super::flags::RawFlags;
 use super::resolve::Faults;
-use crate::api::{Flavour, Manage};
+use crate::api::{ControllerKind, Manage};
 
 /// The controller of that name. Upstream has two names for its own: the canonical one, and an older alias.
-fn from_name(name: &str) -> Option<Flavour> {
+fn from_name(name: &str) -> Option<ControllerKind> {
     match name {
-        "cronjob-controller" => Some(Flavour::CronJob),
-        _ => Flavour::ALL.into_iter().find(|flavour| flavour.name == name),
+        "cronjob-controller" => Some(ControllerKind::CronJob),
+        _ => ControllerKind::ALL.into_iter().find(|controller_kind| controller_kind.name == name),
     }
 }
 
@@ -21,13 +21,13 @@ const USE_INSTEAD: &str = "cronjob, tutorial, apiexample, any of them after '-',
 #[derive(Clone, Copy, PartialEq)]
 enum Entry {
     Others,
-    On(Flavour),
-    Off(Flavour),
+    On(ControllerKind),
+    Off(ControllerKind),
 }
 
 /// The controllers that are on, in order. Matches `IsControllerEnabled` in k8s.io/controller-manager `app/helper.go` and
 /// the judgement of unknown names in `options/generic.go`; a list that leaves nothing on is refused, too.
-pub(crate) fn resolve(lists: &[String], faults: &mut Faults) -> Vec<Flavour> {
+pub(crate) fn resolve(lists: &[String], faults: &mut Faults) -> Vec<ControllerKind> {
     let names = lists.iter().flat_map(|list| list.split(','));
     let entries: Vec<Option<Entry>> = names
         .map(|name| {
@@ -38,11 +38,14 @@ pub(crate) fn resolve(lists: &[String], faults: &mut Faults) -> Vec<Flavour> {
             })
         })
         .collect();
-    let is_on = |flavour: &Flavour| {
-        let first = entries.iter().flatten().find(|entry| [Entry::On(*flavour), Entry::Off(*flavour)].contains(entry));
-        first.map_or(entries.contains(&Some(Entry::Others)), |entry| *entry == Entry::On(*flavour))
+    let is_on = |controller_kind: &ControllerKind| {
+        let first = entries
+            .iter()
+            .flatten()
+            .find(|entry| [Entry::On(*controller_kind), Entry::Off(*controller_kind)].contains(entry));
+        first.map_or(entries.contains(&Some(Entry::Others)), |entry| *entry == Entry::On(*controller_kind))
     };
-    let on: Vec<Flavour> = Flavour::ALL.into_iter().filter(is_on).collect();
+    let on: Vec<ControllerKind> = ControllerKind::ALL.into_iter().filter(is_on).collect();
     if on.is_empty() && entries.iter().all(Option::is_some) {
         faults.add("controllers", &lists.join(","), "a list that leaves a controller on");
     }
@@ -50,10 +53,13 @@ pub(crate) fn resolve(lists: &[String], faults: &mut Faults) -> Vec<Flavour> {
 }
 
 /// Which batch/v1 CronJobs are worked on. Refused where nobody works on any.
-pub(super) fn manage(raw: &RawFlags, controllers: &[Flavour], faults: &mut Faults) -> Option<Manage> {
+pub(super) fn manage(raw: &RawFlags, controllers: &[ControllerKind], faults: &mut Faults) -> Option<Manage> {
     let by_name = |name: &str| Manage::BOTH.into_iter().find(|manage| manage.name() == name);
     let manage = faults.read("manage", &raw.manage, "all or annotated", by_name)?;
-    if manage != Manage::All && !controllers.is_empty() && !controllers.iter().any(|flavour| flavour.is_in_tree) {
+    if manage != Manage::All
+        && !controllers.is_empty()
+        && !controllers.iter().any(|controller_kind| controller_kind.is_in_tree)
+    {
         faults.add(
             "manage",
             &raw.manage,

@@ -35,7 +35,7 @@ fn defaults() -> Config {
     Config {
         kubeconfig: None,
         master: None,
-        controllers: vec![Flavour::CronJob],
+        controllers: vec![ControllerKind::CronJob],
         manage: Manage::All,
         concurrent_cronjob_syncs: NonZeroUsize::new(64).unwrap(),
         shards: NonZeroU32::MIN,
@@ -132,7 +132,7 @@ fn master(url: &str) -> Config {
 
 fn tutorial(addr: &str, certificate: WebhookCertificate) -> Config {
     let webhook = Some(WebhookConfig { addr: addr.parse().unwrap(), certificate, tls: TlsParameters::default() });
-    Config { controllers: vec![Flavour::Tutorial], webhook, ..defaults() }
+    Config { controllers: vec![ControllerKind::Tutorial], webhook, ..defaults() }
 }
 
 fn cert_dir(directory: &str) -> WebhookCertificate {
@@ -280,8 +280,8 @@ fn every_flag_has_upstreams_meaning() {
 
 #[test]
 fn controllers_are_listed_as_kube_controller_manager_lists_its_own() {
-    use Flavour::{ApiExample, CronJob, Tutorial};
-    let rows: Vec<(&str, &[&str], Vec<Flavour>)> = vec![
+    use ControllerKind::{ApiExample, CronJob, Tutorial};
+    let rows: Vec<(&str, &[&str], Vec<ControllerKind>)> = vec![
         ("the default", &[], vec![CronJob]),
         ("one by name", &["--controllers=tutorial"], vec![Tutorial]),
         ("upstream's canonical name", &["--controllers=cronjob-controller"], vec![CronJob]),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::flags::RawFlags;
 use super::go_syntax::parse_bool;
 use super::resolve::{Faults, LABEL, SUBDOMAIN, is_dns1123_label, is_dns1123_subdomain, listener, own_namespace};
-use super::{Environment, Flavour, secure};
+use super::{ControllerKind, Environment, secure};
 use crate::server::TlsParameters;
 
 /// The listener of the admission webhooks.
@@ -50,13 +50,13 @@ pub struct SelfSignedWebhook {
 /// (`pkg/webhook/server.go`).
 pub(super) fn resolve(
     raw: &RawFlags,
-    flavours: &[Flavour],
+    controller_kinds: &[ControllerKind],
     env: &dyn Environment,
     faults: &mut Faults,
 ) -> Option<WebhookConfig> {
     let addr = listener(raw, "webhook-port", &raw.webhook_port, faults);
     let self_signed = faults.read("webhook-self-signed", &raw.webhook_self_signed, "true or false", parse_bool);
-    let addr = addr.filter(|_| flavours.contains(&Flavour::Tutorial))?;
+    let addr = addr.filter(|_| controller_kinds.contains(&ControllerKind::Tutorial))?;
     // Its faults are found where the secure port is judged.
     let tls = secure::tls(raw, &mut Faults::default());
     if !self_signed? {

@@ -1,6 +1,6 @@
 //! Who is connected, and who has to go when there is no place left.
 //!
-//! Guarantees: there are never more connections than places. A newcomer gets a place as long as one of the others has no
+//! Guarantees: there are never more connections than slots. A newcomer gets a place as long as one of the others has no
 //! request in flight: the one that has been idle for longest goes. So a client that opens connections and says nothing, or
 //! too little, cannot keep a prober out, and who has a request in flight is never put out.
 //!
@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The places of one listener.
+/// The slots of one listener.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConnectionSlots {
     limit: usize,
     taken: Mutex<Taken>,
 }
@@ -35,10 +35,10 @@ struct Occupant {
     requests: usize,
     /// Since when there has been no request, if there is none.
     idle_since: Instant,
-    put_out: CancellationToken,
+    evict: CancellationToken,
 }
 
-impl Places {
+impl ConnectionSlots {
     /// As many as `limit`.
     pub(super) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, taken: Mutex::default() })
@@ -46,21 +46,21 @@ impl Places {
 
     /// A place for a new connection; `None` when everybody is busy.
     pub(super) fn take(self: &Arc<Self>) -> Option<Place> {
-        let put_out = CancellationToken::new();
+        let evict = CancellationToken::new();
         let mut taken = self.taken.lock();
         if taken.by_id.len() >= self.limit {
             let idle = taken.by_id.iter().filter(|(_, occupant)| occupant.requests == 0);
             let id = *idle.min_by_key(|(id, occupant)| (occupant.idle_since, **id))?.0;
             if let Some(occupant) = taken.by_id.remove(&id) {
-                occupant.put_out.cancel();
+                occupant.evict.cancel();
             }
         }
         taken.last_id += 1;
         let id = taken.last_id;
-        let occupant = Occupant { requests: 0, idle_since: Instant::now(), put_out: put_out.clone() };
+        let occupant = Occupant { requests: 0, idle_since: Instant::now(), evict: evict.clone() };
         taken.by_id.insert(id, occupant);
         drop(taken);
-        Some(Place { id, places: Arc::clone(self), put_out })
+        Some(Place { id, slots: Arc::clone(self), evict })
     }
 }
 
@@ -68,8 +68,8 @@ impl Places {
 #[derive(Debug)]
 pub(super) struct Place {
     id: u64,
-    places: Arc<Places>,
-    put_out: CancellationToken,
+    slots: Arc<ConnectionSlots>,
+    evict: CancellationToken,
 }
 
 impl Place {
@@ -82,14 +82,14 @@ impl Place {
     /// Waits until the connection has to go: because its place is needed, or because there was no request for `idle`.
     pub(super) async fn lost(&self, idle: Duration) {
         let mut wait = idle;
-        while !wait.is_zero() && timeout(wait, self.put_out.cancelled()).await.is_err() {
+        while !wait.is_zero() && timeout(wait, self.evict.cancelled()).await.is_err() {
             wait = self.left_of(idle);
         }
     }
 
     /// How much is left of `idle`: all of it during a request, nothing once the place is another's.
     fn left_of(&self, idle: Duration) -> Duration {
-        match self.places.taken.lock().by_id.get(&self.id) {
+        match self.slots.taken.lock().by_id.get(&self.id) {
             None => Duration::ZERO,
             Some(occupant) if occupant.requests > 0 => idle,
             Some(occupant) => idle.saturating_sub(occupant.idle_since.elapsed()),
@@ -97,7 +97,7 @@ impl Place {
     }
 
     fn change(&self, change: impl FnOnce(&mut Occupant)) {
-        if let Some(occupant) = self.places.taken.lock().by_id.get_mut(&self.id) {
+        if let Some(occupant) = self.slots.taken.lock().by_id.get_mut(&self.id) {
             change(occupant);
         }
     }
@@ -105,7 +105,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.taken.lock().by_id.remove(&self.id);
+        self.slots.taken.lock().by_id.remove(&self.id);
     }
 }
 
@@ -132,11 +132,11 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(90);
 
-    /// Takes places one second after the other.
-    async fn take(places: &Arc<Places>, count: usize) -> Vec<Arc<Place>> {
+    /// Takes slots one second after the other.
+    async fn take(slots: &Arc<ConnectionSlots>, count: usize) -> Vec<Arc<Place>> {
         let mut taken = Vec::new();
         for _ in 0..count {
-            taken.push(Arc::new(places.take().unwrap()));
+            taken.push(Arc::new(slots.take().unwrap()));
             sleep(Duration::from_secs(1)).await;
         }
         taken
@@ -148,47 +148,47 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_one_that_has_been_idle_for_longest_makes_room() {
-        let places = Places::new(3);
-        let taken = take(&places, 3).await;
+        let slots = ConnectionSlots::new(3);
+        let taken = take(&slots, 3).await;
         // The first has had a request since, so the second is the one.
         drop(taken[0].busy());
-        let _fourth = places.take().unwrap();
+        let _fourth = slots.take().unwrap();
         assert_eq!(gone(&taken), [1]);
-        let _fifth = places.take().unwrap();
+        let _fifth = slots.take().unwrap();
         assert_eq!(gone(&taken), [1, 2]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_has_a_request_in_flight_stays_and_a_newcomer_is_turned_away_when_all_have() {
-        let places = Places::new(2);
-        let taken = take(&places, 2).await;
+        let slots = ConnectionSlots::new(2);
+        let taken = take(&slots, 2).await;
         let _first = taken[0].busy();
         let (second, again) = (taken[1].busy(), taken[1].busy());
-        assert!(places.take().is_none());
+        assert!(slots.take().is_none());
         drop(second);
-        assert!(places.take().is_none(), "there is another request on the connection");
+        assert!(slots.take().is_none(), "there is another request on the connection");
         drop(again);
-        assert!(places.take().is_some());
+        assert!(slots.take().is_some());
         assert_eq!(gone(&taken), [1]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_ends_frees_its_place_and_no_other() {
-        let places = Places::new(2);
-        let mut taken = take(&places, 2).await;
-        let third = places.take().unwrap();
+        let slots = ConnectionSlots::new(2);
+        let mut taken = take(&slots, 2).await;
+        let third = slots.take().unwrap();
         // Its place was taken already.
         taken.remove(0);
-        let fourth = places.take().unwrap();
+        let fourth = slots.take().unwrap();
         assert_eq!(gone(&taken), [0]);
         drop((third, fourth));
-        assert_eq!(places.taken.lock().by_id.len(), 0);
+        assert_eq!(slots.taken.lock().by_id.len(), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_without_a_request_is_lost_after_the_idle_time() {
-        let places = Places::new(1);
-        let place = Arc::new(places.take().unwrap());
+        let slots = ConnectionSlots::new(1);
+        let place = Arc::new(slots.take().unwrap());
         let started = Instant::now();
         let busy = place.busy();
         let requests = async {

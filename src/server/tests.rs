@@ -192,7 +192,7 @@ fn connect(protocol: Protocol, router: Router, cancel: &CancellationToken) -> Du
 }
 
 fn somebody(protocol: Protocol) -> Client {
-    Client { protocol, certificates: None, place: Arc::new(Places::new(1).take().unwrap()) }
+    Client { protocol, certificates: None, place: Arc::new(ConnectionSlots::new(1).take().unwrap()) }
 }
 
 async fn read_all(client: &mut DuplexStream) -> String {

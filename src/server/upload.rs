@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::connections::{Busy, Place};
 
 /// The body of a request, whose end makes its connection busy.
-pub(super) struct Upload {
+pub(super) struct TrackedBody {
     body: Incoming,
     place: Arc<Place>,
     in_flight: InFlight,
@@ -25,7 +25,7 @@ pub(super) struct Upload {
 #[derive(Clone, Default)]
 pub(super) struct InFlight(Arc<Mutex<Option<Busy>>>);
 
-impl Upload {
+impl TrackedBody {
     /// The body that came on this connection.
     pub(super) fn new(body: Incoming, place: Arc<Place>) -> Self {
         let upload = Self { body, place, in_flight: InFlight::default() };
@@ -45,7 +45,7 @@ impl Upload {
     }
 }
 
-impl Body for Upload {
+impl Body for TrackedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

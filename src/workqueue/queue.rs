@@ -5,7 +5,7 @@
 //! once, and never both; what is added while it is worked on becomes ready when that work is done. Keys of one group and one
 //! priority leave in the order in which they became ready with it, and groups take turns ([`Groups`], which also says which
 //! groups have to wait). A key leaves before all of lower priority that may leave, but once the first of these has been dirty
-//! for [`PATIENCE`] every second turn is theirs. While low priority is held,
+//! for [`STARVATION_LIMIT`] every second turn is theirs. While low priority is held,
 //! only keys out of patience leave it. After shutdown began nothing new is taken in, nothing is held, and there are no limits.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use super::metrics::Stats;
 
 /// How long a key may be passed by for keys of higher priority; from then on they take turns. It bounds how long lower
 /// priorities can be starved, whatever comes in at higher ones.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const STARVATION_LIMIT: Duration = Duration::from_secs(5);
 
 /// Which keys go first. A key that is added with both has the higher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -210,7 +210,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if first.0 == Priority::Low {
             let may_leave = self.held_until.is_none() || {
                 let now = now();
-                !self.holds_low(now) || self.since(first).is_some_and(|since| since + PATIENCE <= now)
+                !self.holds_low(now) || self.since(first).is_some_and(|since| since + STARVATION_LIMIT <= now)
             };
             return may_leave.then_some(first);
         }
@@ -227,7 +227,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             Some((self.since(turn)?, turn))
         });
         let (since, turn) = firsts.min_by_key(|(since, _)| *since)?;
-        (since + PATIENCE <= now()).then_some(turn)
+        (since + STARVATION_LIMIT <= now()).then_some(turn)
     }
 
     /// The group that has the next turn of a lane.
@@ -293,9 +293,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.is_waited_for()
     }
 
-    /// Holds low priority for `time`, [`PATIENCE`] at most, from now on; no hold ends sooner for it.
-    pub(super) fn hold_low(&mut self, time: Duration, now: Instant) {
-        self.held_until = self.held_until.max(Some(now + time.min(PATIENCE)));
+    /// Holds low priority for `time`, [`STARVATION_LIMIT`] at most, from now on; no hold ends sooner for it.
+    pub(super) fn pause_low_priority(&mut self, time: Duration, now: Instant) {
+        self.held_until = self.held_until.max(Some(now + time.min(STARVATION_LIMIT)));
     }
 
     /// Whether low priority is held.
@@ -314,14 +314,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if until <= now {
             self.held_until = None;
         }
-        until <= now || self.first_low().is_some_and(|since| since + PATIENCE <= now)
+        until <= now || self.first_low().is_some_and(|since| since + STARVATION_LIMIT <= now)
     }
 
-    /// When to wake the workers for what was held. A hold lasts [`PATIENCE`] at most from when it was last asked for, so
+    /// When to wake the workers for what was held. A hold lasts [`STARVATION_LIMIT`] at most from when it was last asked for, so
     /// whoever comes while it lasts is not out of patience before it ends.
     pub(super) fn next_release(&mut self, now: Instant) -> Option<Instant> {
         let until = self.held_until.filter(|until| now < *until)?;
-        let patient_until = self.first_low().map(|since| since + PATIENCE).filter(|patient| now < *patient);
+        let patient_until = self.first_low().map(|since| since + STARVATION_LIMIT).filter(|patient| now < *patient);
         Some(patient_until.map_or(until, |patient| patient.min(until)))
     }
 

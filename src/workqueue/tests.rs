@@ -334,7 +334,7 @@ async fn retry_out_of_patience_gets_every_second_turn_however_much_is_due() {
     queue.done(&"fails");
     sleep_millis(10).await;
     queue.add("changed");
-    tokio::time::sleep(PATIENCE).await;
+    tokio::time::sleep(STARVATION_LIMIT).await;
     for key in ["due 0", "due 1", "due 2"] {
         queue.add_at(key, clock.now());
     }
@@ -367,7 +367,7 @@ async fn a_key_out_of_patience_gets_every_second_turn_however_much_is_due() {
     let first: Vec<_> = (0..2).map(|_| get_now(&queue).flatten().unwrap()).collect();
     assert_eq!(first, ["due 0", "due 1"], "nobody is out of patience yet");
     due(&["due 2", "due 3", "due 4", "due 5", "due 6"]);
-    tokio::time::sleep(PATIENCE).await;
+    tokio::time::sleep(STARVATION_LIMIT).await;
     let turns: Vec<_> = (0..7).map(|_| get_now(&queue).flatten().unwrap()).collect();
     assert_eq!(turns, ["a", "due 2", "b", "due 3", "c", "due 4", "due 5"]);
 }
@@ -377,7 +377,7 @@ async fn held_keys_wait_for_the_end_of_the_hold_or_of_their_patience() {
     let (queue, clock) = queue_with_clock();
     queue.add("early");
     sleep_millis(3000).await;
-    queue.hold_low(Duration::from_secs(60));
+    queue.pause_low_priority(Duration::from_secs(60));
     queue.add("late");
     queue.add_at("due", clock.now());
     assert!(queue.is_busy());
@@ -390,7 +390,7 @@ async fn held_keys_wait_for_the_end_of_the_hold_or_of_their_patience() {
     assert_eq!(seen, [("due", 0), ("early", 2), ("late", 5)]);
     assert!(!queue.is_busy(), "the hold is over");
 
-    queue.hold_low(Duration::from_secs(60));
+    queue.pause_low_priority(Duration::from_secs(60));
     queue.add("last");
     queue.shut_down();
     assert_eq!(get_now(&queue), Some(Some("last")), "shutdown holds nothing");
@@ -405,9 +405,9 @@ async fn each_held_key_leaves_when_it_is_out_of_patience() {
         sleep_millis(100).await;
     }
     sleep_millis(700).await;
-    queue.hold_low(Duration::from_secs(60));
+    queue.pause_low_priority(Duration::from_secs(60));
     sleep_millis(3000).await;
-    queue.hold_low(Duration::from_secs(60));
+    queue.pause_low_priority(Duration::from_secs(60));
     let mut seen = Vec::new();
     for _ in 0..3 {
         let key = queue.get().await.unwrap();

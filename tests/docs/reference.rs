@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use apimachinery::clock::SystemClock;
 use clap::Command;
-use cronjob_controller::api::{Flavour, manage};
+use cronjob_controller::api::{ControllerKind, manage};
 use cronjob_controller::cache::metrics::{self as cache_metrics, CacheMetrics};
 use cronjob_controller::cli::kubectl::Program;
 use cronjob_controller::cli::pages::tree;
@@ -209,7 +209,7 @@ async fn reference_of_metrics_is_what_the_program_registers() {
 
 #[test]
 fn reference_of_annotations_is_what_the_program_reads_and_writes() {
-    let [cron_job, tutorial, example] = Flavour::ALL.map(|flavour| flavour.scheduled_annotation);
+    let [cron_job, tutorial, example] = ControllerKind::ALL.map(|controller_kind| controller_kind.scheduled_annotation);
     assert_eq!(tutorial, example, "one row for both");
     let rows = [
         (

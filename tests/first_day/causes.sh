@@ -125,10 +125,10 @@ two_controllers() {
         --concurrent-cron-job-syncs=64 --kube-api-qps=1000 --kube-api-burst=1000 \
         --leader-elect=false --secure-port=0 >"$dir/in-tree.log" 2>&1 &
     pid=$!
-    provoked CronJobControllerForeignFires "the in-tree controller beside it, $CROWD CronJobs due at once"
-    fires CronJobControllerForeignFires
+    provoked CronJobControllerExternalJobs "the in-tree controller beside it, $CROWD CronJobs due at once"
+    fires CronJobControllerExternalJobs
     kill "$pid"
-    mended CronJobControllerForeignFires "the in-tree controller turned off"
+    mended CronJobControllerExternalJobs "the in-tree controller turned off"
     kubectl -n crowd delete cronjobs --all >/dev/null
     grep -h 'another controller' "$dir"/replica-*.log
 }

@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use recipe::{Corpus, Input};
 
 /// No input of [`recipe::LONGEST`] bytes takes milliseconds; what takes so long on a busy machine would never end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STARVATION_LIMIT: Duration = Duration::from_secs(30);
 
 /// Judges one input, and says how long it took if that was too long.
 fn judged(input: &Input, judge: fn(&[u8])) {
     let began = Instant::now();
     judge(&input.0);
     let took = began.elapsed();
-    assert!(took < PATIENCE, "{took:?} for {input:?}");
+    assert!(took < STARVATION_LIMIT, "{took:?} for {input:?}");
 }
 
 macro_rules! fuzz {

@@ -132,7 +132,7 @@ impl Sim {
             clock,
             seed: self.scenario.seed ^ hash(&identity),
             identity,
-            onlooker: Some(Arc::new(ear)),
+            observer: Some(Arc::new(ear)),
         };
         let (stop, sim) = (replica.stop.clone(), Arc::downgrade(self));
         let (process, config) = (replica.process.clone(), config(&self.scenario));
@@ -251,7 +251,7 @@ fn config(scenario: &Scenario) -> Config {
             retry_period: seconds(LEASE.2),
         }),
         shards: scenario.shards,
-        controllers: vec![scenario.flavour],
+        controllers: vec![scenario.controller_kind],
         manage: scenario.manage,
         ..Config::embedded(syncs.try_into().unwrap())
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use axum::body::Bytes;
-use cronjob_controller::api::Flavour;
+use cronjob_controller::api::ControllerKind;
 use http::request::Parts;
 use http::{Method, Request};
 use serde_json::Value;
@@ -75,9 +75,9 @@ impl Call {
         self.uri.split('/').skip(2).take(2).collect::<Vec<_>>().join("/")
     }
 
-    /// The same in a world of that flavour, where other CronJobs are nobody's business.
-    pub fn in_world_of(self, flavour: Flavour) -> Self {
-        let is_foreign = self.kind == Kind::CronJobs && self.api_version() != flavour.parent.api_version();
+    /// The same in a world of that kind, where other CronJobs are nobody's business.
+    pub fn in_world_of(self, controller_kind: ControllerKind) -> Self {
+        let is_foreign = self.kind == Kind::CronJobs && self.api_version() != controller_kind.parent.api_version();
         Self { kind: if is_foreign { Kind::Other } else { self.kind }, ..self }
     }
 

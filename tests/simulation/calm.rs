@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use cronjob_controller::api::{Flavour, Manage, ObjectName, Uid};
+use cronjob_controller::api::{ControllerKind, Manage, ObjectName, Uid};
 use schedule::{Timing, missed};
 
 use crate::faults::has_slow_admission;
@@ -120,7 +120,7 @@ impl Sim {
         let asked_at = self.wall(self.now() - LATE);
         let slot = missed::next_schedule_time(&version.observed()?, asked_at, schedule).ok()?.0?;
         // Slots of one minute share a name, and the first has the Job.
-        let name = version.flavour().child_name(&cron.name, slot);
+        let name = version.controller_kind().child_name(&cron.name, slot);
         if model.all_jobs_of(uid).any(|job| job.name == name) {
             return None;
         }
@@ -227,9 +227,9 @@ impl State {
 }
 
 /// The fields of the history limits, of what succeeded and of what failed.
-pub fn limits_of(flavour: Flavour) -> [&'static str; 2] {
-    match flavour {
-        Flavour::ApiExample => ["successfulJobHistoryLimit", "failedJobHistoryLimit"],
+pub fn limits_of(controller_kind: ControllerKind) -> [&'static str; 2] {
+    match controller_kind {
+        ControllerKind::ApiExample => ["successfulJobHistoryLimit", "failedJobHistoryLimit"],
         _ => ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"],
     }
 }
@@ -241,7 +241,7 @@ fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
     active.sort_unstable();
     let mut running: Vec<&str> = model
         .jobs_of(uid)
-        .filter(|job| job.is_made_by_controller() || version.flavour().every_child_is_active)
+        .filter(|job| job.is_made_by_controller() || version.controller_kind().every_child_is_active)
         .filter(|job| job.is_unfinished() && !job.deleting)
         .map(|job| job.uid.as_str())
         .collect();
@@ -249,7 +249,7 @@ fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
     if active != running {
         found.push(format!("active is {active:?}, unfinished are {running:?}"));
     }
-    let fields = limits_of(version.flavour());
+    let fields = limits_of(version.controller_kind());
     for (field, condition) in fields.into_iter().zip([Condition::Complete, Condition::Failed]) {
         let Some(limit) = version.spec()[field].as_u64() else { continue };
         let kept = model.jobs_of(uid).filter(|job| job.finished == Some(condition)).count() as u64;
@@ -264,7 +264,7 @@ fn wrong_last_schedule_time(model: &Model, uid: &str, cron: &Cron) -> Option<Str
     let newest = model.all_jobs_of(uid).filter_map(|job| job.slot).max();
     let last = cron.newest().last_schedule_time();
     // Slots of one minute share a name, and the Job of the first is the Job of all.
-    let number = |slot: Option<DateTime<Utc>>| slot.map(|slot| cron.newest().flavour().number_of(slot));
+    let number = |slot: Option<DateTime<Utc>>| slot.map(|slot| cron.newest().controller_kind().number_of(slot));
     (last < newest || number(last) != number(newest))
         .then(|| format!("lastScheduleTime is {last:?}, the newest slot that had a Job is {newest:?}"))
 }
@@ -282,7 +282,7 @@ fn wrong_last_successful_time(model: &Model, uid: &str, cron: &Cron) -> Option<S
     let there = model.jobs_of(uid).filter_map(|job| job.succeeded).max();
     let ever = model.all_jobs_of(uid).filter_map(|job| job.succeeded);
     let last = cron.newest().last_successful_time();
-    if !cron.newest().flavour().has_last_successful_time {
+    if !cron.newest().controller_kind().has_last_successful_time {
         return last.map(|time| format!("lastSuccessfulTime is {time}, and there is no such field"));
     }
     let is_right = last >= there && (last.is_none() || ever.into_iter().any(|time| last == Some(time)));

@@ -79,8 +79,8 @@ fn begin_stale(
     }
     let bytes = body.collect().now_or_never()?.unwrap_or_else(|never| match never {}).to_bytes();
     let document: Value = serde_json::from_slice(&bytes).ok()?;
-    let flavour = network.sim.scenario.flavour;
-    let resource = if call.kind == Kind::Jobs { flavour.child } else { flavour.parent };
+    let controller_kind = network.sim.scenario.controller_kind;
+    let resource = if call.kind == Kind::Jobs { controller_kind.child } else { controller_kind.parent };
     let (kind, api_version) = (resource.kind, resource.api_version());
     let mut lines = String::new();
     for item in document["items"].as_array()? {

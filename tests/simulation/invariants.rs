@@ -167,7 +167,7 @@ impl Invariants {
             self.coverage.max("greatest", "age of a view in which a deleted CronJob lived, ms", at - deleted);
         }
         let versions = cron.since(sent.view.as_ref().map_or(0, |view| view.revision));
-        let due = cron.newest().flavour().child_name(&cron.name, slot);
+        let due = cron.newest().controller_kind().child_name(&cron.name, slot);
         if cron.name != owner || name != format!("{}/{due}", cron.namespace) {
             self.violated("3", at, format!("{author} created {name}: name, owner and slot {slot} disagree"));
         }

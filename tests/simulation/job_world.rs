@@ -3,7 +3,7 @@
 //! A Job's fate follows from the seed and its name, so it is the same whatever else happens.
 
 use chrono::SecondsFormat;
-use cronjob_controller::api::Flavour;
+use cronjob_controller::api::ControllerKind;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
         }
         (job.namespace.clone(), job.name.clone(), job.created)
     };
-    let path = format!("{}/{name}", sim.scenario.flavour.child.path(Some(&namespace)));
+    let path = format!("{}/{name}", sim.scenario.controller_kind.child.path(Some(&namespace)));
     let what = match step {
         Step::Finish => "Job finished",
         Step::Fail => "Job failed",
@@ -89,7 +89,7 @@ pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
 }
 
 fn status(sim: &Sim, begun: Millis, ended: Millis, is_success: bool) -> Value {
-    if sim.scenario.flavour == Flavour::ApiExample {
+    if sim.scenario.controller_kind == ControllerKind::ApiExample {
         return json!({"phase": if is_success { "Succeeded" } else { "Failed" }});
     }
     let time = |at| sim.wall(at).to_rfc3339_opts(SecondsFormat::Secs, true);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use apiserver::Object;
 use chrono::{DateTime, Utc};
-use cronjob_controller::api::Flavour;
+use cronjob_controller::api::ControllerKind;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use schedule::missed::Observed;
 use schedule::{Timing, local_zone};
@@ -110,8 +110,8 @@ impl Version {
         self.object["status"]["lastSuccessfulTime"].as_str()?.parse().ok()
     }
 
-    pub fn flavour(&self) -> Flavour {
-        Flavour::deserialize(&self.object["apiVersion"]).expect("every object says what it is")
+    pub fn controller_kind(&self) -> ControllerKind {
+        ControllerKind::deserialize(&self.object["apiVersion"]).expect("every object says what it is")
     }
 
     /// What decisions about slots rest on.
@@ -274,14 +274,17 @@ pub fn condition(job: &Value) -> Option<Condition> {
 
 pub fn slot_of(job: &Value) -> Option<DateTime<Utc>> {
     let annotations = &job["metadata"]["annotations"];
-    let text = Flavour::ALL.into_iter().find_map(|flavour| annotations[flavour.scheduled_annotation].as_str())?;
+    let text = ControllerKind::ALL
+        .into_iter()
+        .find_map(|controller_kind| annotations[controller_kind.scheduled_annotation].as_str())?;
     DateTime::parse_from_rfc3339(text).ok().map(|slot| slot.to_utc())
 }
 
 /// UID and name of the CronJob that controls a Job.
 pub fn owner_of(job: &Value) -> Option<(String, String)> {
     let owners = job["metadata"]["ownerReferences"].as_array()?;
-    let is_parent = |owner: &&Value| Flavour::ALL.iter().any(|flavour| owner["kind"] == flavour.parent.kind);
+    let is_parent =
+        |owner: &&Value| ControllerKind::ALL.iter().any(|controller_kind| owner["kind"] == controller_kind.parent.kind);
     let owner = owners.iter().filter(is_parent).find(|owner| owner["controller"] == true)?;
     Some((owner["uid"].as_str()?.to_owned(), owner["name"].as_str()?.to_owned()))
 }

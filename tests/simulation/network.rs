@@ -412,7 +412,7 @@ impl tower::Service<Request<kube::client::Body>> for Network {
     fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
         let (parts, body) = request.into_parts();
         let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
-        let call = Call::new(&parts, bytes).in_world_of(self.sim.scenario.flavour);
+        let call = Call::new(&parts, bytes).in_world_of(self.sim.scenario.controller_kind);
         // Left behind in the pipe by a process that has died since.
         if self.sim.state.lock().replicas[self.replica].incarnation != self.incarnation {
             return Box::pin(std::future::pending());

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
-use cronjob_controller::api::{Flavour, Manage};
+use cronjob_controller::api::{ControllerKind, Manage};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -15,30 +15,30 @@ use crate::scenario::{Action, CronJob, Millis, Spec};
 use crate::sim::Sim;
 
 fn jobs(sim: &Sim, cron_job: &CronJob) -> String {
-    sim.scenario.flavour.child.path(Some(cron_job.namespace))
+    sim.scenario.controller_kind.child.path(Some(cron_job.namespace))
 }
 
 fn path(sim: &Sim, cron_job: &CronJob) -> String {
-    format!("{}/{}", sim.scenario.flavour.parent.path(Some(cron_job.namespace)), cron_job.name)
+    format!("{}/{}", sim.scenario.controller_kind.parent.path(Some(cron_job.namespace)), cron_job.name)
 }
 
 /// A schedule as the API has it: without a field for the zone, the zone is in front.
-fn timing(flavour: Flavour, schedule: &str, zone: Option<&str>) -> Value {
+fn timing(controller_kind: ControllerKind, schedule: &str, zone: Option<&str>) -> Value {
     match zone {
-        Some(zone) if !flavour.has_time_zone => json!({"schedule": format!("TZ={zone} {schedule}")}),
+        Some(zone) if !controller_kind.has_time_zone => json!({"schedule": format!("TZ={zone} {schedule}")}),
         _ => json!({"schedule": schedule, "timeZone": zone}),
     }
 }
 
 /// A spec as the API has it.
-fn spec(flavour: Flavour, spec: &Spec) -> Value {
+fn spec(controller_kind: ControllerKind, spec: &Spec) -> Value {
     let mut template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}});
-    if flavour.child == Flavour::CronJob.child {
+    if controller_kind.child == ControllerKind::CronJob.child {
         template = json!({"spec": {"template": template}});
     }
     template["metadata"] = json!({"labels": {"fate": spec.fate}, "annotations": {"made": "from the template"}});
-    let [successful, failed] = limits_of(flavour);
-    let mut object = timing(flavour, &spec.schedule, spec.zone);
+    let [successful, failed] = limits_of(controller_kind);
+    let mut object = timing(controller_kind, &spec.schedule, spec.zone);
     object["concurrencyPolicy"] = json!(spec.policy);
     object["suspend"] = json!(spec.suspend);
     object["startingDeadlineSeconds"] = json!(spec.deadline);
@@ -61,10 +61,10 @@ pub fn create(sim: &Sim, place: usize, _at: Millis) {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cron_job.namespace}});
         sim.act(&Call::world(Method::POST, "/api/v1/namespaces", &namespace));
     }
-    let flavour = sim.scenario.flavour;
+    let controller_kind = sim.scenario.controller_kind;
     let mut object = json!({
-        "apiVersion": flavour.parent.api_version(), "kind": flavour.parent.kind,
-        "metadata": {"name": cron_job.name}, "spec": spec(flavour, &cron_job.spec),
+        "apiVersion": controller_kind.parent.api_version(), "kind": controller_kind.parent.kind,
+        "metadata": {"name": cron_job.name}, "spec": spec(controller_kind, &cron_job.spec),
     });
     if sim.scenario.manage == Manage::Annotated {
         object["metadata"]["annotations"][MANAGED_ANNOTATION] = json!("true");
@@ -73,7 +73,7 @@ pub fn create(sim: &Sim, place: usize, _at: Millis) {
         }
         object["spec"]["suspend"] = json!(true);
     }
-    sim.act(&Call::world(Method::POST, flavour.parent.path(Some(cron_job.namespace)), &object));
+    sim.act(&Call::world(Method::POST, controller_kind.parent.path(Some(cron_job.namespace)), &object));
 }
 
 /// Carries an edit of the scenario out.
@@ -91,12 +91,12 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
         Action::Schedule(schedule, zone) => patch(
             "schedule changed",
             json!({
-                "spec": timing(sim.scenario.flavour, schedule, *zone), "metadata": {"annotations": {READS_AS: null}},
+                "spec": timing(sim.scenario.controller_kind, schedule, *zone), "metadata": {"annotations": {READS_AS: null}},
             }),
         ),
         Action::Policy(policy) => patch("policy changed", json!({"spec": {"concurrencyPolicy": policy}})),
         Action::Limits(successful, failed) => {
-            let fields = limits_of(sim.scenario.flavour);
+            let fields = limits_of(sim.scenario.controller_kind);
             patch("limits changed", json!({"spec": {fields[0]: successful, fields[1]: failed}}));
         }
         Action::Deadline(seconds) => patch("deadline changed", json!({"spec": {"startingDeadlineSeconds": seconds}})),
@@ -134,11 +134,11 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             count("foreign Job");
             let at = sim.wall(at) + TimeDelta::minutes(*minutes);
             let slot = at - TimeDelta::seconds(at.timestamp() % 60);
-            let flavour = sim.scenario.flavour;
+            let controller_kind = sim.scenario.controller_kind;
             let job = json!({
-                "apiVersion": flavour.child.api_version(), "kind": flavour.child.kind,
-                "metadata": {"name": flavour.child_name(&cron_job.name, slot), "labels": {"fate": "mixed"}},
-                "spec": spec(flavour, &cron_job.spec)["jobTemplate"]["spec"],
+                "apiVersion": controller_kind.child.api_version(), "kind": controller_kind.child.kind,
+                "metadata": {"name": controller_kind.child_name(&cron_job.name, slot), "labels": {"fate": "mixed"}},
+                "spec": spec(controller_kind, &cron_job.spec)["jobTemplate"]["spec"],
             });
             sim.act(&Call::world(Method::POST, jobs(sim, cron_job), &job));
         }
@@ -167,7 +167,7 @@ fn manual_job(sim: &Sim, cron_job: &CronJob, place: usize) {
     let mut metadata = template["metadata"].clone();
     metadata["name"] = json!(format!("{}-manual-{place}", cron_job.name));
     metadata["annotations"]["cronjob.kubernetes.io/instantiate"] = json!("manual");
-    let (parent, child) = (sim.scenario.flavour.parent, sim.scenario.flavour.child);
+    let (parent, child) = (sim.scenario.controller_kind.parent, sim.scenario.controller_kind.child);
     metadata["ownerReferences"] = json!([{
         "apiVersion": parent.api_version(), "kind": parent.kind, "name": cron_job.name,
         "uid": text(&object, "uid"), "controller": true,

@@ -5,7 +5,7 @@
 use std::num::NonZeroU32;
 
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
-use cronjob_controller::api::{Flavour, Manage};
+use cronjob_controller::api::{ControllerKind, Manage};
 use cronjob_controller::leader_election::shares::Names;
 use cronjob_controller::sharding::Shard;
 
@@ -26,7 +26,7 @@ pub struct Scenario {
     pub replicas: usize,
     pub shards: NonZeroU32,
     /// Whose CronJobs these are: upstream's, the tutorial's, or ApiExamples.
-    pub flavour: Flavour,
+    pub controller_kind: ControllerKind,
     /// Whether they had to be handed over.
     pub manage: Manage,
     /// How long things go wrong.
@@ -140,15 +140,15 @@ impl Scenario {
         let active = rng.range(14, 22) * MINUTE;
         let replicas = if rng.percent(40) { 3 } else { 2 };
         let count = if rng.percent(4) { rng.range(25, 41) } else { rng.range(5, 11) };
-        let flavour = *Rng::fork(seed, "flavour").pick(&Flavour::ALL);
-        let is_shared = flavour.is_in_tree && Rng::fork(seed, "manage").percent(40);
+        let controller_kind = *Rng::fork(seed, "controller_kind").pick(&ControllerKind::ALL);
+        let is_shared = controller_kind.is_in_tree && Rng::fork(seed, "manage").percent(40);
         let mut scenario = Self {
             seed,
             start,
             replicas,
             // Of a sequence of its own: the rest of the world is the same.
             shards: NonZeroU32::new(*Rng::fork(seed, "shards").pick(&[1, 4])).unwrap(),
-            flavour,
+            controller_kind,
             manage: if is_shared { Manage::Annotated } else { Manage::All },
             active,
             skews: (0..replicas).map(|_| skew(&mut rng)).collect(),
@@ -159,17 +159,17 @@ impl Scenario {
         for number in 0..count {
             let at = if rng.percent(70) { rng.range(0, 5 * SECOND) } else { rng.range(0, active / 2) };
             let namespace = *rng.pick(&NAMESPACES);
-            let spec = spec(&mut rng, start, scenario.flavour);
+            let spec = spec(&mut rng, start, scenario.controller_kind);
             scenario.cron_jobs.push(CronJob { namespace, name: format!("c{number}"), at, spec });
         }
         for _ in 0..rng.range(3, 3 + 2 * count.min(12)) {
             let cron_job = usize::try_from(rng.range(0, count)).unwrap();
             let at = rng.range(20 * SECOND, active);
             let now = start + TimeDelta::milliseconds(i64::try_from(at).unwrap());
-            let action = action(&mut rng, now, scenario.flavour);
+            let action = action(&mut rng, now, scenario.controller_kind);
             if let Action::ReadsAs(_) = action {
                 // Somebody repairs it.
-                let back = spec_schedule(&mut rng, start, scenario.flavour);
+                let back = spec_schedule(&mut rng, start, scenario.controller_kind);
                 scenario.edits.push(Edit { at: active, cron_job, action: Action::Schedule(back.0, back.1) });
             }
             scenario.edits.push(Edit { at, cron_job, action });
@@ -315,8 +315,8 @@ fn skew(rng: &mut Rng) -> i64 {
     rng.weighted(&[(50, 0), (35, milliseconds), (15, milliseconds * 30)])
 }
 
-fn spec(rng: &mut Rng, start: DateTime<Utc>, flavour: Flavour) -> Spec {
-    let (schedule, zone) = spec_schedule(rng, start, flavour);
+fn spec(rng: &mut Rng, start: DateTime<Utc>, controller_kind: ControllerKind) -> Spec {
+    let (schedule, zone) = spec_schedule(rng, start, controller_kind);
     let limit = |rng: &mut Rng| rng.weighted(&[(15, Some(0)), (30, Some(1)), (35, Some(3)), (10, Some(7)), (10, None)]);
     Spec {
         schedule,
@@ -336,7 +336,11 @@ fn spec(rng: &mut Rng, start: DateTime<Utc>, flavour: Flavour) -> Spec {
     }
 }
 
-fn spec_schedule(rng: &mut Rng, start: DateTime<Utc>, flavour: Flavour) -> (String, Option<&'static str>) {
+fn spec_schedule(
+    rng: &mut Rng,
+    start: DateTime<Utc>,
+    controller_kind: ControllerKind,
+) -> (String, Option<&'static str>) {
     let (minute, hour) = (start.minute(), start.hour());
     let list = {
         let minutes: Vec<String> = (0..6).map(|_| ((u64::from(minute) + rng.range(1, 30)) % 60).to_string()).collect();
@@ -344,7 +348,7 @@ fn spec_schedule(rng: &mut Rng, start: DateTime<Utc>, flavour: Flavour) -> (Stri
     };
     let every = format!("@every {}", rng.pick(&["10s", "20s", "45s", "1m", "90s", "2m30s", "1h"]));
     // Sixty slots of one name are one Job; with a name for each they would be most of what is computed.
-    let often = if flavour.seconds_in_name == 1 { "@every 5s" } else { "@every 1s" };
+    let often = if controller_kind.seconds_in_name == 1 { "@every 5s" } else { "@every 1s" };
     let near = format!("{} {},{} * * *", (minute + 5) % 60, hour, (hour + 1) % 24);
     let schedule = rng.weighted(&[
         (36, "* * * * *".to_owned()),
@@ -365,8 +369,8 @@ fn spec_schedule(rng: &mut Rng, start: DateTime<Utc>, flavour: Flavour) -> (Stri
     (schedule, zone)
 }
 
-fn action(rng: &mut Rng, now: DateTime<Utc>, flavour: Flavour) -> Action {
-    let (schedule, zone) = spec_schedule(rng, now, flavour);
+fn action(rng: &mut Rng, now: DateTime<Utc>, controller_kind: ControllerKind) -> Action {
+    let (schedule, zone) = spec_schedule(rng, now, controller_kind);
     let kinds = [
         (14, Action::Schedule(schedule, zone)),
         (10, Action::Policy(*rng.pick(&["Allow", "Forbid", "Replace"]))),

@@ -8,7 +8,7 @@ use apimachinery::clock::{Clock, SharedClock, TestClock};
 use apiserver::{ApiServer, Body, ChangeKind, kinds};
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::{EventType, crd};
-use cronjob_controller::app::Onlooker;
+use cronjob_controller::app::ReplicaObserver;
 use cronjob_controller::controller::Controller;
 use cronjob_controller::controller::control::RealControl;
 use cronjob_controller::events::ObjectReference;
@@ -445,7 +445,7 @@ pub struct Ear {
     pub incarnation: u32,
 }
 
-impl Onlooker for Ear {
+impl ReplicaObserver for Ear {
     fn built(&self, shard: Shard, controller: Weak<Controller<RealControl>>) {
         let Some(sim) = self.sim.upgrade() else { return };
         let at = sim.now();

@@ -4,19 +4,19 @@
 //! the result, and that Replace deletes before it creates. Free are the order of cleanup deletions, the reads, a status
 //! write that changes nothing, and the library's words at the end of the three schedule errors.
 //!
-//! The rows are also translated for the tutorial's flavour, which decides alike where it does not differ on purpose.
+//! The rows are also translated for the tutorial's kind, which decides alike where it does not differ on purpose.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus, Job};
-use cronjob_controller::api::{ApiError, EventType, Flavour, Interner, Object, ObjectName, Uid};
+use cronjob_controller::api::{ApiError, ControllerKind, EventType, Interner, Object, ObjectName, Uid};
 use cronjob_controller::controller::control::{CronJobControl, JobControl, Patience};
 use cronjob_controller::controller::observation::Observation;
 use cronjob_controller::controller::plan::{Event, Outcome, StatusWrite};
 use cronjob_controller::controller::status::Edits;
-use cronjob_controller::controller::sync::{Witness, carry_out};
+use cronjob_controller::controller::sync::{SyncHooks, carry_out};
 use schedule::Zone;
 use serde::Deserialize;
 use serde_json::Value;
@@ -110,7 +110,7 @@ fn sync() {
     check_file("sync.jsonl", |row: &Row| runtime.block_on(judge(row)));
 }
 
-/// What the tutorial's flavour does otherwise is left out: names count seconds (a slot inside a minute has no translation),
+/// What the tutorial's kind does otherwise is left out: names count seconds (a slot inside a minute has no translation),
 /// every unfinished child is active (upstream asks the server), and a status is written for its conditions, too (and meets a
 /// failure that upstream does not).
 #[test]
@@ -153,7 +153,7 @@ fn translated(row: &str) -> String {
     text.replace(r#""apiVersion":"batch/v1","kind":"CronJob""#, &format!(r#"{API_VERSION},"kind":"CronJob""#))
         .replace(r#""cronJobCached":{"#, &format!(r#""cronJobCached":{{{API_VERSION},"#))
         .replace(r#""cronJobLive":{"#, &format!(r#""cronJobLive":{{{API_VERSION},"#))
-        .replace(Flavour::CronJob.scheduled_annotation, Flavour::Tutorial.scheduled_annotation)
+        .replace(ControllerKind::CronJob.scheduled_annotation, ControllerKind::Tutorial.scheduled_annotation)
 }
 
 fn decode<T: Object>(raw: &RawValue) -> Arc<T> {
@@ -216,9 +216,9 @@ fn compare_writes(row: &Row, seen: &Seen, cron_job: &CronJob) -> Result<(), Stri
     let deletes = expected.iter().filter(|w| w.verb == Verb::Delete).map(|w| w.name.clone());
     same("deletes", &deletes.collect::<BTreeSet<_>>(), &seen.deletes.iter().cloned().collect())?;
     let status = expected.iter().filter_map(|w| w.status.as_ref()).next_back().unwrap_or(&cron_job.status);
-    let flavour = cron_job.flavour;
+    let controller_kind = cron_job.controller_kind;
     let got = seen.statuses.last().unwrap_or(&cron_job.status);
-    same("status", &comparable_status(flavour, status), &comparable_status(flavour, got))?;
+    same("status", &comparable_status(controller_kind, status), &comparable_status(controller_kind, got))?;
     if seen.statuses.len() > 1 {
         return Err(format!("{} status writes", seen.statuses.len()));
     }
@@ -234,14 +234,14 @@ fn compare_writes(row: &Row, seen: &Seen, cron_job: &CronJob) -> Result<(), Stri
     Ok(())
 }
 
-/// The status, less what only one of the flavours has.
-fn comparable_status(flavour: Flavour, status: &CronJobStatus) -> CronJobStatus {
-    let last_successful_time = status.last_successful_time.filter(|_| flavour.has_last_successful_time);
+/// The status, less what only one of the kinds has.
+fn comparable_status(controller_kind: ControllerKind, status: &CronJobStatus) -> CronJobStatus {
+    let last_successful_time = status.last_successful_time.filter(|_| controller_kind.has_last_successful_time);
     CronJobStatus { last_successful_time, conditions: Box::default(), ..status.clone() }
 }
 
 fn compare_events(row: &Row, seen: &Seen) -> Result<(), String> {
-    let has_time_zone = seen.cached.flavour.has_time_zone;
+    let has_time_zone = seen.cached.controller_kind.has_time_zone;
     let mut expected: Vec<_> = row
         .expect
         .events
@@ -361,7 +361,7 @@ impl JobControl for World {
         let mut seen = self.0.lock().unwrap();
         let mut body: Value = serde_json::from_slice(&body).unwrap();
         let slot = DateTime::parse_from_rfc3339(
-            body["metadata"]["annotations"][seen.cached.flavour.scheduled_annotation].as_str().unwrap(),
+            body["metadata"]["annotations"][seen.cached.controller_kind.scheduled_annotation].as_str().unwrap(),
         );
         // On the wire, unlike in the row: apiVersion, kind, namespace. In the row only: what the server fills in.
         for (field, value) in [("apiVersion", "batch/v1"), ("kind", "Job")] {
@@ -421,7 +421,7 @@ impl CronJobControl for World {
     }
 }
 
-impl Witness for World {
+impl SyncHooks for World {
     fn view_confirmed(&self, _: &Arc<CronJob>) {}
     fn created(&self, _: &CronJob, job: &Arc<Job>, _: DateTime<Utc>) {
         self.0.lock().unwrap().created.push(Arc::clone(job));

@@ -6,11 +6,11 @@
 #![allow(missing_docs, clippy::explicit_write, clippy::new_without_default, clippy::unwrap_used)]
 
 pub mod burst;
+pub mod controller_kinds;
 pub mod dev_client;
 pub mod driver;
 pub mod embedded;
 pub mod fixture;
-pub mod flavours;
 pub mod rotation;
 pub mod sightings;
 pub mod tools;

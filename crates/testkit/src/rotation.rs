@@ -19,8 +19,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::controller_kinds::{CRON_JOBS, tutorial};
 use crate::driver::{Namespace, Resource, SOON, eventually, request};
-use crate::flavours::{CRON_JOBS, tutorial};
 
 const SECRETS: Resource = Resource("api/v1", "secrets");
 

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::super::job_template::time;
 use super::super::manage::Handover;
-use super::super::{Flavour, Interner, ObjectName, Uid};
+use super::super::{ControllerKind, Interner, ObjectName, Uid};
 use super::{ConcurrencyPolicy, CronJobStatus, FinishedCondition, null_as_default};
 
 #[derive(serde::Deserialize)]
@@ -57,11 +57,11 @@ pub struct Annotations<'a> {
 }
 
 impl Annotations<'_> {
-    /// The one that counts for a child of that flavour.
-    pub fn scheduled_timestamp(&self, flavour: Flavour) -> Option<&str> {
-        match flavour {
-            Flavour::CronJob => self.upstream.as_deref(),
-            Flavour::Tutorial | Flavour::ApiExample => self.tutorial.as_deref(),
+    /// The one that counts for a child of that kind.
+    pub fn scheduled_timestamp(&self, controller_kind: ControllerKind) -> Option<&str> {
+        match controller_kind {
+            ControllerKind::CronJob => self.upstream.as_deref(),
+            ControllerKind::Tutorial | ControllerKind::ApiExample => self.tutorial.as_deref(),
         }
     }
 
@@ -120,7 +120,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Controller<'a> {
 #[derive(serde::Deserialize)]
 pub struct CronJob<'a> {
     #[serde(default, rename = "apiVersion")]
-    pub flavour: Flavour,
+    pub controller_kind: ControllerKind,
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
     #[serde(borrow)]

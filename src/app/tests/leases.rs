@@ -33,7 +33,7 @@ fn lease(name: &str, holder: &str, seconds: u64, renewed: &str) -> serde_json::V
 #[test]
 fn write_is_given_up_before_another_process_can_hold_the_lease() {
     for (lease_duration, renew_deadline) in [(15, 10), (137, 107), (60, 40), (4, 3), (3, 2)] {
-        let mut config = config(vec![Flavour::CronJob]);
+        let mut config = config(vec![ControllerKind::CronJob]);
         let election = config.leader_election.as_mut().unwrap();
         (election.lease_duration, election.renew_deadline) = (seconds(lease_duration), seconds(renew_deadline));
         let (limit, margin) = (requests::timeout(&config), seconds(lease_duration - renew_deadline));
@@ -47,12 +47,12 @@ async fn slow_shutdown_fails_and_does_not_release_the_lease() {
     for (work, is_slow) in [(seconds(GRACE.as_secs() - 1), false), (GRACE + seconds(1), true), (Duration::MAX, true)] {
         let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
         let server = server(&clock);
-        let (config, registry) = (config(vec![Flavour::CronJob]), Registry::new());
-        let house = House::new(&config, &server.client(), &registry, &clock, 1, None).unwrap();
+        let (config, registry) = (config(vec![ControllerKind::CronJob]), Registry::new());
+        let context = ControllerContext::new(&config, &server.client(), &registry, &clock, 1, None).unwrap();
         let chance = ("me".to_owned(), StdRng::seed_from_u64(1));
         let settings = config.leader_election.as_ref().unwrap();
-        let mut candidate = house.candidate(settings, server.client(), &registry, chance).unwrap();
-        let elector = candidate.elector(&settings.name, house.recorder(1).0).unwrap();
+        let mut candidate = context.candidate(settings, server.client(), &registry, chance).unwrap();
+        let elector = candidate.elector(&settings.name, context.recorder(1).0).unwrap();
         let stop = CancellationToken::new();
         let ended = tokio::spawn({
             let stop = stop.clone();
@@ -91,7 +91,7 @@ async fn leader_after_another_reads_a_cron_job_live_before_it_fires() {
     for (sentence, holder, reads) in rows {
         let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
         let server = server(&clock);
-        create(&server, Flavour::CronJob).await;
+        create(&server, ControllerKind::CronJob).await;
         if let Some(holder) = holder {
             let theirs = lease("cronjob-controller", holder, 15, "2026-11-20T18:20:29.000000Z");
             ask(&server, "POST", LEASES, &theirs).await;
@@ -99,9 +99,9 @@ async fn leader_after_another_reads_a_cron_job_live_before_it_fires() {
         let wire = Wire::new();
         let client = client::on_service(wire.around(server.into_service()));
         let stop = CancellationToken::new();
-        let replica = Replica { client, clock, identity: "me".into(), seed: 1, onlooker: None };
+        let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
         let ended = tokio::spawn({
-            let (config, stop) = (config(vec![Flavour::CronJob]), stop.clone());
+            let (config, stop) = (config(vec![ControllerKind::CronJob]), stop.clone());
             async move { run_replica(&config, replica, stop).await }
         });
         tokio::time::sleep(seconds(35)).await;
@@ -118,7 +118,7 @@ async fn lease_of_a_replica_that_renews_is_not_removed() {
     for (sentence, renews) in [("it is silent", false), ("it renews while its lease is being removed", true)] {
         let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
         let server = server(&clock);
-        let config = Config { shards: 2.try_into().unwrap(), ..config(vec![Flavour::CronJob]) };
+        let config = Config { shards: 2.try_into().unwrap(), ..config(vec![ControllerKind::CronJob]) };
         let name = leader_election::shares::Names::new("cronjob-controller", config.shards).replica("other");
         let path = format!("{LEASES}/{name}");
         ask(&server, "POST", LEASES, &lease(&name, "other", 10, "2026-11-20T18:20:29.000000Z")).await;
@@ -144,7 +144,7 @@ async fn lease_of_a_replica_that_renews_is_not_removed() {
             }
         });
         let stop = CancellationToken::new();
-        let replica = Replica { client, clock, identity: "me".into(), seed: 1, onlooker: None };
+        let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
         let ended = tokio::spawn({
             let stop = stop.clone();
             async move { run_replica(&config, replica, stop).await }

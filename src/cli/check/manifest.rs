@@ -10,13 +10,13 @@ use schedule::{Schedule, Zone};
 use serde_json::Value;
 
 use super::Fault;
-use crate::api::{Flavour, crd};
+use crate::api::{ControllerKind, crd};
 use crate::dev::manifests;
 
 /// What an object is to this program.
 pub(super) enum Kind {
     /// Something with a schedule.
-    Scheduled(Flavour),
+    Scheduled(ControllerKind),
     /// Something else.
     Other,
 }
@@ -45,11 +45,11 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
         _ => Err(Fault::error(field, "is missing, or no text; every manifest needs it")),
     };
     let (api_version, kind) = (text("apiVersion")?, text("kind")?);
-    let flavour = Flavour::ALL
-        .into_iter()
-        .find(|flavour| flavour.parent.api_version() == api_version && flavour.parent.kind == kind);
-    match flavour {
-        Some(flavour) => Ok(Kind::Scheduled(flavour)),
+    let controller_kind = ControllerKind::ALL.into_iter().find(|controller_kind| {
+        controller_kind.parent.api_version() == api_version && controller_kind.parent.kind == kind
+    });
+    match controller_kind {
+        Some(controller_kind) => Ok(Kind::Scheduled(controller_kind)),
         None if kind == "CronJob" && api_version.starts_with("batch/") => {
             let message =
                 format!("{api_version} is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21");
@@ -59,11 +59,13 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
     }
 }
 
-/// Everything that an API server would say of a new object of that flavour.
-pub(super) fn judge(flavour: Flavour, object: &Value) -> Vec<Fault> {
+/// Everything that an API server would say of a new object of that kind.
+pub(super) fn judge(controller_kind: ControllerKind, object: &Value) -> Vec<Fault> {
     let definitions = crd::all();
     let defined = definitions.iter().filter_map(|definition| kinds::custom(definition).ok());
-    let is_meant = |resource: &Resource| resource.group == flavour.parent.group && resource.kind == flavour.parent.kind;
+    let is_meant = |resource: &Resource| {
+        resource.group == controller_kind.parent.group && resource.kind == controller_kind.parent.kind
+    };
     let Some(resource) = kinds::builtin().into_iter().chain(defined).find(is_meant) else { return Vec::new() };
     let judgement = match apiserver::judge_new(&resource, object.clone()) {
         Ok(judgement) => judgement,
@@ -73,14 +75,14 @@ pub(super) fn judge(flavour: Flavour, object: &Value) -> Vec<Fault> {
     let unknown = judgement.unknown.into_iter().map(|field| Fault::error(field, "there is no such field"));
     let refused = judgement.errors.into_iter().map(|error| Fault::error(error.field, error.body));
     let warned = judgement.warnings.into_iter().map(|warning| Fault::warning("", warning));
-    let webhook = schedule_fault(flavour, object);
+    let webhook = schedule_fault(controller_kind, object);
     unknown.chain(refused).chain(warned).chain(webhook).collect()
 }
 
 /// What no schema can say, and a webhook does where there is one.
-fn schedule_fault(flavour: Flavour, object: &Value) -> Option<Fault> {
+fn schedule_fault(controller_kind: ControllerKind, object: &Value) -> Option<Fault> {
     let schedule = &object["spec"]["schedule"];
-    let text = schedule.as_str().filter(|_| flavour != Flavour::CronJob)?;
+    let text = schedule.as_str().filter(|_| controller_kind != ControllerKind::CronJob)?;
     let error = Schedule::parse_standard(text, Zone::UTC).err()?;
     Some(Fault::error("spec.schedule", invalid_field("spec.schedule", schedule, &error.to_string()).body))
 }

@@ -8,7 +8,7 @@ use schedule::{Schedule, Timing, Zone};
 use serde_json::Value;
 
 use super::Fault;
-use crate::api::Flavour;
+use crate::api::ControllerKind;
 use crate::cli::clock_changes::{Effect, clocks, effects, runs_in_every_hour};
 use crate::cli::output::count;
 
@@ -17,7 +17,7 @@ const AHEAD: TimeDelta = TimeDelta::days(2 * 365);
 
 /// An object whose schedule can be read.
 pub(super) struct Timed {
-    flavour: Flavour,
+    controller_kind: ControllerKind,
     /// The schedule, in its zone.
     pub schedule: Schedule,
     /// Whether it is held back.
@@ -26,11 +26,11 @@ pub(super) struct Timed {
 
 impl Timed {
     /// As the controller reads it; `zone` is that of objects which name none.
-    pub fn of(flavour: Flavour, object: &Value, zone: Zone) -> Option<Self> {
+    pub fn of(controller_kind: ControllerKind, object: &Value, zone: Zone) -> Option<Self> {
         let spec = &object["spec"];
         let timing = Timing::parse(spec["schedule"].as_str()?, spec["timeZone"].as_str(), zone);
         timing.time_zone.ok()?;
-        Some(Self { flavour, schedule: timing.schedule.ok()?, suspended: spec["suspend"] == true })
+        Some(Self { controller_kind, schedule: timing.schedule.ok()?, suspended: spec["suspend"] == true })
     }
 
     /// What there is to be said of its times.
@@ -42,11 +42,11 @@ impl Timed {
             return vec![Fault::warning(field, message)];
         };
         let mut faults = Vec::new();
-        let unit = self.flavour.seconds_in_name;
+        let unit = self.controller_kind.seconds_in_name;
         if self.schedule.next_after(first).is_some_and(|second| (second - first).num_seconds() < unit) {
             let message = format!(
                 "runs within {unit} seconds share a {}'s name: only the first of them starts",
-                self.flavour.child.kind
+                self.controller_kind.child.kind
             );
             faults.push(Fault::warning(field, message));
         }

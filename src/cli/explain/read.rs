@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::Facts;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{DecodeError, Flavour, Interner, Manage, Object as _};
+use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
 use crate::cli::CliError;
 use crate::client::connect_for_person;
 use crate::controller::control::with_causes;
@@ -23,7 +23,7 @@ use crate::controller::control::with_causes;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Of which kind it is.
-    pub flavour: Flavour,
+    pub controller_kind: ControllerKind,
     /// Its namespace; without it, the context's.
     pub namespace: Option<String>,
     /// Its name.
@@ -94,25 +94,30 @@ pub struct Said {
 pub async fn connect_and_read(target: &Target) -> Result<Facts, CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
-    Ok(read(&client, target.flavour, namespace, &target.name).await?)
+    Ok(read(&client, target.controller_kind, namespace, &target.name).await?)
 }
 
 /// Reads what is known of one object.
 ///
 /// # Errors
 /// When there is no such object, or it or its children cannot be read.
-pub async fn read(client: &Client, flavour: Flavour, namespace: &str, name: &str) -> Result<Facts, ReadError> {
+pub async fn read(
+    client: &Client,
+    controller_kind: ControllerKind,
+    namespace: &str,
+    name: &str,
+) -> Result<Facts, ReadError> {
     let interner = Interner::default();
-    let kind = flavour.parent.kind;
+    let kind = controller_kind.parent.kind;
     let what = format!("{kind} {namespace}/{name}");
-    let path = format!("{}/{name}", flavour.parent.path(Some(namespace)));
+    let path = format!("{}/{name}", controller_kind.parent.path(Some(namespace)));
     let text = get(client, &path).await.map_err(|cause| match cause {
         kube::Error::Api(status) if status.code == 404 => {
             // Where there is no such kind, the answer names no object.
             if status.details.is_some_and(|details| details.name == name) {
                 ReadError::NotFound { kind, name: name.to_owned(), namespace: namespace.to_owned() }
             } else {
-                ReadError::NoKind { kind, api_version: flavour.parent.api_version() }
+                ReadError::NoKind { kind, api_version: controller_kind.parent.api_version() }
             }
         }
         cause => ReadError::Request { what: what.clone(), cause: words(&cause) },
@@ -121,7 +126,7 @@ pub async fn read(client: &Client, flavour: Flavour, namespace: &str, name: &str
     let mut cron_job = CronJob::decode(&text, &interner).map_err(decoded)?;
     let handed_over = Manage::Annotated.takes(&mut cron_job);
     let cron_job = Arc::new(cron_job);
-    let jobs = list(client, &flavour.child.path(Some(namespace)), "").await?;
+    let jobs = list(client, &controller_kind.child.path(Some(namespace)), "").await?;
     let jobs = jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()).map(Arc::new).collect();
     let about = format!("&fieldSelector=involvedObject.uid={},type=Warning", cron_job.uid);
     let warnings = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;

@@ -5,7 +5,7 @@ use apiserver::{ApiServer, Config};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::{Flavour, Interner, Object};
+use crate::api::{ControllerKind, Interner, Object};
 use crate::cli::output::{Format, Report as _, render};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
@@ -15,7 +15,7 @@ fn instant(text: &str) -> DateTime<Utc> {
 }
 
 fn name_of(slot: &str) -> String {
-    Flavour::CronJob.child_name("nightly", instant(slot))
+    ControllerKind::CronJob.child_name("nightly", instant(slot))
 }
 
 /// A daily CronJob that was started this morning, with `change` merged into it.
@@ -429,7 +429,7 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
         }),
     )
     .await;
-    let facts = read::read(&client, Flavour::CronJob, "default", "nightly").await.unwrap();
+    let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly").await.unwrap();
     let slot = "2026-11-19T02:00:00Z";
     let owner = json!([{
         "apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": facts.cron_job.uid, "controller": true,
@@ -458,7 +458,7 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     post(&client, "/api/v1/namespaces/default/events", &event("b", "Normal")).await;
     clock.step(TimeDelta::days(2));
     let revision = server.revision();
-    let facts = read::read(&client, Flavour::CronJob, "default", "nightly").await.unwrap();
+    let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly").await.unwrap();
     assert_eq!(facts.jobs.len(), 601, "all pages");
     assert_eq!(facts.warnings.as_ref().map(Vec::len), Ok(1));
     let told = explain(&facts, Zone::UTC, instant("2026-11-21T03:00:00Z"));
@@ -475,17 +475,17 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     handed_over["metadata"]["annotations"]["cronjob-controller.dev/suspend"] = json!("true");
     post(&client, "/apis/batch/v1/namespaces/default/cronjobs", &handed_over).await;
     for (name, state) in [("moved", State::Waiting), ("moved-and-paused", State::Suspended)] {
-        let facts = read::read(&client, Flavour::CronJob, "default", name).await.unwrap();
+        let facts = read::read(&client, ControllerKind::CronJob, "default", name).await.unwrap();
         let told = explain(&facts, Zone::UTC, instant("2026-11-21T03:00:00Z"));
         assert_eq!((told.state, told.notes.len()), (state, 1), "{name}");
     }
 
     let rows = [
-        (Flavour::CronJob, "weekly", "there is no CronJob weekly in namespace default"),
-        (Flavour::Tutorial, "nightly", "the cluster serves no CronJob of batch.tutorial.kubebuilder.io/v1"),
+        (ControllerKind::CronJob, "weekly", "there is no CronJob weekly in namespace default"),
+        (ControllerKind::Tutorial, "nightly", "the cluster serves no CronJob of batch.tutorial.kubebuilder.io/v1"),
     ];
-    for (flavour, name, want) in rows {
-        let error = read::read(&client, flavour, "default", name).await.unwrap_err();
+    for (controller_kind, name, want) in rows {
+        let error = read::read(&client, controller_kind, "default", name).await.unwrap_err();
         assert!(error.to_string().starts_with(want), "{error}");
     }
 }

@@ -70,7 +70,7 @@ fn defaults_are_what_the_help_says() {
     assert_eq!((question.count, question.from, format), (5, None, Format::Table));
     let Command::Explain(target, in_zone, _) = command(&["explain", "nightly"]) else { panic!("no explain") };
     let want = Target {
-        flavour: Flavour::CronJob,
+        controller_kind: ControllerKind::CronJob,
         namespace: None,
         name: "nightly".to_owned(),
         kubeconfig: None,

@@ -342,9 +342,11 @@ async fn the_terms_of_a_request_hold_from_when_its_turn_has_come() {
     let is_leader = Arc::new(AtomicBool::new(true));
     let send = |path| {
         let open = Arc::clone(&is_leader);
-        let gate: WriteGate = Arc::new(move || open.load(Ordering::Relaxed).then_some(Duration::MAX));
+        let gate: LeadershipCheck = Arc::new(move || open.load(Ordering::Relaxed).then_some(Duration::MAX));
         let mut request = request("POST", path);
-        request.extensions_mut().insert(Terms { gate: Some(gate), limit: Limit::Client(Duration::from_secs(4)) });
+        request
+            .extensions_mut()
+            .insert(RequestLimits { gate: Some(gate), limit: Limit::Client(Duration::from_secs(4)) });
         client.request_text(request)
     };
     send("/x").await.unwrap();
@@ -366,7 +368,7 @@ async fn an_answer_with_terms_may_not_take_longer_however_it_moves() {
     let client =
         client(None, Arc::new(Unobserved), |_| async { Ok(Response::new(dripping(9, Duration::from_secs(1), false))) });
     let mut request = request("GET", "/x");
-    request.extensions_mut().insert(Terms { gate: None, limit: Limit::Client(Duration::from_millis(4500)) });
+    request.extensions_mut().insert(RequestLimits { gate: None, limit: Limit::Client(Duration::from_millis(4500)) });
     let started = Instant::now();
     let error = client.request_text(request).await.unwrap_err();
     assert_eq!(deadline_in(&error), Some(DeadlineError::Late(Duration::from_millis(4500))), "{error}");

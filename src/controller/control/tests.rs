@@ -12,8 +12,8 @@ use tower::service_fn;
 
 use super::{CronJobControl, JobControl, LONGEST_ANSWER, Patience, RealControl, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus};
-use crate::api::{ApiError, Delivery, Flavour, Interner, Object, ObjectName, Uid};
-use crate::client::{self, Unobserved, WriteGate};
+use crate::api::{ApiError, ControllerKind, Delivery, Interner, Object, ObjectName, Uid};
+use crate::client::{self, LeadershipCheck, Unobserved};
 
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -53,7 +53,14 @@ fn control(
             Ok::<_, std::convert::Infallible>(response.body(Body::from(body.into_bytes())).unwrap())
         }
     });
-    (RealControl::new(Flavour::CronJob, client::on_service(service), Arc::new(|| Some(Duration::from_secs(15)))), log)
+    (
+        RealControl::new(
+            ControllerKind::CronJob,
+            client::on_service(service),
+            Arc::new(|| Some(Duration::from_secs(15))),
+        ),
+        log,
+    )
 }
 
 fn name() -> ObjectName {
@@ -194,8 +201,8 @@ async fn write_that_waited_for_the_rate_limit_is_not_sent_after_the_gate_has_clo
             let client = client::tests::client(Some(client::tests::limit(0.01, 1)), Arc::new(Unobserved), serve);
             let is_leader = Arc::new(AtomicBool::new(true));
             let open = Arc::clone(&is_leader);
-            let gate: WriteGate = Arc::new(move || open.load(Ordering::Relaxed).then_some(Duration::MAX));
-            let control = RealControl::new(Flavour::CronJob, client, gate);
+            let gate: LeadershipCheck = Arc::new(move || open.load(Ordering::Relaxed).then_some(Duration::MAX));
+            let control = RealControl::new(ControllerKind::CronJob, client, gate);
             assert!(control.get_job(&name()).await.is_err(), "it has the only token");
             let waits = async {
                 match write {

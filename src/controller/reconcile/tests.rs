@@ -10,7 +10,7 @@ use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, Delivery, ObjectName, Uid};
 use crate::controller::history::{MOST_PRUNED, oldest_beyond_limit};
-use crate::controller::observation::{CreateReply, Observation, PendingCreate, Whose};
+use crate::controller::observation::{CreateReply, Observation, Ownership, PendingCreate};
 use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
 use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
 
@@ -213,7 +213,7 @@ fn the_job_that_nobody_heard_of_is_looked_for_when_its_cron_job_was_taken_back()
     for (sentence, reply, want) in table {
         let cron_job = cron_job(json!({}));
         let mut observation = observe(&cron_job, &[]);
-        observation.whose = Whose::TakenBack { begun: Some(time(SLOT)) };
+        observation.ownership = Ownership::Released { begun: Some(time(SLOT)) };
         let name = ObjectName::new("ns", NAME);
         let Plan::Lookup(lookups) = reconcile(&observation, now()) else { panic!("{sentence}: not looked for") };
         assert_eq!(lookups, [Lookup::Job(name.clone())]);
@@ -252,14 +252,14 @@ fn a_deletion_that_finds_nothing_is_what_was_wanted() {
 }
 
 #[test]
-fn replace_never_deletes_a_namesake_of_the_job_it_means() {
+fn replace_never_deletes_a_name_conflict_of_the_job_it_means() {
     let cron_job = cron_job(json!({
         "spec": { "concurrencyPolicy": "Replace" },
         "status": { "active": [reference("report-a", "a")] },
     }));
-    let namesake = job("report-a", "another", json!({}));
+    let name_conflict = job("report-a", "another", json!({}));
     let mut observation = observe(&cron_job, &[&job("report-a", "a", json!({}))]);
-    observation.learn_job(namesake.name.clone(), Ok(namesake));
+    observation.learn_job(name_conflict.name.clone(), Ok(name_conflict));
     assert!(matches!(reconcile(&observation, now()), Plan::Create { .. }));
 }
 

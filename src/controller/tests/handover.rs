@@ -4,13 +4,13 @@
 use super::wire::Ask;
 use super::*;
 use crate::api::batch_v1::Job;
-use crate::api::{Flavour, Manage};
+use crate::api::{ControllerKind, Manage};
 use tokio_util::sync::CancellationToken;
 
 const SLOT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 async fn beside(now: &str, ends: support::Ends) -> World {
-    World::managing(Manage::Annotated, Flavour::CronJob, now, ends).await
+    World::managing(Manage::Annotated, ControllerKind::CronJob, now, ends).await
 }
 
 /// Hands a CronJob over.
@@ -105,7 +105,7 @@ async fn a_cron_job_that_is_handed_over_is_taken_up_and_one_that_is_taken_back_i
     let names = world.seen_names();
     assert_eq!(names, ["c-29540761", "c-29540762", "c-29540763", "c-29540764"], "10:01 to 10:04, and no more");
     assert!(world.controller.unattended().is_empty() && world.cron_jobs.is_empty());
-    assert_eq!(world.controller.parts.metrics.foreign_fires_total.get(), 0);
+    assert_eq!(world.controller.parts.metrics.external_jobs_total.get(), 0);
     stop.cancel();
 }
 
@@ -225,7 +225,7 @@ async fn assert_forgotten(world: &World) {
     let before = asked(world);
     world.pass(seconds(120)).await;
     assert_eq!(asked(world), before);
-    assert!(!world.controller.unsettled.contains(&key("c")) && world.controller.own_writes.is_empty());
+    assert!(!world.controller.pending_statuses.contains(&key("c")) && world.controller.mutation_cache.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

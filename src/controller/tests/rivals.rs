@@ -15,7 +15,7 @@ async fn contested(spec: Value) -> (World, impl Fn(&str) -> Value) {
 }
 
 fn foreign(world: &World) -> u64 {
-    world.controller.parts.metrics.foreign_fires_total.get()
+    world.controller.parts.metrics.external_jobs_total.get()
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,12 +23,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::objects::{merged, time};
 use super::wire::Wire;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{Flavour, Manage, Namesake, ObjectName, crd};
+use crate::api::{ControllerKind, Manage, NameConflict, ObjectName, crd};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client;
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
-use crate::controller::{Controller, CronJobHandler, JobHandler, NamesakeHandler, Parts};
+use crate::controller::{Controller, CronJobHandler, JobHandler, NameConflictHandler, Parts};
 use crate::events;
 use crate::metrics::ControllerMetrics;
 use crate::workqueue::{self, WorkQueue};
@@ -53,7 +53,7 @@ pub enum Ending {
 
 /// A controller that does not work yet, its informers, which do, and the server.
 pub struct World {
-    flavour: Flavour,
+    controller_kind: ControllerKind,
     manage: Manage,
     pub server: ApiServer,
     pub wire: Wire,
@@ -75,71 +75,72 @@ impl World {
 
     /// An empty world at `now`.
     pub async fn with_jobs_that_end(now: &str, ends: Ends) -> Self {
-        Self::of(Flavour::CronJob, now, ends).await
+        Self::of(ControllerKind::CronJob, now, ends).await
     }
 
-    /// The same for a controller of `flavour`; the kinds of all flavours are served.
-    pub async fn of(flavour: Flavour, now: &str, ends: Ends) -> Self {
-        Self::managing(Manage::All, flavour, now, ends).await
+    /// The same for a controller of `controller_kind`; the kinds of all controller kinds are served.
+    pub async fn of(controller_kind: ControllerKind, now: &str, ends: Ends) -> Self {
+        Self::managing(Manage::All, controller_kind, now, ends).await
     }
 
     /// The same for a controller to whom not everything may belong.
-    pub async fn managing(manage: Manage, flavour: Flavour, now: &str, ends: Ends) -> Self {
+    pub async fn managing(manage: Manage, controller_kind: ControllerKind, now: &str, ends: Ends) -> Self {
         let clock = TestClock::new(time(now));
         let shared: SharedClock = clock.clone();
         let mut resources = kinds::builtin();
         resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));
         let server = ApiServer::new(apiserver::Config::new(shared, resources));
-        Self::on(server, clock, (flavour, manage), ends).await
+        Self::on(server, clock, (controller_kind, manage), ends).await
     }
 
     /// Whoever comes after this controller, which is gone without a word.
     pub async fn successor(self) -> Self {
-        Self::on(self.server.clone(), Arc::clone(&self.clock), (self.flavour, self.manage), |_| None).await
+        Self::on(self.server.clone(), Arc::clone(&self.clock), (self.controller_kind, self.manage), |_| None).await
     }
 
-    async fn on(server: ApiServer, clock: Arc<TestClock>, what: (Flavour, Manage), ends: Ends) -> Self {
-        let (flavour, manage) = what;
+    async fn on(server: ApiServer, clock: Arc<TestClock>, what: (ControllerKind, Manage), ends: Ends) -> Self {
+        let (controller_kind, manage) = what;
         let shared: SharedClock = clock.clone();
         let (wire, stop) = (Wire::new(), CancellationToken::new());
         let client = client::on_service(wire.around(server.into_service()));
         let mut cron_job_informer = Informer::<CronJob>::new(client.clone(), &[], 1)
-            .of_resource(flavour.parent)
+            .of_resource(controller_kind.parent)
             .selecting(move |cron_job| manage.takes(cron_job));
-        let mut job_informer = Informer::<Job>::new(client.clone(), &[], 2).of_resource(flavour.child);
-        let mut namesake_informer = Informer::<Namesake>::new(client.clone(), &[], 4);
+        let mut job_informer = Informer::<Job>::new(client.clone(), &[], 2).of_resource(controller_kind.child);
+        let mut name_conflict_informer = Informer::<NameConflict>::new(client.clone(), &[], 4);
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
         let config = events::Config { seed: Some(3), max_queued: 10_000, max_pending: 10_000, ..Default::default() };
         let (recorder, sink) = events::Recorder::new(config, Arc::clone(&shared), |_| {});
         let registry = Registry::new();
         let all = CronJobMetrics::register(&registry, NonZeroUsize::new(LEDGERS).unwrap()).unwrap();
-        let ledgers = all.join(flavour, Arc::clone(&cron_jobs), Arc::clone(&shared), Zone::UTC);
+        let stats_set = all.join(controller_kind, Arc::clone(&cron_jobs), Arc::clone(&shared), Zone::UTC);
         let controller = Controller::new(Parts {
-            flavour,
+            controller_kind,
             manage,
             queue: WorkQueue::new(
-                workqueue::Config::new(flavour.name, Arc::clone(&shared)).grouped_by(ObjectName::namespace_of),
+                workqueue::Config::new(controller_kind.name, Arc::clone(&shared)).grouped_by(ObjectName::namespace_of),
             ),
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
-            namesakes: Some(namesake_informer.store()),
-            control: RealControl::new(flavour, client.clone(), Arc::new(|| Some(Duration::MAX))).managing(manage),
+            name_conflicts: Some(name_conflict_informer.store()),
+            control: RealControl::new(controller_kind, client.clone(), Arc::new(|| Some(Duration::MAX)))
+                .managing(manage),
             recorder: Arc::new(recorder),
             clock: shared,
             metrics: ControllerMetrics::register(&Registry::new()).unwrap(),
-            ledgers: Some(ledgers),
+            stats_set: Some(stats_set),
             local_zone: Zone::UTC,
             schedule_delta: TimeDelta::zero(),
         });
         let seen = Arc::default();
         let finisher =
-            Finisher { flavour, server: server.clone(), clock: clock.clone(), ends, seen: Arc::clone(&seen) };
+            Finisher { controller_kind, server: server.clone(), clock: clock.clone(), ends, seen: Arc::clone(&seen) };
         cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
         job_informer.add_event_handler(Arc::new(finisher));
-        namesake_informer.add_event_handler(Arc::new(NamesakeHandler(Arc::clone(&controller))));
-        if flavour.fears_namesakes {
-            tokio::spawn(namesake_informer.run(stop.clone()));
+        name_conflict_informer.add_event_handler(Arc::new(NameConflictHandler(Arc::clone(&controller))));
+        if controller_kind.fears_name_conflicts {
+            tokio::spawn(name_conflict_informer.run(stop.clone()));
         }
         tokio::spawn(cron_job_informer.run(stop.clone()));
         tokio::spawn(job_informer.run(stop.clone()));
@@ -152,7 +153,7 @@ impl World {
         cron_jobs.wait_for_cache_sync().await;
         jobs.wait_for_cache_sync().await;
         let ends = stop.drop_guard();
-        Self { flavour, manage, server, wire, clock, controller, cron_jobs, jobs, registry, seen, _ends: ends }
+        Self { controller_kind, manage, server, wire, clock, controller, cron_jobs, jobs, registry, seen, _ends: ends }
     }
 
     /// Lets the controller work until the answer is cancelled.
@@ -208,23 +209,23 @@ impl World {
     /// Creates a CronJob, minutely unless `spec` says otherwise, and waits for the informers.
     pub async fn create_cron_job(&self, name: &str, spec: Value) -> Value {
         let mut object = cron_job(name, spec);
-        object["apiVersion"] = self.flavour.parent.api_version().into();
-        object["kind"] = self.flavour.parent.kind.into();
-        if self.flavour == Flavour::ApiExample {
+        object["apiVersion"] = self.controller_kind.parent.api_version().into();
+        object["kind"] = self.controller_kind.parent.kind.into();
+        if self.controller_kind == ControllerKind::ApiExample {
             object["spec"]["jobTemplate"] = object["spec"]["jobTemplate"]["spec"]["template"].take();
         }
-        self.write("POST", &self.flavour.parent.path(Some(NAMESPACE)), &object).await
+        self.write("POST", &self.controller_kind.parent.path(Some(NAMESPACE)), &object).await
     }
 
     /// A CronJob as it is on the server.
     pub async fn get(&self, name: &str) -> Value {
-        let path = format!("{}/{name}", self.flavour.parent.path(Some(NAMESPACE)));
+        let path = format!("{}/{name}", self.controller_kind.parent.path(Some(NAMESPACE)));
         self.request("GET", &path, &Value::Null).await.unwrap()
     }
 
     /// The names of the children that are on the server.
     pub async fn children(&self) -> Vec<String> {
-        let children = self.list(&self.flavour.child.path(Some(NAMESPACE))).await;
+        let children = self.list(&self.controller_kind.child.path(Some(NAMESPACE))).await;
         children.iter().map(|child| child["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -324,7 +325,7 @@ async fn request(server: &ApiServer, method: &str, path: &str, body: &Value) -> 
 
 /// Notes every Job that appears, and ends it in time.
 struct Finisher {
-    flavour: Flavour,
+    controller_kind: ControllerKind,
     server: ApiServer,
     clock: Arc<TestClock>,
     ends: Ends,
@@ -336,12 +337,12 @@ impl ResourceEventHandler<Job> for Finisher {
         self.seen.lock().push(Arc::clone(job));
         let Some((after, ending)) = (self.ends)(job).filter(|_| job.finished.is_none()) else { return };
         let (server, clock, job) = (self.server.clone(), Arc::clone(&self.clock), Arc::clone(job));
-        let flavour = self.flavour;
+        let controller_kind = self.controller_kind;
         tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            let path = format!("{}/{}/status", flavour.child.path(Some(&job.name.namespace)), job.name.name);
-            let status = match flavour {
-                Flavour::ApiExample => final_phase(ending, job.creation_timestamp),
+            let path = format!("{}/{}/status", controller_kind.child.path(Some(&job.name.namespace)), job.name.name);
+            let status = match controller_kind {
+                ControllerKind::ApiExample => final_phase(ending, job.creation_timestamp),
                 _ => final_status(ending, job.creation_timestamp, clock.now()),
             };
             let body = json!({ "metadata": { "uid": job.uid }, "status": status });

@@ -78,6 +78,6 @@ fn a_directory_is_read_in_the_order_of_names_without_its_kustomization() {
 #[test]
 fn the_samples_that_are_built_in_are_good() {
     let names: Vec<String> =
-        samples(&[Flavour::CronJob]).unwrap().iter().map(|m| m.object["metadata"]["name"].to_string()).collect();
+        samples(&[ControllerKind::CronJob]).unwrap().iter().map(|m| m.object["metadata"]["name"].to_string()).collect();
     assert_eq!(names, ["\"hello\"", "\"nightly-report\"", "\"slow-sync\""]);
 }

@@ -58,7 +58,7 @@ fn a_lease_has_one_role() {
 struct Seen {
     shards: &'static [(&'static str, &'static [u32])],
     live: &'static [&'static str],
-    mine: &'static [(u32, Tenure)],
+    mine: &'static [(u32, ShardState)],
     foreign: bool,
     /// For how long the replicas had been there.
     for_seconds: u64,
@@ -72,7 +72,7 @@ const NOTHING: Seen = Seen { shards: &[], live: &["a", "b"], mine: &[], foreign:
 #[allow(clippy::too_many_lines)] // A table.
 fn a_replica_moves_towards_its_share() {
     use Move::{GiveUp, Remove, Take};
-    use Tenure::{Contending, Holding, Leaving};
+    use ShardState::{Contending, Holding, Leaving};
     let rows: Vec<(&str, Seen, Vec<Move>)> = vec![
         ("alone it takes all", Seen { live: &[], ..NOTHING }, vec![Take(0), Take(1), Take(2), Take(3)]),
         ("of two the first takes the first half", NOTHING, vec![Take(0), Take(1)]),
@@ -156,7 +156,7 @@ fn a_replica_moves_towards_its_share() {
         let mut leases: Vec<_> = seen.shards.iter().flat_map(shard).collect();
         leases.extend(seen.live.iter().map(|who| (names.replica(who), record(who, LIVES, 0))));
         leases.extend(seen.foreign.then(|| ("cron".to_owned(), record("z", DURATION, 0))));
-        let mut sightings = Sightings::default();
+        let mut sightings = LeaseObservations::default();
         let before =
             |(name, _): &(String, LeaderElectionRecord)| (name.clone(), seen_as(record("before", 1, 0), 1, start));
         sightings.see(&names, leases.iter().map(before));
@@ -171,7 +171,7 @@ fn a_replica_moves_towards_its_share() {
 #[test]
 fn the_next_look_is_when_a_lease_runs_out() {
     let (names, start) = (names(2), Instant::now());
-    let mut seen = Sightings::default();
+    let mut seen = LeaseObservations::default();
     let after = |seconds| start + Duration::from_secs(seconds);
     let leases = |version: u64, at| {
         let renewed = i64::try_from(version).unwrap();
@@ -190,7 +190,7 @@ fn the_next_look_is_when_a_lease_runs_out() {
 #[test]
 fn a_renewal_that_was_seen_before_in_another_version_is_a_renewal() {
     let (names, start) = (names(2), Instant::now());
-    let mut seen = Sightings::default();
+    let mut seen = LeaseObservations::default();
     let leases = |version, at| {
         let held = seen_as(record("b", DURATION, 0), version, at);
         [(names.shard(0), held.clone()), (names.shard(1), held.clone()), (names.replica("b"), held)]
@@ -205,8 +205,8 @@ fn a_renewal_that_was_seen_before_in_another_version_is_a_renewal() {
 /// One replica of the model.
 struct Peer {
     name: String,
-    seen: Sightings,
-    mine: BTreeMap<u32, Tenure>,
+    seen: LeaseObservations,
+    mine: BTreeMap<u32, ShardState>,
     /// When it was killed, or told to stop.
     is_dead: bool,
     phase: u64,
@@ -237,13 +237,19 @@ impl World {
     fn join(&mut self) {
         let name = format!("r{}", self.peers.len());
         let phase = self.now % PERIOD;
-        self.peers.push(Peer { name, seen: Sightings::default(), mine: BTreeMap::new(), is_dead: false, phase });
+        self.peers.push(Peer {
+            name,
+            seen: LeaseObservations::default(),
+            mine: BTreeMap::new(),
+            is_dead: false,
+            phase,
+        });
     }
 
     fn end(&mut self, number: usize, is_orderly: bool) {
         let peer = &mut self.peers[number];
         peer.is_dead = true;
-        let held = std::mem::take(&mut peer.mine).into_iter().filter(|(_, tenure)| *tenure != Tenure::Contending);
+        let held = std::mem::take(&mut peer.mine).into_iter().filter(|(_, tenure)| *tenure != ShardState::Contending);
         let (name, held): (_, Vec<_>) = (peer.name.clone(), held.map(|(index, _)| index).collect());
         if is_orderly {
             self.leases.remove(&self.names.replica(&name));
@@ -275,16 +281,16 @@ impl World {
             let has_run_out = self.written.get(&lease).is_none_or(|at| self.now - at >= DURATION.unsigned_abs().into());
             let mine = &mut self.peers[number].mine;
             match tenure {
-                Tenure::Contending if true_holder.is_empty() || has_run_out => {
-                    mine.insert(index, Tenure::Holding);
+                ShardState::Contending if true_holder.is_empty() || has_run_out => {
+                    mine.insert(index, ShardState::Holding);
                     self.write(lease, &me, DURATION);
                 }
-                Tenure::Contending => {}
-                Tenure::Holding => {
+                ShardState::Contending => {}
+                ShardState::Holding => {
                     assert_eq!(true_holder, me, "{me} holds shard {index}");
                     self.write(lease, &me, DURATION);
                 }
-                Tenure::Leaving => {
+                ShardState::Leaving => {
                     mine.remove(&index);
                     self.write(lease, "", 1);
                 }
@@ -299,9 +305,9 @@ impl World {
         for what in decide(&me, &self.names, &peer.mine, &peer.seen, now) {
             self.moves += 1;
             match what {
-                Move::Take(index) => assert_eq!(peer.mine.insert(index, Tenure::Contending), None),
-                Move::GiveUp(index) if peer.mine[&index] == Tenure::Contending => drop(peer.mine.remove(&index)),
-                Move::GiveUp(index) => drop(peer.mine.insert(index, Tenure::Leaving)),
+                Move::Take(index) => assert_eq!(peer.mine.insert(index, ShardState::Contending), None),
+                Move::GiveUp(index) if peer.mine[&index] == ShardState::Contending => drop(peer.mine.remove(&index)),
+                Move::GiveUp(index) => drop(peer.mine.insert(index, ShardState::Leaving)),
                 Move::Remove(lease) => drop(self.leases.remove(&lease)),
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::queue::{PATIENCE, Queue};
+use super::super::queue::{Queue, STARVATION_LIMIT};
 use super::*;
 
 type Key = (usize, usize);
@@ -138,7 +138,10 @@ impl Model {
         let first = leavable.iter().find(|(other, lane)| other.0 == key.0 && *lane == priority).expect("there is one");
         assert_eq!(first.0, key, "in the order in which they became ready");
         let is_passed_by = leavable.iter().any(|(_, lane)| *lane > priority);
-        assert!(!is_passed_by || self.dirty[&key] + PATIENCE <= self.now, "{key:?} came before one of higher priority");
+        assert!(
+            !is_passed_by || self.dirty[&key] + STARVATION_LIMIT <= self.now,
+            "{key:?} came before one of higher priority"
+        );
         self.ready.retain(|(other, _)| *other != key);
         self.dirty.remove(&key);
         self.groups[key.0].processing.push((key, self.now));

@@ -12,12 +12,12 @@ use futures::future::join_all;
 use http::Request;
 use kube::config::Config;
 use serde_json::{Value, json};
+use testkit::controller_kinds;
 use testkit::driver::{
     CRON_JOBS, DEPLOYMENTS, EVENTS, Namespace, Resource, cron_job, eventually, hourly_at, minutes_ago, rfc3339,
 };
 use testkit::fixture::account::{NAME, SYSTEM_NAMESPACE, account_kubeconfig, kubectl_apply};
 use testkit::fixture::controller::{Controller, Running};
-use testkit::flavours;
 use testkit::world::{World, deployment_args, refused};
 
 use super::failures::Electorate;
@@ -36,7 +36,7 @@ const ELECTION: [&str; 4] = [
 const TEAM: &str = "team-a";
 const SECRETS: Resource = Resource("api/v1", "secrets");
 /// Whoever led before may have been killed, with a lease of the default duration; the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(40);
+const STARVATION_LIMIT: Duration = Duration::from_secs(40);
 
 /// What a server before Kubernetes 1.34 has by default, which is listed in pages.
 const NO_STREAMING_LISTS: &str = "WatchList=false";
@@ -49,8 +49,8 @@ struct Kind {
 
 const NATIVE: [Kind; 1] = [Kind { parents: CRON_JOBS, make: |name, spec| cron_job(name, "@daily", spec) }];
 const TUTORIAL: [Kind; 2] = [
-    Kind { parents: flavours::CRON_JOBS, make: flavours::tutorial },
-    Kind { parents: flavours::API_EXAMPLES, make: flavours::example },
+    Kind { parents: controller_kinds::CRON_JOBS, make: controller_kinds::tutorial },
+    Kind { parents: controller_kinds::API_EXAMPLES, make: controller_kinds::example },
 ];
 
 /// One account of the manifests.
@@ -107,7 +107,7 @@ async fn whole_cluster(world: &World, account: &Account) {
     let admin = world.plane.admin_kubeconfig();
     kubectl_apply(&admin, "manifests/sharded", &[]).unwrap();
     let sharded = account.start(world, Turn::First).await;
-    eventually("it has all four shards", PATIENCE, || async {
+    eventually("it has all four shards", STARVATION_LIMIT, || async {
         let metrics = sharded.get("/metrics").await.ok()?;
         let leads = |line: &&str| line.starts_with("leader_election_master_status{") && line.ends_with(" 1");
         (metrics.lines().filter(leads).count() == 4).then_some(())
@@ -127,7 +127,7 @@ impl Account {
         let lease = Electorate { lease: self.system(world), name: self.lease };
         let before = lease.holder().await;
         let first = self.start(world, Turn::First).await;
-        let leader = lease.next_holder(before.as_ref(), PATIENCE).await;
+        let leader = lease.next_holder(before.as_ref(), STARVATION_LIMIT).await;
         let second = self.start(world, Turn::Second).await;
         for kind in self.kinds {
             for policy in ["Replace", "Forbid"] {
@@ -135,7 +135,7 @@ impl Account {
             }
         }
         stop(first).await;
-        lease.next_holder(Some(&leader), PATIENCE).await;
+        lease.next_holder(Some(&leader), STARVATION_LIMIT).await;
         join_all(
             self.kinds.iter().map(|kind| async { futures::join!(replace(ns, kind.parents), forbid(ns, kind.parents)) }),
         )
@@ -208,7 +208,7 @@ async fn create_suspended(ns: &Namespace, kind: &Kind, policy: &str) {
     let name = policy.to_lowercase();
     let object = (kind.make)(&name, &spec);
     // The API server may still have to find its webhook.
-    eventually(format!("{} {name}", kind.parents.1), PATIENCE, || ns.try_create(kind.parents, &object)).await;
+    eventually(format!("{} {name}", kind.parents.1), STARVATION_LIMIT, || ns.try_create(kind.parents, &object)).await;
     let last = rfc3339(slot - TimeDelta::hours(1));
     ns.patch_status(kind.parents, &name, &json!({ "lastScheduleTime": last })).await;
 }
@@ -216,7 +216,8 @@ async fn create_suspended(ns: &Namespace, kind: &Kind, policy: &str) {
 /// Lets the CronJob start its first child, whose name this gives, and then makes a second slot due.
 async fn two_slots(ns: &Namespace, parents: Resource, name: &str) -> String {
     ns.patch(parents, name, &json!({ "spec": { "suspend": false } })).await;
-    let first = eventually(format!("{} {name} has a child", parents.1), PATIENCE, || active(ns, parents, name)).await;
+    let first =
+        eventually(format!("{} {name} has a child", parents.1), STARVATION_LIMIT, || active(ns, parents, name)).await;
     let schedule = hourly_at(minutes_ago(3));
     ns.patch(parents, name, &json!({ "spec": { "suspend": true, "schedule": schedule } })).await;
     ns.patch(parents, name, &json!({ "spec": { "suspend": false } })).await;
@@ -229,7 +230,7 @@ async fn active(ns: &Namespace, parents: Resource, name: &str) -> Option<String>
 
 async fn replace(ns: &Namespace, parents: Resource) {
     let first = two_slots(ns, parents, "replace").await;
-    eventually(format!("{} replace has another child", parents.1), PATIENCE, || async {
+    eventually(format!("{} replace has another child", parents.1), STARVATION_LIMIT, || async {
         active(ns, parents, "replace").await.filter(|child| *child != first)
     })
     .await;
@@ -238,7 +239,7 @@ async fn replace(ns: &Namespace, parents: Resource) {
 async fn forbid(ns: &Namespace, parents: Resource) {
     two_slots(ns, parents, "forbid").await;
     let api_version = parents.0.trim_start_matches("apis/");
-    eventually(format!("{} forbid is told twice", parents.1), PATIENCE, || async {
+    eventually(format!("{} forbid is told twice", parents.1), STARVATION_LIMIT, || async {
         // Every change of it is looked into, and comes to the same.
         let poke = json!({ "metadata": { "annotations": { "poked": chrono::Utc::now().to_rfc3339() } } });
         ns.patch(parents, "forbid", &poke).await;

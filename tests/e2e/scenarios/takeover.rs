@@ -127,7 +127,7 @@ async fn change_hands(
     settled(ns, |_| third).await;
     // Whose a Job is that was there already, ours learns when its slow line of requests has come to the question.
     let foreign = eventually("the rival's notice of Jobs that are not its own", WORK, || async {
-        Some(foreign_fires(&rival).await).filter(|foreign| *foreign > 0)
+        Some(external_jobs(&rival).await).filter(|foreign| *foreign > 0)
     })
     .await;
     rival.kill();
@@ -139,9 +139,9 @@ async fn change_hands(
     (text, in_tree)
 }
 
-async fn foreign_fires(running: &Running) -> u64 {
+async fn external_jobs(running: &Running) -> u64 {
     let metrics = running.get("/metrics").await.unwrap();
-    let value = metrics.lines().find_map(|line| line.strip_prefix("cronjob_controller_foreign_fires_total "));
+    let value = metrics.lines().find_map(|line| line.strip_prefix("cronjob_controller_external_jobs_total "));
     value.and_then(|value| value.parse().ok()).expect("the metric is there")
 }
 
@@ -264,7 +264,7 @@ async fn work_beside(
     // Those, too, that were taken back between the Job and its status.
     settled(ns, |name| runs(name).pop().expect("each has run")).await;
     assert_eq!(seen_in(world, ns), expected);
-    let foreign = foreign_fires(&ours).await;
+    let foreign = external_jobs(&ours).await;
     assert_eq!(foreign, 0, "the other fires nothing of ours");
     ours.check_running().unwrap();
     ours.kill();

@@ -1,4 +1,4 @@
-//! The other flavours: `manifests/tutorial` on a real API server, with the controller's own certificate.
+//! The other kinds: `manifests/tutorial` on a real API server, with the controller's own certificate.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use apimachinery::clock::SystemClock;
 use http::Method;
 use serde_json::{Value, json};
 
+use testkit::controller_kinds::{self, API_EXAMPLES, CRON_JOBS, Ground, PODS, example, tutorial};
 use testkit::driver::{
     CRON_JOBS as NATIVE, DEPLOYMENTS, JOBS, Namespace, Resource, SOON, cron_job, eventually, request, rfc3339,
     sleep_until, upcoming_minute,
@@ -13,7 +14,6 @@ use testkit::driver::{
 use testkit::fixture::account::{NAME, account_kubeconfig, kubectl_apply};
 use testkit::fixture::control_plane::free_port;
 use testkit::fixture::controller::{Controller, Running};
-use testkit::flavours::{self, API_EXAMPLES, CRON_JOBS, Ground, PODS, example, tutorial};
 use testkit::world::{self, World, deployment_args};
 
 pub const SYSTEM: &str = "cronjob-tutorial-system";
@@ -37,16 +37,16 @@ pub async fn admission(world: Arc<World>) -> String {
     })
     .await;
     let ground = Ground { client: admin.clone(), clock: Arc::new(SystemClock), namespace: ns.clone() };
-    flavours::defaults(&ground).await;
-    let refused = flavours::refusals(&ground).await;
-    flavours::columns(&ground).await;
+    controller_kinds::defaults(&ground).await;
+    let refused = controller_kinds::refusals(&ground).await;
+    controller_kinds::columns(&ground).await;
     kubectl_apply(
         &world.plane.admin_kubeconfig(),
         "manifests/samples/tutorial",
         &["--dry-run=server", "--namespace=tutorial"],
     )
     .unwrap();
-    let lived = flavours::live(&ground).await;
+    let lived = controller_kinds::live(&ground).await;
 
     // Neither a deletion nor a change of status asks a webhook that is not there any more.
     for replica in replicas {

@@ -16,7 +16,7 @@ use crate::luck::Luck;
 /// CronJobs due at once, but for the case of 20,000.
 const BURST: usize = 1_000;
 /// How long everything may take to be right again.
-const PATIENCE: Duration = Duration::from_secs(120);
+const STARVATION_LIMIT: Duration = Duration::from_secs(120);
 
 /// What dies, and comes back.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub async fn controller_once(world: Arc<World>, mut luck: Luck) -> String {
     burst.seen_at_least(luck.number(1, burst.size)).await;
     let (mut jobs, mut statuses) = (Spread::default(), Spread::default());
     let running = strike(&world, Victim::Controller, running, &burst, &mut jobs, &mut statuses).await;
-    let settled = burst.settled(PATIENCE).await;
+    let settled = burst.settled(STARVATION_LIMIT).await;
     works_on(&world, running, "afterwards").await;
     format!("killed at {jobs} Jobs and {statuses} statuses; settled {} after its return", seconds(settled))
 }
@@ -53,7 +53,7 @@ pub async fn etcd(world: Arc<World>, luck: Luck) -> String {
 async fn rounds(world: &World, mut luck: Luck, victim: Victim, size: usize, rounds: usize) -> String {
     let burst = Burst::overdue(world, "calm", size).await;
     let running = world.start_controller("calm", &[]).await.unwrap();
-    let calm = burst.settled(PATIENCE).await;
+    let calm = burst.settled(STARVATION_LIMIT).await;
     running.kill();
     burst.clear().await;
 
@@ -63,7 +63,7 @@ async fn rounds(world: &World, mut luck: Luck, victim: Victim, size: usize, roun
         let running = world.start_controller(&format!("round-{round}"), &[]).await.unwrap();
         tokio::time::sleep(luck.part_of(calm)).await;
         let running = strike(world, victim, running, &burst, &mut jobs, &mut statuses).await;
-        settled.add(burst.settled(PATIENCE).await.as_secs_f64());
+        settled.add(burst.settled(STARVATION_LIMIT).await.as_secs_f64());
         works_on(world, running, &format!("after-{round}")).await;
         burst.clear().await;
     }

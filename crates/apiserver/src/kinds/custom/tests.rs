@@ -1,4 +1,4 @@
-//! What an invented definition drops, fills in, refuses and prints; our own are judged in `tests/flavours.rs`, on both servers.
+//! What an invented definition drops, fills in, refuses and prints; our own are judged in `tests/controller_kinds.rs`, on both servers.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::json;

@@ -21,9 +21,9 @@ fn skipped(why: Skip) -> Verdict {
 }
 
 /// Fires, missed, skipped slots, and the earliest slot that is still to be decided.
-fn told(ledger: &Ledger, cron_job: &CronJob) -> (u64, u64, Skipped, Option<String>) {
-    let next = ledger.next_slot(cron_job, Zone::UTC).map(|next| next.format("%H:%M").to_string());
-    (ledger.fires, ledger.missed, ledger.skipped, next)
+fn told(stats: &CronJobStats, cron_job: &CronJob) -> (u64, u64, Skipped, Option<String>) {
+    let next = stats.next_slot(cron_job, Zone::UTC).map(|next| next.format("%H:%M").to_string());
+    (stats.fires, stats.missed, stats.skipped, next)
 }
 
 /// A sentence, what is decided when, and what is told then.
@@ -86,26 +86,26 @@ fn every_slot_is_counted_once_under_its_reason() {
     ];
     let cron_job = cron_job(json!({}));
     for (sentence, decisions, (fires, missed, skipped, next)) in table {
-        let mut ledger = Ledger::open(&cron_job, &[]);
+        let mut stats = CronJobStats::open(&cron_job, &[]);
         for (now, verdict) in decisions {
-            ledger.decided(&cron_job, Zone::UTC, *verdict, at(now));
+            stats.decided(&cron_job, Zone::UTC, *verdict, at(now));
         }
-        assert_eq!(told(&ledger, &cron_job), (fires, missed, skipped, Some(next.to_owned())), "{sentence}");
+        assert_eq!(told(&stats, &cron_job), (fires, missed, skipped, Some(next.to_owned())), "{sentence}");
     }
 }
 
 #[test]
 fn the_slots_of_a_suspension_are_counted_when_asked_for_and_when_it_ends() {
     let (on, off) = (cron_job(json!({})), cron_job(json!({ "spec": { "suspend": true } })));
-    let mut ledger = Ledger::open(&off, &[]);
-    ledger.decided(&off, Zone::UTC, skipped(Skip::Suspended), at("09:30:00"));
-    ledger.suspended(&off, Zone::UTC, at("11:30:00"));
-    ledger.suspended(&off, Zone::UTC, at("11:31:00"));
-    assert_eq!(told(&ledger, &off), (0, 0, Skipped { suspended: 2, ..Skipped::default() }, None), "none is waited for");
-    ledger.edited(&off, &on, Zone::UTC, at("13:30:00"));
-    ledger.decided(&on, Zone::UTC, started("13:00:00"), at("13:30:00"));
+    let mut stats = CronJobStats::open(&off, &[]);
+    stats.decided(&off, Zone::UTC, skipped(Skip::Suspended), at("09:30:00"));
+    stats.suspended(&off, Zone::UTC, at("11:30:00"));
+    stats.suspended(&off, Zone::UTC, at("11:31:00"));
+    assert_eq!(told(&stats, &off), (0, 0, Skipped { suspended: 2, ..Skipped::default() }, None), "none is waited for");
+    stats.edited(&off, &on, Zone::UTC, at("13:30:00"));
+    stats.decided(&on, Zone::UTC, started("13:00:00"), at("13:30:00"));
     let want = (1, 0, Skipped { suspended: 4, ..Skipped::default() }, Some("14:00".to_owned()));
-    assert_eq!(told(&ledger, &on), want, "the newest is started all the same");
+    assert_eq!(told(&stats, &on), want, "the newest is started all the same");
 }
 
 #[test]
@@ -113,18 +113,18 @@ fn slots_of_a_new_schedule_count_from_the_edit_on() {
     let spec = |schedule: &str| cron_job(json!({ "spec": { "schedule": schedule } }));
     let (old, minutely, every) = (spec("0 * * * *"), spec("* * * * *"), spec("@every 25m"));
     for (new, next) in [(&minutely, "09:46"), (&every, "09:50")] {
-        let mut ledger = Ledger::open(&old, &[]);
-        ledger.edited(&old, new, Zone::UTC, at("09:45:30"));
-        assert_eq!(told(&ledger, new), (0, 0, Skipped::default(), Some(next.to_owned())));
+        let mut stats = CronJobStats::open(&old, &[]);
+        stats.edited(&old, new, Zone::UTC, at("09:45:30"));
+        assert_eq!(told(&stats, new), (0, 0, Skipped::default(), Some(next.to_owned())));
     }
 }
 
 #[test]
 fn counting_has_an_end() {
     let secondly = cron_job(json!({ "spec": { "schedule": "@every 1s" } }));
-    let mut ledger = Ledger::open(&secondly, &[]);
-    ledger.decided(&secondly, Zone::UTC, started("11:00:00"), at("11:00:00"));
-    assert_eq!((ledger.fires, ledger.missed), (1, AT_MOST - 1));
+    let mut stats = CronJobStats::open(&secondly, &[]);
+    stats.decided(&secondly, Zone::UTC, started("11:00:00"), at("11:00:00"));
+    assert_eq!((stats.fires, stats.missed), (1, AT_MOST - 1));
 }
 
 #[test]
@@ -139,30 +139,30 @@ fn what_ended_is_counted_since_the_last_success_and_at_first_from_the_jobs_that_
     };
     let (good, bad) = (|name, hour| ended(name, hour, "Complete"), |name, hour| ended(name, hour, "Failed"));
     let now = at("10:30:00");
-    let mut ledger =
-        Ledger::open(&cron_job(json!({})), &[bad("a", "05"), good("b", "06"), bad("c", "07"), bad("d", "08")]);
-    assert_eq!((ledger.failures_in_a_row, ledger.last_success), (2, Some(at("06:10:00"))));
-    ledger.noted(&[Note::Ended(bad("e", "09"))], now);
-    assert_eq!(ledger.failures_in_a_row, 3);
-    ledger.noted(&[Note::Ended(bad("e", "09"))], now);
-    assert_eq!(ledger.failures_in_a_row, 3, "a Job ends once");
-    ledger.noted(&[Note::Adopted(bad("e", "09"), now)], now);
-    assert_eq!(ledger.failures_in_a_row, 3, "an adoption is no end");
-    ledger.noted(&[Note::Ended(good("f", "10")), Note::Ended(bad("g", "10"))], now);
-    assert_eq!((ledger.failures_in_a_row, ledger.last_success), (1, Some(at("10:10:00"))));
+    let mut stats =
+        CronJobStats::open(&cron_job(json!({})), &[bad("a", "05"), good("b", "06"), bad("c", "07"), bad("d", "08")]);
+    assert_eq!((stats.failures_in_a_row, stats.last_success), (2, Some(at("06:10:00"))));
+    stats.noted(&[Note::Ended(bad("e", "09"))], now);
+    assert_eq!(stats.failures_in_a_row, 3);
+    stats.noted(&[Note::Ended(bad("e", "09"))], now);
+    assert_eq!(stats.failures_in_a_row, 3, "a Job ends once");
+    stats.noted(&[Note::Adopted(bad("e", "09"), now)], now);
+    assert_eq!(stats.failures_in_a_row, 3, "an adoption is no end");
+    stats.noted(&[Note::Ended(good("f", "10")), Note::Ended(bad("g", "10"))], now);
+    assert_eq!((stats.failures_in_a_row, stats.last_success), (1, Some(at("10:10:00"))));
 }
 
 #[test]
 fn a_start_ends_the_row_of_forbidden_slots() {
     let cron_job = cron_job(json!({}));
-    let mut ledger = Ledger::open(&cron_job, &[]);
+    let mut stats = CronJobStats::open(&cron_job, &[]);
     for (now, verdict, row) in [
         ("10:00:01", skipped(Skip::Forbid(at("10:00:00"))), 1),
         ("11:00:01", skipped(Skip::Forbid(at("11:00:00"))), 2),
         ("12:00:01", started("12:00:00"), 0),
     ] {
-        ledger.decided(&cron_job, Zone::UTC, verdict, at(now));
-        assert_eq!(ledger.forbidden_in_a_row, row, "{now}");
+        stats.decided(&cron_job, Zone::UTC, verdict, at(now));
+        assert_eq!(stats.forbidden_in_a_row, row, "{now}");
     }
 }
 
@@ -174,16 +174,16 @@ proptest! {
         schedule in prop::sample::select(vec!["*/7 * * * *", "0 * * * *", "@every 11m", "15,45 9-17 * * *"]),
     ) {
         let cron_job = cron_job(json!({ "spec": { "schedule": schedule } }));
-        let mut ledger = Ledger::open(&cron_job, &[]);
+        let mut stats = CronJobStats::open(&cron_job, &[]);
         let mut now = at("09:00:00");
         for (kind, seconds) in steps {
             now += TimeDelta::seconds(seconds);
             let newest = newest_slot(&cron_job, Zone::UTC, now).unwrap();
             // A sync starts a slot only if there is one that has not been decided.
-            if newest <= ledger.decided {
+            if newest <= stats.decided {
                 continue;
             }
-            ledger.decided(&cron_job, Zone::UTC, match kind {
+            stats.decided(&cron_job, Zone::UTC, match kind {
                 0 => Verdict::Open,
                 1 => Verdict::Started { slot: newest, missed: Missed::None },
                 2 => skipped(Skip::Forbid(newest)),
@@ -192,10 +192,10 @@ proptest! {
                 _ => skipped(Skip::Suspended),
             }, now);
         }
-        let Skipped { forbid, deadline, name_taken, suspended, invalid } = ledger.skipped;
-        let counted = ledger.fires + ledger.missed + forbid + deadline + name_taken + suspended + invalid;
-        let mut whole = Ledger::open(&cron_job, &[]);
-        let decided = ledger.decided;
+        let Skipped { forbid, deadline, name_taken, suspended, invalid } = stats.skipped;
+        let counted = stats.fires + stats.missed + forbid + deadline + name_taken + suspended + invalid;
+        let mut whole = CronJobStats::open(&cron_job, &[]);
+        let decided = stats.decided;
         prop_assert_eq!(counted, whole.pass(&cron_job, Zone::UTC, decided));
     }
 }

@@ -22,7 +22,7 @@ pub const EXPIRY: Duration = Duration::from_secs(30);
 
 /// The overlay over the stores of CronJobs and Jobs.
 #[derive(Debug, Default)]
-pub struct OwnWrites {
+pub struct MutationCache {
     cron_jobs: DashMap<ObjectName, Entry<Arc<CronJob>>>,
     /// By the UID of the Job.
     created: DashMap<Uid, Entry<Arc<Job>>>,
@@ -51,7 +51,7 @@ impl<T> Entry<T> {
     }
 }
 
-impl OwnWrites {
+impl MutationCache {
     /// Remembers a version that the API server answered with: what a status write produced, or a live read found. Of a long
     /// template only the digest is kept.
     pub fn cron_job_known(&self, cron_job: &Arc<CronJob>) {
@@ -220,11 +220,11 @@ impl OwnWrites {
     pub fn retained_for(&self, name: &ObjectName, uid: &Uid) -> impl Iterator<Item = &'static str> {
         let is_child = |job: &Job| job.controller.as_ref().is_some_and(|owner| owner.uid == *uid);
         let held = [
-            ("own_writes.cron_jobs", self.cron_jobs.get(name).is_some_and(|entry| entry.value.uid == *uid)),
-            ("own_writes.children", self.children.get(name).is_some_and(|children| children.0 == *uid)),
-            ("own_writes.vanished", self.vanished.get(name).is_some_and(|known| known.0 == *uid)),
-            ("own_writes.taken", self.taken.get(name).is_some_and(|known| known.0 == *uid)),
-            ("own_writes.created", self.created.iter().any(|entry| is_child(&entry.value))),
+            ("mutation_cache.cron_jobs", self.cron_jobs.get(name).is_some_and(|entry| entry.value.uid == *uid)),
+            ("mutation_cache.children", self.children.get(name).is_some_and(|children| children.0 == *uid)),
+            ("mutation_cache.vanished", self.vanished.get(name).is_some_and(|known| known.0 == *uid)),
+            ("mutation_cache.taken", self.taken.get(name).is_some_and(|known| known.0 == *uid)),
+            ("mutation_cache.created", self.created.iter().any(|entry| is_child(&entry.value))),
         ];
         held.into_iter().filter(|(_, is_held)| *is_held).map(|(name, _)| name)
     }

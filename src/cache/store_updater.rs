@@ -24,7 +24,7 @@ use crate::api::{Interner, Object, ObjectName};
 use crate::sharding::Shard;
 
 /// One scope of a store, with all that hangs on it.
-pub(super) struct Mirror<T> {
+pub(super) struct StoreUpdater<T> {
     pub(super) store: Arc<Store<T>>,
     pub(super) dispatcher: Arc<Dispatcher<T>>,
     pub(super) interner: Arc<Interner>,
@@ -70,7 +70,7 @@ impl<T: Object> Listing<T> {
     }
 }
 
-impl<T: Object> Mirror<T> {
+impl<T: Object> StoreUpdater<T> {
     /// Applies a line of the initial events to a list in the making; false if it must be read in two stages.
     pub(super) fn list_quickly(&self, listing: &mut Listing<T>, line: &[u8]) -> bool {
         match decode_quickly(line, self.namespace.as_deref(), &self.interner) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{EXPIRY, OwnWrites};
+use super::{EXPIRY, MutationCache};
 use crate::api::Uid;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::controller::tests::objects;
@@ -29,7 +29,7 @@ async fn the_newer_of_the_cached_and_the_written_version_is_seen() {
         ("versions are no numbers", cron_job("a", "x"), Duration::ZERO, ("x", false)),
     ];
     for (sentence, cached, later, expected) in table {
-        let own = OwnWrites::default();
+        let own = MutationCache::default();
         own.cron_job_known(&cron_job("a", "10"));
         tokio::time::advance(later).await;
         let (newest, is_overdue) = own.newest(cached);
@@ -39,7 +39,7 @@ async fn the_newer_of_the_cached_and_the_written_version_is_seen() {
 
 #[tokio::test(start_paused = true)]
 async fn a_created_job_is_known_until_the_cache_shows_it() {
-    let own = OwnWrites::default();
+    let own = MutationCache::default();
     let owner = cron_job("owner", "1");
     own.job_created(&owner, &job("seen"));
     own.job_created(&owner, &job("unseen"));
@@ -53,7 +53,7 @@ async fn a_created_job_is_known_until_the_cache_shows_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_job_is_hidden_until_the_cache_drops_it() {
-    let own = OwnWrites::default();
+    let own = MutationCache::default();
     let uid = Uid::new("gone");
     own.job_deleted(&uid);
     assert!(own.is_deleted(&uid));
@@ -66,7 +66,7 @@ async fn a_deleted_job_is_hidden_until_the_cache_drops_it() {
 
 #[test]
 fn a_slot_whose_job_came_and_went_stays_taken_until_the_status_says_so() {
-    let own = OwnWrites::default();
+    let own = MutationCache::default();
     let slot = |minute: u32| format!("2026-11-20T10:{minute:02}:00Z");
     let known = |uid: &str, last: Option<u32>| {
         let status = last.map_or_else(|| json!({}), |minute| json!({ "lastScheduleTime": slot(minute) }));
@@ -87,7 +87,7 @@ fn a_slot_whose_job_came_and_went_stays_taken_until_the_status_says_so() {
 
 #[test]
 fn what_is_kept_for_a_cron_job_goes_with_the_first_sync_of_another_of_its_name() {
-    let own = OwnWrites::default();
+    let own = MutationCache::default();
     let (old, new) = (cron_job("old", "10"), cron_job("new", "20"));
     let fill = |owner: &Arc<CronJob>| {
         own.cron_job_known(owner);
@@ -115,7 +115,7 @@ fn long_template_of_a_known_version_is_not_kept() {
     let whole = objects::cron_job(
         json!({ "metadata": { "resourceVersion": "9" }, "spec": { "jobTemplate": { "spec": text } } }),
     );
-    let own = OwnWrites::default();
+    let own = MutationCache::default();
     own.cron_job_known(&whole);
     let (known, _) = own.newest(cron_job("own-uid", "8"));
     assert_eq!(known.resource_version, whole.resource_version);
@@ -125,9 +125,9 @@ fn long_template_of_a_known_version_is_not_kept() {
 
 /// The times are written out: they are the promise.
 #[tokio::test(start_paused = true)]
-async fn own_writes_are_believed_for_thirty_seconds_beside_a_cache_that_does_not_show_them() {
+async fn mutation_cache_are_believed_for_thirty_seconds_beside_a_cache_that_does_not_show_them() {
     for (waited, is_believed) in [(0, true), (29, true), (30, false), (45, false), (2_999, false)] {
-        let (own, deleted) = (OwnWrites::default(), Uid::new("gone"));
+        let (own, deleted) = (MutationCache::default(), Uid::new("gone"));
         own.cron_job_known(&cron_job("a", "10"));
         own.job_deleted(&deleted);
         tokio::time::advance(Duration::from_secs(waited)).await;

@@ -1,5 +1,5 @@
 //! What is true of the tutorial's CronJobs and of ApiExamples on every API server that honours their definitions and calls
-//! their webhooks: what is stored and refused, and how they live. `tests/flavours.rs` holds the embedded server to it, and
+//! their webhooks: what is stored and refused, and how they live. `tests/controller_kinds.rs` holds the embedded server to it, and
 //! the end-to-end tests the real one.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub const PODS: Resource = Resource("api/v1", "pods");
 const BOTH: [(Resource, Resource); 2] = [(CRON_JOBS, JOBS), (API_EXAMPLES, PODS)];
 
 /// How long everything may take to come true: the samples run at the minute.
-const PATIENCE: Duration = Duration::from_secs(120);
+const STARVATION_LIMIT: Duration = Duration::from_secs(120);
 
 /// An API server and its clock.
 pub struct Ground {
@@ -444,7 +444,7 @@ pub async fn live(ground: &Ground) -> usize {
             }
             return names.len();
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > STARVATION_LIMIT {
             let left: Vec<_> = open.iter().map(|life| (life.sentence, life.parent.1, &life.picture)).collect();
             panic!("these did not come true: {left:#?}");
         }

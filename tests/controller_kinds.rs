@@ -11,7 +11,7 @@ use std::time::Duration;
 use apimachinery::clock::{SharedClock, SystemClock, TestClock};
 use apiserver::{ApiServer, WebhookAnswer, WebhookCall, webhooks_over_https};
 use axum::body::Body;
-use cronjob_controller::api::Flavour;
+use cronjob_controller::api::ControllerKind;
 use cronjob_controller::app;
 use cronjob_controller::options::{self, SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 use cronjob_controller::server::TlsParameters;
@@ -24,9 +24,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::ServiceExt;
 
+use testkit::controller_kinds::{self, API_EXAMPLES, CRON_JOBS, Ground};
 use testkit::driver::{self, Namespace, request};
 use testkit::embedded::{self, Served};
-use testkit::flavours::{self, API_EXAMPLES, CRON_JOBS, Ground};
 use testkit::rotation::{self, Issued, Patience, Stage};
 use testkit::tools;
 
@@ -85,21 +85,21 @@ async fn ground() -> (ApiServer, Ground) {
 }
 
 async fn what_is_stored_and_refused(ground: &Ground) {
-    flavours::defaults(ground).await;
-    assert!(flavours::refusals(ground).await > 20);
-    flavours::columns(ground).await;
+    controller_kinds::defaults(ground).await;
+    assert!(controller_kinds::refusals(ground).await > 20);
+    controller_kinds::columns(ground).await;
 }
 
 /// How they live under the controllers.
 async fn live(ground: &Ground) {
-    let controllers = vec![Flavour::Tutorial, Flavour::ApiExample];
+    let controllers = vec![ControllerKind::Tutorial, ControllerKind::ApiExample];
     let config = options::Config { controllers, ..options::Config::embedded(4.try_into().unwrap()) };
     let stop = CancellationToken::new();
     let controller = tokio::spawn({
         let (client, clock, stop) = (ground.client.clone(), Arc::clone(&ground.clock), stop.clone());
         async move { app::run_embedded(&config, &client, &clock, 1, stop).await }
     });
-    assert_eq!(flavours::live(ground).await, 24);
+    assert_eq!(controller_kinds::live(ground).await, 24);
     stop.cancel();
     controller.await.unwrap().unwrap();
 }
@@ -126,7 +126,7 @@ type Applied<'a> = (&'a [&'a str], fn(&str) -> bool);
 
 #[tokio::test(start_paused = true)]
 async fn the_same_is_true_of_a_server_to_which_kubectl_has_applied_the_tutorial() {
-    if !tools::has_kubectl("flavours") {
+    if !tools::has_kubectl("controller_kinds") {
         return;
     }
     let (server, ground) = bare();
@@ -163,12 +163,12 @@ async fn the_same_is_true_of_a_server_to_which_kubectl_has_applied_the_tutorial(
 async fn a_webhook_that_cannot_be_asked_holds_up_writes_but_no_deletion_and_no_status() {
     let (server, ground) = ground().await;
     let ns = &ground.namespace;
-    let object = flavours::tutorial("minimal", &json!({ "suspend": true }));
+    let object = controller_kinds::tutorial("minimal", &json!({ "suspend": true }));
     ns.create(CRON_JOBS, &object).await;
     server.set_webhook_caller(Arc::new(|_| async { Err("connection refused".to_owned()) }.boxed()));
     let message = request(&ground.client, Method::POST, &ns.path(CRON_JOBS, ""), Some(&object)).await.unwrap_err();
     assert!(message.contains("failed calling webhook \"mcronjob.kb.io\": failed to call webhook: connection refused"));
-    ns.create(API_EXAMPLES, &flavours::example("pods", &json!({}))).await;
+    ns.create(API_EXAMPLES, &controller_kinds::example("pods", &json!({}))).await;
     ns.patch_status(CRON_JOBS, "minimal", &json!({ "lastScheduleTime": "2026-01-01T00:00:00Z" })).await;
     ns.delete(CRON_JOBS, "minimal").await;
     assert!(ns.get(CRON_JOBS, "minimal").await.is_none());
@@ -232,7 +232,7 @@ async fn a_certificate_of_its_own_is_rotated_under_load_without_a_failed_admissi
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_goes_takes_its_objects_along() {
     let (server, ground) = ground().await;
-    ground.namespace.create(API_EXAMPLES, &flavours::example("pods", &json!({}))).await;
+    ground.namespace.create(API_EXAMPLES, &controller_kinds::example("pods", &json!({}))).await;
     let path = format!("{DEFINITIONS}/apiexamples.myapp.my.domain");
     request(&ground.client, Method::DELETE, &path, None).await.unwrap();
     assert!(ground.namespace.get(API_EXAMPLES, "pods").await.is_none());

@@ -1,6 +1,6 @@
 //! What differs between the controllers of this binary. Everything else they share.
 //!
-//! Guarantee: whoever knows a CronJob knows its [`Flavour`], and through it everything in which one controller is not like
+//! Guarantee: whoever knows a CronJob knows its [`ControllerKind`], and through it everything in which one controller is not like
 //! another; no other code asks which controller it is part of.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use super::{ResourceKind, api_example, tutorial_v1};
 
 /// One of the controllers in this binary, and the kind that it works on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Flavour {
+pub enum ControllerKind {
     /// batch/v1 CronJobs, in place of the controller in kube-controller-manager.
     #[default]
     CronJob,
@@ -26,7 +26,7 @@ pub enum Flavour {
 /// One column of the table of differences.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "a table, whose columns are independent of each other")]
-pub struct Differences {
+pub struct KindSpec {
     /// The name on the command line and of the queue in the metrics.
     pub name: &'static str,
     /// What the controller works on.
@@ -50,12 +50,12 @@ pub struct Differences {
     /// Whether kube-controller-manager has a controller for it.
     pub is_in_tree: bool,
     /// Whether another controller could take its children for those of a batch/v1 CronJob of the same name.
-    pub fears_namesakes: bool,
+    pub fears_name_conflicts: bool,
 }
 
 const JOB: ResourceKind = ResourceKind { group: "batch", version: "v1", plural: "jobs", kind: "Job" };
 
-const CRON_JOB: Differences = Differences {
+const CRON_JOB: KindSpec = KindSpec {
     name: "cronjob",
     parent: ResourceKind { group: "batch", version: "v1", plural: "cronjobs", kind: "CronJob" },
     child: JOB,
@@ -67,10 +67,10 @@ const CRON_JOB: Differences = Differences {
     has_last_successful_time: true,
     has_conditions: false,
     is_in_tree: true,
-    fears_namesakes: false,
+    fears_name_conflicts: false,
 };
 
-const TUTORIAL: Differences = Differences {
+const TUTORIAL: KindSpec = KindSpec {
     name: "tutorial",
     parent: tutorial_v1::RESOURCE,
     scheduled_annotation: "batch.tutorial.kubebuilder.io/scheduled-at",
@@ -80,25 +80,25 @@ const TUTORIAL: Differences = Differences {
     has_last_successful_time: false,
     has_conditions: true,
     is_in_tree: false,
-    fears_namesakes: true,
+    fears_name_conflicts: true,
     ..CRON_JOB
 };
 
 /// Its annotation is the tutorial's, from which it was learnt.
-const API_EXAMPLE: Differences = Differences {
+const API_EXAMPLE: KindSpec = KindSpec {
     name: "apiexample",
     parent: api_example::RESOURCE,
     child: ResourceKind { group: "", version: "v1", plural: "pods", kind: "Pod" },
     noun: "pod",
     has_conditions: false,
-    fears_namesakes: false,
+    fears_name_conflicts: false,
     ..TUTORIAL
 };
 
-impl Deref for Flavour {
-    type Target = Differences;
+impl Deref for ControllerKind {
+    type Target = KindSpec;
 
-    fn deref(&self) -> &Differences {
+    fn deref(&self) -> &KindSpec {
         match self {
             Self::CronJob => &CRON_JOB,
             Self::Tutorial => &TUTORIAL,
@@ -107,16 +107,18 @@ impl Deref for Flavour {
     }
 }
 
-impl Flavour {
+impl ControllerKind {
     /// Upstream's own, as a constant.
-    pub(super) const CRON_JOB: Differences = CRON_JOB;
+    pub(super) const CRON_JOB: KindSpec = CRON_JOB;
 
     /// All of them.
     pub const ALL: [Self; 3] = [Self::CronJob, Self::Tutorial, Self::ApiExample];
 
-    /// The flavour whose parents have this group and kind.
+    /// The kind whose parents have this group and kind.
     pub fn of_parent(group: &str, kind: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|flavour| flavour.parent.group == group && flavour.parent.kind == kind)
+        Self::ALL
+            .into_iter()
+            .find(|controller_kind| controller_kind.parent.group == group && controller_kind.parent.kind == kind)
     }
 
     /// The name of the child of one slot. With minutes in it, it matches upstream `getJobName`.
@@ -131,25 +133,30 @@ impl Flavour {
     }
 }
 
-impl fmt::Display for Flavour {
+impl fmt::Display for ControllerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
 /// Read from an object's `apiVersion`. Lists of built-in kinds leave it out; whatever is defined has it in every object.
-impl<'de> Deserialize<'de> for Flavour {
+impl<'de> Deserialize<'de> for ControllerKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ApiVersion;
         impl Visitor<'_> for ApiVersion {
-            type Value = Flavour;
+            type Value = ControllerKind;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the apiVersion of something with a schedule")
             }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Flavour, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<ControllerKind, E> {
                 let (group, version) = text.split_once('/').unwrap_or_default();
-                let is_meant = |flavour: &Flavour| flavour.parent.group == group && flavour.parent.version == version;
-                Flavour::ALL.into_iter().find(is_meant).ok_or_else(|| E::custom(format!("unknown apiVersion {text:?}")))
+                let is_meant = |controller_kind: &ControllerKind| {
+                    controller_kind.parent.group == group && controller_kind.parent.version == version
+                };
+                ControllerKind::ALL
+                    .into_iter()
+                    .find(is_meant)
+                    .ok_or_else(|| E::custom(format!("unknown apiVersion {text:?}")))
             }
         }
         deserializer.deserialize_str(ApiVersion)

@@ -26,7 +26,7 @@ pub const TOLD_EVERY: Duration = Duration::from_secs(600);
 
 /// Which slots are accounted for, and what was said about others.
 #[derive(Debug, Default)]
-pub struct ForeignFires {
+pub struct ExternalJobs {
     /// When this process began to work.
     since: OnceLock<DateTime<Utc>>,
     accounts: DashMap<ObjectName, Account>,
@@ -47,7 +47,7 @@ struct Told {
     since_then: u64,
 }
 
-impl ForeignFires {
+impl ExternalJobs {
     /// From now on this process is the one that works.
     pub fn begin(&self, now: DateTime<Utc>) {
         let _ = self.since.set(now);
@@ -181,7 +181,7 @@ mod tests {
         ];
         let key = ObjectName::new("ns", "c");
         for (sentence, steps) in table {
-            let foreign = ForeignFires::default();
+            let foreign = ExternalJobs::default();
             for step in steps {
                 match step {
                     Begin(now) => foreign.begin(at(now)),
@@ -199,7 +199,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn there_is_one_warning_in_ten_minutes_and_it_says_how_many_there_were() {
-        let foreign = ForeignFires::default();
+        let foreign = ExternalJobs::default();
         assert_eq!([foreign.tell(), foreign.tell(), foreign.tell()], [Some(1), None, None]);
         tokio::time::advance(TOLD_EVERY).await;
         assert_eq!([foreign.tell(), foreign.tell()], [Some(3), None]);

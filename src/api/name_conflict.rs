@@ -5,11 +5,11 @@
 use serde::Deserialize;
 
 use super::batch_v1::decode;
-use super::{DecodeError, Flavour, Interner, Object, ObjectName, ResourceKind, ResourceVersion, Uid};
+use super::{ControllerKind, DecodeError, Interner, Object, ObjectName, ResourceKind, ResourceVersion, Uid};
 
 /// That there is a batch/v1 CronJob of that name.
 #[derive(Debug)]
-pub struct Namesake {
+pub struct NameConflict {
     name: ObjectName,
     uid: Uid,
     resource_version: ResourceVersion,
@@ -31,8 +31,8 @@ struct Metadata {
     resource_version: String,
 }
 
-impl Object for Namesake {
-    const RESOURCE: ResourceKind = Flavour::CRON_JOB.parent;
+impl Object for NameConflict {
+    const RESOURCE: ResourceKind = ControllerKind::CRON_JOB.parent;
 
     fn object_name(&self) -> &ObjectName {
         &self.name

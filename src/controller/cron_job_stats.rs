@@ -19,7 +19,7 @@ pub const AT_MOST: u64 = 1_000;
 
 /// The numbers of one CronJob.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct CronJobStats {
     /// Whose they are: one of the same name is another.
     pub uid: Uid,
     /// The newest slot that is started or left out for good, or what slots are counted from.
@@ -60,7 +60,7 @@ pub struct Skipped {
     pub invalid: u64,
 }
 
-impl Ledger {
+impl CronJobStats {
     /// The numbers at the first look: slots count from the last one that had its Job, failures from the Jobs that are
     /// left.
     pub fn open(cron_job: &CronJob, jobs: &[Arc<Job>]) -> Self {

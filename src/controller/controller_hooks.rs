@@ -10,96 +10,96 @@ use tokio::time::Instant;
 
 use super::control::{CronJobControl, JobControl};
 use super::observation::Observation;
+use super::pending_status::LONGEST_CREATE;
 use super::plan::{self, Settlement};
 use super::status::Edits;
-use super::sync::Witness;
+use super::sync::SyncHooks;
 use super::template_budget::Reservation;
-use super::unsettled::LONGEST_CREATE;
-use super::{Controller, PRUNE_RETRY, Parts, reconcile, tell};
+use super::{Controller, PRUNE_RETRY, Parts, decision_log, reconcile};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ApiError, Delivery, Manage, ObjectName, Uid, compare_resource_versions};
 
 /// Takes what one sync did into the controller's memory and metrics.
-pub(super) struct SyncWitness<'a, C> {
+pub(super) struct ControllerHooks<'a, C> {
     pub(super) controller: &'a Controller<C>,
     /// The epoch that the sync began in.
     pub(super) epoch: u64,
 }
 
-impl<C> SyncWitness<'_, C> {
+impl<C> ControllerHooks<'_, C> {
     /// Whether another controller works on the CronJobs, too, so that one may leave us while its Job is being created.
     fn is_shared(&self) -> bool {
         self.controller.parts.manage == Manage::Annotated
     }
 }
 
-impl<C: JobControl + CronJobControl> Witness for SyncWitness<'_, C> {
+impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
     fn reserve_template(&self, key: &ObjectName, bytes: usize) -> Option<Reservation> {
         self.controller.template_budget.reserve(key, bytes)
     }
 
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
         // A watch that hangs may not show this version for a long time yet.
-        self.controller.own_writes.cron_job_known(cron_job);
+        self.controller.mutation_cache.cron_job_known(cron_job);
         if self.epoch > 0 {
             self.controller.confirmed.insert(cron_job.name.clone(), self.epoch);
         }
     }
 
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        self.controller.foreign_fires.creating(&cron_job.name, slot);
-        self.controller.unsettled.begin(&cron_job.name, &cron_job.uid, slot);
+        self.controller.external_jobs.creating(&cron_job.name, slot);
+        self.controller.pending_statuses.begin(&cron_job.name, &cron_job.uid, slot);
     }
 
     fn create_failed(&self, cron_job: &CronJob, _slot: DateTime<Utc>, error: &ApiError) {
-        let (unsettled, now) = (&self.controller.unsettled, Instant::now());
+        let (pending_statuses, now) = (&self.controller.pending_statuses, Instant::now());
         if !error.may_have_been_done() {
-            unsettled.refused(&cron_job.name, self.is_shared());
+            pending_statuses.refused(&cron_job.name, self.is_shared());
         } else if error.delivery == Delivery::GaveUp {
             // The client waits for longer than the server works on it.
-            unsettled.unanswered(&cron_job.name, now);
+            pending_statuses.unanswered(&cron_job.name, now);
         } else {
-            unsettled.unanswered(&cron_job.name, now + LONGEST_CREATE);
+            pending_statuses.unanswered(&cron_job.name, now + LONGEST_CREATE);
         }
     }
 
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
         let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
-        self.controller.unsettled.created(&cron_job.name, self.is_shared());
-        self.controller.own_writes.slot_taken(cron_job, slot);
-        self.controller.own_writes.job_created(cron_job, job);
+        self.controller.pending_statuses.created(&cron_job.name, self.is_shared());
+        self.controller.mutation_cache.slot_taken(cron_job, slot);
+        self.controller.mutation_cache.job_created(cron_job, job);
         if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
-            self.controller.own_writes.job_seen(&job.uid);
+            self.controller.mutation_cache.job_seen(&job.uid);
         }
         let now = clock.now();
         metrics.job_creation_skew.observe((now - slot).as_seconds_f64());
         metrics.job_creation_skew_duration.observe((job.creation_timestamp - slot).as_seconds_f64());
-        tell::created(&cron_job.name, job, slot, now);
+        decision_log::created(&cron_job.name, job, slot, now);
     }
 
     fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
-        self.controller.own_writes.job_deleted(uid);
+        self.controller.mutation_cache.job_deleted(uid);
         if self.controller.parts.jobs.get(name).is_none_or(|cached| cached.uid != *uid) {
-            self.controller.own_writes.job_gone(uid);
+            self.controller.mutation_cache.job_gone(uid);
         }
-        tell::deleted(&cron_job.name, name);
+        decision_log::deleted(&cron_job.name, name);
     }
 
     fn decided(&self, observation: &Observation, settlement: &Settlement) {
-        tell::decided(&observation.cron_job.name, settlement);
-        self.controller.own_writes.noted(&observation.cron_job.name, &observation.vanished);
-        if let Some(ledgers) = &self.controller.parts.ledgers {
-            ledgers.decided(observation, settlement);
+        decision_log::decided(&observation.cron_job.name, settlement);
+        self.controller.mutation_cache.noted(&observation.cron_job.name, &observation.vanished);
+        if let Some(stats_set) = &self.controller.parts.stats_set {
+            stats_set.decided(observation, settlement);
         }
     }
 
     fn status_written(&self, cron_job: &Arc<CronJob>) {
-        self.controller.own_writes.cron_job_known(cron_job);
-        self.controller.unsettled.recorded(cron_job);
+        self.controller.mutation_cache.cron_job_known(cron_job);
+        self.controller.pending_statuses.recorded(cron_job);
     }
 
     fn owes(&self, cron_job: &CronJob, edits: Edits) {
-        self.controller.unsettled.put(&cron_job.name, &cron_job.uid, edits);
+        self.controller.pending_statuses.put(&cron_job.name, &cron_job.uid, edits);
     }
 
     fn event(&self, cron_job: &CronJob, event: plan::Event) {
@@ -126,7 +126,7 @@ impl<C: JobControl + CronJobControl> Witness for SyncWitness<'_, C> {
     }
 
     fn already_there(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        if self.controller.foreign_fires.already_there(&cron_job.name, slot) {
+        if self.controller.external_jobs.already_there(&cron_job.name, slot) {
             self.controller.tell_of_foreign_fire(cron_job, slot);
         }
     }

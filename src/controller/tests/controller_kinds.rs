@@ -1,10 +1,10 @@
-//! The other flavours: the same controller on the tutorial's CronJobs and on ApiExamples.
+//! The other kinds: the same controller on the tutorial's CronJobs and on ApiExamples.
 
 use super::*;
-use crate::api::Flavour;
+use crate::api::ControllerKind;
 use crate::api::batch_v1::Job;
 
-const BOTH: [Flavour; 2] = [Flavour::Tutorial, Flavour::ApiExample];
+const BOTH: [ControllerKind; 2] = [ControllerKind::Tutorial, ControllerKind::ApiExample];
 
 fn names(name: &str, slots: &[&str]) -> Vec<String> {
     slots.iter().map(|slot| format!("{name}-{}", time(&format!("2026-03-02T{slot}Z")).timestamp())).collect()
@@ -12,34 +12,34 @@ fn names(name: &str, slots: &[&str]) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_has_its_slot_in_seconds_in_its_name_and_its_owner_in_its_group() {
-    for flavour in BOTH {
-        let world = World::of(flavour, "2026-03-02T09:59:30Z", |_| None).await;
+    for controller_kind in BOTH {
+        let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
         let uid = world.create_cron_job("hello", json!({ "schedule": "@every 45s" })).await["metadata"]["uid"].take();
         let stop = world.work(2);
         world.pass_until("2026-03-02T10:01:10Z").await;
         stop.cancel();
-        assert_eq!(world.children().await, names("hello", &["10:00:15", "10:01:00"]), "{flavour}");
-        let child = &world.list(&flavour.child.path(Some("default"))).await[0];
+        assert_eq!(world.children().await, names("hello", &["10:00:15", "10:01:00"]), "{controller_kind}");
+        let child = &world.list(&controller_kind.child.path(Some("default"))).await[0];
         assert_eq!(
             child["metadata"]["annotations"]["batch.tutorial.kubebuilder.io/scheduled-at"],
             "2026-03-02T10:00:15Z"
         );
         let owner = json!([{
-            "apiVersion": flavour.parent.api_version(), "kind": flavour.parent.kind, "name": "hello", "uid": uid,
+            "apiVersion": controller_kind.parent.api_version(), "kind": controller_kind.parent.kind, "name": "hello", "uid": uid,
             "controller": true, "blockOwnerDeletion": true,
         }]);
         assert_eq!(child["metadata"]["ownerReferences"], owner);
         let status = &world.get("hello").await["status"];
-        assert_eq!(status["lastScheduleTime"], "2026-03-02T10:01:00Z", "{flavour}");
+        assert_eq!(status["lastScheduleTime"], "2026-03-02T10:01:00Z", "{controller_kind}");
         let active: Vec<_> = status["active"].as_array().unwrap().iter().map(|one| one["kind"].clone()).collect();
-        assert_eq!(active, [flavour.child.kind; 2]);
-        let writes = world.wire.count(Verb::Patch, &format!("{}/status", flavour.parent.plural));
+        assert_eq!(active, [controller_kind.child.kind; 2]);
+        let writes = world.wire.count(Verb::Patch, &format!("{}/status", controller_kind.parent.plural));
         assert_eq!(
             writes,
-            2 + usize::from(flavour == Flavour::Tutorial),
-            "{flavour}: one for each, and the conditions"
+            2 + usize::from(controller_kind == ControllerKind::Tutorial),
+            "{controller_kind}: one for each, and the conditions"
         );
-        assert_eq!(world.reasons().await, ["SuccessfulCreate"; 2], "{flavour}");
+        assert_eq!(world.reasons().await, ["SuccessfulCreate"; 2], "{controller_kind}");
     }
 }
 
@@ -50,16 +50,16 @@ async fn each_policy_does_what_it_is_called() {
         ("Forbid", vec!["10:00:00", "10:01:00"]),
         ("Replace", vec!["10:02:00"]),
     ];
-    for flavour in BOTH {
+    for controller_kind in BOTH {
         for (policy, left) in &table {
             // Each runs for 90 seconds.
             let ends = |_: &Job| Some((seconds(90), Ending::Complete));
-            let world = World::of(flavour, "2026-03-02T09:59:30Z", ends).await;
+            let world = World::of(controller_kind, "2026-03-02T09:59:30Z", ends).await;
             world.create_cron_job("hello", json!({ "concurrencyPolicy": policy })).await;
             let stop = world.work(2);
             world.pass_until("2026-03-02T10:02:10Z").await;
             stop.cancel();
-            assert_eq!(world.children().await, names("hello", left), "{flavour} {policy}");
+            assert_eq!(world.children().await, names("hello", left), "{controller_kind} {policy}");
         }
     }
 }
@@ -71,33 +71,41 @@ async fn the_history_limits_keep_the_newest_of_each_kind() {
         Some((seconds(20), if failed { Ending::Failed } else { Ending::Complete }))
     };
     let table = [
-        (Flavour::Tutorial, json!({ "successfulJobsHistoryLimit": 2, "failedJobsHistoryLimit": 1 })),
-        (Flavour::ApiExample, json!({ "successfulJobHistoryLimit": 2, "failedJobHistoryLimit": 1 })),
+        (ControllerKind::Tutorial, json!({ "successfulJobsHistoryLimit": 2, "failedJobsHistoryLimit": 1 })),
+        (ControllerKind::ApiExample, json!({ "successfulJobHistoryLimit": 2, "failedJobHistoryLimit": 1 })),
     ];
-    for (flavour, limits) in table {
-        let world = World::of(flavour, "2026-03-02T09:59:30Z", ends).await;
+    for (controller_kind, limits) in table {
+        let world = World::of(controller_kind, "2026-03-02T09:59:30Z", ends).await;
         world.create_cron_job("hello", limits).await;
         let stop = world.work(2);
         world.pass_until("2026-03-02T10:06:30Z").await;
         stop.cancel();
         assert_eq!(world.seen().len(), 7);
-        assert_eq!(world.children().await, names("hello", &["10:03:00", "10:05:00", "10:06:00"]), "{flavour}");
+        assert_eq!(world.children().await, names("hello", &["10:03:00", "10:05:00", "10:06:00"]), "{controller_kind}");
         let status = world.get("hello").await["status"].take();
-        assert_eq!((&status["active"], &status["lastSuccessfulTime"]), (&Value::Null, &Value::Null), "{flavour}");
+        assert_eq!(
+            (&status["active"], &status["lastSuccessfulTime"]),
+            (&Value::Null, &Value::Null),
+            "{controller_kind}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_more_than_a_hundred_missed_runs_the_newest_one_starts_with_a_warning() {
-    for flavour in BOTH {
-        let world = World::of(flavour, "2026-03-02T06:00:30Z", |_| None).await;
+    for controller_kind in BOTH {
+        let world = World::of(controller_kind, "2026-03-02T06:00:30Z", |_| None).await;
         world.create_cron_job("hello", json!({})).await;
         world.pass_until("2026-03-02T10:00:30Z").await;
         let stop = world.work(1);
         world.pass(seconds(40)).await;
         stop.cancel();
-        assert_eq!(world.children().await, names("hello", &["10:00:00", "10:01:00"]), "{flavour}");
-        assert_eq!(world.reasons().await, ["TooManyMissedTimes", "SuccessfulCreate", "SuccessfulCreate"], "{flavour}");
+        assert_eq!(world.children().await, names("hello", &["10:00:00", "10:01:00"]), "{controller_kind}");
+        assert_eq!(
+            world.reasons().await,
+            ["TooManyMissedTimes", "SuccessfulCreate", "SuccessfulCreate"],
+            "{controller_kind}"
+        );
     }
 }
 
@@ -108,24 +116,24 @@ async fn a_run_too_late_or_held_back_does_not_start() {
         ("there is time left", json!({ "startingDeadlineSeconds": 40 }), 1),
         ("it is suspended", json!({ "suspend": true }), 0),
     ];
-    for flavour in BOTH {
+    for controller_kind in BOTH {
         for (sentence, spec, started) in &table {
-            let world = World::of(flavour, "2026-03-02T09:59:30Z", |_| None).await;
+            let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
             let spec = objects::merged(json!({ "schedule": "0 * * * *" }), spec.clone());
             world.create_cron_job("hello", spec).await;
             world.pass_until("2026-03-02T10:00:30Z").await;
             let stop = world.work(1);
             world.pass(seconds(10)).await;
             stop.cancel();
-            assert_eq!(world.children().await.len(), *started, "{flavour}: {sentence}");
+            assert_eq!(world.children().await.len(), *started, "{controller_kind}: {sentence}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_child_made_by_one_who_died_before_the_status_counts_before_forbid_is_judged() {
-    for flavour in BOTH {
-        let world = World::of(flavour, "2026-03-02T09:59:30Z", |_| None).await;
+    for controller_kind in BOTH {
+        let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
         world.create_cron_job("hello", json!({ "concurrencyPolicy": "Forbid" })).await;
         world.pass_until("2026-03-02T10:00:30Z").await;
         // The first sync starts the Job, and leaves the status to the second.
@@ -135,36 +143,36 @@ async fn a_child_made_by_one_who_died_before_the_status_counts_before_forbid_is_
         let stop = world.work(1);
         world.pass_until("2026-03-02T10:02:30Z").await;
         stop.cancel();
-        assert_eq!(world.children().await, names("hello", &["10:00:00"]), "{flavour}");
+        assert_eq!(world.children().await, names("hello", &["10:00:00"]), "{controller_kind}");
         let status = world.get("hello").await["status"].take();
-        assert_eq!(status["lastScheduleTime"], "2026-03-02T10:00:00Z", "{flavour}");
-        assert_eq!(status["active"][0]["name"], names("hello", &["10:00:00"])[0], "{flavour}");
+        assert_eq!(status["lastScheduleTime"], "2026-03-02T10:00:00Z", "{controller_kind}");
+        assert_eq!(status["active"][0]["name"], names("hello", &["10:00:00"])[0], "{controller_kind}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_unfinished_child_is_active_whoever_made_it() {
-    for flavour in BOTH {
-        let world = World::of(flavour, "2026-03-02T09:59:30Z", |_| None).await;
+    for controller_kind in BOTH {
+        let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
         let spec = json!({ "schedule": "0 * * * *", "concurrencyPolicy": "Forbid" });
         let uid = world.create_cron_job("hello", spec).await["metadata"]["uid"].take();
         let owner = json!([{
-            "apiVersion": flavour.parent.api_version(), "kind": flavour.parent.kind, "name": "hello", "uid": uid,
+            "apiVersion": controller_kind.parent.api_version(), "kind": controller_kind.parent.kind, "name": "hello", "uid": uid,
             "controller": true,
         }]);
         let mut child = job("by-hand", &owner);
-        child["kind"] = flavour.child.kind.into();
-        child["apiVersion"] = flavour.child.api_version().into();
-        if flavour == Flavour::ApiExample {
+        child["kind"] = controller_kind.child.kind.into();
+        child["apiVersion"] = controller_kind.child.api_version().into();
+        if controller_kind == ControllerKind::ApiExample {
             child["spec"] = child["spec"]["template"]["spec"].take();
         }
-        world.write("POST", &flavour.child.path(Some("default")), &child).await;
+        world.write("POST", &controller_kind.child.path(Some("default")), &child).await;
         let stop = world.work(1);
         world.pass_until("2026-03-02T10:00:30Z").await;
         stop.cancel();
-        assert_eq!(world.get("hello").await["status"]["active"][0]["name"], "by-hand", "{flavour}");
-        assert_eq!(world.children().await, ["by-hand"], "{flavour}");
-        assert_eq!(world.reasons().await, ["JobAlreadyActive"], "{flavour}");
+        assert_eq!(world.get("hello").await["status"]["active"][0]["name"], "by-hand", "{controller_kind}");
+        assert_eq!(world.children().await, ["by-hand"], "{controller_kind}");
+        assert_eq!(world.reasons().await, ["JobAlreadyActive"], "{controller_kind}");
     }
 }
 
@@ -174,9 +182,9 @@ async fn the_conditions_say_how_a_cron_job_is_and_keep_their_times() {
         let failed = job.creation_timestamp == time("2026-03-02T10:01:00Z");
         Some((seconds(20), if failed { Ending::Failed } else { Ending::Complete }))
     };
-    let world = World::of(Flavour::Tutorial, "2026-03-02T09:59:30Z", ends).await;
+    let world = World::of(ControllerKind::Tutorial, "2026-03-02T09:59:30Z", ends).await;
     world.create_cron_job("hello", json!({})).await;
-    let path = format!("{}/hello", Flavour::Tutorial.parent.path(Some("default")));
+    let path = format!("{}/hello", ControllerKind::Tutorial.parent.path(Some("default")));
     let said = async || {
         let status = world.get("hello").await["status"].take();
         let conditions = status["conditions"].as_array().unwrap().clone();
@@ -214,25 +222,26 @@ async fn the_conditions_say_how_a_cron_job_is_and_keep_their_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_owner_of_a_cron_job_with_a_namesake_in_batch_is_told_once() {
+async fn the_owner_of_a_cron_job_with_a_name_conflict_in_batch_is_told_once() {
     let told = async |world: &World| world.reasons().await.iter().filter(|reason| *reason == "AmbiguousName").count();
-    for flavour in BOTH {
-        let world = World::of(flavour, "2026-03-02T09:59:30Z", |_| None).await;
+    for controller_kind in BOTH {
+        let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
         world.create_cron_job("hello", json!({})).await;
         world.create_cron_job("other", json!({})).await;
         let stop = world.work(1);
         world.pass_until("2026-03-02T10:00:30Z").await;
-        assert_eq!(told(&world).await, 0, "{flavour}");
+        assert_eq!(told(&world).await, 0, "{controller_kind}");
         world.write("POST", CRON_JOBS, &cron_job("hello", json!({ "suspend": true }))).await;
         world.pass_until("2026-03-02T10:03:30Z").await;
         stop.cancel();
-        assert_eq!(told(&world).await, usize::from(flavour == Flavour::Tutorial), "{flavour}");
+        assert_eq!(told(&world).await, usize::from(controller_kind == ControllerKind::Tutorial), "{controller_kind}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn controllers_of_all_flavours_side_by_side_leave_each_others_children_alone() {
-    let world = World::of(Flavour::Tutorial, "2026-03-02T09:59:30Z", |_| Some((seconds(5), Ending::Complete))).await;
+async fn controllers_of_all_controller_kinds_side_by_side_leave_each_others_children_alone() {
+    let world =
+        World::of(ControllerKind::Tutorial, "2026-03-02T09:59:30Z", |_| Some((seconds(5), Ending::Complete))).await;
     world.create_cron_job("hello", json!({ "successfulJobsHistoryLimit": 0 })).await;
     let native = world.write("POST", CRON_JOBS, &cron_job("hello", json!({ "suspend": true }))).await;
     let owner = controlled_by("hello", native["metadata"]["uid"].as_str().unwrap());
@@ -246,17 +255,17 @@ async fn controllers_of_all_flavours_side_by_side_leave_each_others_children_alo
 
 #[tokio::test(start_paused = true)]
 async fn a_zone_in_the_schedule_is_warned_of_where_there_is_a_field_for_it() {
-    for flavour in Flavour::ALL {
-        let world = World::of(flavour, "2026-03-02T09:59:30Z", |_| None).await;
+    for controller_kind in ControllerKind::ALL {
+        let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
         world.create_cron_job("hello", json!({ "schedule": "* * * * *" })).await;
         // A new batch/v1 CronJob with such a schedule is refused by the server.
-        let collection = flavour.parent.qualified_name();
+        let collection = controller_kind.parent.qualified_name();
         world.smuggle(&collection, "hello", json!({ "spec": { "schedule": "TZ=Asia/Kathmandu 45 15 * * *" } })).await;
         let stop = world.work(1);
         world.pass_until("2026-03-02T10:00:30Z").await;
         stop.cancel();
         let warned = world.reasons().await.contains(&"UnsupportedSchedule".to_owned());
-        assert_eq!(warned, flavour == Flavour::CronJob, "{flavour}");
-        assert_eq!(world.children().await.len(), 1, "{flavour}: a quarter to four in Kathmandu is ten o'clock");
+        assert_eq!(warned, controller_kind == ControllerKind::CronJob, "{controller_kind}");
+        assert_eq!(world.children().await.len(), 1, "{controller_kind}: a quarter to four in Kathmandu is ten o'clock");
     }
 }
