@@ -1,8 +1,8 @@
 //! The slim view of the API objects this controller works on.
 //!
-//! Guarantees: decoding keeps what `sync` needs and nothing else; a field of the wrong type is an error of that one
-//! object and of nobody else; what is passed on to the API server untouched (the Job template) is never decoded into
-//! types that could drop a field. Times are `chrono` here; the client's own time type does not pass this module.
+//! Guarantees: decoding keeps only what `sync` needs. A field of the wrong type fails the decoding of that one object
+//! and of no other. The Job template passes to the API server untouched: it is never decoded into types that could drop
+//! a field. Times are `chrono` here; the client's own time type stays inside this module.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub use recurrence::Recurrence;
 pub use resource_version::ResourceVersion;
 pub use uid::Uid;
 
-/// What a write accepts as its answer when its metadata is all that is read: the server encodes no more, where it can.
+/// The `Accept` header of a write of whose answer only the metadata is read: the server encodes no more, where it can.
 pub const ACCEPT_METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// The query of a write. The server's default is to decode strictly, only to send warnings that nobody reads.
@@ -114,12 +114,12 @@ impl ResourceKind {
     }
 }
 
-/// How loud an Event is.
+/// The type of an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventType {
     /// Information only.
     Normal,
-    /// Something may need a look.
+    /// Something may need attention.
     Warning,
 }
 
@@ -139,13 +139,13 @@ impl EventType {
 pub struct DecodeError {
     /// The kind that was expected.
     pub kind: &'static str,
-    /// What the decoder met, with its position.
+    /// The decoder's error, with its position.
     pub source: serde_json::Error,
 }
 
-/// What a store and a reflector need to know of an object.
+/// What a store and a reflector need to know about an object.
 pub trait Object: fmt::Debug + Send + Sync + 'static {
-    /// Where objects of this type live, unless an informer is told otherwise.
+    /// Where objects of this type live, unless an informer is given another resource.
     const RESOURCE: ResourceKind;
 
     /// Namespace and name.
@@ -160,14 +160,15 @@ pub trait Object: fmt::Debug + Send + Sync + 'static {
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError>
     where
         Self: Sized;
-    /// Decodes one object as a cache keeps it: without what is long and seldom needed, which is read again when it is.
+    /// Decodes one object as a cache keeps it: without long, seldom needed parts. Those are read from the API server on
+    /// demand.
     fn decode_for_cache(json: &str, interner: &Interner) -> Result<Self, DecodeError>
     where
         Self: Sized,
     {
         Self::decode(json, interner)
     }
-    /// Called before this version replaces `previous` in a store: what did not change may be shared.
+    /// Called before this version replaces `previous` in a store, so that unchanged parts can share memory.
     fn succeed(&mut self, previous: &Self) {
         let _ = previous;
     }

@@ -1,23 +1,23 @@
-//! The connection to the API server.
+//! The client of the API server.
 //!
-//! Guarantees: what the command line names is used and nothing else (no `~/.kube/config`, no `KUBECONFIG`, but for a person
-//! at a terminal, who has them for kubectl); a request
-//! is sent once, never repeated in here, so that retries happen in the workqueue where they are seen and counted; no
-//! request waits for ever, watches excepted, which their reader must bound; a `Retry-After` of the server reaches the
-//! caller ([`retry_after()`]), whatever the shape of the answer that carried it.
+//! Guarantees: the controller uses only the configuration that the command line names, without `~/.kube/config` and
+//! `KUBECONFIG`. Commands for a user at a terminal read those as kubectl does. A request is sent once and never
+//! repeated in this module, so that retries happen in the workqueue, where they are logged and counted. Every request
+//! is bounded in time, except watches, which their reader must bound. A server's `Retry-After` reaches the caller
+//! ([`retry_after()`]), whatever the form of the answer that carried it.
 //!
 //! Each request passes through these layers, from the outside in:
 //!
-//! 1. `observe` counts it and takes its time, waiting included, as client-go does;
-//! 2. `rate_limit` holds it back (only with `--kube-api-qps`; watches pass);
+//! 1. `observe` counts and times it, waits included, as client-go does;
+//! 2. `rate_limit` delays it (only with `--kube-api-qps`; watches pass);
 //! 3. `retry_after` makes a `Retry-After` readable;
-//! 4. `deadline` bounds it, and asks the gate of its [`RequestLimits`]; within the rate limit, so that a request is neither given
-//!    up before it was sent nor sent when it may not be any more;
-//! 5. `cert_reload` makes what is below anew when the files of a client certificate have changed;
+//! 4. `deadline` bounds it and checks the gate of its [`RequestLimits`]. It is inside the rate limit, so that a request
+//!    is neither abandoned before it was sent nor sent after its gate has closed;
+//! 5. `cert_reload` rebuilds the layers below it when the files of a client certificate have changed;
 //! 6. `connection` has the server's address, the credentials and the connection pool.
 //!
-//! kube speaks HTTP/1.1, so every request in flight has a connection. hyper's pool keeps as many idle ones as there
-//! were, for 90 seconds: longer than a minute, so that the burst of one minute finds the connections of the last.
+//! kube speaks HTTP/1.1, so every request in flight has a connection. hyper's pool keeps all idle connections for 90
+//! seconds. That is longer than a minute, so that the burst of one minute finds the connections of the previous one.
 
 mod cert_reload;
 mod connection;
@@ -46,12 +46,12 @@ pub use self::observe::{RequestObserver, Unobserved};
 pub use self::retry_after::retry_after;
 use crate::options::{Config, PROGRAM, RateLimit};
 
-/// For how long this process surely still holds its lease, asked before each write; `None` while it may not write, and
-/// [`Duration::MAX`] where there is no election.
+/// How long this process certainly still holds its lease, checked before each write. `None` while it may not write, and
+/// [`Duration::MAX`] without an election.
 pub type LeadershipCheck = Arc<dyn Fn() -> Option<Duration> + Send + Sync>;
 
-/// What is asked of one request, as one of its extensions. It counts from the moment at which the request's turn has come:
-/// a wait for `--kube-api-qps` is no part of it.
+/// The limits of one request, as one of its extensions. They count from the moment at which the request leaves the rate
+/// limiter: a wait for `--kube-api-qps` is not included.
 #[derive(Clone)]
 pub struct RequestLimits {
     /// Whether the request may still be sent; `None` for reads, which always may.
@@ -63,57 +63,57 @@ pub struct RequestLimits {
 /// How long a request with [`RequestLimits`] may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// The client waits for so long.
+    /// The client waits this long.
     Client(Duration),
-    /// The server is told to end it within the rest of the lease ([`LONGEST_WRITE`] at most), as `?timeout=`; the client
-    /// waits for [`SERVER_MARGIN`] longer. So it is committed while the lease is held, or not at all.
+    /// The server ends the request within the remaining lease time ([`LONGEST_WRITE`] at most), as `?timeout=` tells
+    /// it. The client waits [`SERVER_MARGIN`] longer. So the write is committed while the lease is held, or not at all.
     Lease,
-    /// The same with the longest time that the server allows, whatever is left of the lease.
+    /// The same with the longest time that the server allows, whatever the remaining lease time.
     Longest,
 }
 
-/// After this time kube-apiserver cuts a create, patch or delete, whatever is asked for (`requestTimeoutUpperBound` in
-/// k8s.io/apiserver's endpoints/handlers/rest.go).
+/// The time after which kube-apiserver ends a create, patch or delete, whatever the client asked for
+/// (`requestTimeoutUpperBound` in k8s.io/apiserver's endpoints/handlers/rest.go).
 pub const LONGEST_WRITE: Duration = Duration::from_secs(34);
 
-/// How much longer than the server a client waits. Its answer travels, and the server's own clock started at receipt; when
-/// this has passed, too, the connection is dead, and the request is not committed any more.
+/// How much longer than the server a client waits: the answer needs time to travel, and the server's clock starts at
+/// receipt. After this time the connection is dead, and the request will not be committed any more.
 pub const SERVER_MARGIN: Duration = Duration::from_secs(5);
 
-/// Requests that may queue between two layers; as many as kube's client lets queue in front of them.
+/// Requests that may queue between two layers; the same number as in kube's client in front of them.
 const BUFFER: usize = 1024;
 
-/// Why there is no client.
+/// Why the client could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig file does not exist, does not parse, or has no usable current context.
     #[error("--{flag}: the file {} cannot be used: {}", .file.display(), kubeconfig::cause(.cause))]
     Kubeconfig {
-        /// The flag that names it.
+        /// The flag that names the file.
         flag: &'static str,
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         cause: Box<KubeconfigError>,
     },
     /// Neither `KUBECONFIG` nor the default file can be used.
     #[error("kubectl's configuration ($KUBECONFIG, else ~/.kube/config) cannot be used: {cause}")]
     Kubectl {
-        /// What is wrong with it.
+        /// The cause.
         cause: Box<KubeconfigError>,
     },
-    /// `--master` is no URL.
+    /// `--master` is not a URL.
     #[error("--master: {master} is not a URL: {cause}")]
     Master {
         /// The flag's value.
         master: String,
-        /// What is wrong with it.
+        /// The cause.
         cause: http::uri::InvalidUri,
     },
     /// Neither flag was given and the process does not run in a Pod with a service account.
     #[error("neither --kubeconfig nor --master is given, and there is no in-cluster configuration: {cause}")]
     InCluster {
-        /// What the Pod lacks.
+        /// The missing part of the Pod's configuration.
         cause: InClusterError,
     },
     /// The kubeconfig file names a proxy.
@@ -129,25 +129,26 @@ pub enum ConnectError {
     Build {
         /// The server's address.
         server: String,
-        /// What cannot be used.
+        /// The part that cannot be used, and why.
         cause: Box<kube::Error>,
     },
 }
 
-/// Makes the client for the controller's own work: rate limited if the command line says so, observed by `observer`.
-/// No request is sent yet. Must run inside a tokio runtime; reads files without yielding, so call it at the start.
+/// Creates the client for the controller's own work, rate limited if the command line says so, and observed by
+/// `observer`. It sends no request yet. Must run inside a tokio runtime. It reads files without yielding, so call it at
+/// startup.
 ///
 /// The order of sources is that of client-go's `BuildConfigFromFlags`, without its last resort (the default files).
 ///
 /// # Errors
-/// See [`ConnectError`]; each is one sentence that names the flag or the file.
+/// See [`ConnectError`]; each message names the flag or the file.
 pub async fn connect(config: &Config, observer: Option<Arc<dyn RequestObserver>>) -> Result<Client, ConnectError> {
     build(kubeconfig::kube_config(config, PROGRAM).await?, config.kube_api, observer)
 }
 
-/// Makes the client for leader election: never rate limited and with connections of its own, so that a burst of the
-/// controller's requests cannot delay the renewal of the lease until it is lost. Upstream gives leader election a
-/// client of its own for the same reason (`cmd/kube-controller-manager/app`, `createResourceLock`).
+/// Creates the client for leader election. It has no rate limit and connections of its own, so that a burst of the
+/// controller's requests cannot delay the renewal of the lease until it is lost. Upstream uses a separate client for
+/// the same reason (`cmd/kube-controller-manager/app`, `createResourceLock`).
 ///
 /// # Errors
 /// See [`ConnectError`].
@@ -158,10 +159,10 @@ pub async fn connect_for_leader_election(
     build(kubeconfig::kube_config(config, "leader-election").await?, None, observer)
 }
 
-/// Makes a client for the questions that the secure port has: never rate limited and with connections of its own, so that
-/// neither a burst of the controller's requests nor one of scrapes delays the other. Upstream does so, too
+/// Creates a client for the secure port's token and access reviews. It has no rate limit and connections of its own, so
+/// that a burst of the controller's requests and one of scrapes do not delay each other. Upstream does so, too
 /// (k8s.io/apiserver, `DelegatingAuthenticationOptions.getClient`). `kubeconfig` is a flag and the file that it names;
-/// without it the connection is that of [`connect`].
+/// without it the configuration is that of [`connect`].
 ///
 /// # Errors
 /// See [`ConnectError`].
@@ -178,8 +179,8 @@ pub async fn connect_for_reviews(
     build(kube, None, observer)
 }
 
-/// Makes a client for a person, from the kubeconfig file and the context that are named, else as kubectl does; also gives the
-/// context's namespace. For no more than some reads.
+/// Creates a client for a user at a terminal, from the given kubeconfig file and context, else as kubectl does. Also
+/// returns the context's namespace. Meant for a few reads.
 ///
 /// # Errors
 /// See [`ConnectError`].
@@ -192,7 +193,7 @@ pub async fn connect_for_person(
     Ok((build(kube, None, None)?, namespace))
 }
 
-/// The client on a service that needs no connection, in the same layers as [`connect`]'s. Must be called inside a tokio
+/// The client on a service without a connection, in the same layers as [`connect`]'s. Must be called inside a tokio
 /// runtime.
 pub fn on_service<S, B>(service: S) -> Client
 where
@@ -210,7 +211,7 @@ fn build(
     limit: Option<RateLimit>,
     observer: Option<Arc<dyn RequestObserver>>,
 ) -> Result<Client, ConnectError> {
-    // Both of the process's TLS users want the same provider; whoever comes second finds it installed.
+    // Both TLS users of the process want the same provider; the second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let server = kube.cluster_url.to_string();
     let host = kubeconfig::host_label(&kube);
@@ -242,8 +243,8 @@ where
     match limit {
         None => bounded.with_layer(&observe::layer(host, observer)).build(),
         Some(limit) => {
-            // A request that waits needs the service later than the call that brought it: the buffer is what makes
-            // the service below it cheap to clone.
+            // A waiting request needs the service for longer than its `call`: the buffer makes the service below it
+            // cheap to clone.
             let buffered = bounded.with_layer(&tower::buffer::BufferLayer::new(BUFFER));
             let limited = buffered.with_layer(&rate_limit::layer(limit, host, Arc::clone(&observer)));
             limited.with_layer(&observe::layer(host, observer)).build()

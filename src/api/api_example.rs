@@ -1,8 +1,8 @@
 //! ApiExample, `myapp.my.domain/v1alpha1`: Pods on a schedule, without Jobs between, as its schema describes it.
 //!
-//! Guarantees: the names of the fields are those of the controller that this kind is known from (its history limits are
-//! `successfulJobHistoryLimit` and `failedJobHistoryLimit`, and `jobTemplate` is the template of a Pod); the group is that
-//! of a kubebuilder project that was not given a domain. The types exist for the schema ([`super::crd`]).
+//! Guarantees: the field names are those of the original controller for this kind: its history limits are
+//! `successfulJobHistoryLimit` and `failedJobHistoryLimit`, and `jobTemplate` is the template of a Pod. The group is
+//! that of a kubebuilder project without a domain of its own. The types exist for the schema ([`super::crd`]).
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -16,11 +16,11 @@ use super::tutorial_v1::{ConcurrencyPolicy, Reference};
 pub const RESOURCE: ResourceKind =
     ResourceKind { group: "myapp.my.domain", version: "v1alpha1", plural: "apiexamples", kind: "ApiExample" };
 
-/// What the API server itself can tell from a schedule, since no webhook looks at one: that it has the form of one. The
-/// numbers in it are the controller's to judge. Nothing is refused that could be run, but schedules of more than 1,024
-/// characters, for what the rule may cost has a limit.
+/// The check of a schedule's form by the API server itself, since no webhook validates this kind. The controller judges
+/// the numbers. The rule refuses no schedule that could run, except one of more than 1,024 characters, because the API
+/// server limits what a rule may cost.
 fn schedule_rules() -> Value {
-    // Blanks as Go's unicode.IsSpace has them.
+    // White space as Go's unicode.IsSpace defines it.
     const BLANK: &str = r"[\s\v\x{85}\pZ]";
     const FIELD: &str = "[*?+,/0-9A-Za-z-]+";
     const DESCRIPTOR: &str = "@(yearly|annually|monthly|weekly|daily|midnight|hourly|every .+)";

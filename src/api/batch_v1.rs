@@ -1,13 +1,16 @@
-//! CronJobs and Jobs, reduced to what the controller decides on.
+//! CronJobs and Jobs, reduced to the fields that the controller decides on.
 //!
-//! The kinds of the other kinds are read into the same two records: a tutorial's CronJob and an ApiExample have the
-//! fields of a batch/v1 CronJob, some of them under another name, and an ApiExample's Pod has all that a decision asks of
-//! a Job. What a record belongs to is its [`ControllerKind`].
+//! The other controller kinds use the same two records. A tutorial's CronJob and an ApiExample have the fields of a
+//! batch/v1 CronJob, some under another name. An ApiExample's Pod has every field of a Job that a decision needs. The
+//! [`ControllerKind`] of a record says which kind it is.
 //!
-//! Guarantees: fields that no decision depends on are not kept; the Job template is kept as the text the API server
-//! sent, so that fields this crate has never heard of reach the Job; what objects have in common (namespaces, schedules,
-//! owners) is kept once; a record that a cache keeps is bounded, whatever its author wrote: a long template is left out, a
-//! CronJob with a longer schedule than any has cannot be read, and an owner with a longer name than any has is none.
+//! Guarantees:
+//! - Fields that no decision depends on are not kept.
+//! - The Job template is kept as the text that the API server sent, so that fields unknown to this crate reach the Job.
+//! - Values that objects have in common (namespaces, schedules, owners) are kept once.
+//! - The size of a cached record is bounded, whatever its author wrote. A long template is omitted, a CronJob with a
+//!   schedule over [`LONGEST_SCHEDULE`] is a decoding error, and an owner reference with longer names than a real one
+//!   is ignored.
 
 use std::sync::Arc;
 
@@ -27,10 +30,11 @@ use super::{
 
 mod wire;
 
-/// The longest schedule that is read, in bytes. Each minute, hour, day, month and weekday by name has less than 1 KiB.
+/// The longest schedule that is read, in bytes. A schedule that names every minute, hour, day, month and weekday has
+/// less than 1 KiB.
 pub const LONGEST_SCHEDULE: usize = 16 << 10;
 
-/// The longest names of a controlling owner, in bytes: kind, group, name and UID together. Those of CronJobs have less.
+/// The longest names of a controlling owner, in bytes: kind, group, name and UID together. A CronJob's are shorter.
 const LONGEST_OWNER: usize = 1 << 10;
 
 /// What to do when a slot is due while a Job of an earlier slot runs.
@@ -43,7 +47,7 @@ pub enum ConcurrencyPolicy {
     Forbid,
     /// Delete the running Jobs, then start the new one.
     Replace,
-    /// A value from a newer API; treated as upstream does, which compares with the two above only.
+    /// A value from a newer API. Treated as upstream does, which compares with the two above only.
     #[serde(other)]
     Unknown,
 }
@@ -51,7 +55,7 @@ pub enum ConcurrencyPolicy {
 /// A CronJob.
 #[derive(Debug, Clone)]
 pub struct CronJob {
-    /// Of which kind it is.
+    /// Its kind.
     pub controller_kind: ControllerKind,
     /// Namespace and name.
     pub name: ObjectName,
@@ -63,9 +67,9 @@ pub struct CronJob {
     pub creation_timestamp: DateTime<Utc>,
     /// Whether `deletionTimestamp` is set: nothing is started for such a CronJob.
     pub deleting: bool,
-    /// What [`Manage`](super::Manage) goes by.
+    /// The fields that [`Manage`](super::Manage) decides on.
     pub handover: Handover,
-    /// What its owner asked for.
+    /// The desired state.
     pub spec: CronJobSpec,
     /// What the controller last wrote.
     pub status: CronJobStatus,
@@ -115,7 +119,7 @@ pub struct CronJobStatus {
     /// When a Job last completed successfully.
     #[serde(default, with = "super::job_template::time", skip_serializing_if = "Option::is_none")]
     pub last_successful_time: Option<DateTime<Utc>>,
-    /// How the CronJob is, where its status says so.
+    /// The conditions, where the kind has them.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "<[_]>::is_empty")]
     pub conditions: Box<[Condition]>,
 }
@@ -139,7 +143,7 @@ impl CronJob {
         self.spec.recurrence.timing(local)
     }
 
-    /// What missed starts are counted from, with `last_schedule` for the newest start.
+    /// The starting point for counting missed starts; `last_schedule` is the newest start.
     pub fn observed(&self, last_schedule: Option<DateTime<Utc>>) -> Observed {
         Observed {
             creation: self.creation_timestamp,
@@ -159,7 +163,7 @@ impl CronJob {
             let text = format!("spec.schedule has {length} bytes, and at most {LONGEST_SCHEDULE} are read");
             return Err(DecodeError { kind: Self::RESOURCE.kind, source: serde_json::Error::custom(text) });
         }
-        // It grew by doubling, and mostly holds one.
+        // The list grew by doubling, and mostly holds one entry.
         wire.status.active.shrink_to_fit();
         Ok(Self {
             controller_kind: wire.controller_kind,
@@ -260,7 +264,7 @@ pub struct Job {
     pub deleting: bool,
     /// The controlling owner.
     pub controller: Option<Arc<ControllerRef>>,
-    /// The slot in the annotation that its owner's kind has for it, where it is there and well formed.
+    /// The slot in the annotation of its owner's kind, where present and well formed.
     pub scheduled_timestamp: Option<DateTime<Utc>>,
     /// When the Job's controller first acted on it.
     pub start_time: Option<DateTime<Utc>>,
@@ -288,10 +292,10 @@ impl Job {
         }
     }
 
-    /// Whether the controlling owner is `cron_job`: kind, group, name and UID are its own.
+    /// Whether the controlling owner is `cron_job`: kind, group, name and UID all match.
     ///
-    /// Stricter than upstream's `getJobsToBeReconciled`, which compares names only and so counts the Jobs of a
-    /// CronJob's deleted namesake.
+    /// Stricter than upstream's `getJobsToBeReconciled`, which compares names only. Upstream therefore counts the Jobs
+    /// of a deleted CronJob of the same name.
     pub fn is_child_of(&self, cron_job: &CronJob) -> bool {
         self.controller.as_ref().is_some_and(|owner| {
             *owner.kind == *cron_job.controller_kind.parent.kind
@@ -301,8 +305,8 @@ impl Job {
         })
     }
 
-    /// The slot of a Job that a CronJob controller made for `cron_job`: its annotation and its name belong to one
-    /// instant. A manual `create job --from` copies the template's annotations, but not such a name.
+    /// The slot of a Job that a CronJob controller created for `cron_job`: its annotation and its name give the same
+    /// slot. A manual `create job --from` copies the template's annotations, but produces no such name.
     pub fn slot_of(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let digits = self.name.name.strip_prefix(&*cron_job.name.name)?.strip_prefix('-')?;
         let is_named_for = |slot: &DateTime<Utc>| {

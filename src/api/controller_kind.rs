@@ -1,7 +1,7 @@
-//! What differs between the controllers of this binary. Everything else they share.
+//! The differences between the controllers of this binary. They share everything else.
 //!
-//! Guarantee: whoever knows a CronJob knows its [`ControllerKind`], and through it everything in which one controller is not like
-//! another; no other code asks which controller it is part of.
+//! Guarantee: every CronJob carries its [`ControllerKind`], and the kind's [`KindSpec`] lists every difference between
+//! the controllers. No other code asks which controller it is part of.
 
 use std::fmt;
 use std::ops::Deref;
@@ -23,33 +23,33 @@ pub enum ControllerKind {
     ApiExample,
 }
 
-/// One column of the table of differences.
+/// One column of the table of differences between the kinds.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "a table, whose columns are independent of each other")]
 pub struct KindSpec {
     /// The name on the command line and of the queue in the metrics.
     pub name: &'static str,
-    /// What the controller works on.
+    /// The kind of object that the controller reconciles.
     pub parent: ResourceKind,
-    /// What a slot starts.
+    /// The kind of object that a slot starts.
     pub child: ResourceKind,
-    /// A child, in messages for people.
+    /// The child's name in messages for people.
     pub noun: &'static str,
     /// The annotation in which a child carries its slot, RFC 3339.
     pub scheduled_annotation: &'static str,
-    /// A child is named after its parent and its slot, in units of so many seconds since 1970.
+    /// The unit of the slot's number in a child's name, in seconds since 1970.
     pub seconds_in_name: i64,
-    /// Whether every unfinished child is active, and not only those that a controller made for a slot.
+    /// Whether every unfinished child is active, not only those that a controller created for a slot.
     pub every_child_is_active: bool,
-    /// Whether there is a field for the time zone, so that one inside the schedule deserves a Warning.
+    /// Whether the spec has a time zone field, so that a zone inside the schedule deserves a Warning.
     pub has_time_zone: bool,
     /// Whether the status says when a child last succeeded.
     pub has_last_successful_time: bool,
     /// Whether the status has conditions.
     pub has_conditions: bool,
-    /// Whether kube-controller-manager has a controller for it.
+    /// Whether kube-controller-manager has a controller for this kind.
     pub is_in_tree: bool,
-    /// Whether another controller could take its children for those of a batch/v1 CronJob of the same name.
+    /// Whether another controller could mistake its children for those of a batch/v1 CronJob of the same name.
     pub fears_name_conflicts: bool,
 }
 
@@ -84,7 +84,7 @@ const TUTORIAL: KindSpec = KindSpec {
     ..CRON_JOB
 };
 
-/// Its annotation is the tutorial's, from which it was learnt.
+/// Its annotation is the tutorial's, from which this kind was derived.
 const API_EXAMPLE: KindSpec = KindSpec {
     name: "apiexample",
     parent: api_example::RESOURCE,
@@ -108,10 +108,10 @@ impl Deref for ControllerKind {
 }
 
 impl ControllerKind {
-    /// Upstream's own, as a constant.
+    /// The batch/v1 kind, as a constant.
     pub(super) const CRON_JOB: KindSpec = CRON_JOB;
 
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::CronJob, Self::Tutorial, Self::ApiExample];
 
     /// The kind whose parents have this group and kind.
@@ -126,9 +126,9 @@ impl ControllerKind {
         format!("{parent}-{}", self.number_of(slot))
     }
 
-    /// What stands for a slot in the name of its child.
+    /// The number that stands for a slot in its child's name.
     pub fn number_of(self, slot: DateTime<Utc>) -> i64 {
-        // Go divides toward zero; slots before 1970 exist only in tests, and there both must agree.
+        // Go divides toward zero. Slots before 1970 exist only in tests, where both must agree.
         slot.timestamp() / self.seconds_in_name
     }
 }
@@ -139,7 +139,7 @@ impl fmt::Display for ControllerKind {
     }
 }
 
-/// Read from an object's `apiVersion`. Lists of built-in kinds leave it out; whatever is defined has it in every object.
+/// Read from an object's `apiVersion`. Lists of built-in kinds omit it; custom resources have it in every object.
 impl<'de> Deserialize<'de> for ControllerKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ApiVersion;

@@ -1,9 +1,9 @@
 //! The CustomResourceDefinitions of this binary, from the Rust types.
 //!
-//! Guarantees: every schema is structural (one plain type at each place, no references, no alternatives, nothing nullable)
-//! and says the same on every run; each kind has its status as a subresource and the columns of a batch/v1 CronJob. What
-//! a schema can judge is judged by the API server itself, webhook or not: types, policies, limits below zero, and names
-//! that would leave no room for the suffix of a Job's.
+//! Guarantees: every schema is structural (one plain type at each place, no references, no alternatives, nothing
+//! nullable) and the output is the same on every run. Each kind has its status as a subresource and the columns of a
+//! batch/v1 CronJob. The API server itself validates everything that a schema can express, with or without the webhook:
+//! types, policies, limits below zero, and names too long for the suffix of a Job's name.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -13,8 +13,8 @@ use super::ResourceKind;
 use super::api_example::{self, ApiExample};
 use super::tutorial_v1::{self, CronJob};
 
-/// The longest name of an object whose Jobs (or Pods) are named after it: 63 characters for a label, of which `-` and a
-/// slot's ten digits take eleven. Matches upstream `ValidateCronJobCreate` in `pkg/apis/batch/validation`.
+/// The longest name of an object whose Jobs (or Pods) are named after it. A label holds 63 characters, of which `-` and
+/// a slot's ten digits take eleven. Matches upstream `ValidateCronJobCreate` in `pkg/apis/batch/validation`.
 pub const MAX_NAME_LENGTH: usize = 52;
 
 /// What differs between the kinds.
@@ -29,15 +29,14 @@ const KINDS: [Kind; 2] = [
     Kind { resource: api_example::RESOURCE, short_name: "apiex", schema: schema_of::<ApiExample> },
 ];
 
-/// All definitions, ready to be applied.
+/// All definitions, ready to apply.
 pub fn all() -> Vec<Value> {
     KINDS.iter().map(definition).collect()
 }
 
-/// All definitions as YAML, each with the name that kubebuilder gives its file.
+/// All definitions as YAML, each with the file name that kubebuilder gives it.
 ///
-/// # Errors
-/// None that a test would not meet: the documents are constants.
+/// # Errors When YAML encoding fails. The documents are constants, so a test would meet the error.
 pub fn files() -> Result<Vec<(String, String)>, serde_yaml_ng::Error> {
     let file = |(kind, definition): (&Kind, Value)| {
         let yaml = serde_yaml_ng::to_string(&definition)?;
@@ -74,7 +73,8 @@ fn definition(kind: &Kind) -> Value {
     })
 }
 
-/// The columns of a batch/v1 CronJob, as far as a path can tell: `Active` shows the first Job's name, since no path counts.
+/// The columns of a batch/v1 CronJob, as far as a path can express them: a path cannot count, so `Active` shows the
+/// first Job's name.
 fn columns() -> Value {
     json!([
         { "name": "Schedule", "type": "string", "jsonPath": ".spec.schedule" },
@@ -104,8 +104,8 @@ fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Turns an optional value's schema, which is "this or null", into "this": a field that may be left out need not be null,
-/// and the API server drops a null where none is allowed. Descriptions lose the line breaks of the source.
+/// Turns an optional value's schema, "this or null", into "this". An optional field need not be nullable, and the API
+/// server drops a null where none is allowed. Descriptions lose the line breaks of the source.
 fn make_structural(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

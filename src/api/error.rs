@@ -1,33 +1,34 @@
-//! What an API request can fail with, as the controller's decisions see it.
+//! The failures of an API request, as the controller's decisions see them.
 //!
-//! Guarantee: an [`ApiError`] names the operation, the object and the cause; the questions that decisions ask of it
-//! (not found, already exists, namespace terminating, server unavailable) are answered from the code, the reason and the
-//! causes of the server's own Status. One is answered from its wording, because nothing else tells it: whether admission in the
-//! object's namespace refused it ([`ApiError::is_admission`]).
+//! Guarantee: an [`ApiError`] names the operation, the object and the cause. Decisions ask whether an object is not
+//! found or already exists, its namespace is terminating, or the server is unavailable. The code, the reason and the
+//! causes of the server's Status answer these questions. Only [`ApiError::is_admission`] reads the message, because
+//! Status has no field for it.
 
 use std::time::Duration;
 
 use super::ObjectName;
 
-/// How much of a server's or a decoder's message is kept: as much as an Event can hold. They quote what they were given,
-/// which may be an object of megabytes.
+/// How many bytes of a server's or a decoder's message are kept: as many as an Event can hold. Messages quote their
+/// input, which may be an object of megabytes.
 const LONGEST_MESSAGE: usize = 8192;
 
-/// As much of the beginning of `text` as has no more than `most` bytes.
+/// The longest prefix of `text` with at most `most` bytes.
 pub fn shortened(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or_default()]
 }
 
-/// What is known of a request that did not succeed.
+/// What is known about a request that did not succeed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// The connection broke or the answer could not be read: the server may have carried the request out, or may still.
+    /// The connection broke or the answer could not be read. The server may have carried the request out, or may still
+    /// do so.
     #[default]
     Unknown,
     /// The request was never sent.
     NotSent,
-    /// The client's deadline passed, and it is later than the server's own.
+    /// The client's deadline passed, which is later than the server's own.
     GaveUp,
     /// The server answered with a Status.
     Answered,
@@ -37,9 +38,9 @@ pub enum Delivery {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{operation} {object}: {message}")]
 pub struct ApiError {
-    /// What was tried, for example `create Job`.
+    /// The operation, for example `create Job`.
     pub operation: Box<str>,
-    /// On which object.
+    /// The object of the operation.
     pub object: ObjectName,
     /// The HTTP status code; 0 where no answer came.
     pub code: u16,
@@ -49,9 +50,9 @@ pub struct ApiError {
     pub message: String,
     /// Whether the Status carries the cause `NamespaceTerminating`.
     pub namespace_terminating: bool,
-    /// How long the server asked to be left alone.
+    /// How long the server asked the client to wait.
     pub retry_after: Option<Duration>,
-    /// Whether the request reached the server, and what came back.
+    /// Whether the request reached the server, and what the server answered.
     pub delivery: Delivery,
 }
 
@@ -85,14 +86,14 @@ impl ApiError {
         self.reason == "Conflict"
     }
 
-    /// The server asks to be asked less. Matches apimachinery `errors.IsTooManyRequests`.
+    /// The server asks for fewer requests. Matches apimachinery `errors.IsTooManyRequests`.
     pub fn is_too_many_requests(&self) -> bool {
         self.code == 429
     }
 
-    /// Whether the request may have been carried out all the same, now or a little later. A refusal below 500 says that it was
-    /// not; so does a failed call of an admission webhook, since admission comes before storage. Any other answer from 500
-    /// on may be given while the write is on its way to etcd.
+    /// Whether the server may have carried the request out despite the error, or may still do so. A refusal below 500
+    /// says that it did not. So does a failed call of an admission webhook, since admission comes before storage. Any
+    /// other answer from 500 on may be sent while the write is on its way to etcd.
     pub fn may_have_been_done(&self) -> bool {
         match self.code {
             0 => self.delivery != Delivery::NotSent,
@@ -102,8 +103,7 @@ impl ApiError {
         }
     }
 
-    /// The time that the request was given was too short: no answer within the client's deadline, or the server's own had
-    /// passed, also inside an admission webhook.
+    /// A time limit passed: the client's deadline, or the server's own, also inside an admission webhook.
     pub fn timed_out(&self) -> bool {
         match self.code {
             0 => self.delivery == Delivery::GaveUp,
@@ -113,54 +113,55 @@ impl ApiError {
         }
     }
 
-    /// The server, or what it asks, was too busy for a moment; client-go's REST client hides such answers by repeating the
-    /// request.
+    /// The server, or a backend of it, was briefly too busy. client-go's REST client hides such answers by repeating
+    /// the request.
     pub fn is_transient(&self) -> bool {
         self.is_too_many_requests() || self.retry_after.is_some() || self.timed_out()
     }
 
-    /// An admission webhook could not be asked, so that nothing was stored. kube-apiserver says so in these words only
+    /// The server could not call an admission webhook, so it stored nothing. kube-apiserver says so only in these words
     /// (apiserver, `admission/plugin/webhook`, `ErrCallingWebhook`).
     pub fn is_webhook_failure(&self) -> bool {
         self.code == 500 && self.message.starts_with("Internal error occurred: failed calling webhook")
     }
 
-    /// Whose trouble it is.
+    /// The scope of the failure.
     pub fn class(&self) -> FailureClass {
         let is_transient = matches!(self.code, 429 | 503);
         match self.code {
             _ if self.namespace_terminating => FailureClass::Namespace,
             _ if self.is_admission() && !is_transient => FailureClass::Namespace,
-            // The same credentials are every key's.
+            // All keys share the same credentials.
             0 | 401 | 429 | 500.. => FailureClass::Server,
             _ => FailureClass::Key,
         }
     }
 
-    /// The server has judged the request and refuses it, for a reason that lies in the object or in its namespace: a quota,
-    /// an admission policy, a namespace that is terminating. The account's own rights are refused in the same way. Not a
-    /// credential that is not accepted (401), a request that took too long (408), or [`Self::is_unavailable`].
+    /// The server refuses the request for a reason in the object or in its namespace: a quota, an admission policy, a
+    /// terminating namespace. Missing rights of the controller's account look the same. Excluded are rejected
+    /// credentials (401), a request that took too long (408), and [`Self::is_unavailable`].
     pub fn is_refusal(&self) -> bool {
         (400..500).contains(&self.code) && !matches!(self.code, 401 | 408 | 429)
     }
 
-    /// The server, and not this object nor its namespace, is the trouble.
+    /// The cause is the server, not this object or its namespace.
     pub fn is_unavailable(&self) -> bool {
         self.class() == FailureClass::Server
     }
 
-    /// Whether admission in the object's namespace refused the request: a webhook or a policy that denied it, a webhook that
-    /// could not be called, a quota.
+    /// Whether admission in the object's namespace refused the request: a webhook or a policy that denied it, a webhook
+    /// that could not be called, or a quota.
     ///
-    /// Status has no reason or cause for it: a webhook that cannot be called is an `InternalError`, as a panic of the server is,
-    /// a quota is `Forbidden`, as a missing right is, and a webhook's denial may have any code. So this looks for the texts
-    /// of kube-apiserver (`plugin/webhook/errors/statuserror.go`, `plugin/resourcequota/controller.go`,
-    /// `plugin/policy/validating/dispatcher.go` in `apiserver/pkg/admission`), which have not changed since 1.9 (policies: 1.26).
-    /// Where they do, the failure is taken for the server's or the key's.
+    /// Status has no reason or cause for this. A webhook that cannot be called is an `InternalError`, as is a panic of
+    /// the server. A quota is `Forbidden`, as is a missing right, and a webhook's denial may have any code. So this
+    /// looks for the texts of kube-apiserver (`plugin/webhook/errors/statuserror.go`,
+    /// `plugin/resourcequota/controller.go`, `plugin/policy/validating/dispatcher.go` in `apiserver/pkg/admission`),
+    /// which have not changed since 1.9 (policies: 1.26). If they change, the failure is attributed to the server or
+    /// the key.
     pub fn is_admission(&self) -> bool {
         let message = &*self.message;
         match self.code {
-            // The denial's code is the webhook's choice.
+            // The webhook chooses the code of a denial.
             _ if message.starts_with("admission webhook \"") && message.contains("denied the request") => true,
             _ if message.contains(": ValidatingAdmissionPolicy '") && message.contains(" denied request") => true,
             500 => self.is_webhook_failure(),
@@ -170,14 +171,14 @@ impl ApiError {
     }
 }
 
-/// Whose trouble a failure is, and so whose end of it is waited for.
+/// The scope of a failure: what has to recover before a retry can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureClass {
-    /// The object's own: trying again without a change of it will hardly help.
+    /// The object: a retry without a change of it is unlikely to succeed.
     Key,
-    /// Its namespace's: admission, a quota, or the namespace ends.
+    /// The namespace: admission, a quota, or a terminating namespace.
     Namespace,
-    /// The API server's: no answer, 401, 429 or 5xx, a webhook's 429 and 503 included. It ends for all keys at once.
+    /// The API server: no answer, 401, 429 or 5xx, including a webhook's 429 and 503. It recovers for all keys at once.
     Server,
 }
 

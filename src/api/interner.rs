@@ -1,7 +1,7 @@
-//! What many objects have in common is kept once.
+//! Values that many objects have in common are kept once.
 //!
-//! Guarantees: what is given out equals what was asked for; what no object uses any more is let go, so the memory is
-//! bounded by what objects hold: entries are looked through whenever as many were added as were left the last time.
+//! Guarantees: an interned value equals the requested one. Values that no object uses any more are dropped, so memory
+//! is bounded by what objects hold. A sweep runs whenever as many entries were added as the last sweep left.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -12,7 +12,7 @@ use dashmap::DashMap;
 
 use super::{ControllerRef, Recurrence, Uid};
 
-/// So many new entries are not worth a look.
+/// The smallest number of new entries that triggers a sweep.
 const FEW: usize = 1024;
 
 /// Shares namespace names, schedules and controllers among the objects that one reader of objects decodes.
@@ -24,15 +24,15 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// The shared copy of `text`: for what repeats, such as names of namespaces and kinds.
+    /// The shared copy of `text`: for repeated strings, such as names of namespaces and kinds.
     pub fn intern(&self, text: &str) -> Arc<str> {
         self.texts.get_or_insert(text, |_| true, || text.into())
     }
 
-    /// The shared recurrence of these words.
+    /// The shared recurrence of this schedule and zone.
     pub(super) fn recurrence(&self, schedule: &str, time_zone: Option<&str>) -> Arc<Recurrence> {
         let fresh = || Arc::new(Recurrence::new(schedule, time_zone));
-        // Nobody keeps these two from having any text in them: a key may be that of another pair.
+        // Either string may hold any text, so the key may belong to another pair.
         let is_same = |known: &Recurrence| known.schedule() == schedule && known.time_zone() == time_zone;
         match time_zone {
             None => self.recurrences.get_or_insert(schedule, is_same, fresh),
@@ -40,13 +40,13 @@ impl Interner {
         }
     }
 
-    /// The shared controller of these words.
+    /// The shared owner reference of these fields.
     pub(super) fn controller(&self, group: &str, kind: &str, name: &str, uid: &Uid) -> Arc<ControllerRef> {
         let fresh = || {
             let (group, kind) = (self.intern(group), self.intern(kind));
             Arc::new(ControllerRef { group, kind, name: name.into(), uid: uid.clone() })
         };
-        // Anybody may write any owner reference: the UID alone proves nothing.
+        // Any user may write any owner reference: the UID alone proves nothing.
         let is_same = |known: &ControllerRef| *known.name == *name && *known.kind == *kind && *known.group == *group;
         self.controllers.get_or_insert(uid, is_same, fresh)
     }
@@ -56,7 +56,7 @@ impl Interner {
 #[derive(Debug)]
 struct Pool<K: Eq + Hash, V: ?Sized> {
     entries: DashMap<K, Arc<V>>,
-    /// How many may be added before the next look.
+    /// How many entries may be added before the next sweep.
     until_look: AtomicUsize,
 }
 
@@ -67,7 +67,7 @@ impl<K: Eq + Hash, V: ?Sized> Default for Pool<K, V> {
 }
 
 impl<K: Eq + Hash, V: ?Sized> Pool<K, V> {
-    /// The value of `key` if it is the one that is meant, else a new one, which takes its place.
+    /// The value of `key` if `is_same` accepts it, else a new one, which replaces it.
     fn get_or_insert<Q>(&self, key: &Q, is_same: impl FnOnce(&V) -> bool, fresh: impl FnOnce() -> Arc<V>) -> Arc<V>
     where
         Q: Eq + Hash + ?Sized,
@@ -86,7 +86,7 @@ impl<K: Eq + Hash, V: ?Sized> Pool<K, V> {
         self.entries.insert(key, value);
         let spent = |left: usize| left.checked_sub(1);
         if self.until_look.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent).is_err() {
-            // Whoever was given a value has a count of his own.
+            // Every user of a value holds a reference count of its own.
             self.entries.retain(|_, value| Arc::strong_count(value) > 1);
             self.until_look.store(self.entries.len().max(FEW), Ordering::Relaxed);
         }

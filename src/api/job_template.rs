@@ -1,8 +1,9 @@
-//! The Job template of a CronJob, and the body of a Job, or of an ApiExample's Pod, from it.
+//! The Job template of a CronJob, and the request body of a Job, or of an ApiExample's Pod, made from it.
 //!
-//! Guarantees: a cached record holds no template longer than [`LONGEST_KEPT`], only its digest; a template and its digest
-//! compare as two templates do; of the template's metadata labels and annotations are taken over, as upstream does, and its whole `spec`
-//! is passed on as the text it came in; a slot always gives the same name; times are written as metav1.Time writes them.
+//! Guarantees: a cached record holds no template longer than [`LONGEST_KEPT`], only its digest. A template and its
+//! digest compare as two templates do. As upstream does, a Job takes labels and annotations from the template's
+//! metadata, and the whole `spec` as its original text. A slot always gives the same name. Times are written as
+//! metav1.Time writes them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use serde_json::value::RawValue;
 use super::batch_v1::{CronJob, CronJobSpec};
 use super::{ControllerKind, ObjectName};
 
-/// The longest template that a cached record keeps, in bytes. A longer one is read again when a Job is made from it.
+/// The longest template that a cached record keeps, in bytes. A longer one is read again when a Job is created from it.
 pub const LONGEST_KEPT: usize = 16 << 10;
 
 /// A Job template.
@@ -26,17 +27,17 @@ pub const LONGEST_KEPT: usize = 16 << 10;
 pub enum JobTemplate {
     /// The text that the API server sent.
     Whole(Arc<RawValue>),
-    /// The text was too long to be kept.
+    /// The text was too long to keep.
     Omitted(Arc<TemplateDigest>),
 }
 
-/// What tells one template from another without its text.
+/// Identifies a template without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TemplateDigest {
     /// The length of the text, in bytes.
     pub bytes: usize,
-    /// A hash of the text. It is no secret: a template that is made to collide with its predecessor delays only the notice
-    /// of its own change, because a Job is always made from the text that was read for it.
+    /// A hash of the text. It need not resist attacks: a template made to collide with its predecessor only delays the
+    /// detection of its own change, because a Job is always created from text that was read for it.
     hash: u64,
 }
 
@@ -63,7 +64,7 @@ impl JobTemplate {
         }
     }
 
-    /// The same as a cached record keeps it, if that is less.
+    /// The cached form, if it is smaller.
     fn shortened(&self) -> Option<Self> {
         match self {
             Self::Whole(text) if text.get().len() > LONGEST_KEPT => Some(Self::for_cache(text)),
@@ -112,20 +113,20 @@ impl PartialEq for JobTemplate {
 }
 
 impl CronJob {
-    /// The same as a cache keeps it: what outlives a sync must hold no long template.
+    /// The cached form: what outlives a sync must hold no long template.
     pub fn for_cache(self: &Arc<Self>) -> Arc<Self> {
         let Some(job_template) = self.spec.job_template.shortened() else { return Arc::clone(self) };
         Arc::new(Self { spec: CronJobSpec { job_template, ..self.spec.clone() }, ..Self::clone(self) })
     }
 }
 
-/// The template has something that cannot become a Job.
+/// The template cannot become a Job.
 #[derive(Debug, thiserror::Error)]
 #[error("make {} from the template of {} {cron_job}: {source}", controller_kind.child.kind, controller_kind.parent.kind)]
 pub struct TemplateError {
-    /// What was to become of it.
+    /// The kind of the template's owner.
     pub controller_kind: ControllerKind,
-    /// Whose template.
+    /// The template's owner.
     pub cron_job: ObjectName,
     /// What is wrong with it.
     pub source: serde_json::Error,
@@ -136,8 +137,8 @@ pub struct TemplateError {
 /// Matches upstream `utils.go` `getJobFromTemplate2`, with two differences on the wire that the server makes up for:
 /// `creationTimestamp` and an empty `status` are not sent.
 ///
-/// # Errors
-/// When the template was [omitted](JobTemplate::Omitted), is not an object with a `spec`, or its labels or annotations are not maps of strings.
+/// # Errors When the template was [omitted](JobTemplate::Omitted), is not an object with a `spec`, or its labels or
+/// annotations are not maps of strings.
 pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -> Result<Vec<u8>, TemplateError> {
     let controller_kind = cron_job.controller_kind;
     let fail = |source| TemplateError { controller_kind, cron_job: cron_job.name.clone(), source };

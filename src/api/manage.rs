@@ -1,42 +1,42 @@
 //! Which CronJobs this controller works on, where kube-controller-manager has a controller for the same kind.
 //!
-//! Guarantee: this is the only place that knows of the annotations by which a CronJob is handed over. Whatever reads
-//! CronJobs from the API server asks here, so that behind it there are only CronJobs that are ours, and `suspend` means
-//! what their owners mean by it.
+//! Guarantee: only this module knows the annotations that hand a CronJob over to this controller. All code that reads
+//! CronJobs from the API server filters them here. Behind it there are only CronJobs that this controller manages, and
+//! `suspend` has the value that their users mean.
 //!
-//! The controller in kube-controller-manager never starts a Job for a suspended CronJob. One that is handed over is
-//! therefore suspended for that one, and its real suspension stands in an annotation.
+//! The controller in kube-controller-manager never starts a Job for a suspended CronJob. A CronJob that is handed over
+//! is therefore suspended in its spec, and an annotation holds its real suspension.
 
 use super::batch_v1::CronJob;
 
-/// Hands a CronJob over, with the value `true`, while `spec.suspend` is true as well.
+/// With the value `true`, hands a CronJob over to this controller while `spec.suspend` is true as well.
 pub const MANAGED_ANNOTATION: &str = "cronjob-controller.dev/managed";
 
-/// Suspends a CronJob that was handed over, with the value `true`.
+/// With the value `true`, suspends a CronJob that was handed over.
 pub const SUSPEND_ANNOTATION: &str = "cronjob-controller.dev/suspend";
 
-/// What a CronJob's annotations say about its being handed over.
+/// The values of a CronJob's handover annotations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Handover {
-    /// Whether [`MANAGED_ANNOTATION`] is there.
+    /// Whether [`MANAGED_ANNOTATION`] is `true`.
     pub managed: bool,
-    /// Whether [`SUSPEND_ANNOTATION`] is there.
+    /// Whether [`SUSPEND_ANNOTATION`] is `true`.
     pub suspend: bool,
 }
 
-/// Whose CronJobs are ours.
+/// Which CronJobs this controller manages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Manage {
-    /// All: no other controller works on them, and the annotations mean nothing.
+    /// All of them: no other controller works on them, and the annotations have no effect.
     #[default]
     All,
-    /// Those that were handed over: kube-controller-manager's controller runs beside this one, fires all others, and does
-    /// for these all that it does for a suspended CronJob.
+    /// Those that were handed over. kube-controller-manager's controller runs beside this one and starts all others.
+    /// For those handed over it does what it does for every suspended CronJob.
     Annotated,
 }
 
 impl Manage {
-    /// Both of them.
+    /// Both values.
     pub const BOTH: [Self; 2] = [Self::All, Self::Annotated];
 
     /// The name on the command line.
@@ -47,7 +47,8 @@ impl Manage {
         }
     }
 
-    /// Whether the CronJob, as it was just decoded, is ours; if so, it then reads as this controller is to see it.
+    /// Whether this controller manages the CronJob, just decoded. If so, `suspend` is set to the value that its user
+    /// means.
     pub fn takes(self, cron_job: &mut CronJob) -> bool {
         match self {
             Self::All => true,
@@ -78,7 +79,7 @@ mod tests {
         CronJob::decode(&object.to_string(), &Interner::default()).unwrap()
     }
 
-    /// Whether it is ours, and if so, whether it is suspended.
+    /// Whether the CronJob is managed here, and if so, whether it is suspended.
     #[test]
     fn a_cron_job_is_handed_over_by_the_annotation_and_its_suspension_together() {
         let managed = json!({ MANAGED_ANNOTATION: "true" });

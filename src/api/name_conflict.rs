@@ -1,13 +1,13 @@
 //! batch/v1 CronJobs, reduced to their names.
 //!
-//! Guarantee: nothing is kept but what tells that there is one.
+//! Guarantee: a record holds only what shows that the CronJob exists.
 
 use serde::Deserialize;
 
 use super::batch_v1::decode;
 use super::{ControllerKind, DecodeError, Interner, Object, ObjectName, ResourceKind, ResourceVersion, Uid};
 
-/// That there is a batch/v1 CronJob of that name.
+/// Shows that a batch/v1 CronJob of that name exists.
 #[derive(Debug)]
 pub struct NameConflict {
     name: ObjectName,

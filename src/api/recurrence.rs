@@ -1,4 +1,4 @@
-//! When a CronJob is due, shared by all CronJobs that say it in the same words.
+//! When a CronJob is due. CronJobs with the same schedule and zone share one record.
 //!
 //! Guarantee: a schedule is parsed once for as long as any CronJob has it, across any number of status updates.
 

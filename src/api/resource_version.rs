@@ -1,12 +1,12 @@
-//! Resource versions in the least memory.
+//! Resource versions in little memory.
 //!
-//! Guarantee: a [`ResourceVersion`] is exactly the text it was made from; what API servers hand out, numbers, takes no
+//! Guarantee: a [`ResourceVersion`] is exactly the text it was made from. A number, which API servers use, needs no
 //! heap allocation.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// Fits the largest number that etcd can count to, and leaves the whole in three words.
+/// Fits the largest number that etcd can count to, and keeps the whole type at three words.
 const INLINE: usize = 22;
 
 /// A resource version as the API server writes it: opaque text but for [`super::compare_resource_versions`].
@@ -15,7 +15,7 @@ pub struct ResourceVersion(Repr);
 
 #[derive(Clone)]
 enum Repr {
-    /// The first so many bytes are the text.
+    /// The text is the first `.0` bytes.
     Inline(u8, [u8; INLINE]),
     Heap(Box<str>),
 }
@@ -25,7 +25,7 @@ impl Deref for ResourceVersion {
 
     fn deref(&self) -> &str {
         match &self.0 {
-            // Only whole texts get in, so they come out; the check costs a few instructions.
+            // Only valid texts are stored, so the check always succeeds; it costs a few instructions.
             Repr::Inline(len, bytes) => std::str::from_utf8(&bytes[..usize::from(*len)]).unwrap_or_default(),
             Repr::Heap(text) => text,
         }

@@ -1,10 +1,10 @@
-//! What the schemas of the CustomResourceDefinitions say about the templates of Jobs and Pods.
+//! The schemas of Job and Pod templates in the CustomResourceDefinitions.
 //!
-//! Guarantees: a field that is not named here is kept, whatever it is, so that a template may use what newer clusters
-//! know; a field that is named here has the type that Kubernetes gives it. These types exist for their schemas alone:
-//! nothing is ever decoded into them, since that would drop fields. Nothing below a template is described: `kubectl
-//! explain job.spec` and `kubectl explain pod.spec` do that, and the schema has to stay small enough for the annotation
-//! in which `kubectl apply` keeps a copy.
+//! Guarantees: a field that is not named here is kept, so that a template may use fields of newer clusters. A field
+//! that is named here has the type that Kubernetes gives it. These types exist for their schemas alone: nothing is
+//! decoded into them, since that would drop fields. Nothing below a template is described. `kubectl explain job.spec`
+//! and `kubectl explain pod.spec` do that, and the schema has to fit into the annotation in which `kubectl apply` keeps
+//! a copy.
 #![allow(missing_docs, reason = "a comment would become a description, and the fields are those of k8s.io/api")]
 
 use std::collections::BTreeMap;

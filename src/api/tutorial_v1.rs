@@ -1,7 +1,7 @@
 //! The CronJob of the kubebuilder book's tutorial, `batch.tutorial.kubebuilder.io/v1`, as its schema describes it.
 //!
-//! Guarantees: the names and meanings of the fields are the tutorial's; their texts are what `kubectl explain` shows.
-//! The types exist for the schema ([`super::crd`]): objects are read as JSON, so that no field is lost.
+//! Guarantees: the names and meanings of the fields are the tutorial's. `kubectl explain` shows their doc comments. The
+//! types exist for the schema ([`super::crd`]): objects are read as JSON, so that no field is lost.
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;

@@ -1,11 +1,11 @@
 //! A connection whose client certificate is a file that changes.
 //!
-//! Guarantees: once the files that a kubeconfig names have changed and fit together, requests go out on connections made
-//! with what is in them now, at the latest a minute after; those from before are used no more, and requests in flight on
-//! them end as they would have. Files that cannot be read or used change nothing, are told in the log, and looked at again.
-//! They are looked at when a request is sent, so a client that does nothing costs nothing.
+//! Guarantees: when the files that a kubeconfig names have changed and fit together, new requests use connections with
+//! the new contents within a minute. Requests in flight on older connections finish normally; later requests do not use
+//! those. Files that cannot be read or used change nothing; they are logged and checked again. The files are checked
+//! when a request is sent, so an idle client costs nothing.
 //!
-//! Matches client-go `transport/cert_rotation.go`, which looks every five minutes.
+//! Matches client-go `transport/cert_rotation.go`, which checks every five minutes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,15 +16,15 @@ use tokio::time::Instant;
 use tower::Service;
 use tracing::{info, warn};
 
-/// How long a change may go unseen.
+/// The longest time before a change is noticed.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// A service, made anew by `make` when one of the files has changed.
+/// A service that `make` rebuilds when one of the files has changed.
 pub(super) struct Rereading<S, M> {
     service: S,
     make: M,
     files: Vec<PathBuf>,
-    /// What was in the files when the service was made; nothing where they could not be read.
+    /// The files' contents when the service was made; `None` for a file that could not be read.
     seen: Vec<Option<Vec<u8>>>,
     next_look: Instant,
 }
@@ -40,7 +40,7 @@ where
     M: FnMut() -> Result<S, E>,
     E: std::fmt::Display,
 {
-    /// What `make` makes of `files`.
+    /// The service that `make` builds from `files`.
     pub(super) fn new(files: Vec<PathBuf>, mut make: M) -> Result<Self, E> {
         let seen = read(&files);
         Ok(Self { service: make()?, make, files, seen, next_look: Instant::now() + LOOK })

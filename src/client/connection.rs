@@ -1,12 +1,13 @@
-//! The connections to the API server, and what every request on them carries.
+//! The connections to the API server, and the headers of every request on them.
 //!
-//! Guarantees: a request leaves when it is written. On a new connection the first request follows the end of the TLS
-//! handshake, which the server has not acknowledged; without `TCP_NODELAY` the kernel would hold the request back until
-//! it has, and a server puts that off for 40 ms. A CronJob that is due alone mostly finds a new connection.
+//! Guarantee: a request is sent as soon as it is written. On a new connection the first request follows the end of the
+//! TLS handshake, which the server has not acknowledged yet. Without `TCP_NODELAY` the kernel would hold the request
+//! back until the acknowledgement, which a server delays by 40 ms. A CronJob that is due alone usually needs a new
+//! connection.
 //!
-//! This is what kube makes of its configuration (kube-client, `client/builder.rs`, `make_generic_builder`), which leaves
-//! no way to a socket's options, without the proxies, compression and retries that are not wanted here. Go sets the
-//! option on every connection (net, `newTCPConn`).
+//! The service equals what kube builds from its configuration (kube-client, `client/builder.rs`,
+//! `make_generic_builder`). kube gives no access to a socket's options, and adds proxies, compression and retries that
+//! are not wanted here. Go sets the option on every connection (net, `newTCPConn`).
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -17,13 +18,14 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use tower::{BoxError, Service, ServiceBuilder};
 
-/// How long the server's system may leave a sent byte unacknowledged before the connection counts as dead. A slow answer is no
-/// sign of that; this is. Without it a request on such a connection waits for its whole time, half a minute and more.
+/// How long the server's system may leave a sent byte unacknowledged before the connection counts as dead. A slow
+/// answer does not count. Without this limit, a request on a dead connection waits for its whole time, half a minute
+/// and more.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// The service that reaches the server of `kube`, with its credentials and headers. Must be called inside a tokio runtime;
-/// nothing is sent yet.
+/// The service that sends requests to the server of `kube`, with its credentials and headers. Must be called inside a
+/// tokio runtime; it sends nothing yet.
 pub(super) fn service(
     kube: &kube::Config,
 ) -> Result<
@@ -42,7 +44,7 @@ pub(super) fn service(
         .service(Client::builder(TokioExecutor::new()).build(connector)))
 }
 
-/// Opens TCP connections, whatever is spoken on them.
+/// Opens TCP connections, for any protocol on them.
 pub(super) fn tcp() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);

@@ -1,10 +1,11 @@
 //! A bound on every request that is not a watch.
 //!
-//! Guarantees: a request with [`RequestLimits`] is sent only while its gate is open, and is over within its limit; the server is told
-//! that limit where it is to keep it, too. Of any other the
-//! head of the answer comes within [`REQUEST_DEADLINE`], and then each piece of its body within the same time of the one
-//! before it, or the caller gets a [`DeadlineError`] and the connection is closed. An answer has at most [`LONGEST_ANSWER`]
-//! bytes, unless its reader says that it keeps none of them ([`ReadInPieces`]). Of a refusal, a watch's as well, no more is read than any `Status` has.
+//! Guarantees: a request with [`RequestLimits`] is sent only while its gate is open, and ends within its limit. The
+//! server receives that limit as well, where it has to keep it. For any other request, the head of the answer arrives
+//! within [`REQUEST_DEADLINE`], and each piece of its body within the same time of the previous one. Otherwise the
+//! caller gets a [`DeadlineError`] and the connection is closed. An answer has at most [`LONGEST_ANSWER`] bytes, unless
+//! its reader declares that it does not buffer it ([`ReadInPieces`]). Of a refusal, also of a watch, at most the size
+//! of a `Status` is read.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,18 +22,18 @@ use tower::{BoxError, Layer, Service};
 
 use super::{LONGEST_WRITE, Limit as TimeLimit, RequestLimits, SERVER_MARGIN, is_watch};
 
-/// How long the server may be silent. Twice the longest that a request may wait in one of API Priority and Fairness's
-/// queues (a quarter of the server's `--request-timeout`, 15 s); an API server that died without a word is noticed in
+/// How long the server may be silent. Twice the longest time that a request may wait in a queue of API Priority and
+/// Fairness (a quarter of the server's `--request-timeout`, 15 s). An API server that died silently is noticed within
 /// this time.
 pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
-/// The server was silent for too long, whether it carried the request out is unknown; or the request was not sent.
+/// The server was silent for too long, and may or may not have carried the request out; or the request was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DeadlineError {
     /// The gate of its [`RequestLimits`] was closed.
     #[error("not sent: this process does not hold its lease")]
     Closed,
-    /// It was not over within the limit of its [`RequestLimits`].
+    /// It did not end within the limit of its [`RequestLimits`].
     #[error("no answer within {} s", .0.as_secs_f64())]
     Late(Duration),
     /// No answer began.
@@ -41,21 +42,21 @@ pub enum DeadlineError {
     /// The answer broke off.
     #[error("the API server fell silent for {}s in the middle of an answer", REQUEST_DEADLINE.as_secs())]
     Body,
-    /// The answer was longer than any should be.
+    /// The answer was longer than the limit.
     #[error("the API server's answer has more than {LONGEST_ANSWER} bytes")]
     Length,
 }
 
-/// More than any object or list of leases has; who reads one object stops at less. Lists
-/// that may be longer are [read in pieces](ReadInPieces).
+/// More than any object or list of leases has. Readers of one object stop earlier. Lists that may be longer are [read
+/// in pieces](ReadInPieces).
 pub(super) const LONGEST_ANSWER: usize = 64 << 20;
 
-/// An extension of a request whose answer may have any length, because its reader bounds what it holds of it: a list that is
-/// taken apart while it arrives.
+/// An extension of a request whose answer may have any length, because its reader bounds the memory that it uses: a
+/// list that is decoded while it arrives.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadInPieces;
 
-/// More than any `Status`; what is longer is a proxy's page.
+/// More than any `Status` has; anything longer is a proxy's page.
 pub(super) const LONGEST_REFUSAL: usize = 128 << 10;
 
 pub(super) fn layer<S>() -> impl Layer<S, Service = Bounded<S>> {
@@ -116,10 +117,10 @@ where
     }
 }
 
-/// What a request may take from the moment at which it is sent.
+/// The limits of a request, from the moment at which it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Allowed {
-    /// What the server is told, where it is told anything.
+    /// The timeout that the server receives, if any.
     server: Option<Duration>,
     client: Duration,
 }
@@ -140,7 +141,7 @@ impl RequestLimits {
     }
 }
 
-/// Adds `?timeout=`, in Go's syntax, rounded down to milliseconds: zero would mean no timeout at all.
+/// Adds `?timeout=`, in Go's syntax, rounded down to milliseconds: zero would mean no timeout.
 fn tell_the_server<T>(request: &mut Request<T>, timeout: Duration) {
     let separator = if request.uri().query().is_some() { '&' } else { '?' };
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
@@ -155,16 +156,16 @@ fn tell_the_server<T>(request: &mut Request<T>, timeout: Duration) {
 /// How long an answer may take.
 #[derive(Clone, Copy)]
 pub(super) enum Patience {
-    /// As long as it likes: a watch's.
+    /// Unlimited, for a watch.
     Endless,
-    /// Each piece so long after the one before it.
+    /// Each piece within [`REQUEST_DEADLINE`] of the previous one.
     Silence,
-    /// All of it until an instant, so long after the request was sent.
+    /// The whole answer until an instant, which is this duration after the request was sent.
     Whole(Instant, Duration),
 }
 
 impl Patience {
-    /// When it ends if nothing comes.
+    /// When it ends if no data arrives.
     fn end(self) -> Option<Instant> {
         match self {
             Self::Endless => None,
@@ -181,7 +182,7 @@ impl Patience {
     }
 }
 
-/// How many bytes may still come, and what happens at the end of them.
+/// How many bytes may still arrive, and what happens at the limit.
 #[derive(Clone, Copy)]
 pub(super) enum Limit {
     None,
@@ -192,7 +193,7 @@ pub(super) enum Limit {
 }
 
 impl Limit {
-    /// Takes a piece of the body into account; what is too much of it may be cut off.
+    /// Subtracts a piece of the body; the part beyond the limit may be cut off.
     fn take(&mut self, data: &mut Bytes) -> Result<(), DeadlineError> {
         match self {
             Self::None => {}
@@ -208,11 +209,11 @@ impl Limit {
 
 type Bytes = <Body as http_body::Body>::Data;
 
-/// A body whose pieces keep coming, but not for ever.
+/// A body whose pieces must arrive in time.
 pub(super) struct BoundedBody<B> {
     inner: B,
     patience: Patience,
-    /// Ends when nothing came in time; `None` for a watch.
+    /// Fires when no data arrived in time; `None` for a watch.
     silence: Option<Pin<Box<Sleep>>>,
     limit: Limit,
 }
@@ -253,7 +254,7 @@ where
 
     fn size_hint(&self) -> SizeHint {
         match self.limit {
-            // It may end before what is said of it.
+            // The body may end before its announced length.
             Limit::Cut(_) => SizeHint::new(),
             Limit::None | Limit::Fail(_) => self.inner.size_hint(),
         }

@@ -1,4 +1,4 @@
-//! From the command line to kube's configuration.
+//! Builds kube's configuration from the command line.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError, NamedCluster}
 use super::ConnectError;
 use crate::options::{Config, PROGRAM};
 
-/// TCP and TLS handshake together. A server that needs longer is as good as gone, and the leader election has ten
-/// seconds in all.
+/// For TCP and TLS handshake together. A server that needs longer is treated as down, and the leader election has ten
+/// seconds in total.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the socket may refuse to take more of a request.
+/// How long the socket may refuse to accept more of a request.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// kube's configuration for these flags. Matches client-go's `BuildConfigFromFlags`.
@@ -45,8 +45,8 @@ pub(super) async fn named(
     Ok(with_limits(kube, component))
 }
 
-/// kube's configuration for a person: the file and the context that are named, else kubectl's own. Inside a Pod that has
-/// no such file it is the service account. Matches client-go's `NewDefaultClientConfigLoadingRules`.
+/// kube's configuration for a user at a terminal: the given file and context, else kubectl's own. Inside a Pod without
+/// such a file it is the service account. Matches client-go's `NewDefaultClientConfigLoadingRules`.
 pub(super) async fn of_person(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConnectError> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let (read, named) = match file {
@@ -71,7 +71,7 @@ fn with_limits(mut kube: kube::Config, component: &str) -> kube::Config {
     kube.default_retry = false;
     kube.connect_timeout = Some(CONNECT_TIMEOUT);
     kube.write_timeout = Some(WRITE_TIMEOUT);
-    // A read timeout would end quiet watches too; `deadline` bounds everything else.
+    // A read timeout would end quiet watches too; `deadline` bounds all other requests.
     kube.read_timeout = None;
     kube.headers.push((USER_AGENT, user_agent(component)));
     kube
@@ -91,7 +91,7 @@ async fn from_kubeconfig(
             || cluster.certificate_authority_data.is_some()
             || cluster.insecure_skip_tls_verify == Some(true);
         let server = master.or(cluster.server.as_deref()).filter(|server| !server.is_empty());
-        // An address that does not parse stays as it is: it is a fault only in the current context's cluster.
+        // An address that does not parse stays as it is: it is an error only in the current context's cluster.
         cluster.server = server.map(|text| server_url(text, tls).map_or(text.to_owned(), |url| url.to_string()));
     }
     let clusters = kubeconfig.clusters.clone();
@@ -100,8 +100,8 @@ async fn from_kubeconfig(
     Ok(kube)
 }
 
-/// The proxy, if the file names it. kube also takes `HTTPS_PROXY`, but it compares `NO_PROXY` with the proxy instead of
-/// the server, so that variable would cut off servers that need no proxy.
+/// The proxy, if the file names it. kube also takes `HTTPS_PROXY`, but compares `NO_PROXY` with the proxy instead of
+/// the server. That variable would therefore cut off servers that need no proxy.
 pub(super) fn named_proxy(proxy: Option<Uri>, clusters: &[NamedCluster]) -> Option<Uri> {
     let named = |named: &NamedCluster| named.cluster.as_ref()?.proxy_url.as_ref()?.parse().ok();
     proxy.filter(|proxy| clusters.iter().filter_map(named).any(|named: Uri| named == *proxy))
@@ -136,7 +136,7 @@ fn user_agent(component: &str) -> HeaderValue {
     HeaderValue::from_str(&text).expect("a version and a component's name are visible ASCII")
 }
 
-/// The cause without the file's name, which the sentence around it has already.
+/// The cause without the file's name, which the surrounding message contains already.
 pub(super) fn cause(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(cause, _) => cause.to_string(),

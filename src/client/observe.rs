@@ -1,4 +1,4 @@
-//! Counting and timing of requests.
+//! Counts and times requests.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,20 +13,20 @@ use tracing::Level;
 
 use super::is_watch;
 
-/// Sees what becomes of requests. Implementations must not block: they are called on the request's way.
+/// Observes the results of requests. Implementations must not block: they are called while the request is processed.
 pub trait RequestObserver: Send + Sync + 'static {
-    /// A request was answered or given up. `code` is the HTTP status, or `<error>` when no answer came. `seconds` runs
-    /// from the caller's call, waiting for the rate limit included, to the head of the answer; it is `None` for a
-    /// watch, which is counted but not timed. Matches client-go's `RequestResult` and `RequestLatency`, except that
-    /// the latter runs to the end of the answer's body.
+    /// A request was answered or abandoned. `code` is the HTTP status, or `<error>` without an answer. `seconds` runs
+    /// from the caller's call to the head of the answer and includes the wait for the rate limit. It is `None` for a
+    /// watch, which is counted but not timed. Matches client-go's `RequestResult` and `RequestLatency`, except that the
+    /// latter runs to the end of the answer's body.
     fn observe(&self, method: &str, host: &str, code: &str, seconds: Option<f64>);
 
-    /// A request waited this long for the client's rate limit, perhaps not at all. Not called while there is no
-    /// limit, nor for watches. Matches client-go's `RateLimiterLatency`.
+    /// A request waited this long for the client's rate limit; the wait may be zero. Not called without a limit, nor
+    /// for watches. Matches client-go's `RateLimiterLatency`.
     fn rate_limited(&self, verb: &str, host: &str, seconds: f64);
 }
 
-/// Looks away.
+/// An observer that ignores everything.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Unobserved;
 
@@ -36,7 +36,7 @@ impl RequestObserver for Unobserved {
     fn rate_limited(&self, _: &str, _: &str, _: f64) {}
 }
 
-/// Tells `observer` about each request to `host`.
+/// Reports each request to `host` to `observer`.
 pub(super) fn layer<S>(
     host: &str,
     observer: Arc<dyn RequestObserver>,
@@ -77,7 +77,8 @@ where
         };
         let answer = self.inner.call(request);
         Box::pin(async move {
-            // Whole: capturing `record.code` alone would leave the rest, and the report, behind.
+            // Captures the whole record: capturing `record.code` alone would not move the rest, and its `Drop` would
+            // not run here.
             let mut record = record;
             let answer = answer.await;
             record.code = answer.as_ref().ok().map(Response::status);
@@ -86,10 +87,10 @@ where
     }
 }
 
-/// Reports on drop, so that a request whose caller went away is counted too.
+/// Reports on drop, so that a request whose caller was cancelled is counted too.
 struct Record {
     method: Method,
-    /// For the log, if it is to be told.
+    /// For the log, if the request is logged.
     uri: Option<Uri>,
     timed: bool,
     started: Instant,

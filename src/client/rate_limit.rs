@@ -1,8 +1,8 @@
 //! The client-side limit of `--kube-api-qps` and `--kube-api-burst`.
 //!
-//! Guarantees: in any stretch of time, however short, no more than `burst + qps * time` requests leave; callers are
-//! served in the order in which they came; one that goes away while it waits takes nothing with it. Watches pass
-//! freely, as in client-go (`rest/request.go`, `Watch`), else a relist in a burst would blind the caches.
+//! Guarantees: in any period `time`, at most `burst + qps * time` requests leave. Callers are served in the order of
+//! their arrival. A caller that is cancelled while it waits uses up no token. Watches are exempt, as in client-go
+//! (`rest/request.go`, `Watch`): otherwise a relist during a burst would leave the caches stale.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use super::is_watch;
 use super::observe::RequestObserver;
 use crate::options::RateLimit;
 
-/// A wait above this is worth a line in the log. Matches client-go's `extraLongThrottleLatency`.
+/// A wait above this is logged. Matches client-go's `extraLongThrottleLatency`.
 const LONG_WAIT: Duration = Duration::from_secs(1);
 
-/// governor counts nanoseconds in 64 bits and adds without looking; a quarter of that range leaves it room.
+/// governor counts nanoseconds in 64 bits without overflow checks; a quarter of that range is safe.
 const GOVERNOR_RANGE: u64 = u64::MAX / 4;
 
-/// tokio's time for governor, whose own clocks do not stop with `tokio::time::pause`.
+/// tokio's time for governor, whose own clocks ignore `tokio::time::pause`.
 #[derive(Debug, Clone, Copy)]
 struct TokioClock {
     started: Instant,
@@ -43,10 +43,10 @@ impl Clock for TokioClock {
     }
 }
 
-/// governor's bucket with a line in front of it.
+/// governor's bucket behind a queue.
 ///
-/// governor has no reservations: each of many callers that `check` refuses is told the same time to come back. So only
-/// the head of the line asks, and the mutex, which tokio hands on first come, first served, is the line.
+/// governor has no reservations: `check` gives every refused caller the same time to retry. So only the head of the
+/// queue calls it. tokio's mutex is the queue: it is granted in the order of arrival.
 pub(super) struct TokenBucket {
     bucket: RateLimiter<NotKeyed, InMemoryState, TokioClock, NoOpMiddleware<Duration>>,
     clock: TokioClock,
@@ -54,8 +54,8 @@ pub(super) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket. Rates beyond what governor can count (a request in nine years, or above 10⁹ a second) become
-    /// the nearest that it can.
+    /// A full bucket. Rates beyond governor's range (a request in nine years, or above 10⁹ a second) become the nearest
+    /// value in range.
     pub(super) fn new(limit: RateLimit) -> Self {
         let clock = TokioClock { started: Instant::now() };
         let longest = Duration::from_nanos(GOVERNOR_RANGE / 16);
@@ -68,10 +68,9 @@ impl TokenBucket {
         Self { bucket: RateLimiter::direct_with_clock(quota, clock), clock, line: tokio::sync::Mutex::new(()) }
     }
 
-    /// Returns when the caller may send one request; gives the time that it waited.
+    /// Waits until the caller may send one request; returns the time it waited.
     ///
-    /// Timers tick in milliseconds, so at rates above 1000 a second a `burst` of `qps / 1000` is needed to reach the
-    /// rate.
+    /// Timers have millisecond ticks, so a rate above 1000 a second needs a `burst` of at least `qps / 1000`.
     pub(super) async fn acquire(&self) -> Duration {
         let came = Instant::now();
         let _head_of_the_line = self.line.lock().await;
@@ -82,7 +81,7 @@ impl TokenBucket {
     }
 }
 
-/// Holds requests to `host` back.
+/// Delays requests to `host`.
 pub(super) fn layer<S>(
     limit: RateLimit,
     host: &str,
@@ -115,7 +114,7 @@ where
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
 
-    /// Always ready: the wait is the request's own, so that a watch does not stand in line behind others.
+    /// Always ready: each request waits on its own, so that a watch does not queue behind others.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

@@ -1,7 +1,7 @@
-//! The server's wish to be left alone for a while.
+//! Makes the server's `Retry-After` readable.
 //!
-//! API Priority and Fairness and the server's own limits refuse with a header and a plain text body; kube keeps
-//! neither, only a `Status` out of the body. So the header is written into the body before kube reads it.
+//! API Priority and Fairness and the server's own limits refuse with a header and a plain text body. kube keeps
+//! neither, only a `Status` out of the body. So this layer writes the header into the body before kube reads it.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use kube::core::Status;
 use kube::core::response::StatusDetails;
 use tower::BoxError;
 
-/// More than any `Status` of the API server; what is longer is a proxy's page.
+/// More than any `Status` of the API server has; anything longer is a proxy's page.
 const LONGEST_BODY: usize = 64 * 1024;
 
-/// How long the server asks to wait before this request is sent again, if it says so. The server means seconds; zero
-/// counts as not said. Matches client-go's `SuggestsClientDelay` (apimachinery `pkg/api/errors`).
+/// How long the server asks the client to wait before it repeats the request, if it does. The server means seconds;
+/// zero counts as absent. Matches client-go's `SuggestsClientDelay` (apimachinery `pkg/api/errors`).
 pub fn retry_after(error: &kube::Error) -> Option<Duration> {
     let kube::Error::Api(status) = error else { return None };
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
-/// Moves the `Retry-After` of a refusal into its `Status`, and makes it a `Status` if it was plain text. Every other
-/// answer passes untouched. Matches client-go's `checkWait` and `newUnstructuredResponseError`.
+/// Moves the `Retry-After` of a refusal into its `Status`; plain text becomes a `Status`. All other answers pass
+/// unchanged. Matches client-go's `checkWait` and `newUnstructuredResponseError`.
 pub(super) async fn surface<B>(response: Response<B>) -> Result<Response<Either<B, Body>>, BoxError>
 where
     B: http_body::Body<Data = <Body as http_body::Body>::Data>,
@@ -33,7 +33,7 @@ where
 {
     let Some(seconds) = asked_to_wait(&response) else { return Ok(response.map(Either::Left)) };
     let (mut parts, body) = response.into_parts();
-    // A body that breaks off or never ends takes nothing from the header.
+    // A body that breaks off or never ends does not invalidate the header.
     let text = Limited::new(body, LONGEST_BODY).collect().await.map(Collected::to_bytes).unwrap_or_default();
     let mut status: Status = serde_json::from_slice(&text).unwrap_or_else(|_| status_of(parts.status, &text));
     let details = status.details.get_or_insert_with(no_details);

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::*;
 
-/// Remembers what it was told, one line each.
+/// Records each report as one line.
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 
@@ -45,7 +45,7 @@ fn request(method: &str, path: &str) -> Request<Vec<u8>> {
     Request::builder().method(method).uri(path).body(vec![]).unwrap()
 }
 
-/// So many requests a second, and so many at once.
+/// `qps` requests a second, with bursts of `burst`.
 pub fn limit(qps: f64, burst: u32) -> RateLimit {
     RateLimit { qps, burst: NonZeroU32::new(burst).unwrap() }
 }

@@ -1,7 +1,7 @@
 //! The JSON shapes of CronJobs and Jobs, borrowed from the text where escapes allow it.
 //!
-//! Guarantee: reading an object allocates nothing for what is not kept; lists of which one entry matters are folded
-//! while they are read.
+//! Guarantee: reading an object allocates nothing for fields that are not kept. A list of which one entry matters is
+//! folded while it is read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -43,7 +43,7 @@ impl Metadata<'_> {
     }
 }
 
-/// The annotations in which children carry their slots, and CronJobs whose they are.
+/// The annotations that hold a child's slot, and those that say which controller manages a CronJob.
 #[derive(Default, serde::Deserialize)]
 pub struct Annotations<'a> {
     #[serde(borrow, default, rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
@@ -57,7 +57,7 @@ pub struct Annotations<'a> {
 }
 
 impl Annotations<'_> {
-    /// The one that counts for a child of that kind.
+    /// The annotation that counts for a child of that kind.
     pub fn scheduled_timestamp(&self, controller_kind: ControllerKind) -> Option<&str> {
         match controller_kind {
             ControllerKind::CronJob => self.upstream.as_deref(),
@@ -65,7 +65,7 @@ impl Annotations<'_> {
         }
     }
 
-    /// What they say about a CronJob's being handed over.
+    /// The annotations about handing a CronJob over to another controller.
     pub fn handover(&self) -> Handover {
         let is_true = |text: &Option<Text<'_>>| text.as_deref() == Some("true");
         Handover { managed: is_true(&self.managed), suspend: is_true(&self.suspend) }
@@ -99,7 +99,7 @@ pub struct OwnerReference<'a> {
     pub controller: Option<bool>,
 }
 
-/// The first of the owner references that controls.
+/// The first owner reference with `controller: true`.
 #[derive(Default)]
 pub struct Controller<'a>(pub Option<OwnerReference<'a>>);
 
@@ -171,7 +171,7 @@ pub struct JobStatus {
     pub phase: Phase,
 }
 
-/// How far a Pod has come. Jobs have no such field.
+/// The phase of a Pod. Jobs have no such field.
 #[derive(Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 pub enum Phase {
     Succeeded,
@@ -191,7 +191,7 @@ impl Phase {
     }
 }
 
-/// What the conditions say.
+/// The conditions that decisions depend on.
 #[derive(Default)]
 pub struct Conditions {
     /// The first true condition among Complete and Failed.
@@ -226,7 +226,7 @@ impl<'de> Deserialize<'de> for Conditions {
     }
 }
 
-/// What a list is boiled down to while it is read.
+/// Reduces a list to one value while it is read.
 trait Fold<T>: Default {
     fn add(&mut self, item: T);
 }

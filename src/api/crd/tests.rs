@@ -1,9 +1,9 @@
-//! The rules that an API server has for structural schemas, and our own.
+//! The API server's rules for structural schemas, and the project's own.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 
-/// Calls `look` with every schema of a definition, its path first.
+/// Calls `look` with every schema of a definition, preceded by its path.
 fn walk(path: &str, schema: &Value, look: &mut impl FnMut(&str, &Value)) {
     look(path, schema);
     for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
@@ -163,7 +163,7 @@ fn the_rule_for_schedules_refuses_what_has_not_the_form_of_one() {
         ("TZ=Asia/Tokyo 0 9 * * *", true),
         ("CRON_TZ=UTC @daily", true),
         ("@every 1h30m", true),
-        // Numbers are not looked at.
+        // The rule does not judge numbers.
         ("61 * * * *", true),
         ("", false),
         ("every day", false),

@@ -136,7 +136,7 @@ async fn a_caller_that_goes_away_takes_no_token_with_it() {
         let gone = tokio::time::timeout(Duration::from_millis(10), bucket.acquire()).await;
         assert!(gone.is_err());
     }
-    // A hundred milliseconds have passed; the one token is due at one second, and nobody took it.
+    // A hundred milliseconds have passed; the one token is due at one second and is still free.
     assert_eq!(bucket.acquire().await, Duration::from_millis(900));
 }
 
@@ -165,7 +165,7 @@ async fn rates_beyond_all_measure_do_no_harm() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The bucket's promise, for every pair of departures: between them at most `burst + qps * time` left.
+    /// The bucket's guarantee, for every pair of departures: between them at most `burst + qps * time` requests left.
     #[test]
     fn never_more_than_the_burst_and_the_rate_leave(
         qps in 1_u32..400,
@@ -375,7 +375,7 @@ async fn an_answer_with_terms_may_not_take_longer_however_it_moves() {
     assert_eq!(started.elapsed(), Duration::from_millis(4500));
 }
 
-/// A body of `pieces`, each after a pause; then silence if it `stalls`.
+/// A body of `pieces`, each after a pause; after the last one it hangs if it `stalls`.
 fn dripping(pieces: usize, pause: Duration, stalls: bool) -> UnsyncBoxBody<<Body as http_body::Body>::Data, BoxError> {
     let pieces = futures::stream::unfold(0, move |n| async move {
         if n == pieces {
