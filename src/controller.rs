@@ -1,15 +1,17 @@
 //! The CronJob controller: event handlers fill the workqueue, workers drain it.
 //!
-//! Guarantees: handlers never call the API and never wait; one key is never synced by two workers at once; a sync that
-//! fails or panics is tried again with backoff and harms no other key; every CronJob that has a next slot has a timer or
-//! an entry in the queue.
+//! Guarantees:
+//! - Event handlers never call the API server and never block.
+//! - Two workers never sync the same key at the same time.
+//! - A sync that fails or panics is retried with backoff and does not affect other keys.
+//! - Every CronJob with a next slot has a timer or an entry in the workqueue.
 //!
-//! Fire first, settle after: the sync that starts a Job writes no status and prunes nothing. It leaves that to the next
-//! sync of its key, which waits behind every key whose slot is due, but no longer than the queue's patience allows; Events
-//! wait behind both. So of a thousand CronJobs due at once each waits for the creates before it and for nothing else,
-//! and a status is written once for a Job that starts and another that ends. When the API server says that it is
-//! overloaded, settling pauses and firing goes on, as many at a time as it takes. A CronJob that kube-controller-manager's
-//! controller works on, too, is settled at once.
+//! Fire first, settle after: the sync that starts a Job neither writes the status nor prunes the history. The next sync
+//! of the key does both. It runs after all keys with a due slot, but within the queue's starvation limit. Events are
+//! sent last. When a thousand CronJobs are due at once, each waits only for the creates before it. One status write
+//! covers a Job that starts and another that ends. When the API server reports overload, settling pauses; firing
+//! continues at the rate that the server accepts. CronJobs shared with kube-controller-manager's controller are settled
+//! in the sync that fires.
 //!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`ControllerV2`).
 
@@ -73,76 +75,78 @@ use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
 use template_budget::TemplateBudget;
 
-/// So many failures of a key that only say that the server is busy are no Warning: client-go's REST client repeats such a
-/// request up to ten times before anyone hears of it.
+/// The first failures of a key that only mean that the server is busy record no Warning. client-go's REST client
+/// repeats such a request up to ten times before it returns the error.
 const HIDDEN_FAILURES: u32 = 10;
 
-/// How soon a deletion from the history that failed is tried again: nothing waits for it, and the next slot may be far.
+/// How soon a failed deletion from the history is retried. Nothing depends on the deletion, and the next slot may be
+/// far away.
 pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
 
-/// How long the end waits for statuses that cannot be written; with the last request it is less than
+/// How long shutdown waits for statuses that cannot be written. Together with the last request this is less than
 /// [`GRACE`](crate::app::GRACE).
 const LAST_SETTLING: Duration = Duration::from_secs(10);
 
-/// Before each try to write a status that could not be written while the process ends.
+/// The pause before each attempt to write a pending status during shutdown.
 const LAST_PAUSES: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 
 const AMBIGUOUS_NAME: &str = "A batch/v1 CronJob has the same name, and kube-controller-manager takes the Jobs of both for \
                               that one's: give one of them another name";
 
-/// What a controller is made of. The stores are filled by informers that have the controller's handlers.
+/// The parts of a controller. Informers that have the controller's handlers fill the stores.
 pub struct Parts<C> {
-    /// What the controller works on.
+    /// The kind of objects that the controller reconciles.
     pub controller_kind: ControllerKind,
-    /// Which of them the stores hold; `control` must go by the same.
+    /// Which of these objects the stores hold; `control` must use the same setting.
     pub manage: Manage,
     /// The queue of CronJob keys.
     pub queue: WorkQueue<ObjectName>,
-    /// CronJobs, as the watch shows them.
+    /// CronJobs from the watch.
     pub cron_jobs: Arc<Store<CronJob>>,
-    /// Jobs, as the watch shows them, indexed by the UID of their controller.
+    /// Jobs from the watch, indexed by the UID of their controller.
     pub jobs: Arc<Store<Job>>,
-    /// batch/v1 CronJobs, where another controller could mistake their children and this one's for each other.
+    /// batch/v1 CronJobs, where kube-controller-manager's controller could confuse their children with those of this
+    /// controller.
     pub name_conflicts: Option<Arc<Store<NameConflict>>>,
     /// The API server.
     pub control: C,
-    /// Where events go.
+    /// Records Events.
     pub recorder: Arc<dyn EventRecorder>,
     /// The wall clock.
     pub clock: SharedClock,
     /// Counters and histograms.
     pub metrics: ControllerMetrics,
-    /// The numbers of each CronJob, where they are asked for.
+    /// The statistics of each CronJob, if enabled.
     pub stats_set: Option<Arc<CronJobStatsSet>>,
-    /// The zone of schedules that name none.
+    /// The time zone of schedules that do not set one.
     pub local_zone: Zone,
-    /// How long after a slot its key comes back. Upstream pads by 100 ms against clocks that disagree; here the slot is
-    /// judged by one clock only, so the default is none.
+    /// The delay between a slot and the requeue of its key. Upstream adds 100 ms because clocks differ. Here one clock
+    /// decides, so the default is zero.
     pub schedule_delta: TimeDelta,
 }
 
 /// The controller. Matches upstream `ControllerV2`.
 pub struct Controller<C> {
     parts: Parts<C>,
-    /// Also held while what it says is passed on to the queue.
+    /// Locked also while its changes are applied to the queue.
     limiter: Mutex<ConcurrencyLimiter>,
     mutation_cache: MutationCache,
     template_budget: Arc<TemplateBudget>,
-    /// Nobody takes keys from the queue yet.
+    /// Whether this is a standby: no worker takes keys from the queue yet.
     standing_by: AtomicBool,
     pending_statuses: PendingStatuses,
-    /// Set when the end begins.
+    /// The deadline for pending statuses, set when shutdown begins.
     settles_until: OnceLock<Instant>,
-    /// Until when creates of an earlier leader may be committed, which let its lease run out.
+    /// When creates of an earlier leader that lost its lease can no longer be committed.
     takeover_ends: OnceLock<Instant>,
-    /// The keys whose last sync took longer than its requests were given.
+    /// The keys whose last sync had a request that timed out.
     timed_out: DashMap<ObjectName, ()>,
     external_jobs: ExternalJobs,
     name_taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
-    /// Whose owners were told of a namesake.
+    /// The CronJobs for which a name conflict was reported.
     name_conflicts_told: DashMap<ObjectName, Uid>,
-    /// Raised whenever the caches may be behind; a key then reads its CronJob once before it creates a Job.
+    /// Incremented whenever the caches may be stale. Each key then reads its CronJob once before it creates a Job.
     epoch: AtomicU64,
     confirmed: DashMap<ObjectName, u64>,
 }
@@ -168,13 +172,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         })
     }
 
-    /// The queue, for inspection.
+    /// The workqueue, for inspection.
     pub fn queue(&self) -> &WorkQueue<ObjectName> {
         &self.parts.queue
     }
 
-    /// The CronJobs that have a next slot and neither a timer nor an entry in the queue: none, at any moment. A standby attends
-    /// to nothing.
+    /// The CronJobs with a next slot but without a timer or an entry in the queue. The result is always empty. A
+    /// standby returns an empty list too.
     pub fn unattended(&self) -> Vec<ObjectName> {
         if self.stands_by() {
             return Vec::new();
@@ -194,8 +198,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         cron_jobs.iter().filter(|cron_job| is_unattended(cron_job)).map(|cron_job| cron_job.name.clone()).collect()
     }
 
-    /// Keeps the queue empty until [`run`](Self::run), which then adds every CronJob that is there: nobody takes keys from the
-    /// queue of a standby, and those of CronJobs that came and went would stay in it.
+    /// Keeps the queue empty until [`run`](Self::run), which then adds every CronJob in the store. No worker drains the
+    /// queue of a standby, so keys of deleted CronJobs would stay in it.
     pub fn stand_by(&self) {
         self.standing_by.store(true, Ordering::Release);
     }
@@ -204,14 +208,14 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.standing_by.load(Ordering::Acquire)
     }
 
-    /// Says that the caches may be behind: after a relist with a gap, or when this process has just become the leader.
+    /// Marks the caches as possibly stale: after a relist with a gap, or when this process has just become the leader.
     pub fn suspect_views(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Says that the last leader did not give up its lease, but let it run out: from now on its creates may be committed for as
-    /// long as `LONGEST_CREATE` (39 s). Until then no Job is deleted, since its name keeps its slot from being started again, and
-    /// under Forbid and Replace no slot starts while an earlier one may have been started by that leader.
+    /// Records that the last leader let its lease expire instead of releasing it. Its creates may be committed for
+    /// `LONGEST_CREATE` (39 s) from now. Until then no Job is deleted, because the Job's name prevents a second start
+    /// of its slot. Under Forbid and Replace, no slot starts while that leader may have started an earlier one.
     pub fn doubt_earlier_creates(&self) {
         let _ = self.takeover_ends.set(Instant::now() + LONGEST_CREATE);
     }
@@ -222,14 +226,14 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         TimeDelta::from_std(left).ok().filter(|left| !left.is_zero())
     }
 
-    /// Whether a create may still be committed whose result this process does not know, its own or an earlier leader's: then
-    /// the lease must not be given up, since the next leader would not doubt.
+    /// Whether a create with an unknown result may still be committed, sent by this process or by an earlier leader.
+    /// The lease must not be released then, because the next leader would not wait for such creates.
     pub fn creates_may_be_pending(&self) -> bool {
         let is_pending = |end: Instant| Instant::now() < end;
         self.takeover_wait().is_some() || self.pending_statuses.last_commit().is_some_and(is_pending)
     }
 
-    /// What was put off because of an earlier leader's creates is taken up when they have ended.
+    /// Waits until an earlier leader's creates can no longer be committed, then enqueues every CronJob.
     async fn end_of_takeover(&self) {
         match self.takeover_ends.get() {
             None => std::future::pending().await,
@@ -240,15 +244,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    /// Runs `workers` workers until `cancel`; what is in flight then is finished, and what was fired is settled, as far as
-    /// that can be done in ten seconds. The caches must be synced before.
+    /// Runs `workers` workers until `cancel`. Shutdown finishes the syncs in flight and writes pending statuses for at
+    /// most ten seconds. The caches must be synced before the call.
     ///
     /// Matches upstream `Run`.
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
         info!(workers, controller = self.parts.controller_kind.name, "Starting cronjob controller");
         self.set_workers(workers);
         self.external_jobs.begin(self.parts.clock.now());
-        // Whatever the informers tell from here on is queued; what they told before is in the stores.
+        // From here on, informer events are queued. Earlier events are already in the stores.
         if self.standing_by.swap(false, Ordering::AcqRel) {
             for cron_job in self.parts.cron_jobs.list() {
                 self.parts.queue.add_with(cron_job.name.clone(), Priority::High);
@@ -263,7 +267,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             cancel.cancelled().await;
         }
         info!(controller = self.parts.controller_kind.name, "Shutting down cronjob controller");
-        // The timers end with the queue, also those of what is owed and could not be written yet.
+        // Shutdown drops the queue's timers, including those of pending statuses, so these keys are enqueued.
         for key in self.pending_statuses.open() {
             self.enqueue(key);
         }
@@ -272,9 +276,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Takes one key and syncs it; false when the queue has shut down and nothing is left in it. While it shuts down
-    /// only keys whose Jobs were started and whose statuses do not say so are synced. Matches upstream
-    /// `processNextWorkItem`.
+    /// Takes one key and syncs it. Returns false when the queue has shut down and is empty. During shutdown it syncs
+    /// only keys with a pending status. Matches upstream `processNextWorkItem`.
     pub async fn process_next_work_item(&self) -> bool {
         let Some(key) = self.parts.queue.get().await else { return false };
         if !self.parts.queue.shutting_down() || self.owes_at_the_end(&key) {
@@ -285,8 +288,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         true
     }
 
-    /// What this key's sync has fired, or could not write, while the queue was shutting down, does not come back through
-    /// it: it is settled here, or after some tries left to whoever comes next.
+    /// Writes the key's pending status during shutdown, when the queue no longer accepts the key. After a few failed
+    /// attempts the status is left to the next leader.
     async fn settle_at_the_end(&self, key: &ObjectName) {
         for pause in LAST_PAUSES {
             let Some(end) = self.settles_until.get().filter(|_| self.owes_at_the_end(key)) else { return };
@@ -300,7 +303,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    /// Whether the process ends, this key's status is owed, and the end has not been waiting for long enough.
+    /// Whether the process is shutting down, this key has a pending status, and the shutdown deadline has not passed.
     fn owes_at_the_end(&self, key: &ObjectName) -> bool {
         let is_too_late = || self.settles_until.get().is_some_and(|until| *until <= Instant::now());
         self.parts.queue.shutting_down() && self.pending_statuses.is_open(key) && !is_too_late()
@@ -315,7 +318,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.adjust_limits(key, attempt, signal);
         match outcome {
             Ok(Outcome::Done) => self.parts.queue.forget(key),
-            // The budget adds it again.
+            // The template budget enqueues the key again.
             Ok(Outcome::AwaitTemplate) => {}
             Ok(Outcome::Requeue(requeue)) => {
                 self.parts.queue.forget(key);
@@ -336,13 +339,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 self.keep_next_slot(key);
             }
         }
-        // The clock was set back meanwhile: what was decided at a time that is yet to come is decided anew.
+        // The clock was set back during the sync. A decision made at a time still in the future is made again.
         if self.parts.clock.now() < began {
             self.enqueue(key.clone());
         }
     }
 
-    /// Brings one CronJob to where it should be. Matches upstream `sync`.
+    /// Reconciles one CronJob. Matches upstream `sync`.
     pub async fn sync(&self, key: &ObjectName) -> Outcome {
         let Some(cached) = self.parts.cron_jobs.get(key) else {
             debug!(cronjob = %key, "CronJob not found, may be it is deleted");
@@ -363,7 +366,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             .map(|reported| reported.1);
         let is_shared = self.parts.manage == Manage::Annotated;
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
-        // The other controller takes a Job for an unexpected one until the status names it.
+        // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
         observation.carried = self.pending_statuses.owed(key, &observation.cron_job.uid);
         let begun = self.pending_statuses.begun(key, &observation.cron_job.uid);
@@ -379,7 +382,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         outcome
     }
 
-    /// A request that timed out is given more time when it is made again.
+    /// After a request timed out, the next attempt gets more time.
     fn remember_patience(&self, key: &ObjectName, outcome: &Outcome) {
         let failed = match outcome {
             Outcome::AwaitTemplate => return,
@@ -401,15 +404,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         sync::carry_out(&self.parts.control, &hooks, observation, self.parts.clock.now()).await
     }
 
-    /// The last sync of a CronJob that is not in the store any more. One that may have been taken back is still owed what
-    /// its status does not say of Jobs that were started here: nobody else knows of them.
+    /// The last sync of a CronJob that left the store. If it may have been released to kube-controller-manager, its
+    /// pending status is still written: no other process knows of the Jobs started here.
     async fn part_with(&self, key: &ObjectName) -> Outcome {
         if self.parts.manage == Manage::Annotated
             && let Some(pending) = self.pending_statuses.pending(key)
         {
             match self.settle_with_one_taken_back(key, pending).await {
                 Outcome::Done if self.parts.cron_jobs.get(key).is_none() => {}
-                // It is there again, or this has to be tried again.
+                // The CronJob is in the store again, or the write must be retried.
                 outcome => return outcome,
             }
         }
@@ -417,7 +420,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         Outcome::Done
     }
 
-    /// Writes what is owed, unless the CronJob is gone.
+    /// Writes the pending status of a released CronJob, unless the CronJob was deleted.
     async fn settle_with_one_taken_back(&self, key: &ObjectName, pending: PendingStatus) -> Outcome {
         let live = match self.parts.control.get_anyones_cron_job(key).await {
             Ok(live) if live.uid == pending.uid => live,
@@ -435,15 +438,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.carry_out(observation, self.epoch.load(Ordering::Relaxed)).await
     }
 
-    /// The children of the CronJob, by controller UID and name, in a stable order; Jobs created here count although
-    /// the cache has yet to show them, Jobs deleted here no longer do.
+    /// The children of the CronJob, by controller UID and name, in a stable order. The list includes Jobs created here
+    /// that the cache does not show yet, and omits Jobs deleted here.
     ///
     /// Matches upstream `getJobsToBeReconciled`, which scans all Jobs of the namespace and compares names only.
     fn get_jobs_to_be_reconciled(&self, cron_job: &CronJob) -> Vec<Arc<Job>> {
         let shown = self.parts.jobs.last_resource_version(&cron_job.name.namespace).unwrap_or_default();
         let has_caught_up =
             |job: &Job| compare_resource_versions(&shown, &job.resource_version).is_some_and(std::cmp::Ordering::is_ge);
-        // Before the cache is asked, or a Job that it shows in this moment would be in neither.
+        // The mutation cache is read first: a Job that the watch shows in between would otherwise be in neither list.
         let created = self.mutation_cache.created_for(cron_job, has_caught_up);
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
         for created in created {
@@ -468,14 +471,14 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    /// When the key of a slot is to come back.
+    /// When the key of a slot is requeued.
     fn time_of(&self, slot: DateTime<Utc>) -> DateTime<Utc> {
         slot.checked_add_signed(self.parts.schedule_delta).unwrap_or(slot)
     }
 
-    /// Drops what is kept for a CronJob that had the same name and another UID. Its last sync may have ended after the new one
-    /// was in the store, so that no sync of the key found it gone. What is kept without a UID holds for the name, whoever has
-    /// it; [`PendingStatuses::put`] drops what is owed to another UID.
+    /// Drops the state of an earlier CronJob of the same name with another UID. The last sync of that CronJob may have
+    /// ended after the new one was in the store, so no sync saw it gone. State without a UID belongs to the name.
+    /// [`PendingStatuses::put`] drops the pending status of another UID.
     fn forget_predecessor(&self, cron_job: &CronJob) {
         let CronJob { name, uid, .. } = cron_job;
         self.mutation_cache.forget_predecessor(cron_job);
@@ -497,7 +500,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    /// The CronJob that a controller reference means, if the cache has it under that name with that UID.
+    /// The CronJob that a Job's controller reference names, if the cache has it with that name and UID.
     ///
     /// Matches upstream `resolveControllerRef`.
     fn resolve_controller_ref(&self, job: &Job) -> Option<Arc<CronJob>> {
@@ -506,7 +509,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.parts.cron_jobs.get(&name).filter(|cron_job| job.is_child_of(cron_job))
     }
 
-    /// Another controller works on the same CronJobs: it has started the Job of a slot. That does no harm, but costs.
+    /// Another controller reconciles the same CronJobs and started the Job of a slot. This is harmless but doubles the
+    /// requests.
     fn tell_of_foreign_fire(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         self.parts.metrics.external_jobs_total.inc();
         if let Some(jobs) = self.external_jobs.tell() {
@@ -521,8 +525,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    /// The controller in kube-controller-manager finds the Jobs of a CronJob by its name, whatever group it is of: it would
-    /// prune this one's. Its owner is told once.
+    /// kube-controller-manager's controller finds the Jobs of a CronJob by the CronJob's name, whatever its API group.
+    /// It would prune the Jobs of this one. A Warning reports this once for each CronJob.
     fn tell_of_name_conflict(&self, cron_job: &CronJob) {
         let is_there = |name_conflicts: &Arc<Store<NameConflict>>| name_conflicts.get(&cron_job.name).is_some();
         if !self.parts.name_conflicts.as_ref().is_some_and(is_there) {

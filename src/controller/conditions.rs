@@ -1,10 +1,10 @@
-//! How a CronJob is, in the words of conditions.
+//! The conditions of a CronJob.
 //!
-//! Guarantees: three conditions, which follow from the same facts as everything else that a sync decides: `Available`
-//! (there is a next run), `Progressing` (something runs) and `Degraded` (what ended last failed). Their texts name no run
-//! and no time, so that a CronJob that goes on as before is not written for them.
+//! Guarantees: three conditions, computed from the same observation as every other decision of a sync: `Available`
+//! (there is a next run), `Progressing` (a run is active) and `Degraded` (the last finished run failed). Their messages
+//! contain no run name and no time, so a CronJob whose state does not change needs no write.
 //!
-//! The names are those of the kubebuilder book's later editions.
+//! The names match later editions of the kubebuilder book.
 
 use chrono::{DateTime, SubsecRound, Utc};
 
@@ -14,7 +14,7 @@ use super::status::Draft;
 use crate::api::Condition;
 use crate::api::batch_v1::FinishedCondition;
 
-/// What holds at the end of a sync.
+/// The conditions at the end of a sync.
 pub fn of(observation: &Observation, draft: &Draft<'_>, outcome: &Outcome, now: DateTime<Utc>) -> [Condition; 3] {
     let cron_job = draft.base;
     let available = if cron_job.spec.suspend {

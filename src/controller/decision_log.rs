@@ -1,8 +1,10 @@
-//! What the log says of a sync's decisions.
+//! The log lines for a sync's decisions.
 //!
-//! Guarantees: one line for each decision, with the CronJob's key as `cronjob`, its slot as `slot` and its Job as `job`
-//! where it has one. What goes as its owner asked is told at debug; a run that will not take place although its owner asked
-//! for it, and a Job of a controller that is no more, at info; what stays so until somebody mends it, at warn.
+//! Guarantees: one line per decision, with the CronJob's key as `cronjob`, its slot as `slot` and, where there is one,
+//! its Job as `job`. The levels are:
+//! - debug: decisions that follow the CronJob's spec;
+//! - info: a run that is skipped although the spec asks for it, and an adopted Job;
+//! - warn: a state that lasts until a user fixes it.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use schedule::missed::Missed;
@@ -18,7 +20,7 @@ pub fn created(cron_job: &ObjectName, job: &Job, slot: DateTime<Utc>, now: DateT
     debug!(cronjob = %cron_job, job = %job.name.name, slot = rfc3339(slot), skew_ms, "Created Job");
 }
 
-/// A Job was deleted, to make room for another or because the history has none.
+/// A Job was deleted: replaced by the next one, or beyond the history limits.
 pub fn deleted(cron_job: &ObjectName, job: &ObjectName) {
     debug!(cronjob = %cron_job, job = %job.name, "Deleted Job");
 }

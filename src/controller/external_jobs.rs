@@ -1,12 +1,14 @@
-//! Whether somebody else starts Jobs for the CronJobs that this process works on.
+//! Detects another controller that starts Jobs of the same CronJobs.
 //!
-//! Guarantees: a Job counts only if nobody but another controller at work can have made it: it is named after a slot that
-//! came due [`MARGIN`] after this process began its work (or the CronJob was handed over to it), so that no predecessor and
-//! no request that was on its way for long can have made it; and it was there before this process sent its first request
-//! for that slot, so that it is not what came of a request whose answer was lost. Each Job counts once. What somebody else
-//! starts after us is not seen: the server refuses it.
+//! Guarantees: a Job counts only if another running controller must have made it:
+//! - Its slot came due more than [`MARGIN`] after this process began its work, or after the CronJob was handed over. A
+//!   predecessor, or a request long on its way, cannot have made it.
+//! - It existed before this process sent its first request for that slot, so it does not come from a request whose
+//!   answer was lost.
 //!
-//! Such Jobs do no harm, since a slot has one name; but two controllers do everything twice.
+//! Each Job counts once. A Job that the other controller tries to start later is not seen: the API server refuses it.
+//!
+//! Such Jobs do no harm, since each slot has one Job name, but two controllers send every request twice.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -18,13 +20,13 @@ use tokio::time::Instant;
 
 use crate::api::ObjectName;
 
-/// How much later than the beginning of the work a slot must be: clocks disagree, and a watch may be behind.
+/// How much later than the start of the work a slot must be: clocks differ, and a watch may lag.
 pub const MARGIN: TimeDelta = TimeDelta::seconds(30);
 
-/// There is at most one Warning in this time.
+/// The minimum time between two Warnings.
 pub const TOLD_EVERY: Duration = Duration::from_secs(600);
 
-/// Which slots are accounted for, and what was said about others.
+/// Which slots are accounted for, and when the last Warning was recorded.
 #[derive(Debug, Default)]
 pub struct ExternalJobs {
     /// When this process began to work.
@@ -33,11 +35,11 @@ pub struct ExternalJobs {
     told: Mutex<Told>,
 }
 
-/// Up to which slot all is clear about a CronJob.
+/// The newest slot of a CronJob that is accounted for.
 #[derive(Debug, Clone, Copy)]
 struct Account {
     slot: DateTime<Utc>,
-    /// Whether a Job that this very slot had already, when ours was to be created, is somebody else's.
+    /// Whether a Job that already exists when this slot's create is sent belongs to another controller.
     is_first_try: bool,
 }
 
@@ -48,12 +50,12 @@ struct Told {
 }
 
 impl ExternalJobs {
-    /// From now on this process is the one that works.
+    /// Records when this process began to reconcile.
     pub fn begin(&self, now: DateTime<Utc>) {
         let _ = self.since.set(now);
     }
 
-    /// The CronJob was handed over to this process now: its last Jobs may be the other controller's.
+    /// The CronJob was handed over to this process now. Its last Jobs may come from the other controller.
     pub fn handed_over(&self, key: &ObjectName, now: DateTime<Utc>) {
         self.accounts.insert(key.clone(), Account { slot: now + MARGIN, is_first_try: false });
     }
@@ -71,7 +73,7 @@ impl ExternalJobs {
         self.accounts.entry(key.clone()).and_modify(again).or_insert(first_try);
     }
 
-    /// The watch shows a Job of `slot`, which it did not know. Whether it is somebody else's.
+    /// The watch shows a new Job of `slot`. Returns whether another controller made it.
     pub fn appeared(&self, key: &ObjectName, slot: DateTime<Utc>) -> bool {
         let is_news = self.is_in_our_time(slot) && self.accounts.get(key).is_none_or(|known| known.slot < slot);
         if is_news {
@@ -80,7 +82,7 @@ impl ExternalJobs {
         is_news
     }
 
-    /// The Job of `slot` was there when ours was to be created. Whether it is somebody else's.
+    /// The Job of `slot` existed when this process tried to create it. Returns whether another controller made it.
     pub fn already_there(&self, key: &ObjectName, slot: DateTime<Utc>) -> bool {
         let Some(mut known) = self.accounts.get_mut(key) else { return false };
         let is_news = self.is_in_our_time(slot) && known.slot == slot && known.is_first_try;
@@ -88,7 +90,7 @@ impl ExternalJobs {
         is_news
     }
 
-    /// The CronJob is gone.
+    /// Drops the state of a deleted CronJob.
     pub fn forget(&self, key: &ObjectName) {
         self.accounts.remove(key);
     }
@@ -98,12 +100,13 @@ impl ExternalJobs {
         self.accounts.len()
     }
 
-    /// Whether that CronJob is.
+    /// Whether that CronJob is accounted for.
     pub fn contains(&self, key: &ObjectName) -> bool {
         self.accounts.contains_key(key)
     }
 
-    /// One more is somebody else's: how many there were since the last Warning, if it is time for the next.
+    /// Counts one Job of another controller. Returns how many there were since the last Warning, if the next one is
+    /// due.
     pub fn tell(&self) -> Option<u64> {
         let mut told = self.told.lock();
         told.since_then += 1;

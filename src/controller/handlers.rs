@@ -1,9 +1,11 @@
-//! What the informers tell the controller.
+//! Event handlers for the controller's informers.
 //!
-//! Guarantees: a handler only looks into the stores and adds to the queue (and a Job that somebody else started is
-//! counted); a Job wakes the CronJob that controls it,
-//! and on a change of owner the old one too; a CronJob that is new here goes before what waits to be settled; a changed
-//! schedule is waited for, any other change is synced at once; a list after a gap wakes whoever waits for a Job in vain.
+//! Guarantees:
+//! - A handler only reads the stores, adds to the queue, and counts Jobs that another controller started.
+//! - A Job enqueues the CronJob that controls it; on a change of owner, the old one too.
+//! - A new CronJob goes before keys that wait to be settled.
+//! - A changed schedule is requeued at its next slot; any other change is synced at once.
+//! - A list after a gap enqueues the CronJobs whose Jobs the watch has not shown.
 //!
 //! Matches upstream `addJob`, `updateJob`, `deleteJob` and `updateCronJob`.
 
@@ -22,7 +24,7 @@ pub struct JobHandler<C>(pub Arc<Controller<C>>);
 /// CronJob events for a controller.
 pub struct CronJobHandler<C>(pub Arc<Controller<C>>);
 
-/// Events of batch/v1 CronJobs for a controller that has to know of namesakes.
+/// batch/v1 CronJob events for a controller that detects name conflicts.
 pub struct NameConflictHandler<C>(pub Arc<Controller<C>>);
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<NameConflict> for NameConflictHandler<C> {
@@ -41,7 +43,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<NameConflict> for Name
 impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C> {
     fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
         self.0.mutation_cache.job_seen(&job.uid);
-        // A Job that is first seen while pending deletion is no creation, but it wakes its owner all the same.
+        // A Job first seen while pending deletion is not a creation, but it enqueues its owner too.
         let Some(cron_job) = self.0.resolve_controller_ref(job) else { return };
         if let Some(slot) = job.slot_of(&cron_job)
             && self.0.external_jobs.appeared(&cron_job.name, slot)
@@ -81,7 +83,8 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
 
     fn on_relisted(&self) {
         self.0.suspect_views();
-        // A Job of ours that came and went in the gap leaves no event: what counted it as running would wait for the next slot.
+        // A Job created here that came and went in the gap has no event: the sync that counts it as running would wait
+        // for the next slot.
         for job in self.0.mutation_cache.unseen() {
             self.0.enqueue_owner(&job);
         }
@@ -96,7 +99,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHa
         if self.0.parts.manage == Manage::Annotated && !is_in_initial_list {
             self.0.external_jobs.handed_over(&cron_job.name, self.0.parts.clock.now());
         }
-        // Nobody has looked at it yet: it may be overdue, and then it must not wait for what is only to be settled.
+        // No sync has seen it yet. It may be overdue, so it goes before keys that only wait to be settled.
         self.0.parts.queue.add_with(cron_job.name.clone(), Priority::High);
     }
 
@@ -121,7 +124,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHa
 }
 
 impl<C: JobControl + CronJobControl> Controller<C> {
-    /// The Job is gone, and with it what says that its slot had one.
+    /// Remembers the slot of a deleted Job, which no longer shows that the slot was taken.
     fn remember_slot(&self, job: &Job) {
         let Some(cron_job) = self.resolve_controller_ref(job) else { return };
         if let Some(slot) = job.slot_of(&cron_job)
@@ -131,8 +134,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    /// With a new schedule or zone the key comes back at the next slot; if the old timer is sooner, its sync finds
-    /// nothing to do. Any other change is synced now.
+    /// After a change of schedule or zone, the key is requeued at the next slot; if the old timer fires earlier, its
+    /// sync finds nothing to do. Any other change is synced at once.
     fn update_cron_job(&self, old: &CronJob, new: &CronJob) {
         if let Some(stats_set) = &self.parts.stats_set {
             stats_set.edited(old, new);
@@ -148,7 +151,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         match self.next_slot(new) {
             Some(slot) => self.enqueue_at_slot(new.name.clone(), slot),
-            // It never fires: the sync tells its owner.
+            // The schedule has no slot: the sync reports that.
             None => self.enqueue(new.name.clone()),
         }
     }
@@ -156,7 +159,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     fn report_malformed(&self, kind: ResourceKind, object: &MalformedObject) {
         self.parts.metrics.malformed_objects_total.with_label_values(&[kind.kind]).inc();
         if self.parts.manage == Manage::Annotated {
-            // Nobody can tell whose it is.
+            // The annotation cannot be read, so the owning controller is not known.
             return;
         }
         let name = ObjectName::new(object.namespace.as_str(), object.name.as_str());

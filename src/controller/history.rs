@@ -1,19 +1,20 @@
-//! Which finished Jobs the history limits leave no room for.
+//! The finished Jobs beyond the history limits.
 //!
-//! Guarantees: pure; the newest are kept; no more than [`MOST_PRUNED`] are deleted by one sync once the status is written.
+//! Guarantees: pure; the newest Jobs are kept; one sync deletes at most [`MOST_PRUNED`] Jobs after the status write.
 
 use std::sync::Arc;
 
 use super::observation::{Observation, Ownership};
 use crate::api::batch_v1::{FinishedCondition, Job};
 
-/// How many Jobs of the history one sync deletes once the status is written; the next one goes on.
+/// How many Jobs of the history one sync deletes after the status write. The next sync deletes more.
 pub const MOST_PRUNED: usize = 32;
 
-/// What both history limits leave no room for. Matches upstream `cleanupFinishedJobs`.
+/// The Jobs beyond both history limits. Matches upstream `cleanupFinishedJobs`.
 ///
-/// A history that is shared is pruned by the other controller the moment that a Job ends; a Job that both delete gives a
-/// Warning about the one who comes second. So this one waits until the next Job was started, and deletes what is left then.
+/// kube-controller-manager's controller prunes a shared history as soon as a Job ends. If both controllers delete a
+/// Job, the second attempt records a Warning. So this controller waits until it has started the next Job, and then
+/// deletes what is left.
 pub(super) fn history_victims(observation: &Observation) -> Vec<Arc<Job>> {
     if observation.ownership != Ownership::Exclusive && observation.create.is_none() {
         return Vec::new();
@@ -29,8 +30,8 @@ pub(super) fn history_victims(observation: &Observation) -> Vec<Arc<Job>> {
     limits.into_iter().filter_map(beyond).flatten().collect()
 }
 
-/// The finished Jobs to prune: all but the `limit` newest by start time. Matches upstream `removeOldestJobs` and the
-/// order `byJobStartTime`: a Job that never started is the newest, names break ties.
+/// The finished Jobs to prune: all but the `limit` newest by start time. Matches upstream `removeOldestJobs` and its
+/// order `byJobStartTime`: a Job that never started is the newest, and names break ties.
 pub(super) fn oldest_beyond_limit(jobs: &[Arc<Job>], succeeded: bool, limit: i32) -> Vec<Arc<Job>> {
     let of_kind =
         |job: &&Arc<Job>| job.finished.is_some_and(|condition| (condition == FinishedCondition::Complete) == succeeded);

@@ -1,7 +1,7 @@
-//! Everything a sync's decisions rest on.
+//! The facts that a sync decides on.
 //!
-//! Guarantees: an [`Observation`] only grows while a sync lasts; every answer of the API server is added to it and none
-//! is taken back, so that deciding again from the start reaches the same point and goes on from there.
+//! Guarantees: an [`Observation`] only grows during a sync. Every answer of the API server is added and none is
+//! removed, so deciding again from the start reaches the same point and continues from there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,79 +22,79 @@ pub type DeleteReply = Result<(), ApiError>;
 pub enum CreateReply {
     /// The Job as the server stored it.
     Created(Arc<Job>),
-    /// The server's refusal, or no answer.
+    /// The API server refused, or did not answer.
     Refused(ApiError),
-    /// No request was sent: the template does not make a Job.
+    /// No request was sent: no Job can be made from the template.
     BadTemplate(String),
 }
 
-/// Which controllers work on a CronJob.
+/// Which controllers reconcile a CronJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// This one alone.
+    /// Only this controller.
     Exclusive,
-    /// kube-controller-manager's controller works on it, too, though it starts none of its Jobs.
+    /// This controller and kube-controller-manager's, which starts none of its Jobs.
     Shared,
-    /// It was handed back to that controller. This one only writes the statuses that it still owes.
+    /// kube-controller-manager's controller again. This controller only writes its pending statuses.
     Released {
-        /// The slot whose Job was asked for last, where nobody here knows whether it was created.
+        /// The slot of the last create that was sent, if its result is not known.
         begun: Option<DateTime<Utc>>,
     },
 }
 
-/// A create that was sent and whose result is not known: no answer came, or one that leaves it open.
+/// A create with an unknown result: no answer came, or the answer leaves it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingCreate {
     /// The slot.
     pub slot: DateTime<Utc>,
-    /// How much longer it may still be committed; `None` once that is over, so that a live read tells what became of it.
+    /// How much longer it may be committed. `None` means that time is over, and a live read gives the result.
     pub wait: Option<TimeDelta>,
 }
 
-/// What is known of one CronJob.
+/// The facts known about one CronJob.
 #[derive(Debug, Clone)]
 #[allow(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct Observation {
-    /// The CronJob as the cache has it.
+    /// The CronJob in the cache.
     pub cron_job: Arc<CronJob>,
-    /// Its Jobs as the cache has them, less those this process knows to be deleted.
+    /// Its Jobs in the cache, without those that this process has deleted.
     pub jobs: Vec<Arc<Job>>,
-    /// The zone of schedules that name none.
+    /// The time zone of schedules that do not set one.
     pub local_zone: Zone,
-    /// Whether the cache may be behind what was already acted on; then the CronJob is read before a Job is created.
+    /// Whether the cache may be stale; the CronJob is then read live before a Job is created.
     pub view_is_suspect: bool,
-    /// The slot whose name was already reported as taken by somebody else.
+    /// The slot for which a name conflict was already reported.
     pub name_taken_reported: Option<DateTime<Utc>>,
-    /// What an earlier sync decided about the status and left to be written.
+    /// Status edits that an earlier sync decided and did not write.
     pub carried: Edits,
-    /// Whether the CronJob changed, or the slot's starting deadline passed, while answers were waited for: then nothing
-    /// more is sent for the slot.
+    /// Whether the CronJob changed, or the slot's starting deadline passed, while the sync waited for answers. Nothing
+    /// more is sent for the slot then.
     pub is_overtaken: bool,
-    /// Whose affair the CronJob is.
+    /// Which controllers reconcile the CronJob.
     pub ownership: Ownership,
-    /// The last create of this process, where its result is not known.
+    /// The last create that this process sent, if its result is not known.
     pub pending_create: Option<PendingCreate>,
-    /// How much longer creates of an earlier leader, which let its lease run out, may be committed.
+    /// How much longer creates of an earlier leader that let its lease expire may be committed.
     pub takeover_wait: Option<TimeDelta>,
-    /// Finished Jobs that the watch showed as deleted before a sync had seen them finished.
+    /// Finished Jobs that were deleted before a sync saw them finished.
     pub vanished: Vec<Arc<Job>>,
-    /// Whether a refusal that says that the server is busy is not worth a Warning yet.
+    /// Whether a transient error, such as a busy server, records no Warning yet.
     pub hides_transient: bool,
-    /// How long the sync's writes may take.
+    /// The time limit of the sync's writes.
     pub patience: Patience,
-    /// Whether a sync that starts a Job leaves the pruning and the status for later.
+    /// Whether a sync that starts a Job leaves pruning and the status to a later sync.
     pub settle_later: bool,
-    /// The CronJob as the API server has it, once asked.
+    /// The answer to the live read of the CronJob, if one was made.
     pub live_cron_job: Option<Result<Arc<CronJob>, ApiError>>,
-    /// The answer to the create, once sent.
+    /// The answer to the create, if one was sent.
     pub create: Option<CreateReply>,
     live_jobs: Vec<(ObjectName, Result<Arc<Job>, ApiError>)>,
-    /// A history of any length may be pruned at once.
+    /// Keyed by UID, because one sync may delete many Jobs.
     deletions: HashMap<Uid, DeleteReply>,
 }
 
 impl Observation {
-    /// What the cache shows, before anything was asked.
+    /// The observation of the cache, before any request.
     pub fn new(cron_job: Arc<CronJob>, jobs: Vec<Arc<Job>>, local_zone: Zone) -> Self {
         Self {
             cron_job,
@@ -118,17 +118,17 @@ impl Observation {
         }
     }
 
-    /// The Jobs in the order they are walked.
+    /// The Jobs, in the order in which they are processed.
     pub fn children(&self) -> impl Iterator<Item = &Arc<Job>> {
         self.jobs.iter()
     }
 
-    /// The answer to the read of a Job, where it was asked for.
+    /// The answer to the read of a Job, if one was made.
     pub fn live_job(&self, name: &ObjectName) -> Option<&Result<Arc<Job>, ApiError>> {
         self.live_jobs.iter().find(|(known, _)| known == name).map(|(_, reply)| reply)
     }
 
-    /// The answer to the deletion of a Job, where it was sent.
+    /// The answer to the deletion of a Job, if one was sent.
     pub fn deletion_of(&self, uid: &Uid) -> Option<&DeleteReply> {
         self.deletions.get(uid)
     }
@@ -138,8 +138,8 @@ impl Observation {
         self.live_jobs.push((name, reply));
     }
 
-    /// Lets go of the template that was read to create a Job. This is the one thing that is taken back, and no decision
-    /// depends on it once the create was answered.
+    /// Drops the template that was read to create a Job. This is the only fact that is removed; no decision uses it
+    /// after the create was answered.
     pub fn forget_long_template(&mut self) {
         if let Some(Ok(live)) = &mut self.live_cron_job {
             *live = live.for_cache();

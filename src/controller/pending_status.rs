@@ -1,9 +1,9 @@
-//! What this process still has to write into the status of CronJobs: those whose Jobs it has started, or may have started,
-//! and those whose status it could not write.
+//! The pending statuses of this process: edits that CronJobs' statuses lack for Jobs that it started or may have
+//! started, or because a status write failed.
 //!
-//! Guarantees: what is owed to a CronJob is never paid to another of the same name, and does not grow beyond what its
-//! status would hold. When the process dies the pending is lost and no harm is done: whoever comes next finds the Jobs by
-//! their names and owner.
+//! Guarantees: a pending status is never written to another CronJob of the same name. It does not grow beyond the size
+//! of the CronJob's status. If the process dies, losing it does no harm: the next leader finds the Jobs by name and
+//! owner.
 
 use std::time::Duration;
 
@@ -18,22 +18,22 @@ use crate::api::batch_v1::CronJob;
 use crate::api::{ObjectName, Uid};
 use crate::client::{LONGEST_WRITE, SERVER_MARGIN};
 
-/// How long after it was sent a create can be committed, whatever becomes of its sender.
+/// How long after it was sent a create may be committed, even if its sender died.
 pub const LONGEST_CREATE: Duration = LONGEST_WRITE.saturating_add(SERVER_MARGIN);
 
-/// Debts, by CronJob.
+/// Pending statuses by CronJob.
 #[derive(Debug, Default)]
 pub struct PendingStatuses(DashMap<ObjectName, PendingStatus>);
 
-/// What is owed to one CronJob.
+/// The pending status of one CronJob.
 #[derive(Clone, Debug)]
 pub struct PendingStatus {
-    /// Whom it is owed to.
+    /// The CronJob's UID.
     pub uid: Uid,
-    /// What its status has to say.
+    /// The edits to write.
     pub edits: Edits,
-    /// The create that was sent last, while its result is not known, or while the status does not say it of a CronJob that is
-    /// shared with another controller.
+    /// The last create that was sent, while its result is not known. For a CronJob shared with another controller, it
+    /// is kept until the status lists it.
     pub begun: Option<BegunCreate>,
 }
 
@@ -42,14 +42,14 @@ pub struct PendingStatus {
 pub struct BegunCreate {
     /// The slot.
     pub slot: DateTime<Utc>,
-    /// Until when an earlier create for the same slot may be committed whose result is not known.
+    /// Until when an earlier create for the same slot with an unknown result may be committed.
     earlier: Option<Instant>,
-    /// Until when any of them may be.
+    /// Until when any create for this slot may be committed.
     may_commit_until: Option<Instant>,
 }
 
 impl BegunCreate {
-    /// What a decision has to know of it; `None` where its result is known.
+    /// The create as an observation holds it; `None` if its result is known.
     pub fn pending(&self) -> Option<PendingCreate> {
         let left = self.may_commit_until?.saturating_duration_since(Instant::now());
         let wait = TimeDelta::from_std(left).ok().filter(|left| !left.is_zero());
@@ -58,7 +58,7 @@ impl BegunCreate {
 }
 
 impl PendingStatuses {
-    /// From now on this is what is owed.
+    /// Replaces the CronJob's pending edits.
     pub fn put(&self, key: &ObjectName, uid: &Uid, edits: Edits) {
         if edits.is_empty() && !self.contains(key) {
             return;
@@ -74,7 +74,7 @@ impl PendingStatuses {
         pending.begun = Some(BegunCreate { slot, earlier, may_commit_until: Some(Instant::now() + LONGEST_CREATE) });
     }
 
-    /// The create that was sent last has made its Job. `keeps` it in mind until the status says so.
+    /// The last create succeeded. With `keeps`, it is remembered until the status lists it.
     pub fn created(&self, key: &ObjectName, keeps: bool) {
         if let Some(mut pending) = self.0.get_mut(key) {
             pending.begun =
@@ -83,7 +83,7 @@ impl PendingStatuses {
         self.drop_if_paid(key);
     }
 
-    /// The create that was sent last was refused, or never left. What an earlier one for the same slot came to stays open.
+    /// The last create was refused or not sent. The result of an earlier create for the same slot stays unknown.
     pub fn refused(&self, key: &ObjectName, keeps: bool) {
         if let Some(mut pending) = self.0.get_mut(key) {
             let before = pending.begun.map(|begun| BegunCreate { may_commit_until: begun.earlier, ..begun });
@@ -92,7 +92,7 @@ impl PendingStatuses {
         self.drop_if_paid(key);
     }
 
-    /// The create that was sent last may still be committed until `end`.
+    /// The last create has no answer and may be committed until `end`.
     pub fn unanswered(&self, key: &ObjectName, end: Instant) {
         if let Some(mut pending) = self.0.get_mut(key)
             && let Some(begun) = &mut pending.begun
@@ -101,17 +101,17 @@ impl PendingStatuses {
         }
     }
 
-    /// The create that was sent last to the CronJob with that name and UID.
+    /// The last create that was sent for the CronJob with that name and UID.
     pub fn begun(&self, key: &ObjectName, uid: &Uid) -> Option<BegunCreate> {
         self.0.get(key).filter(|pending| pending.uid == *uid).and_then(|pending| pending.begun)
     }
 
-    /// Until when any create may still be committed whose result is not known; in the past when there is none.
+    /// Until when any create with an unknown result may be committed; an instant in the past if none may be any longer.
     pub fn last_commit(&self) -> Option<Instant> {
         self.0.iter().filter_map(|pending| pending.begun?.may_commit_until).max()
     }
 
-    /// Whether this CronJob's status lacks something, or a create for it may still be committed.
+    /// Whether this CronJob's status lacks an edit, or a create for it may still be committed.
     pub fn is_open(&self, key: &ObjectName) -> bool {
         let now = Instant::now();
         let may_commit = |pending: &PendingStatus| {
@@ -120,7 +120,7 @@ impl PendingStatuses {
         self.0.get(key).is_some_and(|pending| !pending.edits.is_empty() || may_commit(&pending))
     }
 
-    /// The status was written as it is here.
+    /// The status in `cron_job` was written.
     pub fn recorded(&self, cron_job: &CronJob) {
         if let Some(mut pending) = self.0.get_mut(&cron_job.name) {
             pending.begun = pending.begun.filter(|begun| cron_job.status.last_schedule_time < Some(begun.slot));
@@ -128,17 +128,17 @@ impl PendingStatuses {
         self.drop_if_paid(&cron_job.name);
     }
 
-    /// What is owed to the CronJob with that name and UID.
+    /// The pending edits of the CronJob with that name and UID.
     pub fn owed(&self, key: &ObjectName, uid: &Uid) -> Edits {
         self.0.get(key).filter(|pending| pending.uid == *uid).map(|pending| pending.edits.clone()).unwrap_or_default()
     }
 
-    /// What is owed to whoever has, or had, that name.
+    /// The pending status under that name, whatever the UID.
     pub fn pending(&self, key: &ObjectName) -> Option<PendingStatus> {
         self.0.get(key).map(|pending| pending.clone())
     }
 
-    /// Whether something is owed to a CronJob of that name.
+    /// Whether there is a pending status under that name.
     pub fn contains(&self, key: &ObjectName) -> bool {
         self.0.contains_key(key)
     }
@@ -148,13 +148,13 @@ impl PendingStatuses {
         self.0.len()
     }
 
-    /// The CronJobs for which something is [open](Self::is_open).
+    /// The CronJobs whose pending status is [open](Self::is_open).
     pub fn open(&self) -> Vec<ObjectName> {
         let keys: Vec<_> = self.0.iter().map(|pending| pending.key().clone()).collect();
         keys.into_iter().filter(|key| self.is_open(key)).collect()
     }
 
-    /// The CronJob is gone.
+    /// Drops the pending status of a deleted CronJob.
     pub fn forget(&self, key: &ObjectName) {
         self.0.remove(key);
     }

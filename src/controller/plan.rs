@@ -1,6 +1,6 @@
-//! What [`reconcile`](super::reconcile::reconcile) can ask of the shell around it.
+//! The steps that [`reconcile`](super::reconcile::reconcile) can return to the sync loop.
 //!
-//! Guarantee: a plan holds everything that carrying it out needs; the shell looks nothing up on its own.
+//! Guarantee: a plan holds everything needed to carry it out; the sync loop looks nothing up on its own.
 
 use std::sync::Arc;
 
@@ -15,35 +15,35 @@ use crate::api::{ApiError, EventType, FailureClass, ObjectName, Uid};
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a box would be an allocation in every sync that finds nothing to do")]
 pub enum Plan {
-    /// Ask the API server before anything is decided. The reads are independent of each other.
+    /// Read from the API server before deciding. The reads are independent of each other.
     Lookup(Vec<Lookup>),
-    /// Delete a running Job to make room for that of `slot`; the create waits for the answer.
+    /// Delete a running Job that the Job of `slot` replaces; the create waits for the answer.
     Replace {
         /// The Job to delete.
         victim: Victim,
-        /// The slot it makes room for.
+        /// The slot whose Job replaces it.
         slot: DateTime<Utc>,
-        /// The CronJob version that says so.
+        /// The CronJob version that this was decided on.
         cron_job: Arc<CronJob>,
     },
     /// Create the Job of `slot`.
     Create {
         /// The Job's name.
         name: ObjectName,
-        /// The slot it is for.
+        /// The Job's slot.
         slot: DateTime<Utc>,
         /// The CronJob version whose template it is made from.
         cron_job: Arc<CronJob>,
     },
-    /// Delete finished Jobs beyond the history limits that the status names as active: what it has to say of them depends on
-    /// the answers. The deletions are independent of each other.
+    /// Delete finished Jobs beyond the history limits that the status lists as active: the next status depends on the
+    /// answers. The deletions are independent of each other.
     Prune {
-        /// What to delete.
+        /// The Jobs to delete.
         jobs: Vec<Arc<Job>>,
-        /// When the CronJob's next Job is to be created, by which the sync ends.
+        /// The CronJob's next slot, by which the sync ends.
         next: Option<Requeue>,
     },
-    /// Write the status, record the events, and be done; or be done for now.
+    /// Write the status, record the Events and end the sync, for good or until a later sync.
     Settle(Settlement),
 }
 
@@ -61,52 +61,53 @@ pub enum Lookup {
 pub struct Victim {
     /// The Job's name.
     pub name: ObjectName,
-    /// Its UID, the deletion's precondition: a namesake is never deleted.
+    /// Its UID, the deletion's precondition: a later Job of the same name is never deleted.
     pub uid: Uid,
 }
 
 /// The end of a sync.
 #[derive(Debug)]
 pub struct Settlement {
-    /// The status to write, where it changed.
+    /// The status to write, if it changed.
     pub status: Option<StatusWrite>,
-    /// The same as changes, for a later sync to make if this one does not.
+    /// The same changes as edits, for a later sync if this write does not succeed.
     pub edits: Edits,
     /// The events to record.
     pub events: Vec<Event>,
-    /// The slot whose name belongs to somebody else's Job, to be remembered so that it is reported once.
+    /// The slot whose name belongs to a Job of another owner, kept so that it is reported once.
     pub name_taken: Option<DateTime<Utc>>,
-    /// The slot for which this CronJob had a Job before ours could be created.
+    /// The slot whose Job existed before this process could create it.
     pub already_there: Option<DateTime<Utc>>,
-    /// Finished Jobs beyond the history limits, to be deleted once the status is written: the oldest, no more than
-    /// `MOST_PRUNED` (32).
+    /// Finished Jobs beyond the history limits, to be deleted after the status write: the oldest, at most `MOST_PRUNED`
+    /// (32).
     pub prune: Vec<Arc<Job>>,
-    /// How many more there are.
+    /// How many more Jobs are beyond the limits.
     pub not_pruned: usize,
-    /// What was decided about the slots that have come. Nothing depends on it: it is for logs and metrics.
+    /// The decision about the due slots. It is used for logs and metrics only.
     pub verdict: Verdict,
-    /// What else there is to tell.
+    /// Findings about Jobs, for logs and metrics.
     pub notes: Vec<Note>,
-    /// What becomes of the key.
+    /// What happens to the key.
     pub outcome: Outcome,
 }
 
-/// What a sync decided about the slots that have come since the last one that had its Job; of several, the newest counts.
+/// A sync's decision about the slots that came due since the last one that had its Job. Of several slots, the newest
+/// counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing: a request failed, or the CronJob is being deleted.
+    /// No decision: a request failed, or the CronJob is being deleted.
     #[default]
     Open,
-    /// There is none.
+    /// No slot is due.
     NothingDue,
     /// This sync started the Job of the slot.
     Started {
         /// The slot.
         slot: DateTime<Utc>,
-        /// Roughly how many came before it and were not started.
+        /// Roughly how many earlier slots were not started.
         missed: Missed,
     },
-    /// It is not started, and will not be.
+    /// The slot was skipped for good.
     Skipped(Skip),
 }
 
@@ -115,18 +116,18 @@ pub enum Verdict {
 pub enum Skip {
     /// A Job of an earlier slot runs, and the concurrency policy is Forbid.
     Forbid(DateTime<Utc>),
-    /// The starting deadline passed before anybody could start it.
+    /// The starting deadline passed before a controller could start it.
     Deadline(DateTime<Utc>),
-    /// Its name belongs to somebody else's Job.
+    /// A Job of another owner has the slot's name.
     NameTaken(DateTime<Utc>),
-    /// The CronJob is suspended, so that nobody asks what slots come.
+    /// The CronJob is suspended; its slots are not computed.
     Suspended,
-    /// The schedule or the time zone is none, or no slot will ever come.
+    /// The schedule or the time zone is invalid, or the schedule has no future slot.
     Invalid,
 }
 
 impl Skip {
-    /// In one word, as a metric's label has it.
+    /// The value of the metrics' `reason` label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Forbid(_) => "forbid",
@@ -138,21 +139,22 @@ impl Skip {
     }
 }
 
-/// Something about one Job that this sync found out, and no sync before it.
+/// A fact about one Job that no earlier sync found.
 #[derive(Clone, Debug)]
 pub enum Note {
-    /// It takes its slot although no status said so: whoever made it died first, or is another controller.
+    /// The Job takes its slot although no status says so: the controller that made it died first, or is another
+    /// controller.
     Adopted(Arc<Job>, DateTime<Utc>),
-    /// It was active and has ended.
+    /// The Job was active and has ended.
     Ended(Arc<Job>),
 }
 
 /// One write of `status`.
 #[derive(Debug, Clone)]
 pub struct StatusWrite {
-    /// The version that the change was made to; the server refuses it on any other.
+    /// The version that the change is based on; the API server refuses the write for any other version.
     pub base: Arc<CronJob>,
-    /// The status as it shall be.
+    /// The status to write.
     pub status: CronJobStatus,
 }
 
@@ -161,33 +163,33 @@ pub struct StatusWrite {
 pub struct Event {
     /// Severity.
     pub type_: EventType,
-    /// Machine-readable reason, upstream's.
+    /// Machine-readable reason, same as upstream.
     pub reason: &'static str,
-    /// Text for people, upstream's.
+    /// Human-readable text, same as upstream.
     pub message: String,
 }
 
-/// What becomes of the key after a sync.
+/// What happens to the key after a sync.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Nothing to wait for: the next change of an object brings the key back.
+    /// No requeue: the next change of an object enqueues the key.
     Done,
-    /// Come back at a slot.
+    /// Requeue at a slot.
     Requeue(Requeue),
-    /// A Job was started and the status does not say so yet: come back when no other key has to start one, and at the
-    /// next slot.
+    /// A Job was started and the status does not list it yet. Requeue after all keys that have a Job to start, and at
+    /// the next slot.
     SettleLater {
-        /// When the next slot is.
+        /// The next slot.
         next: Option<Requeue>,
     },
-    /// Nothing was decided: there is no room for the template yet. The key comes back once there is.
+    /// No decision: the template budget is used up. The key is requeued when there is space.
     AwaitTemplate,
-    /// Try again with backoff.
+    /// Retry with backoff.
     Failed(Failure),
 }
 
 impl Outcome {
-    /// The slot to come back at.
+    /// The slot to requeue at.
     pub fn next_slot(&self) -> Option<Requeue> {
         match self {
             Self::Requeue(next) | Self::SettleLater { next: Some(next) } => Some(*next),
@@ -196,14 +198,14 @@ impl Outcome {
     }
 }
 
-/// When to come back.
+/// When to requeue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requeue {
     /// The wall time of the next slot.
     pub slot: DateTime<Utc>,
 }
 
-/// Why a sync has to be tried again.
+/// Why a sync has to be retried.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Failure {
     /// A request failed.
@@ -212,22 +214,22 @@ pub enum Failure {
     /// A running Job could not be deleted, so its successor was not started.
     #[error("could not replace job {0}: {1}")]
     CouldNotReplace(ObjectName, #[source] ApiError),
-    /// The live object is another CronJob of the same name; the watch has yet to tell.
+    /// The live object is another CronJob of the same name; the watch has not shown it yet.
     #[error("CronJob {0} was deleted and created again")]
     Recreated(ObjectName),
-    /// It was taken back and is ours again; the watch has yet to tell.
+    /// The CronJob was released and handed over again; the watch has not shown this yet.
     #[error("CronJob {0} was taken back and handed over again")]
     HandedOverAgain(ObjectName),
-    /// While answers were waited for it changed, or the slot's starting deadline passed.
+    /// While the sync waited for answers, the CronJob changed or the slot's starting deadline passed.
     #[error("CronJob {0} has changed, or its starting deadline passed, before its Job was created")]
     Changed(ObjectName),
-    /// The template does not make a Job.
+    /// No Job can be made from the template.
     #[error("{0}")]
     Template(String),
 }
 
 impl Failure {
-    /// The refusal or the missing answer that it comes from, if it comes from one.
+    /// The API error that caused the failure, if any.
     pub fn api_error(&self) -> Option<&ApiError> {
         match self {
             Self::Api(error) | Self::CouldNotReplace(_, error) => Some(error),
@@ -235,7 +237,7 @@ impl Failure {
         }
     }
 
-    /// Whose trouble it is.
+    /// The scope of the failure: the key, its namespace or the API server.
     pub fn class(&self) -> FailureClass {
         self.api_error().map_or(FailureClass::Key, ApiError::class)
     }

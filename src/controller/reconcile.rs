@@ -1,16 +1,16 @@
-//! What a CronJob's sync does next: a pure function of what is known.
+//! Decides the next step of a CronJob's sync, as a pure function of its observation.
 //!
 //! Guarantees: no I/O, no clock, no randomness; the same [`Observation`] and `now` give the same [`Plan`]. A sync calls
-//! [`reconcile`], carries the plan out, adds the answers to the observation and calls again, until the plan is to
-//! settle. Every answer is a fact of the observation, so nothing is decided on a reply that is not written down, and
-//! the order in which requests are made can change without touching a decision.
+//! [`reconcile`], carries out the plan, adds the answers to the observation and calls again, until the plan is to
+//! settle. Every answer becomes part of the observation, so every decision rests on recorded facts. The order of
+//! requests can change without changing a decision.
 //!
-//! A Job is created before anything is pruned and before any status is written; where the observation says so, these
-//! are left for a later sync altogether, so that other CronJobs' Jobs can be created first. Only Replace deletes first,
-//! because no new Job may start while the one it replaces lacks its deletion.
+//! A Job is created before anything is pruned and before any status is written. With `settle_later`, pruning and the
+//! status are left to a later sync, so that Jobs of other CronJobs are created first. Only Replace deletes first: no
+//! new Job may start before the Job that it replaces is deleted.
 //!
-//! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`syncCronJob`, `cleanupFinishedJobs`), but for
-//! the divergences that docs/divergences.md lists.
+//! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`syncCronJob`, `cleanupFinishedJobs`), except for
+//! the divergences listed in docs/divergences.md.
 
 use std::sync::Arc;
 
@@ -26,16 +26,16 @@ use super::status::Draft;
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
 use crate::api::{ApiError, ObjectName};
 
-/// Why a decision ends before its end.
+/// Why a decision stops early.
 #[allow(clippy::large_enum_variant, reason = "it is in a box")]
 enum Stop {
-    /// Something has to be asked or done first.
+    /// A request has to be made first.
     Needs(Plan),
-    /// A request failed; what was decided so far is kept.
+    /// A request failed; the decisions made so far are kept.
     Failed(Failure),
 }
 
-/// Boxed, because the way without a stop is the one that is hot.
+/// Boxed, because the hot path has no stop.
 type Decided<T> = Result<T, Box<Stop>>;
 
 fn needs<T>(plan: Plan) -> Decided<T> {
@@ -61,7 +61,7 @@ struct Sync<'a> {
     observation: &'a Observation,
     now: DateTime<Utc>,
     draft: Draft<'a>,
-    /// The finished Jobs that the history limits leave no room for.
+    /// The finished Jobs beyond the history limits.
     beyond_history: Vec<Arc<Job>>,
     /// This sync started a Job, or found that an earlier one had.
     fired: bool,
@@ -88,19 +88,19 @@ impl Sync<'_> {
         self.start_due_job()
     }
 
-    /// Whether a Job is created only from a version that was read for it: the cache may be behind, or does not hold the
-    /// template. That version may differ in more than the template, so all is decided on it.
+    /// Whether a Job is created only from a CronJob version that was read live: the cache may be stale, or does not
+    /// hold the template. The live version may differ in more than the template, so every decision uses it.
     fn decides_on_live(&self) -> bool {
         self.observation.view_is_suspect || self.observation.cron_job.spec.job_template.omitted_bytes().is_some()
     }
 
-    /// Writes down what was decided, once the history's deletions have been answered.
+    /// Builds the settlement, once the deletions from the history have been answered.
     fn finish(self, outcome: Outcome) -> Plan {
         if self.fired && self.observation.settle_later {
             let next = outcome.next_slot();
             return Plan::Settle(self.draft.put_off(Outcome::SettleLater { next }));
         }
-        // The version that the status would be written to may be gone; what was done is to be said of the next.
+        // The version to patch may be outdated, so the edits are left to the sync of the next version.
         if self.observation.is_overtaken {
             return Plan::Settle(self.draft.put_off(outcome));
         }
@@ -120,8 +120,8 @@ impl Sync<'_> {
         Plan::Settle(Settlement { prune, not_pruned, ..draft.settle(outcome) })
     }
 
-    /// A child whose name and scheduled-timestamp belong to one instant was made by a CronJob controller, perhaps one
-    /// that died before it could say so: its slot is taken, and while unfinished it is active.
+    /// A child whose name and scheduled-timestamp agree was made by a CronJob controller, which may have died before
+    /// its status write. The child's slot is taken, and the child is active until it finishes.
     fn adopt_own_children(&mut self) {
         for job in self.observation.children() {
             if let Some(slot) = job.slot_of(&self.observation.cron_job) {
@@ -130,7 +130,8 @@ impl Sync<'_> {
         }
     }
 
-    /// The Job whose creation nobody heard of: another create would tell, where one may still be sent.
+    /// Looks up the Job of a released CronJob whose create has no known result. Where creates may still be sent,
+    /// another create answers this instead.
     fn adopt_begun_job(&mut self) -> Decided<()> {
         let Ownership::Released { begun: Some(slot) } = self.observation.ownership else { return Ok(()) };
         let cron_job = self.draft.base;
@@ -147,7 +148,8 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Takes pruned Jobs out of `active`; one not yet deleted counts as deleted, and is decided again if that fails.
+    /// Removes pruned Jobs from `active`. A Job whose deletion is not answered yet counts as deleted; a failed deletion
+    /// is decided again.
     fn forget_pruned_jobs(&mut self) {
         for job in &self.beyond_history {
             match self.observation.deletion_of(&job.uid) {
@@ -159,7 +161,7 @@ impl Sync<'_> {
         }
     }
 
-    /// A Job that ended and was deleted before a sync saw its end has ended all the same.
+    /// Records the end of Jobs that were deleted before a sync saw them finished.
     fn take_note_of_vanished_jobs(&mut self) {
         for job in &self.observation.vanished {
             if self.draft.status.in_active_list(&job.uid)
@@ -179,13 +181,13 @@ impl Sync<'_> {
         self.draft.normal("SawCompletedJob", text);
     }
 
-    /// Compares the children with `active`. A failed read ends the walk, with what was decided so far kept.
+    /// Compares the children with `active`. A failed read ends the walk; the decisions made so far are kept.
     fn walk_children(&mut self) -> Decided<()> {
         for job in self.observation.children() {
             let found = self.draft.status.in_active_list(&job.uid);
             match job.finished {
                 None if !found && self.draft.base.controller_kind.every_child_is_active => self.draft.join(job),
-                // It is for the other to tell.
+                // kube-controller-manager's controller reports it.
                 None if self.is_taken_back() => {}
                 None if !found => match &self.observation.live_cron_job {
                     None => return needs(Plan::Lookup(vec![Lookup::CronJob])),
@@ -228,7 +230,7 @@ impl Sync<'_> {
             match self.observation.live_job(&name) {
                 Some(Ok(job)) if job.uid == uid => {}
                 Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
-                // Gone, or its name now belongs to another Job, which comes to the same.
+                // The Job is gone, or another Job has its name; both are handled alike.
                 _ => {
                     self.draft.normal("MissingJob", format!("Active {} went missing: {}", self.noun(), name.name));
                     self.draft.remove_active(&uid);
@@ -283,7 +285,7 @@ impl Sync<'_> {
         }
     }
 
-    /// That no slot is due may be because the deadline of the last one has passed: it is not even looked at.
+    /// No slot may be due because the last one's starting deadline has passed: `next_schedule_time` ignores such slots.
     fn nothing_due(&self, schedule: &Schedule) -> Verdict {
         let observed = self.observed();
         if observed.starting_deadline_seconds.is_none() {
@@ -297,7 +299,7 @@ impl Sync<'_> {
         }
     }
 
-    /// An earlier Job runs, and no other may run beside it.
+    /// Whether the policy is Forbid and an earlier Job is active.
     fn is_forbidden(&self) -> bool {
         self.draft.base.spec.concurrency_policy == ConcurrencyPolicy::Forbid && !self.draft.status.active.is_empty()
     }
@@ -346,9 +348,9 @@ impl Sync<'_> {
         self.wait_for_next_slot(schedule)
     }
 
-    /// Under Forbid and Replace no slot starts while the create of an earlier one may still be committed: its Job would run
-    /// beside this one's. The same create is repeated, which settles it; where it may not be sent any more, this waits until
-    /// nothing can come of it and asks for the Job.
+    /// Under Forbid and Replace, no slot starts while the create of an earlier one may still be committed: the two Jobs
+    /// would run at the same time. Repeating the earlier create gives its result. If the starting deadline has passed,
+    /// the sync waits until the create can no longer be committed, and then reads the Job.
     fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Option<Outcome>> {
         let cron_job = self.draft.base;
         let unknown =
@@ -366,7 +368,7 @@ impl Sync<'_> {
                 return Ok(Some(self.come_back_after(wait, schedule)));
             }
             let outcome = self.create_job(&name, pending.slot, Missed::None, schedule)?;
-            // The slot that is due now comes next.
+            // The next sync starts the slot that is due now.
             let is_done = matches!(outcome, Outcome::Requeue(_) | Outcome::Done);
             return Ok(Some(if is_done { Outcome::Requeue(Requeue { slot }) } else { outcome }));
         }
@@ -379,8 +381,9 @@ impl Sync<'_> {
         Ok(None)
     }
 
-    /// Whether a create that the last leader sent could be committed beside what is to be done now: under Forbid and Replace
-    /// that of a slot that has no visible Job, and for a Job that is deleted its own, repeated.
+    /// Whether a create of the last leader could be committed beside the next step. Under Forbid and Replace this is
+    /// the create of an earlier slot without a visible Job. For a Job that is to be deleted it is a repeat of its own
+    /// create.
     fn an_earlier_leader_may_interfere(&self, slot: DateTime<Utc>, schedule: &Schedule) -> bool {
         let status = &self.draft.status;
         let has_earlier = || {
@@ -394,14 +397,15 @@ impl Sync<'_> {
         }
     }
 
-    /// Nothing is decided about the slots that are due; the next one is not passed over for that.
+    /// Decides nothing about the due slots, and requeues after `wait`, or at the next slot if that is earlier.
     fn come_back_after(&self, wait: TimeDelta, schedule: &Schedule) -> Outcome {
         let back = self.now.checked_add_signed(wait).unwrap_or(self.now);
         let next = self.wait_for_next_slot(schedule).next_slot();
         Outcome::Requeue(Requeue { slot: next.map_or(back, |next| next.slot.min(back)) })
     }
 
-    /// Deletes what still runs when `slot` is due, one Job after the other; the first failure leaves the rest running.
+    /// Deletes the Jobs that are active when `slot` is due, one after the other. The first failure leaves the rest
+    /// running.
     fn delete_replaced_jobs(&mut self, slot: DateTime<Utc>) -> Decided<()> {
         let active: Vec<_> = self.draft.status.active.iter().map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
         for (uid, name) in active {
@@ -456,7 +460,7 @@ impl Sync<'_> {
                 self.ask_for_jobs([name])?;
                 self.name_is_taken(name, slot, schedule)
             }
-            // Nothing can be created there any more, and nobody has to be told.
+            // The namespace is terminating, so no Job can be created and no Event is needed.
             Some(CreateReply::Refused(error)) if error.namespace_terminating => failed(error.clone()),
             Some(CreateReply::Refused(error)) => {
                 let text = format!("Error creating {}: {}", self.noun(), error.message);
@@ -466,7 +470,7 @@ impl Sync<'_> {
         }
     }
 
-    /// A Warning about a request that failed, unless the server was merely busy, and has not been for long.
+    /// Records a Warning about a failed request, unless the error is transient and such errors are hidden.
     fn warn_of(&mut self, reason: &'static str, message: String, error: &ApiError) {
         if !(self.observation.hides_transient && error.is_transient()) {
             self.draft.warning(reason, message);
@@ -477,8 +481,8 @@ impl Sync<'_> {
         if self.observation.is_overtaken { failed(Failure::Changed(self.draft.base.name.clone())) } else { Ok(()) }
     }
 
-    /// The slot's Job is there already. Ours: an earlier sync made it and could not say so. Another's: the slot cannot
-    /// run, its owner is told once, and the next slot gets its chance.
+    /// A Job with the slot's name exists. If it belongs to this CronJob, an earlier sync made it and could not write
+    /// the status. If it belongs to another owner, the slot is skipped with one Warning, and the next slot is tried.
     fn name_is_taken(&mut self, name: &ObjectName, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Outcome> {
         let job = match self.observation.live_job(name) {
             Some(Ok(job)) => Arc::clone(job),
@@ -509,7 +513,7 @@ impl Sync<'_> {
         self.fired = true;
     }
 
-    /// No time brings the CronJob back.
+    /// Sets no timer: only an edit of the CronJob starts the next sync.
     fn wait_for_an_edit(&mut self, why: Skip) -> Outcome {
         self.draft.verdict = Verdict::Skipped(why);
         Outcome::Done
@@ -534,7 +538,7 @@ impl Sync<'_> {
         self.draft.base.controller_kind.noun
     }
 
-    /// Jobs live in their CronJob's namespace, whatever a reference says.
+    /// A Job's key: Jobs are in their CronJob's namespace, whatever a reference says.
     fn name_of(&self, job: &str) -> ObjectName {
         ObjectName::new(Arc::clone(&self.draft.base.name.namespace), job)
     }
@@ -569,7 +573,7 @@ fn quote(text: &str) -> String {
     format!("{text:?}")
 }
 
-/// Whether the Job of `slot` may not be started any more. A deadline beyond the calendar is never missed.
+/// Whether the starting deadline of `slot` has passed. A deadline beyond the calendar never passes.
 pub fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime<Utc>) -> bool {
     deadline_seconds
         .and_then(TimeDelta::try_seconds)

@@ -1,25 +1,25 @@
-//! What the controller keeps in memory of its own, beside caches and queue: for tests that look for leaks.
+//! What the controller keeps in memory besides the caches and the queue. Tests use it to find leaks.
 //!
-//! Guarantees: looking changes nothing. Once the deletion of a CronJob was seen and its last sync has ended,
-//! [`Controller::retained_for`] is empty; where another CronJob has taken its name, once that was synced.
+//! Guarantees: reading changes nothing. After the last sync of a deleted CronJob, [`Controller::retained_for`] is
+//! empty. If another CronJob took the name, it is empty after that one's first sync.
 
 use super::Controller;
 use super::control::{CronJobControl, JobControl};
 use crate::api::{ObjectName, Uid};
 
-/// How much the controller keeps.
+/// The amount of retained state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retained {
     /// Entries in all maps, those for Jobs included.
     pub entries: usize,
-    /// Jobs that were deleted here and that the cache has yet to drop.
+    /// Jobs deleted here that the cache still shows.
     pub deleted_jobs: usize,
-    /// Bytes of Job templates in versions of CronJobs that the cache has yet to show.
+    /// Bytes of Job templates in versions of CronJobs that the cache does not show yet.
     pub template_bytes: usize,
 }
 
 impl<C: JobControl + CronJobControl> Controller<C> {
-    /// How much is kept for all CronJobs together.
+    /// The state retained for all CronJobs together.
     pub fn retained(&self) -> Retained {
         let by_name =
             [self.name_taken.len(), self.name_conflicts_told.len(), self.confirmed.len(), self.timed_out.len()];
@@ -28,9 +28,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         Retained { entries: own.entries + others, ..own }
     }
 
-    /// The names of the maps that hold something for the CronJob with that name and UID.
+    /// The names of the maps that hold state for the CronJob with that name and UID.
     pub fn retained_for(&self, key: &ObjectName, uid: &Uid) -> Vec<&'static str> {
-        // Of a map that knows no UIDs, what it holds under the name may be its successor's.
+        // In a map without UIDs, an entry may belong to the next CronJob of the same name.
         let is_there = self.parts.cron_jobs.get(key).is_some();
         let held = [
             ("pending_statuses", self.pending_statuses.pending(key).is_some_and(|pending| pending.uid == *uid)),

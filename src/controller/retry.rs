@@ -1,7 +1,7 @@
-//! What becomes of a key whose sync failed, and of how many run at a time.
+//! Requeues keys whose sync failed, and adjusts how many syncs run at a time.
 //!
-//! Guarantees: whatever a sync ends in, its key has a timer for its next slot; how long it is backed off depends on whose
-//! trouble the failure is ([`FailureClass`]).
+//! Guarantees: a key has a timer for its next slot after every sync, however it ends. The backoff depends on the scope
+//! of the failure ([`FailureClass`]).
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -16,30 +16,31 @@ use super::plan::{Failure, Outcome};
 use crate::api::{ApiError, FailureClass, ObjectName};
 use crate::workqueue::UNANSWERED;
 
-/// While the API server itself is the trouble, a key is tried again at least this often: such a failure says nothing
-/// about the key, and when the server is back every key that was due is late already.
+/// The longest backoff while the API server is unavailable. Such a failure says nothing about the key, and once the
+/// server is back, every due key is already late.
 pub const UNAVAILABLE_BACKOFF: Duration = Duration::from_secs(2);
 
-/// While its namespace is the trouble (a webhook's denial, a quota), a key is tried again at least this often: a person ends it, who then
-/// looks for the Jobs, and half a minute is less than the shortest period. It is longer than for the server, since the failure
-/// may last for days and each try costs a webhook's call.
+/// The longest backoff of a failure caused by the namespace (a webhook's denial, a quota). A user fixes it and then
+/// looks for the Jobs; half a minute is less than the shortest period. It exceeds the server's backoff, because the
+/// failure may last for days and each attempt calls a webhook.
 pub const NAMESPACE_BACKOFF: Duration = Duration::from_secs(30);
 
-/// The same while a webhook of the namespace cannot be called: it comes back for all keys at once, as a server does.
+/// The longest backoff while a webhook of the namespace cannot be called. Like a server, it returns for all keys at
+/// once.
 pub const WEBHOOK_BACKOFF: Duration = Duration::from_secs(4);
 
-/// The longest that a key waits because the API server asks for it: a mistaken Retry-After would cost slots.
+/// The longest wait that a Retry-After of the API server can cause: a wrong value would cost slots.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// How long settling pauses at least when the API server says that it is overloaded.
+/// The minimum pause of settling after the API server reports overload.
 pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 
 impl<C: JobControl + CronJobControl> Controller<C> {
     pub(super) fn retry(&self, key: &ObjectName, failure: &Failure) {
-        // In an outage thousands of keys fail again and again: each is heard of ever more rarely.
+        // In an outage, thousands of keys fail repeatedly; each is logged less and less often.
         let failures = self.parts.queue.num_requeues(key);
         if failures == 0 && matches!(failure, Failure::Api(error) if error.is_conflict()) {
-            // Another write came first, as is usual beside a second controller.
+            // Another write came first, which is common beside a second controller.
             debug!(cronjob = %key, "the CronJob has changed meanwhile, requeuing");
         } else if failures == 0 || failures.is_power_of_two() {
             warn!(cronjob = %key, failures, error = %failure, "error syncing CronJob, requeuing");
@@ -50,7 +51,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         {
             at_least = error.retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
             at_most = at_most.max(at_least);
-            // What a webhook refuses is its namespace's; other namespaces go on.
+            // A webhook's refusal concerns its namespace; other namespaces continue.
             if error.is_too_many_requests() && !error.is_admission() {
                 self.parts.queue.pause_low_priority(at_least.max(OVERLOAD_PAUSE));
             }
@@ -59,22 +60,22 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.keep_next_slot(key);
     }
 
-    /// Whatever the backoff of a key has grown to, it comes back at its next slot.
+    /// Requeues a key at its next slot, however long its backoff.
     pub(super) fn keep_next_slot(&self, key: &ObjectName) {
         let next_slot = || self.parts.cron_jobs.get(key).and_then(|cron_job| self.next_slot(&cron_job));
-        // What made a sync panic may be in the schedule.
+        // The schedule may be what made a sync panic.
         if let Ok(Some(next)) = std::panic::catch_unwind(AssertUnwindSafe(next_slot)) {
             self.parts.queue.add_at_uncounted(key.clone(), self.time_of(next));
         }
     }
 
-    /// From now on there are so many workers.
+    /// Sets the number of workers.
     pub(super) fn set_workers(&self, workers: usize) {
         self.limiter.lock().set_workers(workers);
         self.parts.queue.set_limit(workers);
     }
 
-    /// Takes the end of a sync into the limits of how many run at a time.
+    /// Updates the concurrency limits at the end of a sync.
     pub(super) fn adjust_limits(&self, key: &ObjectName, begun: Begun, signal: Signal) {
         let mut limiter = self.limiter.lock();
         let changes = limiter.end(&key.namespace, begun, signal, Instant::now().into_std());
@@ -87,7 +88,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 }
 
-/// What the end of a sync that took so long says about congestion.
+/// What the outcome and duration of a sync say about congestion.
 pub(super) fn signal(outcome: &Outcome, took: Duration) -> Signal {
     let failure = match outcome {
         Outcome::SettleLater { .. } => return Signal::Created,
@@ -99,7 +100,7 @@ pub(super) fn signal(outcome: &Outcome, took: Duration) -> Signal {
     match error.code {
         429 | 503 if !error.is_admission() => Signal::Overloaded,
         429 | 503 | 504 => Signal::Congested,
-        // A connection that is refused, or a webhook, says so at once.
+        // A refused connection, or a webhook that refuses, answers at once.
         0 if took >= UNANSWERED => Signal::Congested,
         _ if error.is_admission() && took >= UNANSWERED => Signal::Congested,
         _ => Signal::Neutral,

@@ -1,8 +1,8 @@
-//! The status a sync is going to write.
+//! The status that a sync writes.
 //!
-//! Guarantees: every edit is kept apart from the version it was made to, so that a fresher version of the CronJob can
-//! be put underneath and no edit is lost; `lastScheduleTime` and `lastSuccessfulTime` never go back; a status that did
-//! not change is not written. A sync that changes nothing copies nothing.
+//! Guarantees: edits are kept apart from the version they were made to, so they can be applied to a fresher version of
+//! the CronJob without loss. `lastScheduleTime` and `lastSuccessfulTime` never go back. An unchanged status is not
+//! written. A sync that changes nothing copies nothing.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,12 +15,12 @@ use super::plan::{Event, Note, Outcome, Settlement, StatusWrite, Verdict};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, Condition, ControllerKind, EventType, ObjectReference, Uid};
 
-/// Changes to a status, apart from any version of it. To apply them twice is to apply them once.
+/// Changes to a status, independent of its version. Applying them is idempotent.
 #[derive(Clone, Debug, Default)]
 pub struct Edits {
-    /// Whose references go. However long a history is that is pruned at once, each is found in one step.
+    /// UIDs of references to remove. A set, so that pruning a long history stays linear.
     removed: HashSet<Uid>,
-    /// What is there in the end, though it may have gone before.
+    /// References to add, even if an earlier edit removed them.
     joined: Vec<ObjectReference>,
     scheduled: Option<DateTime<Utc>>,
     succeeded: Option<DateTime<Utc>>,
@@ -37,7 +37,7 @@ impl Edits {
         self.joined.push(reference);
     }
 
-    /// Adds that the slot had its Job.
+    /// Records that the Job of the slot was created.
     pub fn scheduled(&mut self, slot: DateTime<Utc>) {
         self.scheduled = self.scheduled.max(Some(slot));
     }
@@ -46,7 +46,7 @@ impl Edits {
         self.succeeded = self.succeeded.max(Some(at));
     }
 
-    /// Without the removal of what is not there.
+    /// The edits without removals of references that `status` does not have.
     fn needed_by(mut self, status: &CronJobStatus) -> Self {
         if !self.removed.is_empty() {
             let there = status.active.iter().filter(|reference| self.removed.contains(&reference.uid));
@@ -55,7 +55,7 @@ impl Edits {
         self
     }
 
-    /// Whether there are none.
+    /// Whether there are no edits.
     pub fn is_empty(&self) -> bool {
         self.removed.is_empty() && self.joined.is_empty() && self.scheduled.is_none() && self.succeeded.is_none()
     }
@@ -79,18 +79,18 @@ impl Edits {
     }
 }
 
-/// A status under construction, with the events that go with it.
+/// A status under construction, with its Events.
 #[derive(Debug)]
 pub struct Draft<'a> {
-    /// The version of the CronJob that the status belongs to.
+    /// The CronJob version that the status is based on.
     pub base: &'a Arc<CronJob>,
-    /// The status with all edits so far: the base's own until the first that changes it.
+    /// The status with all edits so far; borrowed from the base until the first edit that changes it.
     pub status: Cow<'a, CronJobStatus>,
-    /// The slot whose name belongs to somebody else's Job.
+    /// The slot whose name belongs to a Job of another owner.
     pub name_taken: Option<DateTime<Utc>>,
-    /// The slot for which this CronJob had a Job before ours could be created.
+    /// The slot whose Job existed before this process could create it.
     pub already_there: Option<DateTime<Utc>>,
-    /// What is decided about the slots that have come.
+    /// The decision about the due slots.
     pub verdict: Verdict,
     edits: Edits,
     events: Vec<Event>,
@@ -98,7 +98,7 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// The status of `base` with what an earlier sync had `carried` on.
+    /// The status of `base` with the edits `carried` over from an earlier sync.
     pub fn new(base: &'a Arc<CronJob>, carried: &Edits) -> Self {
         let mut status = Cow::Borrowed(&base.status);
         carried.apply(&mut status);
@@ -107,14 +107,14 @@ impl<'a> Draft<'a> {
         Self { base, status, name_taken: None, already_there: None, verdict, edits, events, notes }
     }
 
-    /// Moves the edits to a fresher version. Upstream goes on with the fresher copy but writes the older one.
+    /// Applies the edits to a fresher version. Upstream continues with the fresher copy but writes the older one.
     pub fn rebase(&mut self, live: &'a Arc<CronJob>) {
         self.base = live;
         self.status = Cow::Borrowed(&live.status);
         self.edits.apply(&mut self.status);
     }
 
-    /// Takes a Job out of `active`.
+    /// Removes a Job from `active`.
     pub fn remove_active(&mut self, uid: &Uid) {
         if self.status.in_active_list(uid) {
             self.status.to_mut().delete_from_active_list(uid);
@@ -122,7 +122,7 @@ impl<'a> Draft<'a> {
         self.edits.remove(uid);
     }
 
-    /// Records that `job` was made for `slot`, by whomever; while unfinished it is active.
+    /// Records that a controller made `job` for `slot`. The Job is active until it finishes.
     pub fn adopt(&mut self, job: &Arc<Job>, slot: DateTime<Utc>) {
         let is_newest = self.status.last_schedule_time < Some(slot);
         let runs_unknown = job.finished.is_none() && !self.status.in_active_list(&job.uid);
@@ -137,7 +137,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Puts a Job into `active`.
+    /// Adds a Job to `active`.
     pub fn join(&mut self, job: &Job) {
         let reference = job.reference(self.base.controller_kind);
         if !self.status.in_active_list(&reference.uid) {
@@ -170,8 +170,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Says how the CronJob is. A condition that is there keeps its time while its status stays; the conditions of others
-    /// stay as they are.
+    /// Sets conditions. An existing condition keeps its transition time while its status does not change. Conditions of
+    /// other types are left alone.
     pub fn set_conditions(&mut self, conditions: impl IntoIterator<Item = Condition>) {
         for new in conditions {
             let known = self.status.conditions.iter().position(|known| known.type_ == new.type_);
@@ -189,7 +189,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Records the answer to a deletion; says whether the Job is gone.
+    /// Records the answer to a deletion and returns whether the Job is gone.
     pub fn deleted(&mut self, job: &Job, reply: &DeleteReply, hides_transient: bool) -> bool {
         self.events.extend(deletion_event(self.base.controller_kind, job, reply, hides_transient));
         let is_gone = reply.as_ref().err().is_none_or(ApiError::is_not_found);
@@ -199,7 +199,7 @@ impl<'a> Draft<'a> {
         is_gone
     }
 
-    /// Takes a Job that has ended out of `active`.
+    /// Removes a Job that has ended from `active`.
     pub fn ended(&mut self, job: &Arc<Job>) {
         self.remove_active(&job.uid);
         self.notes.push(Note::Ended(Arc::clone(job)));
@@ -215,7 +215,7 @@ impl<'a> Draft<'a> {
         self.events.push(Event { type_: EventType::Warning, reason, message });
     }
 
-    /// Ends the sync for now: the status is left to be written.
+    /// Ends the sync without a status write; the edits are left to a later sync.
     pub fn put_off(self, outcome: Outcome) -> Settlement {
         let Self { base, name_taken, already_there, verdict, edits, events, notes, .. } = self;
         let edits = edits.needed_by(&base.status);
@@ -244,7 +244,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// What there is to tell of a deletion. A Job that is gone already needs no Event: that is what was wanted.
+/// The Event for a deletion. A Job that is already gone needs none.
 pub fn deletion_event(
     controller_kind: ControllerKind,
     job: &Job,
@@ -256,7 +256,7 @@ pub fn deletion_event(
             let message = format!("Deleted {} {}", controller_kind.noun, job.name.name);
             Some(Event { type_: EventType::Normal, reason: "SuccessfulDelete", message })
         }
-        // On a conflict another Job has the name, or another write was in the way: the next look will tell.
+        // On a conflict, another Job has the name or another write came first; the next sync sees which.
         Err(error) if error.is_not_found() || error.is_conflict() => None,
         Err(error) if hides_transient && error.is_transient() => None,
         Err(error) => {
@@ -266,7 +266,7 @@ pub fn deletion_event(
     }
 }
 
-/// The status, if it is not what `base` says already.
+/// The status, if it differs from that of `base`.
 fn changed(status: Cow<'_, CronJobStatus>, base: &CronJob) -> Option<CronJobStatus> {
     match status {
         Cow::Owned(status) if status != base.status => Some(status),

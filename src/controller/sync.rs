@@ -1,9 +1,12 @@
-//! Carries plans out.
+//! Carries out the plans of a sync.
 //!
-//! Guarantees: the shell decides nothing: it does what [`reconcile`] says next, adds the answer to the observation and
-//! asks again; each round answers at least one question that was open, so a sync ends; a sync writes the status once,
-//! or leaves it for the next one to write. Once a sync has nothing more to start it ends by the CronJob's next slot, whatever
-//! the API server does with the status and the history: both are made up for later.
+//! Guarantees:
+//! - The sync loop decides nothing. It carries out what [`reconcile`] returns, adds the answer to the observation and
+//!   calls it again.
+//! - Each round answers at least one open question, so a sync ends.
+//! - A sync writes the status once, or leaves it to the next sync.
+//! - A sync with no Job left to start ends by the CronJob's next slot, however slow the API server is. A later sync
+//!   retries the status and the history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,30 +27,30 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::job_template::job_from_template;
 use crate::api::{ApiError, Delivery, ObjectName, Uid};
 
-/// How many requests one key may have in flight. Only the first sync after a limit was lowered has many deletions.
+/// How many requests one key may have in flight. Only the first sync after a limit was lowered sends many deletions.
 const REQUESTS_PER_KEY: usize = 8;
 
-/// How long the deletions of one sync's history may take: nothing waits for them, and the key has a worker meanwhile.
+/// How long the deletions of one sync's history may take. Nothing waits for them, and they occupy a worker.
 const PRUNE_TIME: Duration = Duration::from_secs(5);
 
-/// How long a sync may take to settle where no slot follows; no request takes longer.
+/// How long a sync without a next slot may take to settle; no request takes longer.
 const LONGEST_SETTLING: Duration = Duration::from_secs(60);
 
-/// Who wants to know what a sync did, the moment the API server has confirmed it.
+/// Callbacks for what a sync does, called as soon as the API server has confirmed it.
 pub trait SyncHooks: Send + Sync {
-    /// The CronJob is about to be read for a template of so many bytes, which is held until the reservation is dropped;
-    /// none while others hold too many: then its key comes back once they do not.
+    /// The CronJob is about to be read for a template of `bytes` bytes. The template is held until the reservation is
+    /// dropped. Returns `None` while other templates use up the budget; the key is then requeued when there is space.
     fn reserve_template(&self, key: &ObjectName, bytes: usize) -> Option<Reservation> {
         let _ = (key, bytes);
         Some(Reservation::unbounded())
     }
-    /// The CronJob was read live: its sync goes on with what is true now.
+    /// The CronJob was read live; its sync continues with this version.
     fn view_confirmed(&self, cron_job: &Arc<CronJob>);
     /// A request to create the Job of `slot` is about to be sent.
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         let _ = (cron_job, slot);
     }
-    /// The Job of `slot` was not created, as far as is known.
+    /// The create for `slot` returned an error. `error` says whether the Job may exist all the same.
     fn create_failed(&self, cron_job: &CronJob, slot: DateTime<Utc>, error: &ApiError) {
         let _ = (cron_job, slot, error);
     }
@@ -57,37 +60,37 @@ pub trait SyncHooks: Send + Sync {
     fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid);
     /// The status was written; this is the new version.
     fn status_written(&self, cron_job: &Arc<CronJob>);
-    /// The sync is about to end: this is what it decided on the observation.
+    /// The sync is about to end with this settlement.
     fn decided(&self, observation: &Observation, settlement: &Settlement) {
         let _ = (observation, settlement);
     }
-    /// What is left to be written into the status; nothing, perhaps.
+    /// The edits that are still to be written to the status; may be empty.
     fn owes(&self, cron_job: &CronJob, edits: Edits);
-    /// An Event is due.
+    /// An Event is to be recorded.
     fn event(&self, cron_job: &CronJob, event: Event);
-    /// Whether the Job of `slot` may still be created, and others deleted for it, after answers were waited for: the watch
-    /// has shown neither the CronJob's end nor its suspension nor any other change of its spec, and the starting deadline
-    /// has not passed.
+    /// Whether the Job of `slot` may still be created, and others deleted for it, after waiting for answers. The watch
+    /// must not have shown that the CronJob was deleted, suspended or given another spec, and the starting deadline
+    /// must not have passed.
     fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
         let _ = (cron_job, slot);
         true
     }
-    /// There are finished Jobs left that the history has no room for, because of some `trouble` or because one sync deletes
-    /// only so many.
+    /// Finished Jobs beyond the history limits are left, because of some `trouble` or because one sync deletes a
+    /// limited number.
     fn not_pruned(&self, cron_job: &ObjectName, trouble: bool) {
         let _ = (cron_job, trouble);
     }
-    /// The CronJob had a Job for `slot` before the one that was to be created now.
+    /// The CronJob already had a Job for `slot` when the create was sent.
     fn already_there(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         let _ = (cron_job, slot);
     }
-    /// The slot's name belongs to somebody else's Job.
+    /// A Job of another owner has the slot's name.
     fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>);
 }
 
-/// Runs one sync to its end. `now` is the time that all its decisions are made at.
+/// Runs one sync to its end. All its decisions are made at time `now`.
 ///
-/// Matches upstream `sync`: one status write, the requeue only if it succeeded.
+/// Matches upstream `sync`: one status write, and a requeue only if that succeeded.
 pub async fn carry_out<C: JobControl + CronJobControl>(
     control: &C,
     hooks: &impl SyncHooks,
@@ -95,7 +98,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
     now: DateTime<Utc>,
 ) -> Outcome {
     let mut reservation: Option<Reservation> = None;
-    // When the sync ends, once it has nothing more to start.
+    // The deadline of the sync, once it has no Job left to start.
     let mut end: Option<Instant> = None;
     loop {
         match reconcile(&observation, now) {
@@ -123,7 +126,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
             }
             Plan::Create { name, slot, cron_job } => {
                 observation.create = Some(create(control, hooks, &cron_job, &name, slot, &observation).await);
-                // Nothing needs the template any more.
+                // The template is no longer needed.
                 drop(cron_job);
                 observation.forget_long_template();
                 drop(reservation.take());
@@ -149,7 +152,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
     }
 }
 
-/// How long a sync may go on that has nothing more to start.
+/// How long a sync may continue once it has no Job left to start.
 fn settling_time(next: Option<Requeue>, now: DateTime<Utc>) -> Duration {
     let until_next = next.and_then(|next| (next.slot - now).to_std().ok());
     until_next.unwrap_or(LONGEST_SETTLING).min(LONGEST_SETTLING)
@@ -167,7 +170,7 @@ async fn look_up<C: JobControl + CronJobControl>(
         match lookup {
             Lookup::CronJob => {
                 let reply = control.get_cron_job(&cron_job).await;
-                // Another of that name says nothing for the one in the cache, which is gone.
+                // Another CronJob of the same name does not confirm the one in the cache.
                 if let Ok(live) = &reply
                     && live.uid == uid
                 {
@@ -214,8 +217,8 @@ async fn create<C: JobControl>(
     }
 }
 
-/// Deletes finished Jobs, some at a time, until the first sign of trouble: there is no answer by `end`, or one that says more
-/// than that a Job is gone. What was not answered has no reply.
+/// Deletes finished Jobs in batches until the first failure: no answer by `end`, or an error other than not found. A
+/// Job without an answer has no reply.
 async fn delete_jobs<C: JobControl>(
     control: &C,
     hooks: &impl SyncHooks,
@@ -247,7 +250,7 @@ async fn delete_jobs<C: JobControl>(
     replies
 }
 
-/// The error of a deletion that had no answer in time.
+/// The error of a deletion without an answer in time.
 fn not_in_time(job: &ObjectName) -> ApiError {
     let error = ApiError::transport("delete Job", job.clone(), "no answer in the time that pruning may take");
     ApiError { delivery: Delivery::GaveUp, ..error }

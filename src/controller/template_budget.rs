@@ -1,11 +1,11 @@
-//! How many bytes of long Job templates are in memory at a time.
+//! Limits how many bytes of long Job templates are in memory at a time.
 //!
-//! A template that is too long to be cached is read when its CronJob fires, and held until the create was answered.
+//! A template too long for the cache is read when its CronJob fires, and held until the create is answered.
 //!
-//! Guarantees: the templates held together have at most [`BUDGET`] bytes, those of one namespace at most [`NAMESPACE_SHARE`];
-//! a longer one is held alone, or alone in its namespace. A worker never waits for the budget: the key is put aside, and
-//! added to the queue again, with high priority, when there may be room for it. Namespaces take turns. Each key that was
-//! put aside also has a timer of [`RETRY`], so that none is lost if a key that was added again does not come for its room.
+//! Guarantees: all templates held together have at most [`BUDGET`] bytes, those of one namespace at most
+//! [`NAMESPACE_SHARE`]. A longer template is held alone, or alone in its namespace. A worker never waits for the
+//! budget: the key is put aside and enqueued again, with high priority, when there may be space for it. Namespaces take
+//! turns. Each key put aside also has a timer of [`RETRY`], so none is lost if an enqueued key does not use its share.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
@@ -17,14 +17,15 @@ use parking_lot::Mutex;
 use crate::api::ObjectName;
 use crate::workqueue::{Priority, WorkQueue};
 
-/// How many bytes of templates may be held at a time. A sync needs four to five times its template: the answer, the text, the request's
-/// body, and what of it the connection has in its buffers.
+/// How many bytes of templates may be held at a time. A sync needs four to five times the size of its template: the
+/// response, the decoded text, the request body, and the connection's buffers.
 pub const BUDGET: usize = 8 << 20;
 
-/// How many of these one namespace may take, so that one whose creates are never answered leaves room for others.
+/// How many of these bytes one namespace may take. A namespace whose creates are never answered leaves space for
+/// others.
 pub const NAMESPACE_SHARE: usize = BUDGET / 2;
 
-/// How soon a key that was put aside is looked at again in any case.
+/// After this time a key that was put aside is retried in any case.
 pub const RETRY: Duration = Duration::from_secs(1);
 
 /// Hands out [`Reservation`]s.
@@ -40,9 +41,9 @@ struct State {
     held_by_namespace: HashMap<Arc<str>, usize>,
     /// The keys that were put aside, with the bytes that each needs.
     waiting: BTreeMap<Arc<str>, VecDeque<(ObjectName, usize)>>,
-    /// The same keys, to put none aside twice.
+    /// The same keys, so that none is put aside twice.
     is_waiting: HashSet<ObjectName>,
-    /// The namespace whose turn was last.
+    /// The namespace that had the last turn.
     last: Option<Arc<str>>,
 }
 
@@ -74,7 +75,7 @@ impl State {
         }
     }
 
-    /// Takes out the keys for which there is room now, namespace after namespace.
+    /// Removes and returns the keys that fit into the budget now, one namespace after the other.
     fn next_keys(&mut self) -> Vec<ObjectName> {
         let (mut keys, mut promised) = (Vec::new(), 0);
         let after = self.last.clone().map_or(Bound::Unbounded, Bound::Excluded);
@@ -103,12 +104,12 @@ impl State {
 }
 
 impl TemplateBudget {
-    /// A budget of which nothing is held. Keys that were put aside are added to `queue`.
+    /// A budget with nothing reserved. Keys that were put aside are added to `queue`.
     pub fn new(queue: WorkQueue<ObjectName>) -> Arc<Self> {
         Arc::new(Self { queue, state: Mutex::default() })
     }
 
-    /// Room for the template of `key`, which has so many bytes. Where there is none, the key comes back by itself.
+    /// Reserves `bytes` bytes for the template of `key`. Returns `None` if they do not fit; the key is then requeued.
     pub fn reserve(self: &Arc<Self>, key: &ObjectName, bytes: usize) -> Option<Reservation> {
         let namespace = Arc::clone(&key.namespace);
         let mut state = self.state.lock();
@@ -123,7 +124,7 @@ impl TemplateBudget {
     }
 }
 
-/// Room for one template, until it is dropped.
+/// Space for one template, released on drop.
 #[derive(Debug)]
 #[must_use]
 pub struct Reservation(Option<Held>);
@@ -136,7 +137,7 @@ struct Held {
 }
 
 impl Reservation {
-    /// Room that takes from no budget.
+    /// A reservation outside any budget.
     pub fn unbounded() -> Self {
         Self(None)
     }
