@@ -1,13 +1,12 @@
-//! The process: what is built at the start, in which order it runs, and how it ends.
+//! The process: what it builds at the start, in which order it runs, and how it ends.
 //!
-//! Guarantees: everything that can be wrong with the configuration is found before the first request; a standby keeps
-//! its caches warm and writes nothing; on SIGTERM or SIGINT what is in flight is finished, the lease is given up after
-//! the last write and not before; the work in flight has [`GRACE`] for that, and what comes after it (events, lease,
-//! listeners, traces) 13 s in all, so that the Pod's 45 s suffice; a leader that lost its lease stops at once. Where
-//! the cluster is cut into shards, the same holds for each by itself: see `shards`.
+//! Guarantees: the process finds every configuration error before its first request. A standby keeps its caches warm and
+//! writes nothing. On SIGTERM or SIGINT the work in flight finishes, and the lease is released after the last write. The
+//! work in flight has [`GRACE`] for that; events, lease, listeners and traces have 13 s in all, so that the Pod's 45 s
+//! suffice. A leader that lost its lease stops at once. In a sharded cluster the same holds for each shard: see `shards`.
 //!
-//! Matches upstream `cmd/kube-controller-manager/app/controllermanager.go` (`Run`) for the controllers that are on: one lease,
-//! one gate and one writer of Events for all, informers and a queue for each.
+//! Matches `Run` in upstream `cmd/kube-controller-manager/app/controllermanager.go`, for the enabled controllers: they share
+//! one lease, one leadership check and one event writer; each has its own informers and queue.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -65,16 +64,16 @@ pub use self::replica::{Replica, ReplicaObserver, run_replica};
 /// How long a shutdown waits for the work in flight.
 pub const GRACE: Duration = Duration::from_secs(20);
 
-/// How many events may wait to be written: a burst of thousands of CronJobs makes as many at once.
+/// How many events may wait to be written: a burst of thousands of CronJobs records as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
 
-/// How many events are written at a time once nothing more urgent is to be done: the next burst may come in a minute.
+/// How many events are written concurrently once no more urgent work is left: the next burst may come within a minute.
 const EVENTS_IN_FLIGHT: usize = 16;
 
 /// Runs the controller until `stop`.
 ///
 /// # Errors
-/// When something of the configuration cannot be used, and when leadership is lost.
+/// When a setting is unusable, and when leadership is lost.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError> {
     let clock: SharedClock = Arc::new(SystemClock);
     let registry = Registry::new();
@@ -112,7 +111,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     context.run_to_end(work, served, stop).await
 }
 
-/// Runs the controller alone until `stop`, on a client and a clock that somebody else made: no listeners, no election.
+/// Runs the controller until `stop` on the caller's client and clock, without listeners and leader election.
 /// `seed` decides every jitter.
 ///
 /// # Errors
@@ -139,20 +138,20 @@ struct ControllerContext {
     metrics: ControllerMetrics,
     cron_job_metrics: Option<CronJobMetrics>,
     cache_metrics: CacheMetrics,
-    /// The controllers that are on, each with its queues.
+    /// The enabled controllers, each with its queues.
     queues: Vec<(ControllerKind, QueueGroup)>,
     observer: Option<Arc<dyn ReplicaObserver>>,
     traces: Option<Arc<Traces>>,
     seed: u64,
-    /// Ends what is in the background.
+    /// Cancels the background tasks.
     ends: CancellationToken,
 }
 
 /// What this process works on.
 enum Work {
-    /// Everything, in an election if there is one.
+    /// Everything, under leader election if it is enabled.
     Whole(Box<ShardControllers>, Option<Box<Elector>>),
-    /// Its share of the shards.
+    /// This replica's share of the shards.
     Share(Box<shards::ShardManager>),
 }
 
@@ -193,12 +192,12 @@ impl ControllerContext {
         })
     }
 
-    /// Where the events of one controller go, and what writes them.
+    /// The recorder for the events of one controller, and the task that writes them.
     fn recorder(&self, seed: u64) -> EventOutput {
         recorder(&self.clock, &self.metrics, seed, self.observer.as_ref())
     }
 
-    /// A candidate for leases, under this identity and with this chance.
+    /// A candidate for leases, with this identity and this source of randomness.
     fn candidate(
         &self,
         settings: &LeaderElectionConfig,
@@ -216,7 +215,7 @@ impl ControllerContext {
         })
     }
 
-    /// Works until `stop`, then ends what is in the background.
+    /// Works until `stop`, then ends the background tasks.
     async fn run_to_end(
         &self,
         work: Work,
@@ -227,7 +226,7 @@ impl ControllerContext {
             Work::Whole(mut parts, elector) => parts.run(elector.map(|elector| *elector), &stop).await,
             Work::Share(manager) => manager.run(&stop).await,
         };
-        // The process ends as it was told to; the lease has been left to run out.
+        // The process ends as requested; its lease was left to expire.
         let result = result.or_else(AppError::unless_pending);
         end(&self.ends, served).await;
         if let Some(traces) = &self.traces {
@@ -259,7 +258,7 @@ impl Work {
         }
     }
 
-    /// How the caches are of all that is worked on.
+    /// The state of all caches in use.
     fn caches(&self) -> LookAtCaches {
         match self {
             Self::Whole(parts, _) => parts.caches(),
@@ -267,7 +266,7 @@ impl Work {
         }
     }
 
-    /// The health of the election, if there is one.
+    /// The health of leader election, if it is enabled.
     fn health(&self) -> Option<ElectionHealth> {
         match self {
             Self::Whole(_, elector) => {
@@ -282,23 +281,22 @@ impl Work {
 /// The health check of the election.
 type ElectionHealth = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// The controllers of one shard and what feeds them. Nothing in it is known to those of another shard. Dropped, it ends,
-/// whatever it is about.
+/// The controllers of one shard and what feeds them. They share no state with other shards. Dropping this ends them.
 struct ShardControllers {
     client: Client,
     clock: SharedClock,
     instances: Vec<ControllerInstance>,
     gate: Arc<election::Gate>,
     workers: usize,
-    /// Whether connections are warmed: not where each request to do so would take a token from those of the slot.
+    /// Whether connections are warmed up; off where those requests would use up rate-limit tokens of the slot.
     warms: bool,
     informers: JoinSet<()>,
-    /// The one task that writes events, and what tells it that no more come.
+    /// The task that writes events, and the token that says that no more events follow.
     events: JoinSet<()>,
     events_end: CancellationToken,
 }
 
-/// The controller of one kind. It shares nothing that knows a CronJob with those of others.
+/// The controller of one kind. It shares no CronJob state with controllers of other kinds.
 #[derive(Clone)]
 struct ControllerInstance {
     controller: Arc<Controller<RealControl>>,
@@ -307,7 +305,7 @@ struct ControllerInstance {
     _counted: Arc<Membership>,
 }
 
-/// What the instances of one controllers are built from.
+/// What the instances of one set of controllers are built from.
 struct InstanceConfig<'a> {
     context: &'a ControllerContext,
     shard: Shard,
@@ -398,7 +396,7 @@ impl ShardControllers {
             let (opened, queues, end) = (Arc::clone(&gate), context.queues.clone(), events_end.clone());
             let client = events::KubeSink::new(client.clone(), may_write, requests::timeout(config));
             async move {
-                // What a standby has to tell is told by the leader, and by itself once it leads.
+                // A standby does not report: the leader does, and a standby once it leads.
                 if end.run_until_cancelled(opened.opened()).await.is_none() {
                     return;
                 }
@@ -423,7 +421,7 @@ impl ShardControllers {
         }
     }
 
-    /// Works until `stop`, as the leader where there is an election; fails when the lease is lost or an informer ends.
+    /// Works until `stop`, as the leader if leader election is enabled; fails when the lease is lost or an informer ends.
     async fn run(&mut self, elector: Option<Elector>, stop: &CancellationToken) -> Result<(), AppError> {
         let mut informers = std::mem::take(&mut self.informers);
         let mut events = std::mem::take(&mut self.events);
@@ -438,15 +436,14 @@ impl ShardControllers {
         unless_one_ends(&mut informers, led).await
     }
 
-    /// The same under a leadership that was won before.
+    /// As [`Self::run`], under a leadership that was won before.
     async fn run_led(&mut self, leadership: Leadership, stop: &CancellationToken) -> Result<(), AppError> {
         let mut informers = std::mem::take(&mut self.informers);
         let mut events = std::mem::take(&mut self.events);
         unless_one_ends(&mut informers, self.work_to_end(&mut events, leadership, stop)).await
     }
 
-    /// Works until `stop`, then writes what events there are, as far as they can be written in time and this process leads;
-    /// no more will come.
+    /// Works until `stop`, then writes the pending events while time remains and this process leads. No more events follow.
     async fn work_to_end(
         &self,
         events: &mut JoinSet<()>,
@@ -485,7 +482,7 @@ impl ShardControllers {
         Ok(())
     }
 
-    /// Runs one of the controllers once its caches are synced.
+    /// Runs one controller once its caches have synced.
     async fn work_on(&self, instance: &ControllerInstance, stop: &CancellationToken) {
         let ControllerInstance { controller, cron_jobs, jobs, .. } = instance;
         let synced = async {
@@ -504,13 +501,13 @@ impl ShardControllers {
     }
 }
 
-/// Ends what is served.
+/// Ends the listeners.
 async fn end(ends: &CancellationToken, served: Vec<JoinHandle<()>>) {
     ends.cancel();
     let _ = tokio::time::timeout(Duration::from_secs(3), join_all(served)).await;
 }
 
-/// Where events go, and the task that writes them.
+/// The event recorder, and the task that writes its events.
 type EventOutput = (Arc<dyn events::EventRecorder>, events::EventSinkTask);
 
 fn recorder(
@@ -536,8 +533,8 @@ fn recorder(
     }
 }
 
-/// Works under the lease that `elector` is a candidate for, until `stop` or until it is lost. It is given up when the work
-/// has ended well, and not before; when it has not, it is left to run out.
+/// Works under the lease that `elector` contends for, until `stop` or until the lease is lost. The lease is released after
+/// the work has ended cleanly; otherwise it is left to expire.
 async fn under_lease<W>(
     elector: Elector,
     stop: &CancellationToken,
@@ -567,7 +564,7 @@ where
             }
         }
     }
-    // Nothing is in flight any more: only now may another process begin.
+    // No work is in flight any more: only now may another process begin.
     resign.cancel();
     let _ = tokio::time::timeout(Duration::from_secs(5), election).await;
     Ok(())
@@ -585,7 +582,7 @@ async fn unless_one_ends(
     }
 }
 
-/// Waits for `work`, which `stop` ends, no longer than [`GRACE`] after that.
+/// Waits for `work`, which `stop` ends, for at most [`GRACE`] after that.
 async fn finish_in_time(
     work: impl Future<Output = Result<(), AppError>>,
     stop: &CancellationToken,

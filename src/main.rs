@@ -19,7 +19,7 @@ use cronjob_controller::{app, cli};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The exit code for a command line that cannot be run, as pflag's and Go's own.
+/// The exit code for a usage error; the same as pflag's and Go's.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -38,13 +38,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the controller until it ends or is told to.
+/// Runs the controller until it fails or receives a signal.
 fn run(config: Config) -> ExitCode {
     let logging = logging::init(config.verbosity, config.logging_format);
     until_stopped(logging, |stop| app::run(config, stop))
 }
 
-/// Runs a cluster to try the controller on; with a live view if a person watches.
+/// Runs a cluster to try the controller on, with a live view on a terminal.
 #[cfg(feature = "dev")]
 fn run_dev(config: DevConfig) -> ExitCode {
     let live = std::io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
@@ -58,7 +58,7 @@ fn run_dev(config: DevConfig) -> ExitCode {
     until_stopped(logging, |stop| dev::run(config, output, live, stop))
 }
 
-/// Runs `work` until it ends; the first signal asks it to.
+/// Runs `work` until it ends; the first signal cancels the token that it gets.
 fn until_stopped<F, E>(logging: Result<(), LoggingError>, work: impl FnOnce(CancellationToken) -> F) -> ExitCode
 where
     F: Future<Output = Result<(), E>>,
@@ -80,7 +80,7 @@ where
         tokio::spawn(stop_on_signal(stop.clone()));
         work(stop).await
     });
-    // What still runs has had its time: nothing here writes any more.
+    // Tasks that still run have used up their time; none of them writes any more.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -111,7 +111,7 @@ async fn stop_on_signal(stop: CancellationToken) {
     std::process::exit(1);
 }
 
-/// Answers a person.
+/// Answers a command that a user runs.
 fn answer(command: &cli::Command) -> ExitCode {
     match cli::run(command, &SystemClock) {
         Ok(answer) => {
@@ -127,7 +127,7 @@ fn answer(command: &cli::Command) -> ExitCode {
     }
 }
 
-/// Says what is wrong, behind the name that the program was called by.
+/// Prints the errors, prefixed with the program's name.
 fn print_error(sentences: &[String]) {
     let program = Program::of(&std::env::args_os().next().unwrap_or_default()).said();
     for sentence in sentences {
@@ -150,7 +150,7 @@ fn write_crds(directory: Option<&Path>) -> ExitCode {
     })
 }
 
-/// Prints to stdout; a reader that went away (`--help | head -1`) is no fault of ours.
+/// Prints to stdout. A closed pipe (`--help | head -1`) is not an error.
 fn print(text: &str) -> ExitCode {
     let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
     ExitCode::SUCCESS

@@ -1,30 +1,31 @@
 //! client-go's work queue: rate limited, delaying, fair. It knows nothing of Kubernetes.
 //!
-//! Guarantees, those of upstream's `util/workqueue/doc.go` and a few more:
+//! Guarantees: those of upstream's `util/workqueue/doc.go`, and more:
 //! - Fair: keys of one priority and group are handed out in the order in which they became ready.
 //! - Three priorities: a key whose wall time has come ([`WorkQueue::add_at`]) goes before all others, and its retries come
-//!   next; but a key that was passed by for [`STARVATION_LIMIT`] is out of patience, and such keys get every second turn. So the
-//!   others wait for no longer than that, and then for twice as many turns as there are keys before them.
-//! - Fair between groups ([`Config::group`]): those with ready keys of one priority take turns. With a limit
-//!   ([`WorkQueue::set_limit`]), groups whose keys take a second or longer share at most half of it, and groups that have
-//!   yet to show that they are faster share half of the rest (`groups`). A key that may leave never waits for one that may not.
+//!   next. A key that was passed over for [`STARVATION_LIMIT`] is starved; starved keys get every second turn. So a key of
+//!   lower priority waits for at most that time, and then for twice as many turns as there are keys before it.
+//! - Fair between groups ([`Config::group`]): groups with ready keys of one priority take turns. With a limit
+//!   ([`WorkQueue::set_limit`]), groups whose keys take a second or longer share at most half of it. Groups that have yet to
+//!   show that they are faster share half of the rest (`groups`). A key that may be handed out never waits for one that may
+//!   not.
 //! - Stingy: a key that is added several times before it is processed is processed once; one that is added while it
 //!   is being processed is processed once more afterwards. No two workers ever have the same key.
 //! - Nothing is lost: a key that was added before shutdown is handed out, also when a worker's [`WorkQueue::get`]
 //!   is dropped at any point.
 //! - Any number of producers and consumers. Producers never wait.
-//! - Shutdown takes in nothing new, forgets what waits for its time, hands out what is ready, then says `None`. With
-//!   drain, it also waits until all that was handed out is done.
-//! - A delayed key never comes before its time, and when it was asked for several times with the same kind of timer, it
-//!   comes at the soonest. [`WorkQueue::add_after`] is monotonic and serves backoff; [`WorkQueue::add_at`] goes by the wall
-//!   clock and serves schedules: it is judged afresh when that clock is stepped or the machine has slept, within
-//!   [`WALL_SLICE`]; at once if the clock tells of its steps. No instant and no delay is too far away.
-//! - When the wall clock is set back by more than [`SET_BACK`], every key that waits for a wall time is ready at once: that
-//!   time may have been chosen by a clock that ran ahead.
-//! - One task of its own keeps all timers. When nothing waits it does not wake; when only monotonic timers wait it
-//!   wakes for them alone; when wall timers wait it wakes once per slice to look at a clock that does not tell of its steps.
-//! - What is not urgent can be held ([`WorkQueue::pause_low_priority`]), but no key for longer than [`STARVATION_LIMIT`].
-//! - No thread, no global state, no clock but tokio's and the one it was given: on paused time it is deterministic.
+//! - Shutdown accepts no new keys, drops all timers, hands out what is ready, then [`WorkQueue::get`] returns `None`. With
+//!   drain, it also waits until every key that was handed out is done.
+//! - A delayed key is never ready before its time. Of several timers of the same kind for one key, the soonest counts.
+//!   [`WorkQueue::add_after`] uses the monotonic clock and serves backoff. [`WorkQueue::add_at`] uses the wall clock and
+//!   serves schedules. Wall timers are checked again within [`WALL_SLICE`] when that clock is stepped or the machine has
+//!   slept, or at once if the clock reports its steps. No instant and no delay is too far away.
+//! - When the wall clock is set back by more than [`SET_BACK`], every key with a wall timer is ready at once: its time may
+//!   have been computed from a clock that ran ahead.
+//! - One task keeps all timers. Without timers it does not wake. With monotonic timers only, it wakes for them alone. With
+//!   wall timers it wakes once per slice to look at a clock that does not report its steps.
+//! - Keys of low priority can be paused ([`WorkQueue::pause_low_priority`]), but no key for longer than [`STARVATION_LIMIT`].
+//! - No thread, no global state, no clock but tokio's and the configured one: on paused time the queue is deterministic.
 
 mod delaying;
 mod groups;
@@ -55,36 +56,36 @@ pub use self::queue::{Priority, STARVATION_LIMIT};
 use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
 use crate::task;
 
-/// What can be a key. Keys are cloned now and then; let that be cheap (`Arc<str>`).
+/// A type that can be a key. Keys are cloned occasionally; cloning should be cheap (`Arc<str>`).
 pub trait Key: Clone + Eq + Hash + Send + Sync + 'static {}
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> Key for K {}
 
-/// How many due timers are delivered before the timer task lets others have the lock and the thread: with a hundred
-/// thousand due at one instant the first must not wait for the last.
+/// How many due timers are delivered before the timer task releases the lock and yields: with a hundred thousand keys due at
+/// one instant, the first must not wait for the last.
 const BATCH: usize = 256;
 
-/// What a queue needs to begin.
+/// The settings of a queue.
 #[derive(Debug)]
 pub struct Config<K> {
-    /// What it is called, for people.
+    /// The queue's name, for log lines.
     pub name: String,
     /// The wall clock of [`WorkQueue::add_at`].
     pub clock: SharedClock,
     /// Decides the delays of [`WorkQueue::add_rate_limited`].
     pub rate_limiter: Box<dyn RateLimiter<K>>,
-    /// The name of the group that a key belongs to; the empty name is as good as any other.
+    /// The name of a key's group; the empty name is a valid group.
     pub group: fn(&K) -> &str,
 }
 
 impl<K: Key> Config<K> {
-    /// With the rate limiter that the controller uses: 5 ms·2ⁿ up to 1000 s for each key (see [`rate_limiters`]). All
-    /// keys are of one group.
+    /// With the rate limiter that the controller uses: 5 ms·2ⁿ up to 1000 s for each key (see [`rate_limiters`]). All keys
+    /// belong to one group.
     pub fn new(name: impl Into<String>, clock: SharedClock) -> Self {
         Self { name: name.into(), clock, rate_limiter: Box::new(ItemExponentialFailure::default()), group: |_| "" }
     }
 
-    /// The same with keys in groups that share the workers fairly.
+    /// Divides the keys into groups that share the workers fairly.
     #[must_use]
     pub fn grouped_by(self, group: fn(&K) -> &str) -> Self {
         Self { group, ..self }
@@ -102,11 +103,11 @@ struct Shared<K> {
     clock: SharedClock,
     rate_limiter: Mutex<Box<dyn RateLimiter<K>>>,
     state: Mutex<State<K>>,
-    /// A key became ready, or shutdown began: workers look.
+    /// A key became ready, or shutdown began: workers check the queue.
     ready: Notify,
-    /// Shutdown began or the last key was done: whoever drains looks.
+    /// Shutdown began or the last key was done: tasks that wait for the drain check again.
     drained: Notify,
-    /// A timer became the soonest, or shutdown began: the timer task looks.
+    /// A timer became the soonest, or shutdown began: the timer task checks its timers.
     rearm: Notify,
 }
 
@@ -117,11 +118,11 @@ struct State<K> {
 
 /// What the timer task does next.
 enum Next {
-    /// More is due: go on when others had their turn.
+    /// More timers are due: go on after yielding.
     Yield,
-    /// Sleep until then, or until told.
+    /// Sleep until that time, or until woken.
     Sleep(Instant),
-    /// Nothing waits: sleep until told.
+    /// No timer waits: sleep until woken.
     Idle,
     /// The queue is shut down.
     End,
@@ -146,14 +147,14 @@ impl<K: Key> WorkQueue<K> {
         Self { shared, timer_task: Arc::new(AbortOnDropHandle::new(timer_task)) }
     }
 
-    /// What its group tells; what happens from now on is counted.
+    /// The source of this queue's metrics; counting starts now.
     fn counted(&self) -> Arc<dyn Source> {
         self.shared.state.lock().queue.keep_stats();
         Arc::<Shared<K>>::clone(&self.shared)
     }
 
-    /// Makes `key` ready now, unless it is ready already or, while it is being processed, as soon as that is done.
-    /// Does nothing once shutdown began. Timers of the key stay.
+    /// Makes `key` ready now; if it is being processed, when it is done. Does nothing if the key is ready already or shutdown
+    /// began. Timers of the key stay.
     pub fn add(&self, key: K) {
         self.add_with(key, Priority::Low);
     }
@@ -166,8 +167,8 @@ impl<K: Key> WorkQueue<K> {
         }
     }
 
-    /// Adds `key` when `delay` has passed by the monotonic clock; at once if it is zero. A sooner such timer of the
-    /// key stays in place of this one.
+    /// Adds `key` after `delay` on the monotonic clock; at once if it is zero. An earlier timer of this kind for the key
+    /// stays in place of this one.
     pub fn add_after(&self, key: K, delay: Duration) {
         self.add_after_with(key, delay, |_, _| Priority::Low);
     }
@@ -179,13 +180,13 @@ impl<K: Key> WorkQueue<K> {
         });
     }
 
-    /// Adds `key` when the wall clock shows `at`, or when it is set back meanwhile; at once if it shows `at` or later. A
-    /// sooner such timer of the key stays in place of this one. The priority is high.
+    /// Adds `key` when the wall clock reaches `at`, or when that clock is set back meanwhile; at once if `at` has passed. An
+    /// earlier timer of this kind for the key stays in place of this one. The priority is high.
     pub fn add_at(&self, key: K, at: DateTime<Utc>) {
         self.add_at_with(key, at, true);
     }
 
-    /// As [`WorkQueue::add_at`], for a key that is to come back anyway: the two are one retry.
+    /// Like [`WorkQueue::add_at`], for a key that is requeued anyway: metrics count both as one retry.
     pub fn add_at_uncounted(&self, key: K, at: DateTime<Utc>) {
         self.add_at_with(key, at, false);
     }
@@ -195,49 +196,49 @@ impl<K: Key> WorkQueue<K> {
         self.add_later(key, due, now(), counts, |_, _| Priority::High, |delays, key, _| delays.add_at(key, at));
     }
 
-    /// Counts a failure of `key` and adds it after the delay that the rate limiter names; with [`Priority::Retry`] if
-    /// it is being processed and was handed out with that or a higher one.
+    /// Counts a failure of `key` and adds it after the delay that the rate limiter returns. The priority is
+    /// [`Priority::Retry`] if the key is being processed and was handed out with that priority or a higher one.
     pub fn add_rate_limited(&self, key: K) {
         self.add_rate_limited_within(key, Duration::ZERO, Duration::MAX);
     }
 
-    /// As [`WorkQueue::add_rate_limited`], but with a delay of no less than `at_least` and no more than `at_most`: for
-    /// failures whose end does not depend on the key, such as an outage, and for a server that says how long to wait.
+    /// Like [`WorkQueue::add_rate_limited`], with a delay between `at_least` and `at_most`: for failures that do not depend
+    /// on the key, such as an outage, and for a server that says how long to wait.
     pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) {
         let delay = self.shared.rate_limiter.lock().when(&key, now());
         let delay = delay.min(at_most).max(at_least);
         self.add_after_with(key, delay, Queue::retry_priority);
     }
 
-    /// Holds keys of low priority back for `time`, [`STARVATION_LIMIT`] at most, because somebody is overloaded; those of high
-    /// priority pass, and so does a key that has waited for [`STARVATION_LIMIT`].
+    /// Pauses keys of low priority for `time`, [`STARVATION_LIMIT`] at most, because the API server or a client is
+    /// overloaded. Keys of higher priority pass, and so does a key that has waited for [`STARVATION_LIMIT`].
     pub fn pause_low_priority(&self, time: Duration) {
         self.shared.state.lock().queue.pause_low_priority(time, now());
         self.shared.rearm.notify_one();
     }
 
-    /// From now on at most so many keys, and at least one, are processed at a time; before, there is no limit. What is being
-    /// processed goes on.
+    /// Limits how many keys, at least one, are processed at a time; initially there is no limit. Processing that has begun
+    /// continues.
     pub fn set_limit(&self, limit: usize) {
         if self.shared.state.lock().queue.set_limit(limit) {
             self.shared.ready.notify_one();
         }
     }
 
-    /// From now on at most so many keys of a group, and at least one, are processed at a time; `None`: as many as of all.
+    /// Limits how many keys of a group, at least one, are processed at a time; `None`: only the limit of the queue applies.
     pub fn set_group_limit(&self, group: &str, limit: Option<usize>) {
         if self.shared.state.lock().queue.set_group_limit(group, limit) {
             self.shared.ready.notify_one();
         }
     }
 
-    /// Removes the timers of `key`, of both kinds. It stays ready if it is.
+    /// Removes the timers of `key`, of both kinds. A ready key stays ready.
     pub fn remove_timers(&self, key: &K) {
         self.shared.state.lock().delays.remove(key);
     }
 
-    /// Whether anything waits for a worker, or is held: other work on the same server should wait. Keys whose groups may have
-    /// no more workers do not count.
+    /// Whether any key waits for a worker, or is paused: less urgent work on the same server should wait. Keys whose groups
+    /// have reached their own limit do not count.
     pub fn is_busy(&self) -> bool {
         self.shared.is_busy()
     }
@@ -252,11 +253,11 @@ impl<K: Key> WorkQueue<K> {
         self.shared.rate_limiter.lock().num_requeues(key)
     }
 
-    /// Waits for a key to process, which must be given back to [`WorkQueue::done`]. `None`: shutdown began and nothing
-    /// is ready; the worker should end.
+    /// Waits for a key to process; the worker must then call [`WorkQueue::done`] with it. `None`: shutdown began and no key
+    /// is ready, so the worker should end.
     ///
-    /// Cancel safe: when the future is dropped before it is ready no key is lost, and the wake-up goes to another
-    /// worker. Yields to the runtime now and then, also when keys are always ready.
+    /// Cancel safe: when the future is dropped before it is ready, no key is lost and the wake-up goes to another worker.
+    /// Yields to the runtime regularly, even when keys are always ready.
     pub async fn get(&self) -> Option<K> {
         tokio::task::coop::consume_budget().await;
         if let Some(answer) = self.try_get() {
@@ -264,7 +265,7 @@ impl<K: Key> WorkQueue<K> {
         }
         loop {
             let mut woken = pin!(self.shared.ready.notified());
-            // In line before looking: what becomes ready after the look finds us waiting.
+            // Registers before looking, so that a key that becomes ready after the look wakes this worker.
             woken.as_mut().enable();
             if let Some(answer) = self.try_get() {
                 return answer;
@@ -288,14 +289,14 @@ impl<K: Key> WorkQueue<K> {
         }
     }
 
-    /// Begins shutdown: nothing new is taken in, timers are dropped, ready keys are still handed out. Calls off the
-    /// wait of [`WorkQueue::shut_down_with_drain`].
+    /// Begins shutdown: accepts no new keys and drops timers; ready keys are still handed out. Ends the wait of
+    /// [`WorkQueue::shut_down_with_drain`].
     pub fn shut_down(&self) {
         self.begin_shutdown(false);
     }
 
-    /// Begins shutdown and waits until every key that was ready or being processed is done, for which workers must go on
-    /// calling [`WorkQueue::get`] and [`WorkQueue::done`]; or until [`WorkQueue::shut_down`] calls the wait off.
+    /// Begins shutdown and waits until every key that was ready or being processed is done. Workers must go on calling
+    /// [`WorkQueue::get`] and [`WorkQueue::done`]. [`WorkQueue::shut_down`] ends the wait early.
     pub async fn shut_down_with_drain(&self) {
         self.begin_shutdown(true);
         loop {
@@ -313,7 +314,7 @@ impl<K: Key> WorkQueue<K> {
         self.shared.state.lock().queue.shutting_down()
     }
 
-    /// How many keys are ready. For information only: by the time it is read it may be wrong.
+    /// How many keys are ready. For information only: the number may be outdated when it is read.
     pub fn len(&self) -> usize {
         self.shared.state.lock().queue.len()
     }
@@ -333,8 +334,7 @@ impl<K: Key> WorkQueue<K> {
         self.shared.state.lock().delays.scheduled_for(key)
     }
 
-    /// The soonest wall time that is waited for, and how many keys, counted up to `at_most`, come due within `window`
-    /// from it.
+    /// The soonest wall timer, and how many keys, counted up to `at_most`, come due within `window` from it.
     pub fn upcoming(&self, window: TimeDelta, at_most: usize) -> Option<(DateTime<Utc>, usize)> {
         self.shared.state.lock().delays.upcoming(window, at_most)
     }
@@ -350,8 +350,8 @@ impl<K: Key> WorkQueue<K> {
         self.shared.state.lock().queue.is_processing(key)
     }
 
-    /// Adds `key` now if it is `due`, else gives it a timer with `schedule`, which answers whether that is the soonest.
-    /// Whether it `counts` as a retry is for the metrics.
+    /// Adds `key` now if it is `due`; otherwise gives it a timer by `schedule`, which returns whether that timer is the
+    /// soonest. Metrics count a retry if `counts`.
     fn add_later(
         &self,
         key: K,
@@ -383,13 +383,13 @@ impl<K: Key> WorkQueue<K> {
         }
     }
 
-    /// Without waiting: a key, or that there will be none, or nothing yet.
+    /// Without waiting: a key, the end of the queue, or nothing yet.
     #[allow(clippy::option_option)]
     fn try_get(&self) -> Option<Option<K>> {
         let (answer, wakes, rearms) = {
             let queue = &mut self.shared.state.lock().queue;
             match queue.get(now) {
-                // If that was one out of patience, the next one's is to be waited for.
+                // If that key was starved, another worker should look for the next one.
                 Some(key) => (Some(Some(key)), queue.is_waited_for(), queue.is_holding()),
                 None if queue.shutting_down() => (Some(None), false, false),
                 None => (None, false, queue.next_advance().is_some()),
@@ -424,7 +424,7 @@ impl<K: Key> Shared<K> {
         loop {
             match self.deliver(slice) {
                 Next::Yield => tokio::task::yield_now().await,
-                // All ways of waking lead to the same: look again.
+                // Every wake-up leads to the same: check again.
                 Next::Sleep(until) => tokio::select! {
                     biased;
                     () = tokio::time::sleep_until(until) => {}
@@ -463,7 +463,7 @@ impl<K: Key> Shared<K> {
         if released {
             self.ready.notify_waiters();
         }
-        // After the lock is free, or the workers that wake would at once wait for it.
+        // After the lock is released; otherwise the woken workers would wait for it at once.
         for _ in 0..ready {
             self.ready.notify_one();
         }
@@ -498,7 +498,7 @@ impl<K> fmt::Debug for WorkQueue<K> {
     }
 }
 
-/// Waits for a step of the wall clock; for ever where nobody tells of them.
+/// Waits for a step of the wall clock; for ever with a clock that does not report its steps.
 async fn stepped(steps: Option<&mut watch::Receiver<()>>) {
     let told = match steps {
         Some(steps) => steps.changed().await.is_ok(),
@@ -509,7 +509,7 @@ async fn stepped(steps: Option<&mut watch::Receiver<()>>) {
     }
 }
 
-/// The monotonic time of the runtime: under paused time, the paused one.
+/// The runtime's monotonic time; the paused one under paused time.
 fn now() -> std::time::Instant {
     Instant::now().into_std()
 }

@@ -1,7 +1,7 @@
-//! Whether the caches show what is on the server, for those who ask whether this process is ready.
+//! Whether the caches show the server's present state, for `/readyz`.
 //!
-//! Guarantees: a process is not ready before the first list of everything it works on, nor while it has not heard for
-//! [`STALE_AFTER`] how something of it is: what it shows may still be right, but nobody can know.
+//! Guarantees: a process is not ready before the first list of everything it works on, nor while one of its caches has had
+//! no news for [`STALE_AFTER`]. Such a cache may still be right, but the process cannot know.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,36 +10,36 @@ use crate::api::Object;
 use crate::cache::Store;
 use crate::server::HealthCheck;
 
-/// From this age on a view may be the past. API servers send a bookmark every minute; a watch that stays silent for three
-/// is opened anew, and its first bookmark comes within another.
+/// From this age on a cache may be stale. API servers send a bookmark every minute. A watch that stays silent for three
+/// minutes is reopened, and its first bookmark comes within another minute.
 const STALE_AFTER: Duration = Duration::from_secs(300);
 
-/// How caches are at a moment.
+/// The state of the caches at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caches {
-    /// Whether the first list of each is there.
+    /// Whether every cache has its first list.
     pub synced: bool,
-    /// How long ago the server last said how that is of which it said so longest ago.
+    /// How long ago the server last confirmed the stalest cache.
     pub age: Duration,
 }
 
-/// Looks at caches.
+/// Returns the present state of the caches.
 pub type LookAtCaches = Arc<dyn Fn() -> Caches + Send + Sync>;
 
 impl Caches {
-    /// One cache.
+    /// The state of one cache.
     pub fn of<T: Object>(store: &Store<T>) -> Self {
         Self { synced: store.has_synced(), age: store.age().unwrap_or_default() }
     }
 
-    /// Several together.
+    /// The combined state of several caches.
     pub fn all(caches: impl IntoIterator<Item = Self>) -> Self {
         let none = Self { synced: true, age: Duration::ZERO };
         caches.into_iter().fold(none, |all, one| Self { synced: all.synced && one.synced, age: all.age.max(one.age) })
     }
 }
 
-/// The checks of `/readyz`: `informer-sync`, which is upstream's, and `watches`.
+/// The checks of `/readyz`: `informer-sync`, as upstream's, and `watches`.
 pub fn health_checks(look: LookAtCaches) -> [HealthCheck; 2] {
     let synced = Arc::clone(&look);
     let watches = HealthCheck::new("watches", move || {

@@ -1,7 +1,7 @@
 //! Leader election as this process uses it.
 //!
-//! Guarantees: no write passes the gate before this process leads, nor after its deadline; the metrics and Events of
-//! the election have upstream's names and words.
+//! Guarantees: no write passes the gate before this process leads, nor after its deadline. Metrics and Events of the
+//! election have upstream's names and texts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct Gate(SetOnce<Leadership>);
 
 impl Gate {
-    /// This process leads; the handle runs out by itself.
+    /// This process leads from now on; the handle expires by itself.
     pub fn open(&self, leadership: Leadership) {
         // A process leads once: it ends when it loses the lease.
         let _ = self.0.set(leadership);
@@ -39,27 +39,27 @@ impl Gate {
         self.0.wait().await;
     }
 
-    /// For how long the lease is surely held, if a write may begin now.
+    /// For how long this process surely holds the lease, if a write may begin now.
     pub fn may_write(&self) -> Option<Duration> {
         self.0.get().and_then(Leadership::time_left)
     }
 }
 
-/// Who contends for leases in this process's name.
+/// A candidate for leases under this process's identity.
 pub struct Candidate {
     pub settings: LeaderElectionConfig,
-    /// A client whose requests nothing else can hold up.
+    /// A client of its own, so that no other request delays the election's.
     pub client: Client,
     pub clock: SharedClock,
     pub metrics: LeaderElectionMetrics,
-    /// What is written as the holder.
+    /// The holder identity in the lease.
     pub identity: String,
-    /// What spreads attempts.
+    /// Randomness that spreads the attempts.
     pub rng: StdRng,
 }
 
 impl Candidate {
-    /// The elector for the lease `name`.
+    /// An elector for the lease `name`.
     pub fn elector(
         &mut self,
         name: &str,

@@ -1,6 +1,6 @@
-//! What can be wrong with a process as a whole.
+//! Errors that end the process.
 //!
-//! Guarantee: each is one sentence for whoever reads the last line of the log.
+//! Guarantee: each is one sentence that says enough as the last line of the log.
 
 use super::GRACE;
 use crate::client::ConnectError;
@@ -10,22 +10,22 @@ use crate::server::ServerError;
 use crate::server::delegation::ClientCaError;
 use crate::traces::TracesError;
 
-/// Why the process could not run, or ended otherwise than it was told to.
+/// Why the process could not run, or ended before it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     /// A listener could not be opened.
     #[error(transparent)]
     Serve(#[from] ServerError),
-    /// No client for the API server.
+    /// No client for the API server could be built.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// A metric of that name was registered twice.
+    /// A metric was registered twice.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
-    /// Traces are asked for in a way that is not there.
+    /// The environment asks for a kind of tracing that is not supported.
     #[error(transparent)]
     Traces(#[from] TracesError),
-    /// The CA of client certificates cannot be used.
+    /// The CA of client certificates is unusable.
     #[error(transparent)]
     ClientCa(#[from] ClientCaError),
     /// The settings of the election contradict each other.
@@ -34,19 +34,19 @@ pub enum AppError {
     /// Another process leads now.
     #[error("leader election lost")]
     LostLease,
-    /// The caches are no longer kept: to work on would be to work on the past.
+    /// An informer ended: the controller would work on stale caches.
     #[error("an informer ended")]
     InformerEnded,
-    /// The work in flight did not end.
+    /// The work in flight did not end in time.
     #[error("shutdown took longer than {} s", GRACE.as_secs())]
     SlowShutdown,
-    /// A create was sent whose result is not known: the next leader must wait for it, which it does when the lease runs out.
+    /// The result of a create is unknown. The next leader must wait for it; it does so because the lease is left to expire.
     #[error("a create that was sent may still be committed: the lease is left to run out")]
     PendingCreates,
 }
 
 impl AppError {
-    /// That the lease is left to run out is no failure of the process; it is logged.
+    /// Leaving the lease to expire is not a failure of the process; it is logged.
     pub(super) fn unless_pending(self) -> Result<(), Self> {
         if !matches!(self, Self::PendingCreates) {
             return Err(self);

@@ -1,7 +1,7 @@
-//! One of several replicas inside somebody else's process.
+//! One of several replicas inside another program, such as a simulation.
 //!
-//! Guarantees: what runs is what [`run`](super::run) runs, leader election included, without listeners; all chance
-//! follows from the seed; an onlooker changes nothing.
+//! Guarantees: the replica runs what [`run`](super::run) runs, leader election included, without listeners. All randomness
+//! follows from the seed. An observer changes nothing.
 
 use std::sync::{Arc, Weak};
 
@@ -20,33 +20,32 @@ use crate::metrics::Registry;
 use crate::options::Config;
 use crate::sharding::Shard;
 
-/// What a replica has to itself.
+/// The settings of one replica.
 pub struct Replica {
     /// The API server.
     pub client: Client,
     /// The wall clock.
     pub clock: SharedClock,
-    /// What it writes as the holder of the lease; another one after each start.
+    /// Its holder identity in the lease; a new one after each start.
     pub identity: String,
     /// Decides every jitter.
     pub seed: u64,
-    /// Who wants to see more of it than it writes.
+    /// Observes more than the replica writes.
     pub observer: Option<Arc<dyn ReplicaObserver>>,
 }
 
-/// Looks on, and must not block.
+/// Observes a replica; must not block.
 pub trait ReplicaObserver: Send + Sync + 'static {
     /// The controller of a shard was built; its caches are still empty.
     fn built(&self, shard: Shard, controller: Weak<Controller<RealControl>>);
-    /// An Event is handed to the recorder, which may count it together with others or drop it.
+    /// An Event is handed to the recorder, which may combine it with others or drop it.
     fn event(&self, regarding: &ObjectReference, type_: EventType, reason: &'static str, message: &str);
 }
 
-/// Runs a replica until `stop`; with an election, if `config` has one, until leadership is lost.
+/// Runs a replica until `stop`; with leader election (if `config` enables it), until it loses the lease.
 ///
 /// # Errors
-/// When a setting of the election cannot be used, leadership is lost, an informer ends, or the work in flight does not
-/// end.
+/// When a setting of the election is unusable, leadership is lost, an informer ends, or the work in flight does not end.
 pub async fn run_replica(config: &Config, replica: Replica, stop: CancellationToken) -> Result<(), AppError> {
     let Replica { client, clock, identity, seed, observer } = replica;
     let registry = Registry::new();
@@ -62,7 +61,7 @@ pub async fn run_replica(config: &Config, replica: Replica, stop: CancellationTo
     context.run_to_end(work, Vec::new(), stop).await
 }
 
-/// A recorder with an onlooker.
+/// A recorder that also passes each event to an observer.
 pub(super) struct TeeRecorder {
     recorder: Recorder,
     observer: Arc<dyn ReplicaObserver>,

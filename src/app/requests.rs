@@ -1,4 +1,4 @@
-//! How long requests may take, and how they get into the metrics.
+//! How long requests may take, and how metrics count them.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use crate::client::RequestObserver;
 use crate::metrics::RestClientMetrics;
 use crate::options::Config;
 
-/// How long one request of a sync may take where no lease says otherwise.
+/// How long one request of a sync may take without leader election.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// A write that begins while the lease is surely ours must end before another process can hold it.
+/// A write that begins while this process surely holds the lease must end before another process can hold it.
 pub fn timeout(config: &Config) -> Duration {
     let Some(settings) = &config.leader_election else { return LONGEST };
     let margin = settings.lease_duration.saturating_sub(settings.renew_deadline);
     margin.mul_f64(0.8).clamp(Duration::from_millis(100), LONGEST)
 }
 
-/// The client's observer.
+/// Reports the client's requests to the metrics.
 #[derive(Clone)]
 pub struct Observer(RestClientMetrics);
 

@@ -1,9 +1,9 @@
-//! The listeners: which the flags ask for, and what each shows.
+//! The listeners: which ones the flags ask for, and what each serves.
 //!
-//! Guarantees: every address is taken, and every certificate read, before the controller does anything; on the secure port
-//! the API server decides who sees what, and on the plain ones, which are off unless somebody asks for them, everybody sees
-//! everything that they show. Health checks have a listener of their own where `--health-probe-bind-address` says so, which
-//! answers probes whatever clients do to the others.
+//! Guarantees: the process binds every address and reads every certificate before the controller does anything. On the
+//! secure port the API server authorizes each request. The plain ports are off by default; they serve everything to every
+//! client. With `--health-probe-bind-address`, health checks have their own listener, which answers probes whatever load
+//! clients put on the others.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Takes the addresses.
+    /// Binds the addresses.
     pub async fn bind(config: &Config) -> Result<Self, ServerError> {
         let secure = match &config.secure {
             None => None,
@@ -45,20 +45,20 @@ impl Listeners {
             }
         };
         let metrics = match config.metrics_addr {
-            // Probes ask there, too.
+            // Probes also go to this address.
             Some(addr) if config.health_addr == Some(addr) => Some(bind(addr).await?.for_probes()),
             Some(addr) => Some(bind(addr).await?),
             None => None,
         };
         let health = match config.health_addr {
-            // One address for both is one listener.
+            // Metrics and health checks on one address share one listener.
             Some(addr) if config.metrics_addr != Some(addr) => Some(bind(addr).await?.for_probes()),
             _ => None,
         };
         Ok(Self { secure, metrics, health })
     }
 
-    /// Answers until `cancel`; `ready` is what `/readyz` looks at beyond what `/livez` does.
+    /// Serves until `cancel`; `ready` holds the checks that `/readyz` has in addition to those of `/livez`.
     pub fn serve(
         self,
         config: &Config,
@@ -86,10 +86,10 @@ impl Listeners {
     }
 }
 
-/// Who decides what the secure port shows; `None` where there is none.
+/// Who authenticates and authorizes requests on the secure port; `None` without a secure port.
 ///
 /// # Errors
-/// When a kubeconfig or the client CA cannot be used.
+/// When a kubeconfig or the client CA is unusable.
 pub async fn delegation(
     config: &Config,
     clock: &SharedClock,
@@ -137,7 +137,7 @@ fn endpoints(
     let ready = live.iter().cloned().chain(ready).collect();
     let registry = registry.clone();
     let mut configz = config.configz();
-    // Not a flag, but it decides when schedules without a zone run.
+    // Not a flag, but it decides when schedules without a time zone run.
     configz["localTimeZone"] = json!(local_zone().0.name());
     Endpoints {
         healthz: live.clone(),

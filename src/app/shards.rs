@@ -1,13 +1,13 @@
 //! This replica's share of the shards.
 //!
-//! Guarantees: for every shard there is one lease and one elector, and a controller of its own that is built once the
-//! lease is won and is gone when it is lost or given up, so that nothing known of one shard gets into another; its caches
-//! are listed after the lease was won. Losing one shard harms no other. What is given up is first brought to an end: the
-//! work in flight, then what was fired and is not settled, then the lease. When the process is told to end, the others
-//! hear of it at once, so that they take over what is given up as it is given up.
+//! Guarantees: every shard has one lease and one elector. Its controller is built once the lease is won and dropped when
+//! the lease is lost or released, so no state passes from one shard to another. Its caches are listed after the lease was
+//! won. Losing one shard does not affect the others. A release is orderly: first the work in flight ends, then pending
+//! statuses are written, then the lease is released. On shutdown, the replica announces its end to the other replicas at
+//! once, so that they take over each shard as it is released.
 //!
-//! Which shards those are is decided by [`shares`](crate::leader_election::shares), once in a retry period and at the
-//! moment at which somebody's lease runs out.
+//! The module [`shares`](crate::leader_election::shares) decides which shards this replica holds, once in a retry period and
+//! whenever the lease of another replica runs out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -29,39 +29,40 @@ use crate::leader_election::{HealthzAdaptor, KubeLeaseLock, LeaderElectionRecord
 use crate::sharding::Shard;
 use crate::task;
 
-/// Holds shards, as many as are its share.
+/// Holds this replica's share of the shards.
 pub struct ShardManager {
     context: Arc<ControllerContext>,
     candidate: Candidate,
     names: Names,
     shards: Vec<Shard>,
     leases: Leases,
-    /// The lease by which this replica says that it is there.
+    /// The lease by which this replica announces itself.
     own: KubeLeaseLock,
-    /// Its last known version.
+    /// The last known version of that lease.
     presence: Option<Lease>,
-    /// Whether the others can know of this replica: until then it takes nothing, lest it be taken back.
+    /// Whether the other replicas can know of this one. Until then it takes no shard, because it would have to give it
+    /// back.
     introduced: bool,
     seen: LeaseObservations,
     held: BTreeMap<u32, Held>,
-    /// When the leases were last seen.
+    /// When the leases were last listed.
     looked_at: Arc<Mutex<Option<Instant>>>,
     tasks: JoinSet<(u32, Result<(), AppError>)>,
     statuses: ShardStatuses,
 }
 
-/// A shard that this replica has or wants.
+/// A shard that this replica holds or contends for.
 struct Held {
     status: Arc<ShardStatus>,
     stop: CancellationToken,
 }
 
-/// What a shard shows to whoever looks, by its number.
+/// The status of each shard, by its number.
 type ShardStatuses = Arc<Mutex<BTreeMap<u32, Arc<ShardStatus>>>>;
 
 struct ShardStatus {
     health: HealthzAdaptor,
-    /// There once the lease is won.
+    /// Set once the lease is won.
     caches: OnceLock<LookAtCaches>,
 }
 
@@ -76,7 +77,7 @@ impl Held {
 }
 
 impl ShardManager {
-    /// One that does nothing until [`Self::run`].
+    /// A manager that does nothing until [`Self::run`].
     pub fn new(context: &Arc<ControllerContext>, candidate: Candidate) -> Self {
         let (settings, client) = (&candidate.settings, &candidate.client);
         let names = Names::new(&settings.name, context.config.shards);
@@ -101,7 +102,7 @@ impl ShardManager {
         }
     }
 
-    /// How the caches are of all shards that are held, and the view of the leases, which says what those are.
+    /// The state of the caches of all held shards, and of the list of leases, which decides what those shards are.
     pub fn caches(&self) -> LookAtCaches {
         let (statuses, looked_at) = (Arc::clone(&self.statuses), Arc::clone(&self.looked_at));
         Arc::new(move || {
@@ -113,13 +114,13 @@ impl ShardManager {
         })
     }
 
-    /// Healthy while every lease that is held is renewed in time.
+    /// Healthy while every held lease is renewed in time.
     pub fn health(&self) -> ElectionHealth {
         let statuses = Arc::clone(&self.statuses);
         Arc::new(move || statuses.lock().values().try_for_each(|status| status.health.check()))
     }
 
-    /// Takes part until `stop`, then gives everything up.
+    /// Takes part until `stop`, then releases every shard.
     pub async fn run(mut self, stop: &CancellationToken) -> Result<(), AppError> {
         let count = self.names.count();
         info!(identity = self.candidate.identity, shards = count, "taking part in the work on the shards");
@@ -146,11 +147,11 @@ impl ShardManager {
         self.leave().await
     }
 
-    /// Says that this replica is there, looks who else is, and does what follows.
+    /// Renews this replica's own lease, lists all leases, and carries out the moves that follow.
     async fn look(&mut self) -> Result<(), LockError> {
         let introduced = self.introduced;
         if let Err(error) = self.say_present().await {
-            // Somebody may have changed or removed it; the list tells.
+            // Another process may have changed or removed the lease; the list shows it.
             self.presence = None;
             warn!(%error, "failed to renew the lease of this replica");
         }
@@ -182,8 +183,8 @@ impl ShardManager {
         Ok(())
     }
 
-    /// Renews this replica's own lease. It lives as long as a leader that cannot renew goes on writing, so that nobody
-    /// counts on a replica whose shards will be free.
+    /// Renews this replica's own lease. It lasts as long as a leader that cannot renew goes on writing, so that other
+    /// replicas do not count on a replica whose shards are about to come free.
     async fn say_present(&mut self) -> Result<(), LockError> {
         let old = self.presence.as_ref().map(LeaderElectionRecord::from_lease);
         let lease_duration = self.candidate.settings.renew_deadline;
@@ -238,7 +239,7 @@ impl ShardManager {
         }));
     }
 
-    /// Takes note that the work on a shard has ended.
+    /// Handles the end of the work on a shard.
     fn ended(&mut self, ended: Result<(u32, Result<(), AppError>), tokio::task::JoinError>) -> Result<(), AppError> {
         let (index, result) = match ended {
             Ok(ended) => ended,
@@ -251,7 +252,7 @@ impl ShardManager {
         self.statuses.lock().remove(&index);
         match result {
             Err(error @ (AppError::LostLease | AppError::SlowShutdown | AppError::PendingCreates)) => {
-                // Its lease runs out, and then it is anybody's.
+                // Its lease expires, and then any replica may take the shard.
                 warn!(shard = index, %error, "no longer working on the shard");
                 Ok(())
             }
@@ -263,7 +264,7 @@ impl ShardManager {
     async fn leave(mut self) -> Result<(), AppError> {
         self.held.values().for_each(|held| held.stop.cancel());
         if let Some(mut lease) = self.presence.take() {
-            // In whatever version: the answer to the last renewal may have been waited for just now.
+            // Without a resourceVersion: the answer to the last renewal may have been dropped just now.
             lease.metadata.resource_version = None;
             if let Err(error) = self.leases.remove(&lease).await {
                 warn!(%error, "failed to remove the lease of this replica");

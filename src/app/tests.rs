@@ -28,7 +28,7 @@ async fn the_last_event_is_written_before_the_lease_is_given_up() {
         let changes = server.changes_after(0);
         changes.iter().rev().find(|change| change.collection == collection).map(|change| change.revision)
     };
-    // The Job is there, and the controller has yet to tell of it.
+    // The Job exists, and the controller has yet to record its Event.
     while order_of("jobs.batch").is_none() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -79,12 +79,12 @@ enum Creates {
     Swallowed,
     /// The connection breaks.
     Broken,
-    /// The server answers after so many seconds.
+    /// The server answers after this many seconds.
     Slow(u64),
 }
 
-/// Runs a replica whose creates of Jobs meet this, ends it two seconds after the slot, and gives how it ended and who holds the
-/// lease a minute after.
+/// Runs a replica whose creates of Jobs meet this and stops it two seconds after the slot. Returns how it ended, and who
+/// holds the lease a minute later.
 async fn ended_in_a_create(creates: Creates) -> (Result<(), AppError>, String) {
     let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
     let server = server(&clock);
@@ -121,7 +121,8 @@ async fn ended_in_a_create(creates: Creates) -> (Result<(), AppError>, String) {
 async fn the_lease_is_given_up_only_after_every_create_has_ended() {
     let (result, holder) = ended_in_a_create(Creates::Slow(6)).await;
     assert!(result.is_ok() && holder.is_empty(), "waited for, then released: {result:?}, {holder}");
-    // The server was told to end it with the lease, and five seconds more have passed: nothing comes of it any more.
+    // The server's limit for the request was the lease's end, and five more seconds have passed: it creates nothing any
+    // more.
     let sent = tokio::time::Instant::now() + Duration::from_secs(10);
     let (result, holder) = ended_in_a_create(Creates::Swallowed).await;
     assert!(result.is_ok() && holder.is_empty(), "given up, then released: {result:?}, {holder}");
@@ -136,7 +137,7 @@ fn server(clock: &SharedClock) -> ApiServer {
     ApiServer::new(apiserver::Config::new(Arc::clone(clock), resources))
 }
 
-/// Creates a minutely one.
+/// Creates a CronJob that runs every minute.
 async fn create(server: &ApiServer, controller_kind: ControllerKind) {
     let container = json!({"name": "main", "image": "example.com/none"});
     let pod = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});

@@ -1,9 +1,9 @@
-//! Connections that are there before they are needed.
+//! Connections that are opened before they are needed.
 //!
-//! Guarantees: when several keys come due at one instant, as many connections as can be in use then (no more than there
-//! are workers) were used within [`LEAD`] before it, so that no TLS handshake is made while Jobs are waited for. It costs
-//! that many reads of `/version`, which every account may make; when fewer than two keys are due it costs nothing. Its
-//! failure harms nobody. It never waits for longer than [`LOOK`] before it looks at the timers again.
+//! Guarantees: when several keys come due at one instant, enough connections are used within [`LEAD`] before it: one for
+//! each key, but no more than there are workers. So no TLS handshake delays the creation of Jobs. The cost is that many
+//! reads of `/version`, which every account may make; with fewer than two due keys there is no cost. A failure has no
+//! effect. It looks at the timers at least every [`LOOK`].
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ use tracing::debug;
 
 use crate::workqueue::{Key, WorkQueue};
 
-/// How long before the instant the connections are made: time enough for handshakes, too short for a server to close
-/// what is idle.
+/// How long before the instant the connections are opened: time enough for handshakes, too short for a server to close idle
+/// connections.
 pub const LEAD: Duration = Duration::from_secs(2);
 
-/// How long a timer that was set since the last look may go unseen.
+/// How long a timer that was set since the last look may go unnoticed.
 pub const LOOK: Duration = Duration::from_secs(20);
 
-/// Keys that come due within so short a time meet each other at the API server.
+/// Keys that come due within this time are in flight at the API server together.
 const TOGETHER: TimeDelta = TimeDelta::milliseconds(500);
 
-/// Warms `client` for the timers of `queue`, for ever.
+/// Warms up connections of `client` for the timers of `queue`, for ever.
 pub async fn keep_warm<K: Key>(queue: WorkQueue<K>, clock: SharedClock, client: Client, workers: usize) {
     loop {
         let pause = match queue.upcoming(TOGETHER, workers) {
@@ -35,7 +35,7 @@ pub async fn keep_warm<K: Key>(queue: WorkQueue<K>, clock: SharedClock, client: 
                 let left = (at - clock.now()).to_std().unwrap_or_default();
                 if left <= LEAD {
                     warm(&client, due).await;
-                    // This instant is taken care of; the next may follow at once.
+                    // This instant is done; the next may follow at once.
                     left + Duration::from_secs(1)
                 } else {
                     LOOK.min(left.saturating_sub(LEAD))
@@ -47,7 +47,7 @@ pub async fn keep_warm<K: Key>(queue: WorkQueue<K>, clock: SharedClock, client: 
     }
 }
 
-/// Requests that are in flight together need a connection each.
+/// Requests that are in flight together need one connection each.
 async fn warm(client: &Client, connections: usize) {
     let requests = (0..connections).map(|_| async {
         let request = Request::get("/version").body(Vec::new()).ok()?;

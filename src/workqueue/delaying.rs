@@ -1,17 +1,15 @@
-//! Keys that wait for their time.
+//! Keys with timers.
 //!
-//! Guarantees: pure; the time comes as an argument. A key has at most one timer of each kind, monotonic ("after so
-//! long") and wall ("at that time"); when it is given a second of the same kind, the sooner one stays and the other
-//! is gone, so memory is bounded by the number of keys. No timer is due before its time by the clock of its kind, unless
-//! that clock is set back.
-//! Timers of one kind come out in order of their time, equal ones in the order in which they came. Adding and removing
-//! cost O(log n).
+//! Guarantees: pure; the time is an argument. A key has at most one timer of each kind, monotonic (after a duration) and wall
+//! (at a time). Of two timers of one kind for a key the sooner one stays, so memory is bounded by the number of keys. No
+//! timer is due early by the clock of its kind, unless that clock is set back. Timers of one kind come out in order of their
+//! time, equal ones in insertion order. Adding and removing cost O(log n).
 //!
-//! The two kinds exist because they answer differently when the wall clock is stepped or the machine sleeps: a
-//! backoff of ten seconds still lasts ten seconds, while the slot at noon is due as soon as the clock shows noon.
+//! The two kinds differ when the wall clock is stepped or the machine sleeps: a backoff of ten seconds still lasts ten
+//! seconds, while the slot at noon is due as soon as the clock shows noon.
 //!
-//! When the wall clock is set back, every wall timer is due at once, in the order of their times: whoever set a timer for
-//! tomorrow because today's time had passed may have been misled by a clock that ran ahead, and has to judge anew.
+//! When the wall clock is set back, every wall timer is due at once, in the order of their times. A timer for tomorrow may
+//! have been set because a clock that ran ahead showed that today's time had passed. Its key must be judged again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -21,18 +19,18 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Priority;
 
-/// How long a wall timer may wait before the wall clock is looked at again, where nobody tells of its steps: a step of
-/// the clock and a sleep of the machine are noticed within this time.
+/// The longest time between two looks at a wall clock that does not report its steps, while wall timers wait: a clock step or
+/// a sleep of the machine is noticed within this time.
 pub const WALL_SLICE: Duration = Duration::from_secs(1);
 
-/// How much the wall clock must have fallen behind the monotonic one, from one look to the next, to have been set back.
-/// What NTP corrects without a step is less.
+/// How far the wall clock must have fallen behind the monotonic one between two looks to count as set back. NTP corrections
+/// without a step are smaller.
 pub const SET_BACK: TimeDelta = TimeDelta::seconds(1);
 
-/// Delays are cut here, a century, which every clock and timer can represent. `Duration::MAX` is a delay like any other.
+/// Longer delays are cut to this, a century, which every clock and timer can represent. `Duration::MAX` is a valid delay.
 pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-/// When a key will be added, for each kind of timer.
+/// When a key will be added, by each kind of timer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scheduled {
     /// By the monotonic clock.
@@ -55,8 +53,8 @@ impl<K: Clone + Eq + Hash> Delays<K> {
         Self { after: Timers::new(), at: Timers::new(), looked: None }
     }
 
-    /// Looks at both clocks, as is to be done before timers are taken out: if the wall clock was set back since the last
-    /// look, every wall timer is due now.
+    /// Reads both clocks; must be called before timers are taken out. If the wall clock was set back since the last look,
+    /// every wall timer is due now.
     pub(super) fn look(&mut self, now: Instant, wall: DateTime<Utc>) {
         let Some((then, shown)) = self.looked.replace((now, wall)) else { return };
         let passed = TimeDelta::from_std(now.saturating_duration_since(then)).unwrap_or(TimeDelta::MAX);
@@ -65,7 +63,7 @@ impl<K: Clone + Eq + Hash> Delays<K> {
         }
     }
 
-    /// Adds a monotonic timer. True if it is now the soonest of them, so that whoever sleeps may have to wake sooner.
+    /// Adds a monotonic timer. True if it is now the soonest of them, so that the timer task may have to wake sooner.
     pub(super) fn add_after(&mut self, key: K, priority: Priority, delay: Duration, now: Instant) -> bool {
         self.after.insert(key, priority, now + delay.min(LONGEST_DELAY))
     }
@@ -75,12 +73,12 @@ impl<K: Clone + Eq + Hash> Delays<K> {
         self.at.insert(key, Priority::High, at)
     }
 
-    /// Takes out one key whose time has come. Wall timers come first: a slot that is due goes before a retry.
+    /// Takes out one due key. Wall timers come first: a due slot goes before a retry.
     pub(super) fn pop_due(&mut self, now: Instant, wall: DateTime<Utc>) -> Option<(K, Priority)> {
         self.at.pop_due(wall).or_else(|| self.after.pop_due(now))
     }
 
-    /// When to look again, for wall timers after `slice` at the latest; nothing is due before. None if nothing waits.
+    /// When to look again, for wall timers after `slice` at the latest; no timer is due before. `None` if no timer waits.
     pub(super) fn next_look(&self, now: Instant, wall: DateTime<Utc>, slice: Duration) -> Option<Instant> {
         let until_wall = |at: DateTime<Utc>| (at - wall).to_std().unwrap_or(Duration::ZERO).min(slice);
         let by_wall = self.at.soonest().map(|at| now + until_wall(at));
@@ -92,7 +90,7 @@ impl<K: Clone + Eq + Hash> Delays<K> {
         self.after.times.len() + self.at.times.len()
     }
 
-    /// Removes the timers of `key`. Whoever sleeps until one of them wakes for nothing.
+    /// Removes the timers of `key`. A task that sleeps until one of them wakes without effect.
     pub(super) fn remove(&mut self, key: &K) {
         self.after.remove(key);
         self.at.remove(key);
@@ -120,7 +118,7 @@ impl<K: Clone + Eq + Hash> Delays<K> {
 struct Timers<K, T> {
     /// Keys by their time; the number makes equal times distinct and keeps their order.
     queue: BTreeMap<(T, u64), (K, Priority)>,
-    /// The place of each key in `queue`; both hold exactly the same keys.
+    /// The place of each key in `queue`; both always hold the same keys.
     times: HashMap<K, (T, u64)>,
     /// How many timers were ever inserted.
     sequence: u64,
@@ -169,7 +167,7 @@ impl<K: Clone + Eq + Hash, T: Copy + Ord> Timers<K, T> {
         }
     }
 
-    /// Makes every timer due at `now`, in the order in which they would have been.
+    /// Makes every timer due at `now`, keeping their order.
     fn bring_forward(&mut self, now: T) {
         for (sequence, (_, (key, priority))) in std::mem::take(&mut self.queue).into_iter().enumerate() {
             let place = (now, sequence as u64);

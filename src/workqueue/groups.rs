@@ -1,27 +1,27 @@
 //! The ready keys by group, and how many workers each group may have.
 //!
-//! Guarantees: pure; the time comes as an argument. Keys of one group and one priority leave in the order in which they
-//! became ready with it; groups take turns. No more keys are handed out than the limits allow:
-//! - at most `limit` keys are processed at a time, and at most as many of a group as its own limit says; when the limit falls,
-//!   what slow groups hold of this reserve does not count;
-//! - no key of a slow group is handed out while slow groups have half of the limit, or a quarter while keys of high priority
-//!   wait whose groups have yet to show how fast they are answered;
-//! - no key of a group that has yet to show how fast it is answered is handed out while such groups have half of what slow
-//!   ones leave; the first key of such a group is handed out until they have three quarters of it, so that one group that
-//!   is not answered does not keep the next from showing that it is;
-//! - slow groups and these together leave an eighth of the limit to groups that are prompt, and to the first key of one that
-//!   was prompt before and comes back.
+//! Guarantees: pure; the time is an argument. Keys of one group and one priority are handed out in the order in which they
+//! became ready with it; groups take turns. The limits hold:
+//! - At most `limit` keys are processed at a time, and of a group at most as many as its own limit. When the limit falls, the
+//! - At most `limit` keys are processed at a time, and of a group at most as many as its own limit. When the limit falls, the
+//!   part of the reserve (see below) that slow groups hold does not count.
+//!   high priority wait whose groups have yet to show how fast they are answered.
+//! - No key of a group that has yet to show how fast it is answered is handed out while such groups hold half of what slow
+//!   groups leave. The first key of such a group is handed out until they hold three quarters of it. So one unanswered group
+//!   does not keep the next from showing that it is answered.
+//! - Slow groups and these together leave a reserve of an eighth of the limit to prompt groups, and to the first key of a
+//!   group that was prompt before and returns.
 //!
-//! A group is slow while one of its keys has been processed for [`UNANSWERED`] or longer, or the last one that ended took that
-//! long. It is prompt while the last key that ended was faster, and has to show it again when it comes back after it had no key.
-//! Both are remembered for [`MEMORY`] after its last key, promptness only if other groups were not prompt then. A key of low
-//! priority does not make a slow group prompt: where creates hang, statuses may still be written at once.
-//! So a group that is not answered can never take all workers at once, nor can many.
+//! A group is slow while one of its keys has been processed for [`UNANSWERED`] or longer, or the last one that ended took
+//! that long. It is prompt while the last key that ended was faster. A group that returns after it had no key must show again
+//! that it is prompt. Both are remembered for [`MEMORY`] after its last key, promptness only if other groups were not prompt
+//! then. A key of low priority does not make a slow group prompt: where creates hang, status writes may still be fast. So
+//! unanswered groups can never take all workers, neither one group nor many.
 //!
-//! Without a limit nothing is measured and every key may leave.
+//! Without a limit nothing is measured and every key may be handed out.
 //!
-//! A fair queue in the sense of API Priority and Fairness, for workers in place of seats. A group without keys has no entry
-//! here unless it is remembered as slow or has a limit of its own.
+//! This is fair queuing as in API Priority and Fairness, with workers as seats. A group without keys has no entry unless it
+//! is remembered as slow or has a limit of its own.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -30,21 +30,21 @@ use foldhash::fast::RandomState;
 
 use super::queue::Priority;
 
-/// A group of which a key has been processed for so long is slow.
+/// A group is slow once one of its keys has been processed for this long.
 pub const UNANSWERED: Duration = Duration::from_secs(1);
 
-/// A key that is done sooner than this asked no server, and says nothing about how fast its group is answered.
+/// A key that is done sooner than this made no request, so it shows nothing about how fast its group is answered.
 const LEAST_EVIDENCE: Duration = Duration::from_millis(1);
 
-/// How long a group without keys is remembered: some periods of what comes every minute.
+/// How long a group without keys is remembered: several periods of a key that comes every minute.
 const MEMORY: Duration = Duration::from_secs(300);
 
-/// One of so many workers is kept for groups that are answered.
+/// One in this many workers is reserved for groups that are answered.
 const RESERVE: usize = 8;
 
 const UNLIMITED: usize = usize::MAX;
 
-/// The group without a name. It is never removed, so a queue that does not group allocates nothing for it.
+/// The group without a name. It is never removed, so a queue without groups allocates nothing for it.
 const UNNAMED: GroupId = 0;
 
 /// The index of a group; valid while the group has a key.
@@ -55,9 +55,9 @@ pub(super) type GroupId = usize;
 enum Standing {
     /// The last key that ended was fast, and none has been processed for long.
     Prompt,
-    /// No key has ended since the group came back; it was prompt before.
+    /// No key has ended since the group returned; it was prompt before.
     Returning,
-    /// No key has ended since the group came.
+    /// No key has ended since the group's first key came.
     Unproven,
     /// The last key that ended was not fast, or one has been processed for long.
     Slow,
@@ -66,7 +66,7 @@ enum Standing {
 const STANDINGS: [Standing; 4] = [Standing::Prompt, Standing::Returning, Standing::Unproven, Standing::Slow];
 const LANES: usize = Priority::High as usize + 1;
 
-/// What is remembered of the keys that ended.
+/// What is remembered of the last key that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastEnd {
     None,
@@ -79,22 +79,22 @@ struct Group<K> {
     name: Box<str>,
     standing: Standing,
     last_end: LastEnd,
-    /// How many keys it has that are dirty or being processed.
+    /// How many of its keys are dirty or being processed.
     keys: usize,
     /// How many of them are being processed.
     processing: usize,
-    /// How many of these have been for [`UNANSWERED`] or longer.
+    /// How many of those have been processed for [`UNANSWERED`] or longer.
     unanswered: usize,
-    /// How many may be processed at a time.
+    /// How many of its keys may be processed at a time.
     limit: usize,
-    /// The ready keys of each priority with their tickets, oldest first. A key whose ticket is no longer valid has been given
-    /// a higher priority since.
+    /// The ready keys of each priority with their tickets, oldest first. A ticket is invalid once its key was given a higher
+    /// priority.
     lanes: [VecDeque<(K, u64)>; LANES],
-    /// The place in the ring of each lane; zero if the lane is empty.
+    /// The group's place in the ring of each lane; zero if the lane is empty.
     places: [u64; LANES],
-    /// It was prompt when it last had a key.
+    /// Whether the group was prompt when it last had a key.
     was_prompt: bool,
-    /// Since when it has no keys, if it is remembered.
+    /// Since when the group has had no keys, if it is remembered.
     idle_since: Option<Instant>,
 }
 
@@ -126,7 +126,7 @@ impl<K> Group<K> {
     }
 }
 
-/// The work on a key of a group: when it began, its number among all, and with which priority it was handed out.
+/// The processing of one key: when it began, its number, and the priority with which the key was handed out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
     since: Instant,
@@ -134,12 +134,12 @@ pub(super) struct Work {
     priority: Priority,
 }
 
-/// For which keys of groups of one standing there is room.
+/// Which keys of groups of one standing may be handed out.
 #[derive(Debug, Clone, Copy)]
 struct Room {
-    /// Each.
+    /// Every key.
     any: bool,
-    /// One of a group that has none in processing.
+    /// The first key of a group that has none in processing.
     first: bool,
 }
 
@@ -153,10 +153,10 @@ impl Room {
 #[derive(Debug)]
 pub(super) struct Groups<K> {
     slots: Vec<Group<K>>,
-    /// The places in `slots` that are free.
+    /// The free places in `slots`.
     free: Vec<GroupId>,
     by_name: HashMap<Box<str>, GroupId, RandomState>,
-    /// For each lane and standing the groups with keys in that lane, by place: the first has its turn.
+    /// For each lane and standing the groups with keys in that lane, by place; the first has its turn.
     rings: [[BTreeMap<u64, GroupId>; STANDINGS.len()]; LANES],
     /// For each lane, the standing whose turn it is.
     turns: [usize; LANES],
@@ -165,9 +165,9 @@ pub(super) struct Groups<K> {
     processing: usize,
     /// How many keys may be processed at a time.
     limit: usize,
-    /// What has been worked on for less than [`UNANSWERED`], by number and so by time.
+    /// Processing that has lasted for less than [`UNANSWERED`], by number and so by start time.
     young: BTreeMap<u64, (Instant, GroupId)>,
-    /// The groups without keys that are remembered, and until when.
+    /// The remembered groups without keys, and until when they are remembered.
     idle: BTreeSet<(Instant, GroupId)>,
     /// The last place, ticket or number given out.
     sequence: u64,
@@ -190,7 +190,7 @@ impl<K> Groups<K> {
         }
     }
 
-    /// One more key of the group of that name.
+    /// Counts one more key of the group of that name.
     pub(super) fn enter(&mut self, name: &str, now: Instant) -> GroupId {
         self.forget_idle(now);
         let id = self.find_or_insert(name);
@@ -201,14 +201,14 @@ impl<K> Groups<K> {
         id
     }
 
-    /// One key fewer.
+    /// Counts one key fewer.
     pub(super) fn leave(&mut self, id: GroupId, now: impl Fn() -> Instant) {
         let group = &mut self.slots[id];
         group.keys -= 1;
         if group.keys > 0 {
             return;
         }
-        // What is left in the lanes has been handed out with a higher priority.
+        // Keys that are left in the lanes have been handed out with a higher priority.
         for lane in 0..LANES {
             group.lanes[lane].clear();
             let place = std::mem::take(&mut group.places[lane]);
@@ -231,7 +231,7 @@ impl<K> Groups<K> {
         self.remove_if_unneeded(id);
     }
 
-    /// Puts `key` at the end of its lane; gives the ticket for it.
+    /// Puts `key` at the end of its lane; returns its ticket.
     pub(super) fn push(&mut self, id: GroupId, lane: Priority, key: K) -> u64 {
         self.sequence += 1;
         let (group, lane) = (&mut self.slots[id], lane as usize);
@@ -243,7 +243,7 @@ impl<K> Groups<K> {
         self.sequence
     }
 
-    /// The group that has the next turn of this lane, if a key of it may leave; `unbounded`: whatever the limits are. Drops
+    /// The group with the next turn in this lane, if one of its keys may be handed out; `unbounded` ignores the limits. Drops
     /// the keys before its first valid one.
     pub(super) fn first(
         &mut self,
@@ -262,7 +262,7 @@ impl<K> Groups<K> {
                 continue;
             }
             loop {
-                // Those that are passed over have a key in processing each, so they are no more than workers.
+                // Each group that is passed over has a key in processing, so there are no more of them than workers.
                 let has_room = |id: &&GroupId| unbounded || room.is_for(&self.slots[**id]);
                 let Some(id) = self.rings[lane][standing].values().find(has_room).copied() else { break };
                 if self.drop_stale(id, lane, &is_valid) {
@@ -278,7 +278,7 @@ impl<K> Groups<K> {
         self.slots[id].lanes[lane as usize].front().map(|(key, _)| key)
     }
 
-    /// Takes the first key of a group's lane; the next turn is another's.
+    /// Takes the first key of a group's lane; the next turn goes to another group.
     pub(super) fn pop(&mut self, id: GroupId, lane: Priority) -> Option<K> {
         let (group, lane) = (&mut self.slots[id], lane as usize);
         let (key, _) = group.lanes[lane].pop_front()?;
@@ -296,7 +296,7 @@ impl<K> Groups<K> {
         Some(key)
     }
 
-    /// A key of the group is handed out, at `since` if that is measured.
+    /// Records that a key of the group is handed out, at `since` if time is measured.
     pub(super) fn started(&mut self, id: GroupId, priority: Priority, since: Option<Instant>) -> Option<Work> {
         let group = &mut self.slots[id];
         group.processing += 1;
@@ -308,7 +308,7 @@ impl<K> Groups<K> {
         Some(Work { since, number: self.sequence, priority })
     }
 
-    /// The work on a key of the group has ended.
+    /// Records that the processing of a key of the group has ended.
     pub(super) fn finished(&mut self, id: GroupId, work: Option<Work>, now: impl Fn() -> Instant) {
         let group = &mut self.slots[id];
         group.processing -= 1;
@@ -329,7 +329,7 @@ impl<K> Groups<K> {
         self.advance(now);
     }
 
-    /// Notices what has been processed for [`UNANSWERED`]; true if there is any.
+    /// Marks processing that has lasted for [`UNANSWERED`]; true if there is any.
     pub(super) fn advance(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some(first) = self.young.first_entry().filter(|first| first.get().0 + UNANSWERED <= now) {
@@ -341,17 +341,17 @@ impl<K> Groups<K> {
         any
     }
 
-    /// When [`Self::advance`] will find something if nothing ends before.
+    /// When [`Self::advance`] next has an effect if no processing ends before.
     pub(super) fn next_advance(&self) -> Option<Instant> {
         self.young.first_key_value().map(|(_, (since, _))| *since + UNANSWERED)
     }
 
-    /// From now on so many keys may be processed at a time.
+    /// Sets how many keys may be processed at a time.
     pub(super) fn set_limit(&mut self, limit: usize) {
         self.limit = limit.max(1);
     }
 
-    /// From now on so many keys of a group; `None`: as many as of all.
+    /// Sets how many keys of a group may be processed at a time; `None`: only the limit of the queue applies.
     pub(super) fn set_group_limit(&mut self, name: &str, limit: Option<usize>) {
         let id = match limit {
             Some(_) => self.find_or_insert(name),
@@ -364,25 +364,25 @@ impl<K> Groups<K> {
         self.remove_if_unneeded(id);
     }
 
-    /// Whether there is a limit for all.
+    /// Whether the queue has a limit.
     pub(super) fn is_limited(&self) -> bool {
         self.limit != UNLIMITED
     }
 
-    /// Whether as many keys are processed as may be. What slow groups hold of the reserve does not count: when the limit
-    /// falls because of them, the keys of other groups do not wait until theirs have ended.
+    /// Whether the limit is reached. The part of the reserve that slow groups hold does not count. So when the limit falls
+    /// because of slow groups, keys of other groups do not wait until the slow ones have ended.
     pub(super) fn is_full(&self) -> bool {
         let excess = self.held[Standing::Slow as usize].saturating_sub(self.unreserved());
         self.processing - excess >= self.limit
     }
 
-    /// How many keys may be processed of groups that are not prompt.
+    /// How many keys of groups that are not prompt may be processed.
     fn unreserved(&self) -> usize {
-        // With three workers or fewer a reserve would be more than the others have.
+        // With three workers or fewer, a reserve would take more than it leaves.
         if self.limit > 3 { self.limit - self.limit.div_ceil(RESERVE) } else { self.limit }
     }
 
-    /// For which keys of groups of that standing there is room.
+    /// Which keys of groups of that standing may be handed out.
     fn room(&self, standing: Standing) -> Room {
         let [_, returning, unproven, slow] = self.held;
         let unknown = returning + unproven;
@@ -394,14 +394,14 @@ impl<K> Groups<K> {
             Standing::Returning => Room { any: any_unknown, first: true },
             Standing::Unproven => Room { any: any_unknown, first: is_bounded && unknown < (free - free / 4).max(1) },
             Standing::Slow => {
-                // What is not known yet is found out first.
+                // Groups of unknown speed come first.
                 let is_unknown_due = !self.rings[Priority::High as usize][Standing::Unproven as usize].is_empty();
                 Room { any: slow < (self.limit / if is_unknown_due { 4 } else { 2 }).max(1), first: false }
             }
         }
     }
 
-    /// Moves a group to where its standing, which may have changed, puts it.
+    /// Moves a group into the rings of its standing, which may have changed.
     fn judge(&mut self, id: GroupId) {
         let group = &mut self.slots[id];
         let (before, after) = (group.standing as usize, group.judged());
@@ -419,7 +419,7 @@ impl<K> Groups<K> {
         }
     }
 
-    /// Drops what is not valid from the front of a lane. False if nothing is left in it, so that the group has left the ring.
+    /// Drops invalid entries from the front of a lane. False if the lane is empty now, so that the group has left the ring.
     fn drop_stale(&mut self, id: GroupId, lane: usize, is_valid: impl Fn(&K, u64) -> bool) -> bool {
         let group = &mut self.slots[id];
         while let Some((key, ticket)) = group.lanes[lane].front() {
@@ -475,7 +475,7 @@ impl<K> Groups<K> {
         }
     }
 
-    /// How many groups there are, for tests: the one without a name is not counted.
+    /// How many groups there are, for tests, without the unnamed one.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.by_name.len()

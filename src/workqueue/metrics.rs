@@ -1,13 +1,12 @@
 //! The metrics of queues, with client-go's names.
 //!
 //! Guarantees: names, help texts, labels and buckets are those of upstream's
-//! `component-base/metrics/prometheus/workqueue/metrics.go`; what is counted when is what
-//! `util/workqueue/metrics.go` counts. All seven families of a scrape come from one snapshot of each queue, taken under its
-//! lock. Several queues can count as one ([`QueueGroup`]): then the numbers are sums, and what a queue has counted stays
-//! counted when it leaves.
+//! `component-base/metrics/prometheus/workqueue/metrics.go`; each is counted when `util/workqueue/metrics.go` counts it. All
+//! seven families of a scrape come from one snapshot of each queue, taken under its lock. Several queues can count as one
+//! ([`QueueGroup`]): the numbers are then sums, and a queue's counts remain in them after it leaves.
 //!
-//! Upstream sets `unfinished_work_seconds` and `longest_running_processor_seconds` from a ticker, every 500 ms; here
-//! they are computed when they are asked for, so they are never stale and an idle queue never wakes.
+//! Upstream sets `unfinished_work_seconds` and `longest_running_processor_seconds` from a ticker, every 500 ms. Here they are
+//! computed during the scrape, so they are never stale and an idle queue never wakes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use crate::metrics::{MetricsError, exponential_buckets};
 
 use super::{Key, WorkQueue};
 
-/// What is counted as it happens. Lives inside the queue, under its lock.
+/// The counters of a queue. They live inside the queue, under its lock.
 #[derive(Debug, Clone)]
 pub(super) struct Stats {
     adds: u64,
@@ -34,7 +33,7 @@ pub(super) struct Stats {
 
 impl Stats {
     pub(super) fn new() -> Self {
-        // Upstream writes 10e-9; one is as good as the other, but the steps must be multiplied one by one.
+        // Upstream writes 10e-9; the first bound is equal, but each step must be multiplied from the one before.
         let buckets = exponential_buckets(10e-9, 10.0, 10);
         Self {
             adds: 0,
@@ -44,7 +43,7 @@ impl Stats {
         }
     }
 
-    /// Counts what another queue has counted.
+    /// Adds the counts of another queue.
     fn sum(&mut self, other: &Self) {
         self.adds += other.adds;
         self.retries += other.retries;
@@ -67,56 +66,56 @@ impl Stats {
         self.work_duration.observe(worked.as_secs_f64());
     }
 
-    /// A key was asked to come back later, now included.
+    /// A key was requeued with a delay, which may be zero.
     pub(super) fn retry(&mut self) {
         self.retries += 1;
     }
 }
 
-/// Everything that one scrape tells about a queue.
+/// One scrape's view of a queue.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) stats: Stats,
     pub(super) depth: usize,
-    /// How long each piece of work that is going on has taken so far.
+    /// How long each key in processing has taken so far.
     pub(super) running: Vec<Duration>,
 }
 
-/// Where the collector gets its snapshots: a queue, whatever its keys.
+/// The collector's source of snapshots: a queue with any type of key.
 pub(super) trait Source: Send + Sync {
     fn snapshot(&self) -> Snapshot;
     fn is_busy(&self) -> bool;
 }
 
-/// Queues that count as one. Clones are the same group.
+/// Queues that count as one in the metrics. Clones are the same group.
 #[derive(Clone)]
 pub struct QueueGroup(Arc<Mutex<Members>>);
 
 struct Members {
     queues: Vec<Arc<dyn Source>>,
-    /// What those have counted that left.
+    /// The counts of queues that have left.
     left: Stats,
 }
 
 impl QueueGroup {
-    /// A group without queues whose metrics, labelled with `name`, are registered with `registry`.
+    /// An empty group whose metrics, labelled with `name`, are registered with `registry`.
     ///
     /// # Errors
-    /// When `registry` has the metrics of queues of that name already.
+    /// When `registry` already has the metrics of a queue of that name.
     pub fn register(registry: &Registry, name: &str) -> Result<Self, MetricsError> {
         let group = Self(Arc::new(Mutex::new(Members { queues: Vec::new(), left: Stats::new() })));
         QueueCollector::register(registry, name, group.clone())?;
         Ok(group)
     }
 
-    /// Counts `queue` with the others until the membership is dropped.
+    /// Counts `queue` with the others until the returned membership is dropped.
     pub fn join<K: Key>(&self, queue: &WorkQueue<K>) -> Membership {
         let source: Arc<dyn Source> = queue.counted();
         self.0.lock().queues.push(Arc::clone(&source));
         Membership { group: self.clone(), source }
     }
 
-    /// Whether any of them [is busy](WorkQueue::is_busy).
+    /// Whether any queue of the group [is busy](WorkQueue::is_busy).
     pub fn is_busy(&self) -> bool {
         self.0.lock().queues.iter().any(|queue| queue.is_busy())
     }
@@ -133,7 +132,7 @@ impl QueueGroup {
     }
 }
 
-/// A queue's place in its group.
+/// A queue's membership in its group; dropping it takes the queue out.
 pub struct Membership {
     group: QueueGroup,
     source: Arc<dyn Source>,

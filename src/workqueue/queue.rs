@@ -1,12 +1,12 @@
-//! The heart of the queue: which keys are ready, which are being worked on, and in which order.
+//! The core of the queue: which keys are ready, which are being processed, and in which order they are handed out.
 //!
-//! Guarantees: pure; no lock, no waiting, and of the clock only what the caller hands in, which is asked only where the
-//! answer depends on it. At any moment a key is ready at most once and is worked on at most
-//! once, and never both; what is added while it is worked on becomes ready when that work is done. Keys of one group and one
-//! priority leave in the order in which they became ready with it, and groups take turns ([`Groups`], which also says which
-//! groups have to wait). A key leaves before all of lower priority that may leave, but once the first of these has been dirty
-//! for [`STARVATION_LIMIT`] every second turn is theirs. While low priority is held,
-//! only keys out of patience leave it. After shutdown began nothing new is taken in, nothing is held, and there are no limits.
+//! Guarantees: pure; no lock and no waiting. The caller passes in the clock, which is read only where the result depends on
+//! it. At any moment a key is ready at most once or processed at most once, and never both. A key that is added while it is
+//! processed becomes ready when that processing is done. Keys of one group and one priority are handed out in the order in
+//! which they became ready with it. Groups take turns ([`Groups`], which also decides which groups have to wait). A key is
+//! handed out before all keys of lower priority that may be handed out. Once the first of those has been dirty for
+//! [`STARVATION_LIMIT`], it is starved, and such keys get every second turn. While low priority is paused, only starved keys
+//! of it are handed out. After shutdown began no key is accepted, nothing is paused, and there are no limits.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,57 +17,57 @@ use foldhash::fast::RandomState;
 use super::groups::{GroupId, Groups, Work};
 use super::metrics::Stats;
 
-/// How long a key may be passed by for keys of higher priority; from then on they take turns. It bounds how long lower
-/// priorities can be starved, whatever comes in at higher ones.
+/// How long a key may be passed over for keys of higher priority; from then on they take turns. It bounds the starvation of
+/// lower priorities under any load of higher ones.
 pub const STARVATION_LIMIT: Duration = Duration::from_secs(5);
 
-/// Which keys go first. A key that is added with both has the higher.
+/// Which keys go first. A key that is added with two priorities has the higher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// What can wait a little.
+    /// Work that can wait a little.
     #[default]
     Low,
-    /// What had a time at which it should happen, and has failed since.
+    /// Work that was due at a certain time, and has failed since.
     Retry,
-    /// What has a time at which it should happen.
+    /// Work that is due at a certain time.
     High,
 }
 
-/// Upstream's `Typed` (`util/workqueue/queue.go`) without its lock, and with priorities and groups.
+/// Upstream's `Typed` (`util/workqueue/queue.go`) without its lock, with priorities and groups.
 #[derive(Debug)]
 pub(super) struct Queue<K> {
     /// The keys that wait for a worker.
     groups: Groups<K>,
     /// The name of a key's group.
     group_of: fn(&K) -> &str,
-    /// How many keys wait: those of all lanes whose tickets are valid.
+    /// How many keys wait: those with valid tickets in all lanes.
     ready: usize,
-    /// Upstream's dirty and processing sets in one map. A key in neither has no entry. Every add, get and done looks
-    /// keys up, so the hasher counts; its seed is the process's own.
+    /// Upstream's dirty and processing sets in one map. A key in neither has no entry. Every add, get and done looks keys up,
+    /// so the hasher matters; its seed is the process's own.
     entries: HashMap<K, Entry, RandomState>,
     /// How many entries are dirty.
     dirty: usize,
-    /// The last turn went to a key that was out of patience.
+    /// Whether the last turn went to a starved key.
     impatient_had_its_turn: bool,
-    /// Until then low priority is held.
+    /// Low priority is paused until then.
     held_until: Option<Instant>,
     /// Whether a worker may sleep although keys are ready.
     stall: Stall,
     shutting_down: bool,
-    /// Somebody waits for the last key to be done.
+    /// A task waits for the last key to be done.
     draining: bool,
-    /// What the metrics tell, where there are any.
+    /// What the metrics count, if they are on.
     stats: Option<Stats>,
 }
 
-/// What the looks for a key have found while keys were ready.
+/// Whether looks for a key failed while keys were ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stall {
-    /// Each found one.
+    /// Every look found one.
     None,
-    /// One found none that may leave; the last found one.
+    /// An earlier look found no key that may be handed out; the last one did.
     Earlier,
-    /// The last found none.
+    /// The last look found none.
     Now,
 }
 
@@ -76,13 +76,13 @@ enum Stall {
 struct Entry {
     /// Its group.
     group: GroupId,
-    /// Dirty since then: the key needs to be processed, now or once more.
+    /// Since when it is dirty, that is, needs to be processed, now or once more.
     dirty_since: Option<Instant>,
     /// The priority with which it is dirty.
     dirty: Priority,
     /// It is being processed.
     processing: Option<Processing>,
-    /// Its place in its lane; zero if it has none.
+    /// Its ticket in its lane; zero if it has none.
     ticket: u64,
 }
 
@@ -94,9 +94,9 @@ impl Entry {
 
 #[derive(Debug, Clone, Copy)]
 struct Processing {
-    /// With which the key was handed out.
+    /// The priority with which the key was handed out.
     priority: Priority,
-    /// When, if anybody counts.
+    /// When, if metrics are on.
     since: Option<Instant>,
     /// The same for its group.
     work: Option<Work>,
@@ -120,17 +120,17 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// From now on what happens is counted; it costs two looks at the clock for each key.
+    /// Turns counting on; it costs two readings of the clock for each key.
     pub(super) fn keep_stats(&mut self) {
         self.stats.get_or_insert_with(Stats::new);
     }
 
-    /// What was counted.
+    /// The counts so far.
     pub(super) fn stats(&self) -> Option<&Stats> {
         self.stats.as_ref()
     }
 
-    /// A key was asked to come back later, now included.
+    /// Counts a key that is requeued with a delay, which may be zero.
     pub(super) fn count_retry(&mut self) {
         if let Some(stats) = &mut self.stats {
             stats.retry();
@@ -166,7 +166,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         true
     }
 
-    /// Hands out the key whose turn it is.
+    /// Hands out the key that has its turn.
     pub(super) fn get(&mut self, now: impl Fn() -> Instant) -> Option<K> {
         let is_limited = self.groups.is_limited();
         if is_limited {
@@ -194,8 +194,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         Some(key)
     }
 
-    /// Whether a worker should be woken when something has changed that may let a ready key leave: an end, a limit, and each
-    /// [`Self::get`] that hands out a key, because what let that key leave may let another leave.
+    /// Whether a worker should be woken after a change that may let a ready key be handed out. Such changes are an end of
+    /// processing, a new limit, and each [`Self::get`] that hands out a key, since its cause may let another key be handed
+    /// out.
     pub(super) fn is_waited_for(&mut self) -> bool {
         if self.ready == 0 {
             self.stall = Stall::None;
@@ -203,7 +204,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.stall != Stall::None
     }
 
-    /// Which priority and which group have this turn.
+    /// The priority and the group that have this turn.
     fn turn(&mut self, now: impl Fn() -> Instant) -> Option<(Priority, GroupId)> {
         let lanes = [Priority::High, Priority::Retry, Priority::Low];
         let first = lanes.into_iter().find_map(|lane| Some((lane, self.first(lane)?)))?;
@@ -219,7 +220,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         Some(late.unwrap_or(first))
     }
 
-    /// Of the keys of lower priority that have the next turns, the one that has been dirty for longest, if it is out of patience.
+    /// Of the keys of lower priority that have the next turns, the one that has been dirty for longest, if it is starved.
     fn late_below(&mut self, lane: Priority, now: impl Fn() -> Instant) -> Option<(Priority, GroupId)> {
         let lower = [Priority::Retry, Priority::Low].into_iter().filter(|lower| *lower < lane);
         let firsts = lower.filter_map(|lower| {
@@ -233,48 +234,47 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// The group that has the next turn of a lane.
     fn first(&mut self, lane: Priority) -> Option<GroupId> {
         let entries = &self.entries;
-        // Nothing is moved out of the highest lane.
+        // No key is moved out of the highest lane.
         let is_valid =
             |key: &K, ticket| lane == Priority::High || entries.get(key).is_some_and(|entry| entry.ticket == ticket);
         self.groups.first(lane, self.shutting_down, is_valid)
     }
 
-    /// Since when the key of a turn is dirty.
+    /// Since when the key that has this turn is dirty.
     fn since(&self, (lane, group): (Priority, GroupId)) -> Option<Instant> {
         self.entries.get(self.groups.peek(group, lane)?)?.dirty_since
     }
 
-    /// Since when the first key of low priority that may leave is dirty.
+    /// Since when the first key of low priority that may be handed out is dirty.
     fn first_low(&mut self) -> Option<Instant> {
         let group = self.first(Priority::Low)?;
         self.since((Priority::Low, group))
     }
 
-    /// Notices which groups have become slow by now; true if a worker should be woken because others may have their workers.
+    /// Marks groups that have become slow; true if a worker should be woken because other groups may use their workers.
     pub(super) fn advance(&mut self, now: Instant) -> bool {
         self.groups.is_limited() && self.groups.advance(now) && self.is_waited_for()
     }
 
-    /// When to [`Self::advance`] next although no worker looks.
+    /// When to call [`Self::advance`] next although no worker looks.
     pub(super) fn next_advance(&mut self) -> Option<Instant> {
         self.is_waited_for().then(|| self.groups.next_advance()).flatten()
     }
 
-    /// From now on so many keys are processed at a time. True if a worker should be woken.
+    /// Sets how many keys are processed at a time. True if a worker should be woken.
     pub(super) fn set_limit(&mut self, limit: usize) -> bool {
         self.groups.set_limit(limit);
         self.is_waited_for()
     }
 
-    /// From now on so many keys of a group. True if a worker should be woken.
+    /// Sets how many keys of a group are processed at a time. True if a worker should be woken.
     pub(super) fn set_group_limit(&mut self, name: &str, limit: Option<usize>) -> bool {
         self.groups.set_group_limit(name, limit);
         self.is_waited_for()
     }
 
-    /// Ends the work on `key`. True if a worker should be woken: it was added meanwhile, so that it is ready again, or others
-    /// wait that could not leave.
-    /// A key that is not being processed is left as it is.
+    /// Ends the processing of `key`; does nothing for a key that is not being processed. True if a worker should be woken:
+    /// the key was added meanwhile and is ready again, or other keys can be handed out now.
     pub(super) fn done(&mut self, key: &K, now: impl Fn() -> Instant) -> bool {
         let Some(entry) = self.entries.get_mut(key) else { return false };
         let Some(processing) = entry.processing.take() else { return false };
@@ -293,22 +293,22 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.is_waited_for()
     }
 
-    /// Holds low priority for `time`, [`STARVATION_LIMIT`] at most, from now on; no hold ends sooner for it.
+    /// Pauses low priority for `time`, [`STARVATION_LIMIT`] at most, from now on; never shortens a pause.
     pub(super) fn pause_low_priority(&mut self, time: Duration, now: Instant) {
         self.held_until = self.held_until.max(Some(now + time.min(STARVATION_LIMIT)));
     }
 
-    /// Whether low priority is held.
+    /// Whether low priority is paused.
     pub(super) fn holds_low(&self, now: Instant) -> bool {
         self.held_until.is_some_and(|until| now < until) && !self.shutting_down
     }
 
-    /// Whether a hold has yet to be released.
+    /// Whether a pause has yet to be released.
     pub(super) fn is_holding(&self) -> bool {
         self.held_until.is_some()
     }
 
-    /// Whether workers should look because of a hold that has ended, or a held key that is out of patience.
+    /// Releases a pause that has ended. True if workers should look, also because a paused key is starved.
     pub(super) fn release(&mut self, now: Instant) -> bool {
         let Some(until) = self.held_until else { return false };
         if until <= now {
@@ -317,15 +317,15 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         until <= now || self.first_low().is_some_and(|since| since + STARVATION_LIMIT <= now)
     }
 
-    /// When to wake the workers for what was held. A hold lasts [`STARVATION_LIMIT`] at most from when it was last asked for, so
-    /// whoever comes while it lasts is not out of patience before it ends.
+    /// When to wake the workers for paused keys. A pause lasts at most [`STARVATION_LIMIT`] after the last request for it, so
+    /// a key that is added during the pause is not starved before it ends.
     pub(super) fn next_release(&mut self, now: Instant) -> Option<Instant> {
         let until = self.held_until.filter(|until| now < *until)?;
         let patient_until = self.first_low().map(|since| since + STARVATION_LIMIT).filter(|patient| now < *patient);
         Some(patient_until.map_or(until, |patient| patient.min(until)))
     }
 
-    /// The priority with which `key` is to be tried again: that of a retry if it is being processed and is urgent.
+    /// The priority for a retry of `key`: [`Priority::Retry`] if it is being processed and is urgent.
     pub(super) fn retry_priority(&self, key: &K) -> Priority {
         let processing = self.entries.get(key).and_then(|entry| entry.processing);
         processing.map_or(Priority::Low, |processing| processing.priority.min(Priority::Retry))
@@ -340,12 +340,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.shutting_down
     }
 
-    /// Nobody needs to wait for the drain any longer: all is done, or it was called off.
+    /// Whether the wait for the drain is over: every key is done, or the wait was ended.
     pub(super) fn drained(&self) -> bool {
         self.entries.is_empty() || !self.draining
     }
 
-    /// Whether keys wait only for workers, and not for what others of their groups wait for.
+    /// Whether keys wait only for workers, and not for the limits of their groups.
     pub(super) fn is_busy(&self) -> bool {
         self.ready > 0 && (self.stall != Stall::Now || self.groups.is_full())
     }
@@ -368,7 +368,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.entries.get(key).is_some_and(|entry| entry.processing.is_some())
     }
 
-    /// When the work that is going on and that is counted began.
+    /// The start of each processing that is counted.
     pub(super) fn processing_since(&self) -> impl Iterator<Item = Instant> {
         self.entries.values().filter_map(|entry| entry.processing?.since)
     }

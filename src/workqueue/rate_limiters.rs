@@ -1,8 +1,8 @@
-//! How long a key that failed must wait before it is tried again.
+//! Rate limiters: how long a failed key must wait before its retry.
 //!
-//! Guarantees: limiters are pure; they take `now` as an argument, never wait and never read a clock. What they
-//! answer is what client-go's `util/workqueue/default_rate_limiters.go` answers: [`ItemExponentialFailure`] looks at
-//! one key's own failures, [`Bucket`] at all keys together, [`MaxOf`] asks several and obeys the strictest.
+//! Guarantees: limiters are pure; they take `now` as an argument, never wait and never read a clock. Results are those of
+//! client-go's `util/workqueue/default_rate_limiters.go`: [`ItemExponentialFailure`] counts each key's own failures,
+//! [`Bucket`] all keys together, and [`MaxOf`] takes the longest delay of several.
 //!
 //! The controller uses [`ItemExponentialFailure`] alone. client-go's default adds a bucket of ten a second with a
 //! burst of a hundred; after an outage of the API server in which 2,000 keys failed, the last of them would get its
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 /// Upstream's `TypedRateLimiter`.
 pub trait RateLimiter<K>: Send {
-    /// Counts one more failure of `key` at `now` and says how long it must wait.
+    /// Counts one more failure of `key` at `now` and returns how long it must wait.
     fn when(&mut self, key: &K, now: Instant) -> Duration;
-    /// Forgets the failures of `key`, because it succeeded or was given up.
+    /// Forgets the failures of `key`, because it succeeded or was dropped.
     fn forget(&mut self, key: &K);
     /// How often `key` has failed since it was last forgotten.
     fn num_requeues(&self, key: &K) -> u32;
@@ -29,8 +29,8 @@ impl<K> fmt::Debug for dyn RateLimiter<K> {
     }
 }
 
-/// What client-go gives a controller that asks for nothing else (`DefaultTypedControllerRateLimiter`): the stricter
-/// of 5 ms·2ⁿ up to 1000 s for each key, and ten a second with a burst of a hundred for all.
+/// client-go's default for controllers (`DefaultTypedControllerRateLimiter`): the longer of 5 ms·2ⁿ up to 1000 s for each
+/// key, and ten a second with a burst of a hundred for all keys.
 pub fn default_controller_rate_limiter<K>() -> MaxOf<K>
 where
     K: Clone + Eq + Hash + Send + 'static,
@@ -38,10 +38,10 @@ where
     MaxOf::new(vec![Box::new(ItemExponentialFailure::default()), Box::new(Bucket::new(10.0, 100))])
 }
 
-/// Backoff of each key by itself: the base delay doubled with every failure, up to the greatest delay
+/// Backoff of each key: the base delay doubled with every failure, up to the maximum delay
 /// (`TypedItemExponentialFailureRateLimiter`).
 ///
-/// A key that is never forgotten is remembered for ever: call [`RateLimiter::forget`] when it succeeds or is gone.
+/// A key that is never forgotten stays in memory: call [`RateLimiter::forget`] when it succeeds or is gone.
 #[derive(Debug)]
 pub struct ItemExponentialFailure<K> {
     failures: HashMap<K, u32>,
@@ -70,7 +70,7 @@ impl<K: Clone + Eq + Hash + Send> RateLimiter<K> for ItemExponentialFailure<K> {
             return self.base_delay.min(self.max_delay);
         };
         let mut delay = self.base_delay;
-        // No delay but zero survives this many doublings, so the loop is short however often the key failed.
+        // No delay but zero survives this many doublings, so the loop is short for any number of failures.
         for _ in 0..(*failures).min(u128::BITS) {
             if delay >= self.max_delay {
                 break;
@@ -90,30 +90,30 @@ impl<K: Clone + Eq + Hash + Send> RateLimiter<K> for ItemExponentialFailure<K> {
     }
 }
 
-/// A token bucket for all keys together (`TypedBucketRateLimiter` on golang.org/x/time/rate): whoever asks takes a
-/// token, if need be one of the future, and is told how long to wait for it. So a thousand who ask at once are told
-/// a thousand different delays, which a limiter that only answers "not yet" cannot do.
+/// A token bucket for all keys together (`TypedBucketRateLimiter` on golang.org/x/time/rate). Each caller takes a token, if
+/// need be a future one, and gets the wait until it is available. So a thousand concurrent callers get a thousand different
+/// delays, which a limiter that only answers "not yet" cannot do.
 #[derive(Debug)]
 pub struct Bucket {
     per_second: f64,
     burst: f64,
-    /// Below zero: so many tokens of the future are taken.
+    /// Below zero: that many future tokens are taken.
     tokens: f64,
-    /// When `tokens` was last right.
+    /// When `tokens` was last updated.
     last: Option<Instant>,
 }
 
-/// What Go's `rate` answers where there will never be a token (`rate.InfDuration`, about 292 years).
+/// Go's `rate` returns this where there will never be a token (`rate.InfDuration`, about 292 years).
 pub const NEVER: Duration = Duration::from_nanos(i64::MAX as u64);
 
 impl Bucket {
-    /// A full bucket of `burst` tokens, refilled with `per_second` tokens a second. With a rate of zero or less it is
-    /// never refilled; with a burst of zero it never gives a token.
+    /// A full bucket of `burst` tokens, refilled with `per_second` tokens a second. With a rate of zero or less it is never
+    /// refilled; with a burst of zero it never gives a token.
     pub fn new(per_second: f64, burst: u32) -> Self {
         Self { per_second, burst: f64::from(burst), tokens: f64::from(burst), last: None }
     }
 
-    /// Takes one token and returns the wait until it is there.
+    /// Takes one token and returns the wait until it is available.
     pub fn reserve(&mut self, now: Instant) -> Duration {
         if self.burst < 1.0 {
             return NEVER;
@@ -144,14 +144,14 @@ impl<K> RateLimiter<K> for Bucket {
     }
 }
 
-/// Asks several limiters, all of which count the failure, and obeys the longest delay (`TypedMaxOfRateLimiter`).
+/// Asks several limiters, all of which count the failure, and takes the longest delay (`TypedMaxOfRateLimiter`).
 #[derive(Debug)]
 pub struct MaxOf<K> {
     limiters: Vec<Box<dyn RateLimiter<K>>>,
 }
 
 impl<K> MaxOf<K> {
-    /// The strictest of `limiters`; of none, no wait at all.
+    /// The longest delay of `limiters`; without any, no delay.
     pub fn new(limiters: Vec<Box<dyn RateLimiter<K>>>) -> Self {
         Self { limiters }
     }

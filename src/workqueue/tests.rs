@@ -37,13 +37,13 @@ fn queue() -> TestQueue {
     queue_with_clock().0
 }
 
-/// What `get` answers without waiting; `None` if it would wait.
+/// What `get` returns without waiting; `None` if it would wait.
 #[allow(clippy::option_option)]
 fn get_now<K: Key>(queue: &WorkQueue<K>) -> Option<Option<K>> {
     tokio::task::unconstrained(queue.get()).now_or_never()
 }
 
-/// Takes out and finishes what is ready.
+/// Takes out and finishes every ready key.
 fn drain<K: Key>(queue: &WorkQueue<K>) -> Vec<K> {
     std::iter::from_fn(|| get_now(queue).flatten().inspect(|key| queue.done(key))).collect()
 }
@@ -493,7 +493,7 @@ async fn a_stepped_wall_clock_moves_wall_timers_and_no_others() {
     }
 }
 
-/// A clock that counts how often it is looked at.
+/// A clock that counts how often it is read.
 #[derive(Debug)]
 struct CountingClock(Arc<TestClock>, AtomicUsize);
 

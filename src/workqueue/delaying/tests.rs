@@ -138,7 +138,7 @@ fn when_the_wall_clock_is_set_back_every_wall_timer_is_due_in_order() {
     }
 }
 
-/// The times are written out: they are the promise.
+/// The times are written out: they are the guarantee.
 #[test]
 fn wall_timers_are_due_after_the_clock_is_set_back_by_more_than_a_second() {
     let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));

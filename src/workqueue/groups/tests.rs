@@ -1,4 +1,4 @@
-//! The queue with groups against a model that is computed anew for every question.
+//! The queue with groups against a model that is recomputed for every question.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 struct ModelGroup {
     /// When each key in processing was handed out.
     processing: Vec<(Key, Instant)>,
-    /// How long the last key took that says anything.
+    /// How long the last key took whose time counts as evidence.
     last: Option<Duration>,
     was_prompt: bool,
     keys: usize,
@@ -55,7 +55,7 @@ struct Model {
     ready: Vec<(Key, Priority)>,
     dirty: BTreeMap<Key, Instant>,
     again: BTreeMap<Key, Priority>,
-    /// With which priority each key was handed out last.
+    /// The priority with which each key was handed out last.
     lanes: BTreeMap<Key, Priority>,
 }
 
@@ -279,7 +279,7 @@ fn fast_key_of_low_priority_does_not_make_its_group_prompt() {
     }
 }
 
-/// Hands out keys of `queue` for as long as it gives any; how many of each group.
+/// Hands out keys of `queue` until it gives none; how many of each group.
 fn drain(queue: &mut Queue<Key>, now: Instant) -> Vec<usize> {
     let mut counts = vec![0; NAMES.len()];
     while let Some(key) = queue.get(|| now) {

@@ -61,12 +61,12 @@ fn a_bucket_gives_its_burst_at_once_then_one_token_after_another() {
         (0..times).map(|_| bucket.reserve(now).as_millis()).collect()
     };
     assert_eq!(waits(&mut bucket, now, 6), [0, 0, 0, 100, 200, 300]);
-    // Half a second refills five tokens, three of which were promised already.
+    // Half a second refills five tokens, three of which were reserved already.
     let later = now + Duration::from_millis(500);
     assert_eq!(waits(&mut bucket, later, 4), [0, 0, 100, 200]);
-    // However long it rests, it holds no more than its burst.
+    // However long it is idle, it holds no more than its burst.
     assert_eq!(waits(&mut bucket, later + Duration::from_secs(3600), 4), [0, 0, 0, 100]);
-    // Time that seems to run backwards neither gives nor takes.
+    // Time that seems to run backwards changes nothing.
     assert_eq!(waits(&mut bucket, now, 1), [200]);
 }
 

@@ -1,4 +1,4 @@
-//! How groups share the workers: one that is not answered never holds all.
+//! How groups share the workers: an unanswered group never holds all of them.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn keys(group: &'static str, count: usize) -> impl Iterator<Item = Key> {
     (0..count).map(move |at| (group, at))
 }
 
-/// What leaves without waiting.
+/// The keys that are handed out without waiting.
 fn take(queue: &WorkQueue<Key>) -> Vec<Key> {
     std::iter::from_fn(|| get_now(queue).flatten()).collect()
 }
@@ -138,8 +138,7 @@ async fn keys_that_only_their_group_keeps_waiting_do_not_make_the_queue_busy() {
     assert!(queue.is_busy(), "all workers that there may be are taken");
 }
 
-/// Minutes of 100 calm keys beside noisy ones; how long the calm waited in each minute, and the most that noisy ones held
-/// when one of them was handed out.
+/// How long each of 100 calm keys, added every minute beside noisy ones, waited in each minute.
 async fn minutes(noisy_groups: usize, minutes: usize) -> Vec<Vec<Duration>> {
     let names: Vec<&'static str> = (0..noisy_groups).map(|at| &*format!("n{at}").leak()).collect();
     let noisy: Vec<Key> = (0..1000).map(|at| (names[at % noisy_groups], at)).collect();
@@ -181,7 +180,7 @@ async fn calm_group_beside_one_or_ten_groups_that_are_never_answered_waits_for_l
     }
 }
 
-/// Before any of them is known sixty-four workers cannot find one among two hundred.
+/// Before any group is known, sixty-four workers cannot find one answered group among two hundred.
 #[tokio::test(start_paused = true)]
 async fn calm_group_beside_two_hundred_groups_that_are_never_answered_waits_for_less_than_a_second_once_they_are_known()
 {
