@@ -1,8 +1,8 @@
-//! The command line: kube-controller-manager's flags, read and judged.
+//! The command line: kube-controller-manager's flags, parsed and validated.
 //!
-//! Guarantees: [`parse`] is pure (what it needs from the process comes in through [`Environment`]); a [`Config`] that
-//! it returns is complete and consistent, so that nobody behind it has to look at a flag again; whatever is wrong is
-//! said in one sentence per fault that names the flag, the value and what is allowed, all faults at once.
+//! Guarantees: [`parse`] is pure: [`Environment`] supplies what it needs from the process. A [`Config`] that it returns
+//! is complete and consistent, so that no other code validates a flag again. All faults are reported at once, each as
+//! one sentence that names the flag, the value and the allowed values.
 //!
 //! Names, meanings and syntax are those of kube-controller-manager (`cmd/kube-controller-manager/app/options`,
 //! `component-base/config/options`, `spf13/pflag`). Where a default differs, the constant here says why.
@@ -29,19 +29,19 @@ pub use self::secure::{AuthenticationConfig, AuthorizationConfig, ClientCaConfig
 pub use self::webhook::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 pub use crate::api::{ControllerKind, Manage};
 
-/// The program's name, as it stands before every message on stderr and in the user agent.
+/// The program's name, in every message on stderr and in the user agent.
 pub const PROGRAM: &str = "cronjob-controller";
 
-/// The default of `--concurrent-cronjob-syncs`. Upstream's 5 makes a burst queue up behind five round trips; a worker
-/// here is a task that mostly waits for the API server and costs a few kilobytes. From 16 to 64 a burst of 2,000
-/// takes about as long, and 128 are slower (`make bench-burst BURST_ARGS=--sweep`); of what is alike the most is taken,
-/// because a faraway API server wants more.
+/// The default of `--concurrent-cronjob-syncs`. With upstream's 5, a burst queues up behind five round trips. A worker
+/// here is a task that mostly waits for the API server and costs a few kilobytes. From 16 to 64 workers, a burst of
+/// 2,000 takes about as long, and with 128 it takes longer (`make bench-burst BURST_ARGS=--sweep`). The default is the
+/// largest of the equal values, because a distant API server needs more.
 const DEFAULT_CONCURRENT_CRONJOB_SYNCS: &str = "64";
 
 /// Where the Lease lives when the process does not run in a Pod.
 const DEFAULT_LEASE_NAMESPACE: &str = "kube-system";
 
-/// What the controller's command line asks for.
+/// The command that the controller's command line requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Run the controller.
@@ -52,20 +52,20 @@ pub enum Command {
     Version(String),
 }
 
-/// Everything that the command line decides.
+/// Everything that the command line configures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The kubeconfig file; `None` means none was named.
+    /// The kubeconfig file; `None` without the flag.
     pub kubeconfig: Option<PathBuf>,
     /// The API server's address, which overrides the kubeconfig's.
     pub master: Option<String>,
     /// The controllers that run, at least one, in order.
     pub controllers: Vec<ControllerKind>,
-    /// Which batch/v1 CronJobs are worked on.
+    /// Which batch/v1 CronJobs the controller manages.
     pub manage: Manage,
     /// The number of workers.
     pub concurrent_cronjob_syncs: NonZeroUsize,
-    /// How many shards the replicas share out; more than one only with leader election.
+    /// The number of shards for all replicas together; more than one only with leader election.
     pub shards: NonZeroU32,
     /// The client-side limit on requests; `None` is no limit.
     pub kube_api: Option<RateLimit>,
@@ -79,19 +79,19 @@ pub struct Config {
     pub health_addr: Option<SocketAddr>,
     /// The admission webhooks; `None` is off.
     pub webhook: Option<WebhookConfig>,
-    /// The namespaces to work in, sorted, each once; empty means all.
+    /// The namespaces to work in, sorted and unique; empty means all.
     pub namespaces: Vec<String>,
-    /// How many CronJobs have metrics of their own at most; `None` is none.
+    /// The largest number of CronJobs with metrics of their own; `None` is none.
     pub cronjob_metrics: Option<NonZeroUsize>,
     /// klog's verbosity, 0 to 10.
     pub verbosity: u8,
-    /// The form of log lines.
+    /// The format of log lines.
     pub logging_format: LogFormat,
 }
 
 impl Config {
-    /// For a controller inside another process, which has its client already: no listeners, no election, all
-    /// namespaces.
+    /// The configuration of a controller inside another process, which has its own client: no listeners, no leader
+    /// election, all namespaces.
     pub fn embedded(concurrent_cronjob_syncs: NonZeroUsize) -> Self {
         Self {
             kubeconfig: None,
@@ -113,7 +113,8 @@ impl Config {
         }
     }
 
-    /// Which objects of that kind are worked on: where kube-controller-manager has no controller, all.
+    /// Which objects of that kind the controller manages: all of them where kube-controller-manager has no such
+    /// controller.
     pub fn manage_of(&self, controller_kind: ControllerKind) -> Manage {
         if controller_kind.is_in_tree { self.manage } else { Manage::All }
     }
@@ -133,17 +134,17 @@ pub struct RateLimit {
 pub struct LeaderElectionConfig {
     /// The namespace of the Lease.
     pub namespace: String,
-    /// The name of the Lease; that of several begins with it.
+    /// The name of the Lease, and the prefix of the names of several.
     pub name: String,
-    /// How long others wait after the last renewal they saw.
+    /// How long other candidates wait after the last renewal they saw.
     pub lease_duration: Duration,
-    /// How long the leader tries to renew before it gives up.
+    /// How long the leader tries to renew before it stops leading.
     pub renew_deadline: Duration,
     /// The time between two attempts.
     pub retry_period: Duration,
 }
 
-/// The form of log lines.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
     /// Lines for people.
@@ -164,7 +165,7 @@ impl LogFormat {
     }
 }
 
-/// A command line that cannot be run. Displays as one sentence per line.
+/// An invalid command line. Displays as one sentence per line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .sentences.join("\n"))]
 pub struct UsageError {
@@ -172,7 +173,7 @@ pub struct UsageError {
 }
 
 impl UsageError {
-    /// A single fault.
+    /// An error with a single fault.
     pub(crate) fn one(sentence: String) -> Self {
         Self { sentences: vec![sentence] }
     }
@@ -183,7 +184,7 @@ impl UsageError {
     }
 }
 
-/// What the flags' defaults depend on outside the command line.
+/// What the flags' defaults need from the process.
 pub trait Environment {
     /// The namespace of the Pod in which the process runs; `None` outside a Pod.
     fn pod_namespace(&self) -> Option<String>;
@@ -216,12 +217,11 @@ impl Environment for ProcessEnvironment {
     }
 }
 
-/// Reads the controller's command line; `args` begins with the program's name, as [`std::env::args_os`] does.
+/// Parses the controller's command line; `args` begins with the program's name, as [`std::env::args_os`] does.
 ///
-/// `--help` is answered before `--version`, and both before any value is judged, as upstream does.
+/// `--help` takes precedence over `--version`, and both over the validation of values, as upstream.
 ///
-/// # Errors
-/// Every fault of the command line, one sentence each. Exit with 2.
+/// # Errors Every fault of the command line, one sentence each. Exit with 2.
 pub fn parse<I, S>(args: I, env: &dyn Environment) -> Result<Command, UsageError>
 where
     I: IntoIterator<Item = S>,

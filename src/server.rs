@@ -1,16 +1,16 @@
 //! The serving endpoints: health, metrics, configuration and version, over HTTP and HTTPS.
 //!
-//! Guarantees: an address that cannot be had is known before anything else starts ([`bind`]). No client can hold the
-//! server: handshakes, headers, idleness and whole connections have time limits, headers a size, and the number of
-//! connections is bounded; where there are too many, the idle make room (`connections`), and who has not sent its request
-//! yet is idle (`upload`). New connections are rate limited before TLS, and a client that is answered 429 loses its
-//! connection with that answer, so the CPU that unauthenticated clients take has a bound, too (`budgets`). On the secure port
-//! nothing but what is always allowed is shown to whom the API server does not allow it (`delegation`). After a cancel, no
-//! new connection is accepted, requests in flight are answered, and serving ends within a few seconds whatever the clients
-//! do.
+//! Guarantees: an address that cannot be bound is reported before anything else starts ([`bind`]). No client can block
+//! the server. Handshakes, headers, idle time and whole connections have time limits, headers have a size limit, and
+//! the number of connections is bounded. At that limit a new connection replaces an idle one (`connections`); a client
+//! whose request is incomplete counts as idle (`upload`). New connections are rate limited before TLS, and an answer
+//! 429 closes its connection, so the CPU time that unauthenticated clients use is bounded (`budgets`). On the secure
+//! port every path that is not always allowed requires authentication and authorization by the API server
+//! (`delegation`). After a cancel, no new connection is accepted, requests in flight are answered, and serving ends
+//! within a few seconds whatever the clients do.
 //!
-//! Probes have a listener of their own ([`Bound::for_probes`]): one request a connection, no rate limit, no TLS. It shares
-//! nothing with the other listeners but the process's CPU.
+//! Health probes have a listener of their own ([`Bound::for_probes`]): one request per connection, no rate limit, no
+//! TLS. It shares only the process's CPU with the other listeners.
 
 pub(crate) mod budgets;
 mod connections;
@@ -52,15 +52,15 @@ pub use self::health::HealthCheck;
 pub use self::tls::{CertificateSlot, RELOAD_PERIOD, Tls, TlsParameters, TlsSource, TlsVersion, cipher_suites};
 use self::upload::TrackedBody;
 
-/// Why a server cannot start. Once it is bound and its certificate loaded, it has no way to fail.
+/// Why a server cannot start. Once bound, with its certificate loaded, it cannot fail.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error("cannot listen on {addr}: {}", explain(source))]
     Bind {
-        /// The address that was asked for.
+        /// The requested address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A certificate or key file cannot be read.
@@ -68,7 +68,7 @@ pub enum ServerError {
     ReadTls {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A certificate or key cannot be used.
@@ -85,28 +85,29 @@ fn explain(error: &io::Error) -> String {
     }
 }
 
-/// What a client is given.
+/// The limits of a listener's clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Connections at a time.
+    /// Concurrent connections.
     pub(crate) connections: usize,
-    /// New connections a second; the others are closed before their first byte is read. `None` is no limit.
+    /// New connections per second; any above are closed before their first byte is read. `None` is no limit.
     pub(crate) arrivals: Option<Rate>,
-    /// For the TLS handshake.
+    /// Time for the TLS handshake.
     pub(crate) handshake: Duration,
-    /// For the header of an HTTP/1.1 request, the idle time before it included; and between HTTP/2 keep-alives.
+    /// Time for the header of an HTTP/1.1 request, including the idle time before it; also the interval of HTTP/2
+    /// keep-alives.
     header: Duration,
-    /// Bytes of a request's header. Tokens with many groups in them are the largest that is sent.
+    /// Bytes of a request's header. The largest real headers are tokens with many groups.
     header_size: u16,
     /// Whether an HTTP/1.1 connection may have another request after the first.
     keep_alive: bool,
-    /// Requests at a time on one HTTP/2 connection.
+    /// Concurrent requests on one HTTP/2 connection.
     streams: u32,
-    /// Without a request.
+    /// Time without a request.
     idle: Duration,
-    /// For the whole connection. Scrapers simply connect again.
+    /// Time for the whole connection. Scrapers reconnect.
     age: Duration,
-    /// For requests in flight when a connection ends for age or by a cancel.
+    /// Time for requests in flight when a connection ends because of its age or a cancel.
     drain: Duration,
 }
 
@@ -123,8 +124,8 @@ const LIMITS: Limits = Limits {
     drain: Duration::from_secs(5),
 };
 
-/// The kubelet opens a connection for each probe and sends one request at once. Of a flood of silent connections, the newest
-/// 512 stay: at 5,000 new ones a second a probe has 100 ms until its request must be there.
+/// The kubelet opens a connection for each probe and sends one request at once. Of a flood of silent connections, the
+/// newest 512 stay open. At 5,000 new ones a second, a probe has 100 ms to send its request.
 const PROBES: Limits = Limits {
     connections: 512,
     arrivals: None,
@@ -135,7 +136,7 @@ const PROBES: Limits = Limits {
     ..LIMITS
 };
 
-/// Clients of `dev` are the user's own, and their watches stay open.
+/// The clients of `dev` are local, and their watches stay open.
 const DEV: Limits = Limits {
     connections: 512,
     arrivals: None,
@@ -148,7 +149,7 @@ const DEV: Limits = Limits {
     ..LIMITS
 };
 
-/// Bytes of request bodies that may wait unread on an HTTP/2 connection, and on one of its streams.
+/// Bytes of request bodies that may be buffered on an HTTP/2 connection, and on each of its streams.
 const WINDOW: u32 = 64 << 10;
 
 /// How many connections may wait to be accepted.
@@ -157,7 +158,7 @@ const BACKLOG: i32 = 1024;
 /// How long to wait when the system has no file descriptor for a new connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A listener that has its address and does not answer yet.
+/// A listener that is bound and does not answer yet.
 #[derive(Debug)]
 pub struct Bound {
     listener: TcpListener,
@@ -165,12 +166,11 @@ pub struct Bound {
     pub(crate) limits: Limits,
 }
 
-/// Takes the address. Port 0 takes a free port; see [`Bound::local_addr`]. An unspecified address (`0.0.0.0` or `::`) is
-/// that of all interfaces and address families, as with Go (package net, `favoriteAddrFamily`) and so with
-/// kube-controller-manager: in a cluster of IPv6 alone the kubelet knocks there.
+/// Binds the address. Port 0 selects a free port; see [`Bound::local_addr`]. An unspecified address (`0.0.0.0` or `::`)
+/// means all interfaces and address families, as in Go (package net, `favoriteAddrFamily`) and so in
+/// kube-controller-manager. In an IPv6-only cluster the kubelet probes over IPv6.
 ///
-/// # Errors
-/// One sentence that names the address and what is in the way.
+/// # Errors One sentence with the address and the cause.
 pub async fn bind(addr: SocketAddr) -> Result<Bound, ServerError> {
     let bind_error = |source| ServerError::Bind { addr, source };
     let listener = listen(addr).map_err(bind_error)?;
@@ -184,7 +184,7 @@ fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     }
     listen_on(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), addr.port())).or_else(|error| match error.kind() {
         io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
-        // There is no IPv6 here.
+        // The system has no IPv6.
         _ => listen_on(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), addr.port())),
     })
 }
@@ -192,10 +192,10 @@ fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 fn listen_on(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM.nonblocking(), Some(socket2::Protocol::TCP))?;
     if addr.is_ipv6() {
-        // What the system does by default, an administrator may have changed.
+        // An administrator may have changed the system's default.
         socket.set_only_v6(!addr.ip().is_unspecified())?;
     }
-    // A restart finds connections of the one before in TIME_WAIT.
+    // After a restart, connections of the previous process are in TIME_WAIT.
     socket.set_reuse_address(true)?;
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG)?;
@@ -203,19 +203,19 @@ fn listen_on(addr: SocketAddr) -> io::Result<TcpListener> {
 }
 
 impl Bound {
-    /// The address that was taken.
+    /// The bound address.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// With limits for health probes: a client gets one request a connection and two seconds to send it, and is never
-    /// refused for the requests of others.
+    /// With limits for health probes: one request per connection, two seconds to send it, and no refusals because of
+    /// other clients' requests.
     #[must_use]
     pub fn for_probes(self) -> Self {
         Self { limits: PROBES, ..self }
     }
 
-    /// With limits for the API server of `dev`, whose clients are the user's own: watches last for an hour.
+    /// With limits for the API server of `dev`, whose clients are local: watches last for an hour.
     #[must_use]
     pub fn for_dev(self) -> Self {
         Self { limits: DEV, ..self }
@@ -232,8 +232,8 @@ impl Bound {
         self.accept(serve, &cancel).await;
     }
 
-    /// Serves HTTPS (h2 and HTTP/1.1) until `cancel` fires and the last request is answered, and keeps the
-    /// certificate fresh meanwhile. What certificates a client shows is with each of its requests ([`PeerCertificates`]).
+    /// Serves HTTPS (h2 and HTTP/1.1) until `cancel` fires and the last request is answered, and reloads the
+    /// certificate meanwhile. A client's certificates are an extension of each of its requests ([`PeerCertificates`]).
     pub async fn serve_https(self, tls: Tls, router: Router, cancel: CancellationToken) {
         let limits = self.limits;
         let acceptor = TlsAcceptor::from(tls.config.clone());
@@ -265,7 +265,7 @@ impl Bound {
                         }
                         continue;
                     }
-                    // An answer must not wait until the peer has acknowledged what was sent before it.
+                    // An answer must not wait until the peer has acknowledged earlier data.
                     if let Err(error) = stream.set_nodelay(true) {
                         debug!(%peer, %error, "cannot set TCP_NODELAY on a connection");
                     }
@@ -290,15 +290,15 @@ impl Bound {
     }
 }
 
-/// The protocol of a connection, known before its first byte: there is no guessing phase that a silent client could
-/// draw out.
+/// The protocol of a connection, known before its first byte: there is no detection phase that a silent client could
+/// prolong.
 #[derive(Debug, Clone, Copy)]
 enum Protocol {
     Http1,
     Http2,
 }
 
-/// Who is at the other end of a connection.
+/// The client of a connection.
 struct Client {
     protocol: Protocol,
     certificates: Option<PeerCertificates>,
@@ -317,7 +317,7 @@ async fn serve_tls(
     let stream = tokio::select! {
         handshake = handshake => match handshake {
             Ok(Ok(stream)) => stream,
-            // Manifests ask for lines at debug, and clients can cause hundreds of these a second.
+            // Logged at trace: the manifests log at debug, and clients can cause hundreds of these lines a second.
             Ok(Err(error)) => return trace!(%error, "TLS handshake failed"),
             Err(_) => return,
         },
@@ -383,7 +383,7 @@ where
         () = sleep(limits.age) => {}
     }
     connection.as_mut().graceful_shutdown();
-    // Nothing is done with the result: the client is gone, or about to be.
+    // The result does not matter: the client is gone, or about to be.
     let _ = timeout(limits.drain, async {
         tokio::select! {
             _ = connection => {}
@@ -393,7 +393,7 @@ where
     .await;
 }
 
-/// Answers one request. From its end to its answer the connection is busy.
+/// Answers one request. From the end of the request to the answer the connection is busy.
 async fn answer(
     request: Request<Incoming>,
     router: Router,

@@ -7,9 +7,9 @@ use super::{AuthenticationConfig, AuthorizationConfig, ClientCaConfig, Config, L
 use crate::server::TlsVersion;
 
 impl Config {
-    /// The configuration as JSON: keys in camel case, durations as Go prints them, `null` for what is off. Holds no
-    /// secret: credentials are in files, of which it names only the path. Matches the shape, not the schema, of
-    /// upstream's `kubecontrollermanager.config.k8s.io`.
+    /// The configuration as JSON: keys in camel case, durations as Go prints them, `null` for what is off. Contains no
+    /// secrets, only the paths of credential files. Matches the shape, not the schema, of upstream's
+    /// `kubecontrollermanager.config.k8s.io`.
     pub fn configz(&self) -> Value {
         json!({
             "kubeconfig": self.kubeconfig,

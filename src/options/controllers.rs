@@ -1,13 +1,13 @@
-//! `--controllers` and `--manage`: which of the controllers in this binary run, and on what.
+//! `--controllers` and `--manage`: which controllers of this binary run, and which objects they manage.
 //!
-//! Guarantee: the list is read as kube-controller-manager reads its own; the first entry that names a controller decides
-//! about it, and `*` about those that no entry names.
+//! Guarantee: the list is interpreted as in kube-controller-manager. The first entry that names a controller decides
+//! about it, and `*` decides about those that no entry names.
 
 use super::flags::RawFlags;
 use super::resolve::Faults;
 use crate::api::{ControllerKind, Manage};
 
-/// The controller of that name. Upstream has two names for its own: the canonical one, and an older alias.
+/// The controller of that name. Upstream has two names for the batch/v1 one: the canonical name and an older alias.
 fn from_name(name: &str) -> Option<ControllerKind> {
     match name {
         "cronjob-controller" => Some(ControllerKind::CronJob),
@@ -17,7 +17,7 @@ fn from_name(name: &str) -> Option<ControllerKind> {
 
 const USE_INSTEAD: &str = "cronjob, tutorial, apiexample, any of them after '-', or * for all";
 
-/// What one entry of the list says.
+/// The meaning of one entry of the list.
 #[derive(Clone, Copy, PartialEq)]
 enum Entry {
     Others,
@@ -25,8 +25,9 @@ enum Entry {
     Off(ControllerKind),
 }
 
-/// The controllers that are on, in order. Matches `IsControllerEnabled` in k8s.io/controller-manager `app/helper.go` and
-/// the judgement of unknown names in `options/generic.go`; a list that leaves nothing on is refused, too.
+/// The controllers that are on, in order. Matches `IsControllerEnabled` in k8s.io/controller-manager `app/helper.go`
+/// and the check of unknown names in `options/generic.go`. Unlike upstream, a list that leaves no controller on is
+/// refused.
 pub(crate) fn resolve(lists: &[String], faults: &mut Faults) -> Vec<ControllerKind> {
     let names = lists.iter().flat_map(|list| list.split(','));
     let entries: Vec<Option<Entry>> = names
@@ -52,7 +53,7 @@ pub(crate) fn resolve(lists: &[String], faults: &mut Faults) -> Vec<ControllerKi
     on
 }
 
-/// Which batch/v1 CronJobs are worked on. Refused where nobody works on any.
+/// Which batch/v1 CronJobs the controller manages. Refused when no controller for them runs.
 pub(super) fn manage(raw: &RawFlags, controllers: &[ControllerKind], faults: &mut Faults) -> Option<Manage> {
     let by_name = |name: &str| Manage::BOTH.into_iter().find(|manage| manage.name() == name);
     let manage = faults.read("manage", &raw.manage, "all or annotated", by_name)?;

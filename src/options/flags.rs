@@ -208,10 +208,9 @@ pub(super) struct RawFlags {
     pub version: String,
 }
 
-/// Cuts the command line up; `args` begins with the program's name.
+/// Parses the command line; `args` begins with the program's name.
 ///
-/// # Errors
-/// One sentence for the first argument that is no flag, or that lacks its value.
+/// # Errors One sentence for the first argument that is not a flag, or that lacks its value.
 pub(super) fn read<I, S>(args: I) -> Result<RawFlags, UsageError>
 where
     I: IntoIterator<Item = S>,
@@ -221,7 +220,7 @@ where
     matches(&mut command, args.into_iter().map(Into::into))
 }
 
-/// Cuts a command line up by the flags of any command; see the module for how.
+/// Parses a command line with the flags of any command; the module's documentation has the rules.
 pub(crate) fn matches<T: FromArgMatches>(
     command: &mut clap::Command,
     args: impl Iterator<Item = OsString>,
@@ -243,7 +242,7 @@ pub(super) fn help() -> String {
     command().render_help().to_string()
 }
 
-/// Rewrites pflag's spellings to the one that clap reads alike: `--name=value` and `-v=value`.
+/// Rewrites pflag's spellings to equivalent ones that clap accepts: `--name=value` and `-v=value`.
 fn normalise(command: &clap::Command, args: impl Iterator<Item = OsString>) -> Result<Vec<OsString>, UsageError> {
     let takes_value: HashMap<String, bool> = command.get_arguments().flat_map(spellings).collect();
     let mut args = args;
@@ -290,7 +289,7 @@ fn split_flag(arg: &OsStr) -> Option<(String, Option<OsString>)> {
     })
 }
 
-/// The long flag that somebody meant who wrote its name behind a single dash, as Go's own `flag` package allows.
+/// The long flag of this name, written with a single dash as Go's own `flag` package allows.
 fn single_dash_long(name: &str, known: &HashMap<String, bool>) -> Option<String> {
     let long = format!("-{}", name.replace('_', "-"));
     (!name.starts_with("--") && name.len() > 2 && known.contains_key(&long)).then_some(long)
@@ -303,7 +302,7 @@ fn join(name: &str, value: &OsStr) -> OsString {
     joined
 }
 
-/// clap's refusal as one sentence.
+/// clap's error as one sentence.
 fn explain(error: &clap::Error) -> String {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

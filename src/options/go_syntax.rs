@@ -1,8 +1,8 @@
 //! Values as Go programs write them on a command line.
 //!
-//! Guarantees: a text that Go's `strconv` and `time` packages accept is read here with the same meaning, and a text
-//! that they refuse is refused here (hexadecimal floating point numbers excepted: nobody writes a rate that way).
-//! Nothing in this module panics, whatever the text.
+//! Guarantees: a text that Go's `strconv` and `time` packages accept has the same meaning here, and a text that they
+//! refuse is refused. The one exception is hexadecimal floating point numbers, which are refused here and make no sense
+//! as a rate. No function in this module panics, whatever the text.
 
 use std::fmt::Write as _;
 
@@ -54,8 +54,8 @@ pub(crate) fn parse_float(text: &str) -> Option<f64> {
     text.parse().ok().filter(|n: &f64| n.is_finite())
 }
 
-/// Reads a duration such as `15s`, `1m30s`, `1.5h` or `0` and gives it in nanoseconds; a negative one is possible.
-/// Matches `time.ParseDuration`; `None` where that returns an error, overflow included.
+/// Reads a duration such as `15s`, `1m30s`, `1.5h` or `0`, in nanoseconds; it may be negative. Matches
+/// `time.ParseDuration`; `None` where that returns an error, overflow included.
 pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix(['+', '-']) {
         Some(rest) => (text.starts_with('-'), rest),

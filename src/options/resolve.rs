@@ -1,7 +1,7 @@
-//! From the flags' texts to a [`Config`].
+//! Validates the flags' texts and builds a [`Config`].
 //!
-//! Guarantees: every flag is judged even when an earlier one was refused, so that one run shows all faults; rules
-//! between two flags are judged only where both could be read on their own.
+//! Guarantees: every flag is validated even after an earlier one was refused, so that one run reports all faults. Rules
+//! between two flags are checked only where both are valid on their own.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -17,7 +17,7 @@ use super::{
 use crate::leader_election::shares::Names;
 use crate::leader_election::{JITTER_FACTOR, whole_seconds};
 
-/// A Lease counts in whole ones.
+/// The unit of a Lease's durations.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The faults found so far.
@@ -25,7 +25,7 @@ const SECOND: Duration = Duration::from_secs(1);
 pub(crate) struct Faults(Vec<String>);
 
 impl Faults {
-    /// Notes that a flag's value is not allowed.
+    /// Records that a flag's value is not allowed.
     pub(crate) fn add(&mut self, flag: &str, value: &str, use_instead: &str) {
         // An empty or spaced value would be invisible or misread in the middle of a sentence.
         let quote = value.is_empty() || value.contains(|c: char| c.is_whitespace() || c.is_control());
@@ -33,12 +33,12 @@ impl Faults {
         self.0.push(format!("--{flag}: {value} is not allowed; use {use_instead}"));
     }
 
-    /// Notes a fault in its own words.
+    /// Records a fault in its own words.
     pub(crate) fn say(&mut self, sentence: String) {
         self.0.push(sentence);
     }
 
-    /// The value as `read` understands it; else the fault is noted.
+    /// The value as `read` parses it; without one a fault is recorded.
     pub(crate) fn read<T>(
         &mut self,
         flag: &str,
@@ -64,20 +64,21 @@ impl Faults {
     }
 }
 
-/// Whether `--version` stands on the command line.
+/// Whether the command line asks for the version.
 pub(super) fn version_asked(raw: &RawFlags) -> Result<bool, UsageError> {
     let mut faults = Faults::default();
     let asked = faults.read("version", &raw.version, "true or false", parse_bool);
     asked.ok_or(UsageError { sentences: faults.0 })
 }
 
-/// Judges all values.
+/// Validates all values.
 ///
 /// # Errors
 /// One sentence per fault.
 pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, UsageError> {
     let mut faults = Faults::default();
-    // In the order of `--help`. What could not be read is a fault already; its stand-in never leaves this function.
+    // In the order of `--help`. A value that could not be parsed is a fault already; its placeholder never leaves this
+    // function.
     let kube_api = kube_api(raw, &mut faults);
     let leader_election = leader_election(raw, env, &mut faults);
     let syncs = faults.read(
@@ -133,7 +134,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
     })
 }
 
-/// Every shard has a lease to renew, so there is an end to what makes sense.
+/// Every shard has a lease to renew, which limits the useful number of shards.
 const MAX_SHARDS: u32 = 256;
 
 fn shards(raw: &RawFlags, faults: &mut Faults) -> Option<NonZeroU32> {
@@ -148,12 +149,12 @@ fn shards(raw: &RawFlags, faults: &mut Faults) -> Option<NonZeroU32> {
     Some(shards)
 }
 
-/// With shards there is a lease for each of them and for each replica.
+/// With shards there is one lease for each shard and one for each replica.
 fn leases_of_shards(raw: &RawFlags, election: &LeaderElectionConfig, shards: NonZeroU32, faults: &mut Faults) {
     if shards == NonZeroU32::MIN {
         return;
     }
-    // A replica's is the longest of the names, and as long as any other replica's.
+    // The name of a replica's lease is the longest, and all replicas' names have the same length.
     let added = Names::new(&election.name, shards).replica("").len() - election.name.len();
     if is_dns1123_subdomain(&election.name) && election.name.len() + added > MAX_SUBDOMAIN {
         let most = MAX_SUBDOMAIN - added;
@@ -175,10 +176,10 @@ fn positive_int32(text: &str) -> Option<NonZeroUsize> {
     NonZeroUsize::new(usize::try_from(n).ok()?)
 }
 
-/// The burst of kube-controller-manager, for a rate that comes without one.
+/// kube-controller-manager's burst, for a rate without one.
 const UPSTREAM_BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
 
-/// -1 is the only negative value: upstream takes any, but nobody means -20.
+/// -1 is the only negative value. Upstream accepts any, but another one is surely a mistake.
 fn kube_api(raw: &RawFlags, faults: &mut Faults) -> Option<RateLimit> {
     #[allow(clippy::float_cmp)] // -1 is exact.
     let qps = faults.read("kube-api-qps", &raw.kube_api_qps, "a positive rate, or -1 for no limit", |text| {
@@ -193,8 +194,8 @@ fn kube_api(raw: &RawFlags, faults: &mut Faults) -> Option<RateLimit> {
     Some(RateLimit { qps, burst })
 }
 
-/// Matches `ValidateLeaderElectionConfiguration` (component-base) and `NewLeaderElector` (client-go); like there,
-/// nothing but the syntax counts while leader election is off.
+/// Matches `ValidateLeaderElectionConfiguration` (component-base) and `NewLeaderElector` (client-go). As there, only
+/// the syntax is checked while leader election is off.
 fn leader_election(raw: &RawFlags, env: &dyn Environment, faults: &mut Faults) -> Option<LeaderElectionConfig> {
     let on = faults.read("leader-elect", &raw.leader_elect, "true or false", parse_bool).unwrap_or(false);
     let mut duration = |flag: &str, text: &str| {
@@ -254,7 +255,7 @@ fn durations_in_order(raw: &RawFlags, [lease, renew, retry]: [Option<Duration>; 
 }
 
 fn namespaces(raw: &RawFlags, faults: &mut Faults) -> Vec<String> {
-    // `--namespace=` alone asks for nothing, as pflag reads an empty slice; an empty name between commas is a slip.
+    // `--namespace=` alone has no effect, as pflag reads an empty slice; an empty name between commas is a mistake.
     let lists = raw.namespace.iter().filter(|list| !list.is_empty());
     let mut names: Vec<String> = lists.flat_map(|list| list.split(',')).map(str::to_owned).collect();
     for name in names.iter().filter(|name| !is_dns1123_label(name)) {
@@ -265,20 +266,20 @@ fn namespaces(raw: &RawFlags, faults: &mut Faults) -> Vec<String> {
     names
 }
 
-/// A port on the address of --bind-address, which is judged elsewhere; 0 is off.
+/// A port on the address of --bind-address, which is validated elsewhere; 0 is off.
 pub(super) fn listener(raw: &RawFlags, flag: &str, port: &str, faults: &mut Faults) -> Option<SocketAddr> {
     let port = faults
         .read(flag, port, "a port from 1 to 65535, or 0 to turn it off", |text| u16::try_from(parse_int(text)?).ok());
     Some(SocketAddr::new(ip(&raw.bind_address)?, port.filter(|port| *port != 0)?))
 }
 
-/// Nothing is every interface, as pflag leaves the default where it is given nothing.
+/// An empty text means every interface: pflag keeps the default then.
 pub(super) fn ip(text: &str) -> Option<IpAddr> {
     if text.is_empty() { Some(Ipv4Addr::UNSPECIFIED.into()) } else { text.parse().ok() }
 }
 
-/// `0` or nothing is off; `:8080`, `127.0.0.1:8080`, `[::1]:8080` and `localhost:8080` are addresses. Other host names
-/// would need a resolver, and what they resolve to may change.
+/// `0` or an empty text is off; `:8080`, `127.0.0.1:8080`, `[::1]:8080` and `localhost:8080` are addresses. Other host
+/// names would need a resolver, and their addresses may change.
 fn plain_address(flag: &str, text: &str, faults: &mut Faults) -> Option<SocketAddr> {
     if text.is_empty() || text == "0" {
         return None;
@@ -294,7 +295,7 @@ fn plain_address(flag: &str, text: &str, faults: &mut Faults) -> Option<SocketAd
     })
 }
 
-/// Metrics and health checks may share an address, as one listener; nobody else may share one.
+/// Metrics and health checks may share an address, as one listener; no other listeners may share one.
 fn different_addresses(
     [secure, webhook]: [(&str, Option<SocketAddr>); 2],
     metrics: Option<SocketAddr>,
@@ -325,7 +326,7 @@ fn master(raw: &RawFlags, faults: &mut Faults) -> Option<String> {
     })
 }
 
-/// The namespace of what this process keeps on the server.
+/// The namespace of the objects that this process keeps on the server.
 pub(super) fn own_namespace(env: &dyn Environment) -> String {
     env.pod_namespace().unwrap_or_else(|| DEFAULT_LEASE_NAMESPACE.to_owned())
 }

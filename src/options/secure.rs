@@ -1,8 +1,8 @@
-//! The flags of the HTTPS listener, and of whom it answers.
+//! The flags of the HTTPS listener, and of its authentication and authorization.
 //!
-//! Guarantee: a name that means no cipher suite or version here is refused, and never passed over: nobody serves with
-//! less, or more, than was asked for. Names and defaults are those of k8s.io/apiserver's `SecureServingOptions`,
-//! `DelegatingAuthenticationOptions` and `DelegatingAuthorizationOptions`.
+//! Guarantee: an unknown name of a cipher suite or version is refused, never ignored, so that the server never runs
+//! with fewer or more than the user asked for. Names and defaults are those of k8s.io/apiserver's
+//! `SecureServingOptions`, `DelegatingAuthenticationOptions` and `DelegatingAuthorizationOptions`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,48 +22,48 @@ pub struct SecureServing {
     pub addr: SocketAddr,
     /// The files of certificate and private key; `None` means a self-signed certificate.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// What of TLS is offered.
+    /// The TLS versions and cipher suites that the server offers.
     pub tls: TlsParameters,
-    /// How it is known who asks.
+    /// How clients are authenticated.
     pub authentication: AuthenticationConfig,
-    /// How it is known what they may.
+    /// How requests are authorized.
     pub authorization: AuthorizationConfig,
 }
 
-/// How it is known who asks.
+/// How clients are authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthenticationConfig {
     /// The kubeconfig for TokenReviews; `None` means the controller's own connection.
     pub kubeconfig: Option<PathBuf>,
-    /// How long an answer about a token is remembered.
+    /// How long the answer about a token is cached.
     pub token_cache_ttl: Duration,
     /// Where the CA of client certificates comes from.
     pub client_ca: ClientCaConfig,
-    /// Whether to go on when [`ClientCaConfig::Cluster`] cannot be read at the start.
+    /// Whether to continue when [`ClientCaConfig::Cluster`] cannot be read at startup.
     pub tolerate_lookup_failure: bool,
 }
 
 /// Where the CA of client certificates comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientCaConfig {
-    /// Nowhere: clients are not asked for certificates.
+    /// No CA: the server requests no client certificates.
     None,
     /// This file.
     File(PathBuf),
-    /// The ConfigMap in which kube-apiserver tells its own.
+    /// The ConfigMap in which kube-apiserver publishes its client CA.
     Cluster,
 }
 
-/// How it is known what somebody may.
+/// How requests are authorized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizationConfig {
     /// The kubeconfig for SubjectAccessReviews; `None` means the controller's own connection.
     pub kubeconfig: Option<PathBuf>,
-    /// The paths that everybody may read; one that ends in `*` stands for all that begin alike.
+    /// The paths that need no authorization; one that ends in `*` stands for all paths with that prefix.
     pub always_allow_paths: Vec<String>,
-    /// How long it is remembered that somebody may.
+    /// How long a positive answer is cached.
     pub authorized_ttl: Duration,
-    /// How long it is remembered that somebody may not.
+    /// How long a negative answer is cached.
     pub unauthorized_ttl: Duration,
 }
 

@@ -1,8 +1,8 @@
-//! What clients may take in total: requests a second, bytes of bodies at a time, lines of the log.
+//! Limits on all clients together: requests per second, bytes of buffered bodies, log lines.
 //!
-//! Guarantees: [`TokenBucket`] admits at most `burst` at once and `per_second` on average; the bodies that one [`BodyBudget`]
-//! reads hold at most its bytes at a time, each at most the given limit and the given time; [`LogLimit`] lets one line a
-//! second through and counts the others.
+//! Guarantees: [`TokenBucket`] admits at most `burst` at once and `per_second` on average. The bodies that one
+//! [`BodyBudget`] reads hold at most its bytes at a time; each has a size limit and a time limit. [`LogLimit`] lets one
+//! line a second through and counts the others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,25 +13,25 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-/// How often something may happen.
+/// A rate limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rate {
-    /// On average.
+    /// Events per second on average.
     pub(crate) per_second: f64,
-    /// At once, after a pause.
+    /// Events at once, after a pause.
     pub(crate) burst: f64,
 }
 
-/// The rate of client-go's client for reviews in k8s.io/apiserver (`DelegatingAuthenticationOptions.getClient`: QPS 200,
-/// burst 400). The same rate bounds everything else that unauthenticated clients can cause.
+/// The rate of client-go's client for reviews in k8s.io/apiserver (`DelegatingAuthenticationOptions.getClient`: QPS
+/// 200, burst 400). It also bounds everything else that unauthenticated clients can cause.
 pub(crate) const STRANGERS: Rate = Rate { per_second: 200.0, burst: 400.0 };
 
-/// A token bucket that never waits. Pure: the time is passed in.
+/// A token bucket that never waits. Pure: the caller passes the time.
 #[derive(Debug)]
 pub(crate) struct TokenBucket {
     rate: Rate,
     tokens: f64,
-    /// When `tokens` was right; `None` before the first use.
+    /// The time of the last refill of `tokens`; `None` before the first use.
     updated: Option<Instant>,
 }
 
@@ -41,7 +41,7 @@ impl TokenBucket {
         Self { rate, tokens: rate.burst, updated: None }
     }
 
-    /// Takes a token; whether there was one.
+    /// Takes a token; returns whether there was one.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let elapsed = self.updated.map_or(Duration::ZERO, |updated| now.saturating_duration_since(updated));
         self.updated = Some(now);
@@ -54,7 +54,7 @@ impl TokenBucket {
     }
 }
 
-/// Keeps a line that clients can cause from filling the log: one a second.
+/// Limits log lines that clients can cause to one a second.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimit(Mutex<Lines>);
 
@@ -77,11 +77,11 @@ impl LogLimit {
     }
 }
 
-/// The bytes that the bodies of all requests may hold at a time.
+/// The bytes that all request bodies together may hold at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyBudget(Arc<Semaphore>);
 
-/// A body, whose bytes count against the budget until this is dropped.
+/// A complete body. Its bytes count against the budget until it is dropped.
 #[derive(Debug)]
 pub(crate) struct WholeBody {
     pub(crate) bytes: Bytes,
@@ -95,29 +95,29 @@ pub(crate) enum ReadError {
     TooLarge,
     /// It did not arrive in time.
     TooSlow,
-    /// Other bodies hold the budget.
+    /// Other bodies use up the budget.
     Busy,
     /// The connection broke.
     Broken(axum::Error),
 }
 
 impl BodyBudget {
-    /// As many as `bytes`.
+    /// A budget of `bytes`.
     pub(crate) fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes)))
     }
 
-    /// Reads a body of at most `limit` bytes within `within`. Of a body that is refused, up to four times the limit is read
-    /// and thrown away in that time: a client that is still writing would have its connection reset before it read why.
+    /// Reads a body of at most `limit` bytes within `within`. When it refuses a body, it first reads and discards up to
+    /// four times the limit in that time. Otherwise a client that still writes would get a connection reset before it
+    /// read the answer.
     ///
-    /// # Errors
-    /// See [`ReadError`].
+    /// # Errors See [`ReadError`].
     pub(crate) async fn read(&self, mut body: Body, limit: usize, within: Duration) -> Result<WholeBody, ReadError> {
         let deadline = Instant::now() + within;
         match timeout_at(deadline, self.collect(&mut body, limit)).await {
             Err(_) => Err(ReadError::TooSlow),
             Ok(Err(refusal @ (ReadError::TooLarge | ReadError::Busy))) => {
-                // Whether the end of the body is seen or not, the answer is the same.
+                // The answer is the same whether the end of the body arrives or not.
                 let _ = timeout_at(deadline, discard(body, limit.saturating_mul(4))).await;
                 Err(refusal)
             }
@@ -145,7 +145,7 @@ impl BodyBudget {
     }
 }
 
-/// Reads what is left of a body, up to `limit` bytes, and forgets it.
+/// Reads and discards the rest of a body, up to `limit` bytes.
 async fn discard(mut body: Body, mut limit: usize) {
     while let Some(Ok(frame)) = body.frame().await {
         let size = frame.data_ref().map_or(0, Bytes::len);

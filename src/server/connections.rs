@@ -1,12 +1,12 @@
-//! Who is connected, and who has to go when there is no place left.
+//! The connection slots of a listener, and which connection is evicted when all are taken.
 //!
-//! Guarantees: there are never more connections than slots. A newcomer gets a place as long as one of the others has no
-//! request in flight: the one that has been idle for longest goes. So a client that opens connections and says nothing, or
-//! too little, cannot keep a prober out, and who has a request in flight is never put out.
+//! Guarantees: there are never more connections than slots. A new connection gets a slot as long as another one has no
+//! request in flight: the one that has been idle for longest is evicted. So a client that opens connections and sends
+//! nothing, or too little, cannot block health probes. A connection with a request in flight is never evicted.
 //!
-//! A semaphore with time limits would be less code and does not do: 128 silent connections would hold the webhooks' port,
-//! which the API server has to reach, for as long as they are renewed, and 5,000 new ones a second would keep every prober
-//! in the backlog. Here the newest connections stay, which are those of clients that are about to send a request.
+//! A semaphore with time limits would be less code but is not enough. 128 silent connections, renewed again and again,
+//! would block the webhooks' port, which the API server has to reach. 5,000 new ones a second would keep every probe in
+//! the backlog. Here the newest connections stay, which are those of clients that are about to send a request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,22 +29,22 @@ struct Taken {
     by_id: HashMap<u64, Occupant>,
 }
 
-/// What is known of a connection.
+/// The state of one connection.
 #[derive(Debug)]
 struct Occupant {
     requests: usize,
-    /// Since when there has been no request, if there is none.
+    /// Since when there has been no request in flight, if there is none.
     idle_since: Instant,
     evict: CancellationToken,
 }
 
 impl ConnectionSlots {
-    /// As many as `limit`.
+    /// A set of `limit` slots.
     pub(super) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, taken: Mutex::default() })
     }
 
-    /// A place for a new connection; `None` when everybody is busy.
+    /// A slot for a new connection; `None` when every connection is busy.
     pub(super) fn take(self: &Arc<Self>) -> Option<Place> {
         let evict = CancellationToken::new();
         let mut taken = self.taken.lock();
@@ -64,7 +64,7 @@ impl ConnectionSlots {
     }
 }
 
-/// The place of one connection, until it is dropped.
+/// The slot of one connection, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     id: u64,
@@ -73,13 +73,13 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Notes a request, until what this returns is dropped.
+    /// Marks a request as in flight until the returned guard is dropped.
     pub(super) fn busy(self: &Arc<Self>) -> Busy {
         self.change(|occupant| occupant.requests += 1);
         Busy(Arc::clone(self))
     }
 
-    /// Waits until the connection has to go: because its place is needed, or because there was no request for `idle`.
+    /// Waits until the connection has to close: because it was evicted, or because there was no request for `idle`.
     pub(super) async fn lost(&self, idle: Duration) {
         let mut wait = idle;
         while !wait.is_zero() && timeout(wait, self.evict.cancelled()).await.is_err() {
@@ -87,7 +87,7 @@ impl Place {
         }
     }
 
-    /// How much is left of `idle`: all of it during a request, nothing once the place is another's.
+    /// The rest of `idle`: all of it during a request, zero once the connection is evicted.
     fn left_of(&self, idle: Duration) -> Duration {
         match self.slots.taken.lock().by_id.get(&self.id) {
             None => Duration::ZERO,
@@ -132,7 +132,7 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(90);
 
-    /// Takes slots one second after the other.
+    /// Takes slots one second apart.
     async fn take(slots: &Arc<ConnectionSlots>, count: usize) -> Vec<Arc<Place>> {
         let mut taken = Vec::new();
         for _ in 0..count {
@@ -150,7 +150,7 @@ mod tests {
     async fn the_one_that_has_been_idle_for_longest_makes_room() {
         let slots = ConnectionSlots::new(3);
         let taken = take(&slots, 3).await;
-        // The first has had a request since, so the second is the one.
+        // The first connection has had a request since, so the second is evicted.
         drop(taken[0].busy());
         let _fourth = slots.take().unwrap();
         assert_eq!(gone(&taken), [1]);
@@ -177,7 +177,7 @@ mod tests {
         let slots = ConnectionSlots::new(2);
         let mut taken = take(&slots, 2).await;
         let third = slots.take().unwrap();
-        // Its place was taken already.
+        // Its slot was taken already.
         taken.remove(0);
         let fourth = slots.take().unwrap();
         assert_eq!(gone(&taken), [0]);

@@ -1,13 +1,15 @@
-//! Who may read what on the secure port, as the API server says.
+//! Authentication and authorization on the secure port, delegated to the API server.
 //!
-//! Guarantees: a path that is not always allowed is shown to nobody whom the API server did not allow it, within the time
-//! that answers are remembered for; whatever goes wrong on the way is a refusal. Always allowed paths ask nobody, whatever
-//! a request carries, so that probes do not depend on the API server. Tokens are kept nowhere, only a keyed digest of them;
-//! what is remembered, the questions under way and waiting, their rate and their time are bounded, whatever clients send.
-//! Above a bound, and above a rate of requests that are refused or need no question, the answer is 429.
+//! Guarantees: a path that is not always allowed is answered only if the API server allows it, or allowed it within the
+//! cache TTL. Every error on the way is a refusal. Always allowed paths need no review, whatever credentials a request
+//! carries, so that probes do not depend on the API server. Tokens are not stored, only a keyed digest of them. The
+//! number of cached answers, the number of reviews under way and waiting, their rate and their duration are bounded,
+//! whatever clients send. Above a bound, and above a rate of requests that are refused or need no review, the answer is
+//! 429.
 //!
 //! Matches what kube-controller-manager does with k8s.io/apiserver's `DelegatingAuthenticationOptions` and
-//! `DelegatingAuthorizationOptions`, but for headers of a front proxy: nothing is aggregated here, so none is believed.
+//! `DelegatingAuthorizationOptions`, except for headers of a front proxy: there is no aggregation here, so they are
+//! ignored.
 
 mod answers;
 mod cache;
@@ -39,53 +41,54 @@ pub use self::client_certificate::{ClientCa, ClientCaError, ClientCaSource};
 use self::reviews::{Access, Question, ReviewError, User};
 use super::budgets::{LogLimit, STRANGERS, TokenBucket};
 
-/// How many answers of each kind are remembered. Who asks with more tokens than this is asked about again.
+/// How many answers of each kind are cached. A client with more tokens than this causes repeated reviews.
 const REMEMBERED: usize = 1024;
 
-/// How many questions of a kind may be under way at a time; more wait.
+/// How many reviews of a kind may be under way at a time; more wait.
 const REVIEWS: usize = 16;
 
-/// How many questions of a kind may wait. With those under way they are fewer than the connections of the listener, so that
-/// there is always one that makes room.
+/// How many reviews of a kind may wait. With those under way they are fewer than the listener's connections, so that
+/// there is always a connection to evict.
 const WAITING: usize = 32;
 
-/// The longest that a question takes, waiting included. Matches upstream's `TokenRequestTimeout` and `ClientTimeout`.
+/// The time limit of a review, waiting included. Matches upstream's `TokenRequestTimeout` and `ClientTimeout`.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who may do everything without being asked about, as in upstream's `AlwaysAllowGroups`: no API server refuses them.
+/// The group that needs no access review, as in upstream's `AlwaysAllowGroups`: no API server refuses it.
 const PRIVILEGED: &str = "system:masters";
 
-/// The certificates that a client has shown to have the key of, its own first. Nobody has judged them yet.
+/// The certificates that a client presented, its own first. The client has proved that it has the key; no CA has
+/// verified them yet.
 #[derive(Debug, Clone)]
 pub struct PeerCertificates(Arc<[CertificateDer<'static>]>);
 
 impl PeerCertificates {
-    /// Those of a TLS session.
+    /// The certificates of a TLS session.
     pub fn new(chain: &[CertificateDer<'static>]) -> Self {
         Self(chain.into())
     }
 }
 
-/// For how long answers are remembered; zero is not at all.
+/// How long answers are cached; zero disables a cache.
 #[derive(Debug, Clone, Copy)]
 pub struct Ttls {
-    /// Who a token is, or that it is nobody's.
+    /// The user of a token, or that the token is invalid.
     pub token: Duration,
-    /// That somebody may.
+    /// A positive access review.
     pub authorized: Duration,
-    /// That somebody may not.
+    /// A negative access review.
     pub unauthorized: Duration,
 }
 
-/// Whom the questions go to.
+/// The clients for reviews.
 pub struct Reviewers {
-    /// Knows whose a token is.
+    /// For TokenReviews.
     pub authentication: Client,
-    /// Knows who may what.
+    /// For SubjectAccessReviews.
     pub authorization: Client,
 }
 
-/// Lets through whom the API server lets through.
+/// Passes requests on that the API server allows.
 pub struct Delegation {
     always_allowed: AlwaysAllowed,
     client_ca: Option<ClientCa>,
@@ -93,18 +96,18 @@ pub struct Delegation {
     ttls: Ttls,
     token_reviews: Reviews,
     access_reviews: Reviews,
-    /// Of the requests that are answered without the API server's permission.
+    /// Limits the requests that are answered without the API server's permission.
     strangers: Mutex<TokenBucket>,
     warnings: LogLimit,
     refusals: LogLimit,
     digests: hmac::Key,
     /// By the digest of a token.
     users: Mutex<Cache<Option<User>>>,
-    /// By the digest of a question.
+    /// By the digest of an access review.
     accesses: Mutex<Cache<Access>>,
 }
 
-/// The questions of one kind: how many there are, and how often they are asked.
+/// The reviews of one kind: limits on their number and rate.
 struct Reviews {
     /// Under way or waiting.
     admitted: Semaphore,
@@ -121,7 +124,7 @@ impl Reviews {
         }
     }
 
-    /// Asks within [`REVIEW_TIMEOUT`], waiting included.
+    /// Runs a review within [`REVIEW_TIMEOUT`], waiting included.
     async fn ask<T>(&self, review: impl Future<Output = Result<T, ReviewError>>) -> Result<T, ReviewError> {
         let Ok(_admitted) = self.admitted.try_acquire() else { return Err(ReviewError::TooMany) };
         if !self.rate.lock().take(Instant::now()) {
@@ -135,19 +138,19 @@ impl Reviews {
     }
 }
 
-/// Why a request is not answered.
+/// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
-    /// The API server is asked too often already, or too many were refused.
+    /// Too many reviews were requested, or too many requests were refused.
     #[error("too many requests")]
     TooMany,
-    /// It claims to be somebody, and is not, or nobody could say so.
+    /// The request has credentials, and they are invalid or could not be verified.
     #[error("{0}")]
     Unauthorized(String),
-    /// It is somebody who may not.
+    /// The user is known and may not read the path.
     #[error("{reason}")]
     Forbidden { user: String, reason: String },
-    /// Nobody could say whether it may.
+    /// The API server did not decide whether the user may read the path.
     #[error(transparent)]
     Unknown(ReviewError),
 }
@@ -162,7 +165,7 @@ impl From<ReviewError> for Refusal {
 }
 
 impl Delegation {
-    /// One that knows nothing yet. `always_allow_paths` are whole paths, or beginnings where they end in `*`.
+    /// One with empty caches. `always_allow_paths` are whole paths, or prefixes if they end in `*`.
     pub fn new(always_allow_paths: &[String], client_ca: Option<ClientCa>, reviewers: Reviewers, ttls: Ttls) -> Self {
         let digests = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).expect("the system has randomness");
         Self {
@@ -181,7 +184,7 @@ impl Delegation {
         }
     }
 
-    /// Puts this in front of every path of `router`, those that do not exist included.
+    /// Protects every path of `router`, including those that do not exist.
     pub fn protect(self, router: Router) -> Router {
         router.layer(from_fn_with_state(Arc::new(self), protect))
     }
@@ -199,8 +202,8 @@ impl Delegation {
         Err(Refusal::Forbidden { user: user.name, reason: access.reason })
     }
 
-    /// Who it is: by its certificate, else by its token, else nobody in particular. Matches the order of
-    /// `DelegatingAuthenticatorConfig.New`: what is shown and not believed is no obstacle to what else is shown.
+    /// The user of a request: by its certificate, else by its token, else `system:anonymous`. Matches the order of
+    /// `DelegatingAuthenticatorConfig.New`: a credential that is not accepted does not exclude the next one.
     async fn authenticate(&self, request: &RequestFacts) -> Result<User, Refusal> {
         let mut refusal = None;
         if let (Some(client_ca), Some(PeerCertificates(chain))) = (&self.client_ca, &request.certificates) {
@@ -245,7 +248,7 @@ impl Delegation {
         Ok(access)
     }
 
-    /// Whether one more request may be answered that the API server has not allowed.
+    /// Whether one more request may be answered without the API server's permission.
     fn admits_stranger(&self) -> bool {
         self.strangers.lock().take(Instant::now())
     }
@@ -295,11 +298,11 @@ async fn protect(State(delegation): State<Arc<Delegation>>, mut request: Request
     }
 }
 
-/// What a request is judged by.
+/// The properties of a request that the decision depends on.
 struct RequestFacts {
-    /// The method in lower case: the verb for paths that are no resource's.
+    /// The method in lower case: the verb for non-resource paths.
     verb: String,
-    /// As it was sent: the routes below look at nothing else either.
+    /// The path as sent: the routes below see the same text.
     path: String,
     token: Option<String>,
     certificates: Option<PeerCertificates>,
@@ -317,7 +320,7 @@ impl RequestFacts {
 }
 
 /// The token of an `Authorization` header. Matches `AuthenticateRequest` in k8s.io/apiserver's
-/// pkg/authentication/request/bearertoken: another scheme is no claim to be anybody.
+/// pkg/authentication/request/bearertoken: another scheme counts as no credential.
 fn bearer_token(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let mut parts = value.trim().split(' ');
@@ -326,7 +329,7 @@ fn bearer_token(headers: &HeaderMap) -> Option<String> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.to_owned())
 }
 
-/// The paths that need no question. Matches `NewAuthorizer` in k8s.io/apiserver's pkg/authorization/path.
+/// The paths that need no review. Matches `NewAuthorizer` in k8s.io/apiserver's pkg/authorization/path.
 #[derive(Debug)]
 struct AlwaysAllowed {
     paths: Vec<String>,

@@ -1,8 +1,8 @@
 //! The paths of the serving endpoints.
 //!
-//! Guarantees: each path answers GET and HEAD only (405 otherwise), unknown paths answer 404, and a source of metrics
-//! that panics costs one answer 500. Nothing here changes the state of the program, and nothing reads a body: a request
-//! that has one is refused.
+//! Guarantees: each path answers GET and HEAD only (405 otherwise), and unknown paths answer 404. A source of metrics
+//! that panics costs one answer 500. No endpoint changes the state of the program or reads a body: a request with a
+//! body is refused.
 
 use std::sync::Arc;
 
@@ -22,28 +22,28 @@ use tracing::error;
 
 use super::health::{self, HealthCheck};
 
-/// What is served. Cloned for each listener.
+/// The data that the endpoints serve. Cloned for each listener.
 #[derive(Clone)]
 pub struct Endpoints {
     /// The checks of `/healthz`.
     pub healthz: Vec<HealthCheck>,
-    /// The checks of `/livez`: a failure has the process restarted.
+    /// The checks of `/livez`: a failure makes the kubelet restart the process.
     pub livez: Vec<HealthCheck>,
-    /// The checks of `/readyz`: a failure says "not yet".
+    /// The checks of `/readyz`: a failure means "not ready yet".
     pub readyz: Vec<HealthCheck>,
     /// Writes all metrics in the Prometheus text format, version 0.0.4.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    /// The whole answer of `/configz`: an object whose key names the configuration, as in
+    /// The whole answer of `/configz`: an object whose key names the configuration, for example
     /// `{"cronjobcontroller.config": {…}}`.
     pub configz: serde_json::Value,
     /// The answer of `/version`.
     pub version: VersionInfo,
 }
 
-/// Which of the endpoints a listener shows.
+/// Which endpoints a listener serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// Everything.
+    /// All of them.
     All,
     /// `/metrics`.
     MetricsOnly,
@@ -51,7 +51,7 @@ pub enum Which {
     HealthOnly,
 }
 
-/// What was built, from what. Matches `Info` in k8s.io/apimachinery's pkg/version/types.go.
+/// The version of this build. Matches `Info` in k8s.io/apimachinery's pkg/version/types.go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // The names are upstream's and say it all.
@@ -62,12 +62,12 @@ pub struct VersionInfo {
     pub git_commit: String,
     pub git_tree_state: String,
     pub build_date: String,
-    /// Always empty: this is not Go. Kept because readers of the upstream type expect the key.
+    /// Always empty: this is not a Go program. Kept because readers of the upstream type expect the key.
     pub go_version: String,
     pub compiler: String,
     /// `os/architecture` in Go's names.
     pub platform: String,
-    /// The version of the IANA time zone database by which schedules run. Not upstream's.
+    /// The version of the IANA time zone database that schedules use. Not in the upstream type.
     pub time_zone_data: String,
 }
 
@@ -118,7 +118,8 @@ pub fn router(endpoints: Endpoints, which: Which) -> Router {
     router.fallback(async || not_found()).layer(from_fn(without_body))
 }
 
-/// Refuses what nobody would read. It is said before it is sent, so its size does not matter.
+/// Refuses a body, which no endpoint reads. The check reads only the announced length, so the body's size does not
+/// matter.
 async fn without_body(request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
@@ -126,11 +127,11 @@ async fn without_body(request: Request, next: Next) -> Response {
     plain_text(StatusCode::PAYLOAD_TOO_LARGE, "requests have no body here\n".to_owned())
 }
 
-/// On a thread of its own: with series for each of thousands of CronJobs it takes a fifth of a second, and no fire waits for it.
-/// One at a time, so that scrapes never take more than one core.
+/// Renders the metrics on a separate thread: with series for each of thousands of CronJobs it takes a fifth of a
+/// second, and must not delay reconciliation. Scrapes run one at a time, so that they never use more than one core.
 async fn show_metrics(metrics: Arc<dyn Fn() -> String + Send + Sync>, turn: Arc<Semaphore>) -> Response {
     let turn = turn.acquire_owned().await;
-    // A client that goes meanwhile gives its turn away no sooner.
+    // A client that disconnects meanwhile does not free the lock earlier.
     let gather = move || {
         let _turn = turn;
         metrics()
@@ -151,7 +152,7 @@ fn with_type(content_type: &'static str, body: String) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
 }
 
-/// Text that no browser may take for anything else, as Go's `http.Error` sends it.
+/// Text that no browser may interpret as anything else, as Go's `http.Error` sends it.
 pub(crate) fn plain_text(status: StatusCode, body: String) -> Response {
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),

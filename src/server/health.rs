@@ -1,8 +1,8 @@
-//! Health endpoints in the words of Kubernetes.
+//! Health endpoints with the texts of Kubernetes.
 //!
-//! Guarantees: what a prober or a person reads from these endpoints is what the apiserver's healthz package writes, to
-//! the byte. A root endpoint fails when any of its checks fails, and never shows why (it is public); the path of a
-//! single check does. A check that panics has failed, and nothing else happens.
+//! Guarantees: the output is byte for byte that of the apiserver's healthz package. A root endpoint fails when any of
+//! its checks fails, and does not show the reason, because it is public. The path of a single check shows it. A check
+//! that panics counts as failed, with no other effect.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -26,12 +26,12 @@ use super::endpoints::{not_found, plain_text};
 pub struct HealthCheck {
     /// The name in the verbose output, in `?exclude=` and in the path below the root.
     pub name: String,
-    /// `Err` says why not; that is logged, and shown on the path of this one check.
+    /// `Err` holds the reason. It is logged, and shown on the path of this one check.
     pub check: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
 impl HealthCheck {
-    /// A check under this name.
+    /// A check with this name.
     pub fn new(name: &str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self { name: name.to_owned(), check: Arc::new(check) }
     }

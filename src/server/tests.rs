@@ -197,7 +197,7 @@ fn somebody(protocol: Protocol) -> Client {
 
 async fn read_all(client: &mut DuplexStream) -> String {
     let mut answer = Vec::new();
-    // A reset says the same as an end here.
+    // A reset counts as an end here.
     let _ = client.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -302,7 +302,7 @@ async fn plain_http_serves_until_cancelled() {
     let server = tokio::spawn(bound.serve_http(router(endpoints(), Which::All), cancel.clone()));
     let answer = fetch(&mut TcpStream::connect(addr).await.unwrap(), "/healthz").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nok"), "{answer}");
-    // An idle connection does not hold the shutdown up.
+    // An idle connection does not delay the shutdown.
     let idle = TcpStream::connect(addr).await.unwrap();
     cancel.cancel();
     timeout(Duration::from_secs(10), server).await.unwrap().unwrap();
@@ -358,7 +358,7 @@ async fn where_there_are_too_many_connections_the_idle_make_room_and_requests_ar
 #[tokio::test]
 async fn what_is_larger_than_it_may_be_is_refused_before_it_is_read() {
     let filler = |size: usize| "x".repeat(size);
-    // What is read at once may be beyond the limit.
+    // One read may go beyond the limit.
     let limit = 2 * usize::from(LIMITS.header_size);
     let request =
         |line: &str, headers: &str| format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
@@ -399,7 +399,7 @@ async fn tls_connect(
     tls_connect_as(addr, trusted, alpn, &rustls::version::TLS13, None).await
 }
 
-/// The same with this version of TLS, and with a certificate to show.
+/// The same with this version of TLS, and with a client certificate.
 async fn tls_connect_as(
     addr: SocketAddr,
     trusted: &CertificateDer<'static>,
@@ -503,7 +503,7 @@ async fn certificate_files_are_served_and_reloaded_and_half_written_ones_are_not
     assert_eq!(tls.certificate(), original, "nor is one whose key is gone");
 
     std::fs::write(&key, &second.1).unwrap();
-    // The server's own watch: its first look is at once.
+    // The server's own check of the files: the first is immediate.
     let (addr, _cancel) = start_https(tls).await;
     let renewed = rustls::pki_types::pem::PemObject::from_pem_slice(second.0.as_bytes()).unwrap();
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -563,7 +563,7 @@ async fn a_replaced_certificate_serves_new_connections_and_leaves_the_open_ones(
     assert!(tls_connect(addr, &old, b"http/1.1").await.is_err());
 }
 
-/// What a client says first that knows nothing newer than `version`, with a suite of that time.
+/// The first message of a client that supports at most `version`, with a cipher suite of that time.
 fn old_client_hello(version: u8) -> Vec<u8> {
     let mut hello = vec![3, version];
     hello.extend([7; 32]);

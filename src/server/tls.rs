@@ -1,10 +1,10 @@
-//! The serving certificate: from files that are watched, or made up at the start.
+//! The serving certificate: from watched files, or generated at startup.
 //!
-//! Guarantees: a certificate and key that do not belong together are never served. When files are replaced, new
-//! connections get the new certificate within [`RELOAD_PERIOD`]; while the new files are unreadable or half-written,
-//! the old certificate stays; open connections stay in any case. TLS is 1.2 or 1.3, with h2 and HTTP/1.1 offered, and only
-//! with ciphers that authenticate what they encrypt. Where client certificates are asked for, a client may show any or
-//! none: it has shown to have the key, and who it is, is judged with each of its requests.
+//! Guarantees: a certificate and key that do not match are never served. When files are replaced, new connections get
+//! the new certificate within [`RELOAD_PERIOD`]. While the new files are unreadable or incomplete, the old certificate
+//! stays. Open connections stay in any case. TLS is 1.2 or 1.3, with h2 and HTTP/1.1 offered, and only with
+//! authenticated encryption. Where client certificates are requested, a client may present any or none. The handshake
+//! proves only that it has the key; each of its requests is authenticated separately.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ use tracing::{info, warn};
 
 use super::ServerError;
 
-/// How often the files are looked at. Kubernetes rewrites a mounted Secret about once a minute.
+/// How often the files are checked. Kubernetes rewrites a mounted Secret about once a minute.
 pub const RELOAD_PERIOD: Duration = Duration::from_secs(60);
 
 /// Where the serving certificate comes from.
@@ -43,28 +43,28 @@ pub enum TlsSource {
         /// The private key.
         key: PathBuf,
     },
-    /// A new key and certificate at each start, for clients that do not verify.
+    /// A new key and certificate at each start, for clients that do not verify it.
     SelfSigned {
-        /// Names and addresses to put into the certificate.
+        /// Names and addresses in the certificate.
         hosts: Vec<String>,
     },
-    /// By [`CertificateSlot::install`]; until then no handshake succeeds.
+    /// Installed with [`CertificateSlot::install`]; until then every handshake fails.
     Handed,
 }
 
-/// What of TLS is offered.
+/// The TLS versions and cipher suites that the server offers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsParameters {
     /// The oldest version.
     pub min_version: TlsVersion,
-    /// The cipher suites of TLS 1.2, by names of [`cipher_suites`]; empty means all of them. Those of TLS 1.3 are not a
-    /// choice, as in Go.
+    /// The cipher suites of TLS 1.2, by names of [`cipher_suites`]; empty means all of them. Those of TLS 1.3 cannot be
+    /// chosen, as in Go.
     pub cipher_suites: Vec<String>,
-    /// Whether clients are asked for a certificate.
+    /// Whether the server requests client certificates.
     pub client_certificates: bool,
 }
 
-/// A version of TLS. The older ones are not there to be chosen.
+/// A version of TLS. Older ones are not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TlsVersion {
     /// 1.2
@@ -84,7 +84,7 @@ impl TlsVersion {
     }
 }
 
-/// The names of all cipher suites, as IANA and Go have them.
+/// The names of all cipher suites, as in IANA's registry and in Go.
 pub fn cipher_suites() -> impl Iterator<Item = String> {
     ring::ALL_CIPHER_SUITES.iter().map(name_of)
 }
@@ -93,7 +93,7 @@ fn name_of(suite: &SupportedCipherSuite) -> String {
     suite.suite().as_str().unwrap_or_default().replace("TLS13_", "TLS_")
 }
 
-/// Asks for a certificate and takes any whose key the client has.
+/// Requests a certificate and accepts any whose key the client has.
 #[derive(Debug)]
 struct AnyClientCertificate(WebPkiSupportedAlgorithms);
 
@@ -138,7 +138,7 @@ impl ClientCertVerifier for AnyClientCertificate {
     }
 }
 
-/// A certificate that was found good, ready to serve and to be watched.
+/// A validated certificate, ready to serve and to watch.
 #[derive(Debug)]
 pub struct Tls {
     pub(super) config: Arc<ServerConfig>,
@@ -151,12 +151,12 @@ pub struct Tls {
 struct Watched {
     cert: PathBuf,
     key: PathBuf,
-    /// The bytes that were last found good. Contents are compared, not times: a mounted Secret is a symlink whose
-    /// target changes, and a restored backup has an old time.
+    /// The last valid contents. Contents are compared, not times: a mounted Secret is a symlink whose target changes,
+    /// and a restored backup has an old time.
     loaded: Mutex<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Hands out the certificate of the moment.
+/// Provides the current certificate.
 struct Current(RwLock<Option<Arc<CertifiedKey>>>);
 
 impl ResolvesServerCert for Current {
@@ -171,7 +171,7 @@ impl Current {
     }
 }
 
-/// The place of a server's certificate. What is put there serves every connection from then on; those that are open stay.
+/// Sets a server's certificate. New connections use it from then on; open ones stay.
 #[derive(Debug, Clone)]
 pub struct CertificateSlot {
     current: Arc<Current>,
@@ -179,10 +179,9 @@ pub struct CertificateSlot {
 }
 
 impl CertificateSlot {
-    /// Serves with this certificate, with its chain behind it, and key, both PEM.
+    /// Serves this certificate, with its chain behind it, and key, both PEM.
     ///
-    /// # Errors
-    /// When they are not PEM or do not belong together; what was served goes on being served.
+    /// # Errors When they are not PEM or do not match; the previous certificate stays in use.
     pub fn install(&self, cert: &[u8], key: &[u8]) -> Result<(), ServerError> {
         let pems = (cert.to_vec(), key.to_vec());
         self.current.set(parse(Path::new("tls.crt"), Path::new("tls.key"), &pems, &self.provider)?);
@@ -202,10 +201,9 @@ impl fmt::Debug for Current {
 }
 
 impl Tls {
-    /// Reads or makes the certificate. Reads files; to be called once, at the start.
+    /// Reads or generates the certificate. It reads files; call it once, at startup.
     ///
-    /// # Errors
-    /// When a file cannot be read, is not PEM, or certificate and key do not belong together.
+    /// # Errors When a file cannot be read, is not PEM, or certificate and key do not match.
     pub fn load(source: TlsSource, parameters: &TlsParameters) -> Result<Self, ServerError> {
         let provider = Arc::new(provider(&parameters.cipher_suites));
         let (certified, watched) = match source {
@@ -233,18 +231,18 @@ impl Tls {
         Ok(Self { config: Arc::new(config), current, watched, period: RELOAD_PERIOD })
     }
 
-    /// Looks at the files this often instead of every [`RELOAD_PERIOD`].
+    /// Checks the files at this interval instead of every [`RELOAD_PERIOD`].
     #[must_use]
     pub fn looking_every(self, period: Duration) -> Self {
         Self { period, ..self }
     }
 
-    /// Where the certificate is put.
+    /// The slot of the certificate.
     pub fn slot(&self) -> CertificateSlot {
         CertificateSlot { current: Arc::clone(&self.current), provider: Arc::clone(self.config.crypto_provider()) }
     }
 
-    /// The certificate that is served, as PEM, for clients that are to trust exactly this one; `None` before there is one.
+    /// The served certificate as PEM, for clients that trust exactly this one; `None` before there is one.
     pub fn certificate_pem(&self) -> Option<String> {
         let certified = self.current.0.read().clone()?;
         let text = BASE64.encode(certified.cert.first()?);
@@ -257,7 +255,7 @@ impl Tls {
         Some(pem)
     }
 
-    /// Looks after the files for ever. Never returns, also when there is nothing to look after.
+    /// Watches the files for ever. It never returns, even with nothing to watch.
     pub(super) async fn keep_fresh(&self) {
         let Some(watched) = &self.watched else { return std::future::pending().await };
         let mut ticks = interval(self.period);
@@ -297,7 +295,7 @@ impl Tls {
     }
 }
 
-/// The cryptography, with all cipher suites of TLS 1.3 and of those before what is named.
+/// The cryptography, with all cipher suites of TLS 1.3 and the named ones of TLS 1.2.
 fn provider(names: &[String]) -> CryptoProvider {
     let mut provider = ring::default_provider();
     if !names.is_empty() {

@@ -1,7 +1,7 @@
-//! When a request counts.
+//! When a request counts as in flight.
 //!
-//! Guarantee: a connection has a request in flight from the moment a request is there whole until it is answered. Whoever
-//! sends a body drop by drop is as idle as who sends nothing, and makes room for others (`connections`).
+//! Guarantee: a connection has a request in flight from the moment the request is complete until it is answered. A
+//! client that sends a body slowly is as idle as one that sends nothing, and may be evicted (`connections`).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::connections::{Busy, Place};
 
-/// The body of a request, whose end makes its connection busy.
+/// The body of a request; its end makes the connection busy.
 pub(super) struct TrackedBody {
     body: Incoming,
     place: Arc<Place>,
@@ -26,14 +26,14 @@ pub(super) struct TrackedBody {
 pub(super) struct InFlight(Arc<Mutex<Option<Busy>>>);
 
 impl TrackedBody {
-    /// The body that came on this connection.
+    /// The body received on this connection.
     pub(super) fn new(body: Incoming, place: Arc<Place>) -> Self {
         let upload = Self { body, place, in_flight: InFlight::default() };
         upload.note_end();
         upload
     }
 
-    /// To be kept until the request is answered, which is longer than the body is.
+    /// Held until the request is answered, which is later than the end of the body.
     pub(super) fn in_flight(&self) -> InFlight {
         self.in_flight.clone()
     }

@@ -1,6 +1,6 @@
-//! The refusals, in the words of the API server's own.
+//! The refusals, with the texts of the API server.
 //!
-//! Guarantee: nothing that a client sent comes back in a form that a browser could take for a document.
+//! Guarantee: no client input is echoed in a form that a browser could render as a document.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
@@ -15,8 +15,8 @@ pub(super) fn unauthorized() -> Response {
     status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized".to_owned())
 }
 
-/// Matches `ForbiddenStatusError` in k8s.io/apiserver's pkg/endpoints/handlers/responsewriters, for a path that is no
-/// resource's.
+/// Matches `ForbiddenStatusError` in k8s.io/apiserver's pkg/endpoints/handlers/responsewriters, for a non-resource
+/// path.
 pub(super) fn forbidden(user: &str, verb: &str, path: &str, reason: &str) -> Response {
     let mut message = format!("forbidden: {}", harmless(&format!("User {user:?} cannot {verb} path {path:?}")));
     if !reason.is_empty() {

@@ -1,14 +1,14 @@
-//! Answers that are remembered for a while. Pure: the time comes in.
+//! A cache of answers with a time limit. Pure: the caller passes the time.
 //!
-//! Guarantees: there are never more entries than the capacity, and none is given after its time. Where there is no room,
-//! the entry goes that would have ended first.
+//! Guarantees: there are never more entries than the capacity, and no entry is returned after its expiry. When the
+//! cache is full, the entry with the earliest expiry is removed.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What an answer is remembered by.
+/// The key of an answer.
 pub(super) type Key = [u8; 32];
 
 /// Answers of one kind.
@@ -29,13 +29,13 @@ impl<V: Clone> Cache<V> {
         Self { capacity, entries: HashMap::new() }
     }
 
-    /// What was put there, if its time is not over.
+    /// The value of the key, unless it has expired.
     pub(super) fn get(&self, key: &Key, now: Instant) -> Option<V> {
         let entry = self.entries.get(key).filter(|entry| now < entry.until)?;
         Some(entry.value.clone())
     }
 
-    /// Remembers `value` for `ttl`; not at all where that is zero.
+    /// Stores `value` for `ttl`; a zero TTL stores nothing.
     pub(super) fn put(&mut self, key: Key, value: V, ttl: Duration, now: Instant) {
         let Some(until) = now.checked_add(ttl).filter(|until| *until > now) else { return };
         if self.entries.len() >= self.capacity {

@@ -1,8 +1,9 @@
-//! Who a client certificate is, and the CA that says so.
+//! The user of a client certificate, and the CA that verifies it.
 //!
-//! Guarantees: a certificate counts only if it is signed by the CA of the moment, for clients, and not over; the CA is read
-//! again when it is needed and was last read more than [`REFRESH`] ago, so that a replaced one is noticed without a restart,
-//! and nobody reads it where nobody shows certificates; a CA that cannot be read, or is broken, leaves the last one in place.
+//! Guarantees: a certificate counts only if the current CA signed it, it is for clients, and it has not expired. The CA
+//! is read again when it is needed and was last read more than [`REFRESH`] ago, so that a replaced CA takes effect
+//! without a restart. If no client presents a certificate, the CA is not read again. If the CA cannot be read or is
+//! invalid, the previous one stays.
 //!
 //! Matches k8s.io/apiserver's pkg/authentication/request/x509 (`CommonNameUserConversion`).
 
@@ -30,10 +31,10 @@ use yasna::{ASN1Result, BERReader, Tag};
 use super::REVIEW_TIMEOUT;
 use super::reviews::User;
 
-/// How old the CA may be when it is needed.
+/// The greatest age of the CA when it is used.
 const REFRESH: Duration = Duration::from_secs(60);
 
-/// Where kube-apiserver tells its client CA. Matches `authenticationConfigMapName` in k8s.io/apiserver's
+/// Where kube-apiserver publishes its client CA. Matches `authenticationConfigMapName` in k8s.io/apiserver's
 /// pkg/server/options/authentication.go.
 const NAMESPACE: &str = "kube-system";
 const CONFIG_MAP: &str = "extension-apiserver-authentication";
@@ -41,9 +42,9 @@ const KEY: &str = "client-ca-file";
 
 /// Where the client CA comes from.
 pub enum ClientCaSource {
-    /// A file with certificates, PEM.
+    /// A file with certificates (PEM).
     File(PathBuf),
-    /// The ConfigMap in which kube-apiserver tells its own.
+    /// The ConfigMap in which kube-apiserver publishes its client CA.
     Cluster(Client),
 }
 
@@ -55,7 +56,7 @@ pub enum ClientCaError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The ConfigMap cannot be read.
@@ -64,10 +65,10 @@ pub enum ClientCaError {
     /// The API server did not answer.
     #[error("get configmap {NAMESPACE}/{CONFIG_MAP}: no answer within {} s", REVIEW_TIMEOUT.as_secs())]
     Timeout,
-    /// There are no certificates in it, or none that can be used.
+    /// The source holds no certificate, or none that can be used.
     #[error("the client CA cannot be used: {0}")]
     Unusable(String),
-    /// A client's certificate is not believed.
+    /// A client's certificate is not trusted.
     #[error("the client certificate is not valid: {0}")]
     NotTrusted(rustls::Error),
     /// A client's certificate cannot be read.
@@ -84,14 +85,14 @@ pub struct ClientCa {
 
 #[derive(Default)]
 struct Trusted {
-    /// The bundle that the verifier was made of.
+    /// The bundle from which the verifier was made.
     pem: Vec<u8>,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
     looked_at: Option<Instant>,
 }
 
 impl ClientCa {
-    /// One that is read when it is first needed.
+    /// A CA that is read at its first use.
     pub fn new(source: ClientCaSource, clock: SharedClock) -> Self {
         Self { source, clock, trusted: Mutex::default() }
     }
@@ -104,7 +105,7 @@ impl ClientCa {
         self.refresh(&mut *self.trusted.lock().await).await
     }
 
-    /// Whose the certificate is; `None` where there is no CA to say so, or the certificate names nobody.
+    /// The user of the certificate; `None` where there is no CA to verify it, or the certificate has no common name.
     pub(super) async fn user(&self, chain: &[CertificateDer<'static>]) -> Result<Option<User>, ClientCaError> {
         let Some((own, intermediates)) = chain.split_first() else { return Ok(None) };
         let Some(verifier) = self.verifier().await else { return Ok(None) };
@@ -139,7 +140,7 @@ impl ClientCa {
     }
 
     async fn refresh(&self, trusted: &mut Trusted) -> Result<(), ClientCaError> {
-        // Before the question, so that one without an answer is not asked by every client anew.
+        // Set before the read, so that a failing read is not repeated for every client.
         trusted.looked_at = Some(Instant::now());
         let pem = self.source.read().await?;
         if trusted.pem == pem && trusted.verifier.is_some() {
@@ -171,7 +172,7 @@ impl ClientCaSource {
     }
 }
 
-/// Believes what a CA of the bundle has signed.
+/// Verifies certificates that a CA of the bundle has signed.
 fn verifier(pem: &[u8]) -> Result<Arc<dyn ClientCertVerifier>, ClientCaError> {
     let unusable = |error: &dyn std::fmt::Display| ClientCaError::Unusable(error.to_string());
     let mut roots = RootCertStore::empty();
@@ -185,7 +186,7 @@ fn verifier(pem: &[u8]) -> Result<Arc<dyn ClientCertVerifier>, ClientCaError> {
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().map_err(|error| unusable(&error))
 }
 
-/// What a certificate says of its owner.
+/// The parts of a certificate's subject that name its user.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Subject {
     common_name: String,
@@ -194,13 +195,13 @@ struct Subject {
 }
 
 impl Subject {
-    /// Takes note of an attribute. Matches `FillFromRDNSequence` in Go's crypto/x509/pkix: the last name counts, and
+    /// Adds an attribute. Matches `FillFromRDNSequence` in Go's crypto/x509/pkix: the last name counts, and
     /// organizations are collected.
     fn add(&mut self, kind: &ObjectIdentifier, value: String) {
         match kind.components().as_slice() {
             [2, 5, 4, 3] => self.common_name = value,
             [2, 5, 4, 10] => self.organizations.push(value),
-            // Kubernetes' own: see `X509UID` in k8s.io/apimachinery's pkg/util/asn1.
+            // Kubernetes' own attribute: see `X509UID` in k8s.io/apimachinery's pkg/util/asn1.
             [1, 3, 6, 1, 4, 1, 57683, 2] => self.uid = value,
             _ => {}
         }
@@ -218,7 +219,7 @@ fn subject(certificate: &[u8]) -> ASN1Result<Subject> {
                     fields.next().read_der()?;
                 }
                 let subject = read_name(fields.next())?;
-                // The key, and what else there is.
+                // The key, and the remaining fields.
                 while fields.read_optional(|field| field.read_der())?.is_some() {}
                 Ok(subject)
             })?;
@@ -237,7 +238,7 @@ fn read_name(reader: BERReader<'_, '_>) -> ASN1Result<Subject> {
             attribute.read_sequence(|attribute| {
                 let kind = attribute.next().read_oid()?;
                 let value = attribute.next().read_tagged_der()?;
-                // Names in other alphabets than UTF-8 and its subsets are nobody's here.
+                // Names in encodings other than UTF-8 and its subsets are not supported.
                 subject.add(&kind, String::from_utf8(value.value().to_vec()).unwrap_or_default());
                 Ok(())
             })
@@ -261,7 +262,7 @@ mod tests {
     const ORGANIZATION: &[u64] = &[2, 5, 4, 10];
     const UID: &[u64] = &[1, 3, 6, 1, 4, 1, 57683, 2];
 
-    /// Something with the outline of a certificate.
+    /// A structure with the outline of a certificate.
     fn certificate(version: bool, name: &[&[Attribute]]) -> Vec<u8> {
         let filler = |fields: &mut DERWriterSeq<'_>| fields.next().write_sequence(|_| ());
         yasna::construct_der(|writer| {

@@ -1,8 +1,8 @@
-//! The two questions to the API server: whose is this token, and may they do that?
+//! TokenReview and SubjectAccessReview.
 //!
-//! Guarantees: an answer that does not say yes is a no; a question that got no answer is an error and never an answer; no
-//! error holds the token. Matches k8s.io/apiserver's plugin/pkg/authenticator/token/webhook and
-//! plugin/pkg/authorizer/webhook, without their retries: who scrapes comes back by itself.
+//! Guarantees: an answer other than "yes" is a "no". A missing answer is an error, never a "no". No error contains the
+//! token. Matches k8s.io/apiserver's plugin/pkg/authenticator/token/webhook and plugin/pkg/authorizer/webhook, without
+//! their retries: scrapers retry by themselves.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,26 @@ use kube::api::{Api, PostParams};
 
 use super::REVIEW_TIMEOUT;
 
-/// Why a question has no answer.
+/// Why a review failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReviewError {
-    /// The API server could not be asked, or refused to answer.
+    /// The API server could not be reached, or refused the review.
     #[error("create {review}: {source}")]
     Call {
-        /// What was created.
+        /// The kind of review.
         review: &'static str,
-        /// What the client said.
+        /// The client's error.
         source: Box<kube::Error>,
     },
-    /// It was not asked: too many are under way or waiting, or were asked just now.
+    /// The review was not sent: too many are under way, waiting, or were sent just now.
     #[error("too many reviews")]
     TooMany,
-    /// It took too long.
+    /// The review took too long.
     #[error("no answer to a review within {} s", REVIEW_TIMEOUT.as_secs())]
     Timeout,
 }
 
-/// Somebody, as the API server knows them.
+/// A user, as the API server knows them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) name: String,
@@ -42,7 +42,7 @@ pub(super) struct User {
 }
 
 impl User {
-    /// Who shows nothing.
+    /// The user of a request without credentials.
     pub(super) fn anonymous() -> Self {
         Self {
             name: "system:anonymous".to_owned(),
@@ -51,7 +51,7 @@ impl User {
         }
     }
 
-    /// The same in the group of all who are known. Matches `AuthenticatedGroupAdder`.
+    /// The same user in the group of all authenticated users. Matches `AuthenticatedGroupAdder`.
     pub(super) fn authenticated(mut self) -> Self {
         const AUTHENTICATED: &str = "system:authenticated";
         if !self.groups.iter().any(|group| group == AUTHENTICATED) {
@@ -61,7 +61,7 @@ impl User {
     }
 }
 
-/// Whose the token is; `None` when it is nobody's.
+/// The user of the token; `None` when the token is invalid.
 pub(super) async fn review_token(client: &Client, token: &str) -> Result<Option<User>, ReviewError> {
     let spec = TokenReviewSpec { token: token.to_owned(), ..TokenReviewSpec::default() };
     let review = TokenReview { spec, ..TokenReview::default() };
@@ -81,7 +81,7 @@ pub(super) async fn review_token(client: &Client, token: &str) -> Result<Option<
     }))
 }
 
-/// May somebody do something with a path?
+/// Whether a user may use a verb on a path.
 #[derive(Debug, Clone)]
 pub(super) struct Question(SubjectAccessReviewSpec);
 
@@ -98,20 +98,20 @@ impl Question {
         })
     }
 
-    /// The same bytes for the same question.
+    /// Equal questions give equal bytes.
     pub(super) fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(&self.0).unwrap_or_default()
     }
 }
 
-/// The answer.
+/// The answer to an access review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) allowed: bool,
     pub(super) reason: String,
 }
 
-/// What the API server says to it.
+/// Sends a SubjectAccessReview.
 pub(super) async fn review_access(client: &Client, Question(spec): Question) -> Result<Access, ReviewError> {
     let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
     let api = Api::<SubjectAccessReview>::all(client.clone());

@@ -1,4 +1,4 @@
-//! The whole way of a request, against an API server that knows a few people.
+//! The whole path of a request, against an API server that knows a few users.
 #![allow(clippy::unwrap_used)]
 
 use std::convert::Infallible;
@@ -21,14 +21,14 @@ use tower::{ServiceExt, service_fn};
 
 use super::*;
 
-/// What the API server does, and what it was asked.
+/// The behaviour of the API server, and the reviews that it received.
 #[derive(Default)]
 struct Server {
     asked: Mutex<Vec<String>>,
     /// Answers everything with this status.
     broken: Option<StatusCode>,
     silent: bool,
-    /// The most questions that were under way at a time.
+    /// The largest number of reviews under way at a time.
     most: AtomicUsize,
     under_way: AtomicUsize,
     /// The bundle in the ConfigMap, if there is one.
@@ -91,7 +91,7 @@ fn token_review(mut review: Value) -> Value {
     review
 }
 
-/// The scraper, the certificate's owner and everybody of the group `readers` may get /metrics.
+/// The scraper, the certificate's owner and every member of the group `readers` may get /metrics.
 fn access_review(mut review: Value) -> Value {
     let spec = &review["spec"];
     let groups: Vec<&str> = spec["groups"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -331,7 +331,8 @@ async fn a_flood_of_forged_tokens_fills_neither_memory_nor_the_api_server() {
     let verdicts = join_all(flood.iter().map(|facts| delegation.judge(facts))).await;
     let refused = verdicts.iter().filter(|verdict| matches!(verdict, Err(Refusal::Unauthorized(_)))).count();
     let too_many = verdicts.iter().filter(|verdict| matches!(verdict, Err(Refusal::TooMany))).count();
-    // How many are held is the cache's own promise; here, that few are asked about and the others are not kept waiting.
+    // The cache bounds its own entries. This test shows that few reviews are sent and the other requests are not
+    // delayed.
     assert_eq!((refused, too_many), (REVIEWS + WAITING, flood.len() - REVIEWS - WAITING));
     assert!(server.most.load(Ordering::SeqCst) <= REVIEWS);
     assert_eq!(server.asked().len(), refused);

@@ -1,4 +1,4 @@
-//! Floods over real sockets: unauthenticated clients in every shape, and a prober beside them.
+//! Floods over real sockets: unauthenticated clients of every form, and a health prober beside them.
 
 use std::convert::Infallible;
 use std::sync::atomic::AtomicUsize;
@@ -59,7 +59,7 @@ impl Flooded {
     }
 }
 
-/// Asks on one connection after the other, as often as each takes it.
+/// Sends requests on one connection after the other, as many as each accepts.
 async fn ask_for_ever(secure: SocketAddr, certificate: CertificateDer<'static>, client: usize) {
     for number in 0_usize.. {
         let Ok(mut stream) = tls_connect(secure, &certificate, b"http/1.1").await else {
@@ -79,7 +79,7 @@ async fn ask_for_ever(secure: SocketAddr, certificate: CertificateDer<'static>, 
     }
 }
 
-/// The same with four requests at a time over HTTP/2.
+/// The same with four concurrent requests over HTTP/2.
 async fn ask_in_streams_for_ever(secure: SocketAddr, certificate: CertificateDer<'static>) {
     for number in 0_usize.. {
         let Ok(stream) = tls_connect(secure, &certificate, b"h2").await else {
@@ -102,7 +102,7 @@ async fn ask_in_streams_for_ever(secure: SocketAddr, certificate: CertificateDer
     }
 }
 
-/// Opens connections that say nothing, or too little, and keeps the newest thousand.
+/// Opens connections that send nothing, or too little, and keeps the newest thousand.
 async fn hold_for_ever(addr: SocketAddr, sent: &'static [u8]) {
     let mut held = std::collections::VecDeque::new();
     loop {
@@ -117,7 +117,7 @@ async fn hold_for_ever(addr: SocketAddr, sent: &'static [u8]) {
     }
 }
 
-/// As the kubelet asks; how long it took.
+/// Probes as the kubelet does; returns the duration.
 async fn probe(health: SocketAddr) -> Duration {
     let started = Instant::now();
     let answer = timeout(Duration::from_secs(5), async {
@@ -142,7 +142,7 @@ async fn every_probe_is_answered_while_both_ports_are_flooded() {
     for _ in 0..8 {
         flood.spawn(ask_in_streams_for_ever(flooded.secure, flooded.certificate.clone()));
     }
-    // Half a ClientHello, half a header, and a request after the other on the port for probes.
+    // Half a ClientHello, half a header, and a sequence of requests on the port for probes.
     flood.spawn(hold_for_ever(flooded.secure, b"\x16\x03\x01\x02\x00\x01"));
     flood.spawn(hold_for_ever(flooded.health, b"GET /livez HTTP/1.1\r\nhost: "));
     flood.spawn(hold_for_ever(flooded.health, b""));
@@ -172,7 +172,7 @@ async fn requests_that_wait_for_reviews_keep_no_prober_out_of_the_secure_port() 
         stream.write_all(request.as_bytes()).await.unwrap();
         held.push(stream);
     }
-    // Each request is there before the prober is.
+    // Each request arrives before the prober does.
     let wait = async {
         while flooded.reviews.load(Ordering::Relaxed) < 16 {
             sleep(Duration::from_millis(1)).await;
