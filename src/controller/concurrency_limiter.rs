@@ -1,16 +1,16 @@
-//! How many syncs run at a time: in all, and of each namespace.
+//! Limits how many syncs run at a time, in total and per namespace.
 //!
-//! Guarantees: pure; the time comes as an argument. No limit is more than there are workers nor less than one. Congestion
-//! halves a limit, success raises it: by one below the last point of congestion, by its reciprocal above, so that one round
-//! trip raises it by one (TCP's slow start and congestion avoidance; the model is Netflix's concurrency-limits). Only
-//! outcomes of syncs that began after the last decrease count, so a limit is halved at most once per round trip and what
-//! was given up is never repeated at the same width.
+//! Guarantees: pure; the time is an argument. Every limit is between one and the number of workers. Congestion halves a
+//! limit; success raises it. Below the last point of congestion, each success raises it by one; above, by its
+//! reciprocal, so by one per round trip. This is TCP's slow start and congestion avoidance, modelled on Netflix's
+//! concurrency-limits. Only syncs that began after the last decrease count. So a limit is halved at most once per round
+//! trip, and a request that was given up is never repeated at the same width.
 //!
-//! - A namespace's limit falls when a request of its own is not answered in time, and when latency grows with the number of
-//!   its requests in flight. A constant latency, however long, is no congestion.
-//! - The limit for all falls when the API server says that it is overloaded (429, 503), and when most of the namespaces, three
-//!   at least, were not answered in time while no other namespace was: then to half of the workers and no further, since
-//!   a namespace that is about to come may be answered.
+//! - A namespace's limit falls when one of its own requests times out, and when latency grows with the number of its
+//!   requests in flight. A constant latency, however long, is not congestion.
+//! - The total limit falls when the API server reports overload (429, 503). It also falls when requests of most
+//!   namespaces, at least three, timed out while no other namespace got a prompt answer. It then falls to half of the
+//!   workers and no further, because the next namespace may be answered.
 //!
 //! A namespace has an entry while it has a sync in flight or a limit, or had one within [`MEMORY`].
 
@@ -18,50 +18,50 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A latency below this is not taken for congestion, and an answer within this time for a prompt one.
+/// A latency below this is not congestion, and an answer within this time is prompt.
 const LONG: Duration = Duration::from_secs(1);
 
-/// How long the lowest latency of a namespace is the one that others are compared with.
+/// How long a namespace's lowest latency serves as the reference for later samples.
 const REFERENCE_AGE: Duration = Duration::from_secs(60);
 
-/// How much of the growth in flight the latency must show to be congestion.
+/// The share of the growth in flight by which latency must grow to count as congestion.
 const GRADIENT: f64 = 0.75;
 
-/// How long a namespace without syncs is remembered, and a limit after the last congestion.
+/// How long a namespace is remembered after its last sync, and a limit after the last congestion.
 const MEMORY: Duration = Duration::from_secs(600);
 
-/// A sync that ends sooner asked no server.
+/// A shorter sync sent no request.
 const LEAST_EVIDENCE: Duration = Duration::from_millis(1);
 
-/// How a sync ended, as far as it tells about congestion.
+/// How a sync ended, as far as it matters for congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// It created a Job: its latency is one of admission.
+    /// It created a Job: its latency includes admission.
     Created,
-    /// It ended well.
+    /// It succeeded.
     Succeeded,
-    /// A request of the namespace was not answered in time.
+    /// A request timed out because of the namespace.
     Congested,
-    /// The API server said that it is overloaded.
+    /// The API server reported overload.
     Overloaded,
     /// It failed for another reason.
     Neutral,
 }
 
-/// A sync that has begun.
+/// A running sync.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Begun {
     at: Instant,
-    /// How many syncs of its namespace ran then, itself included.
+    /// How many syncs of its namespace were running at that time, including this one.
     in_flight: usize,
 }
 
-/// What became of the limits.
+/// Changed limits.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
-    /// The limit for all.
+    /// The total limit.
     pub(super) total: Option<usize>,
-    /// The limits of namespaces; `None` is as many as of all.
+    /// The limits of namespaces; `None` means no limit below the total.
     pub(super) namespaces: Vec<(Arc<str>, Option<usize>)>,
 }
 
@@ -72,9 +72,9 @@ pub(super) struct ConcurrencyLimiter {
     total: Limit,
     in_flight: usize,
     namespaces: HashMap<Arc<str>, Namespace>,
-    /// With so many namespaces the old ones are forgotten.
+    /// The number of namespaces at which old ones are dropped.
     sweep_at: usize,
-    /// When the last sync began whose create was answered promptly.
+    /// The latest start of a sync whose create was answered promptly.
     prompt: Option<Instant>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct ConcurrencyLimiter {
 struct Namespace {
     in_flight: usize,
     limit: Option<Limit>,
-    /// The lowest latency of late.
+    /// The lowest recent latency.
     reference: Option<Sample>,
     /// When its last sync ended, and whether it was congested.
     last: Option<(Instant, bool)>,
@@ -100,10 +100,10 @@ struct Sample {
 #[derive(Debug, Clone, Copy)]
 struct Limit {
     now: f64,
-    /// Up to here it grows by one with each success.
+    /// Below this, each success raises the limit by one.
     threshold: f64,
     decreased: Option<Instant>,
-    /// It has grown since it was decreased.
+    /// Whether it has grown since it was decreased.
     has_grown: bool,
 }
 
@@ -117,7 +117,7 @@ impl Limit {
         self.now as usize
     }
 
-    /// Whether a sync that began then says something about the limit as it is.
+    /// Whether a sync that began at `began` counts for the current limit.
     fn concerns(&self, began: Instant) -> bool {
         self.decreased.is_none_or(|decreased| began >= decreased)
     }
@@ -128,17 +128,17 @@ impl Limit {
         self.has_grown = true;
     }
 
-    /// Half of `width`, which was too much.
+    /// Sets the limit to half of `width`, which caused congestion.
     fn decrease(&mut self, width: f64, now: Instant) {
         self.now = (width / 2.0).max(1.0);
-        // Where nothing has succeeded since the last time nothing is known of where congestion begins.
+        // Without a success since the last decrease, the point of congestion is unknown.
         if std::mem::take(&mut self.has_grown) {
             self.threshold = self.now;
         }
         self.decreased = Some(now);
     }
 
-    /// No less than this, whatever it was decreased to.
+    /// Raises the limit to at least `least`.
     fn raise_to(&mut self, least: usize) {
         self.now = self.now.max(least as f64);
         self.threshold = self.threshold.max(self.now);
@@ -150,7 +150,7 @@ impl Limit {
 }
 
 impl ConcurrencyLimiter {
-    /// Limits that allow everything.
+    /// A limiter without limits.
     pub(super) fn new() -> Self {
         let workers = usize::MAX;
         Self {
@@ -163,7 +163,7 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// From now on there are so many workers, and no other limit for all.
+    /// Sets the number of workers and resets the total limit.
     pub(super) fn set_workers(&mut self, workers: usize) {
         self.workers = workers;
         self.total = Limit::new(workers);
@@ -238,7 +238,7 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Halves a namespace's limit, unless the sync began before the last time.
+    /// Halves a namespace's limit, unless the sync began before the last decrease.
     fn decrease(&mut self, namespace: &Arc<str>, begun: Begun, now: Instant, changes: &mut Changes) -> bool {
         let Some(entry) = self.namespaces.get_mut(namespace) else { return false };
         let in_flight = entry.in_flight;
@@ -251,8 +251,8 @@ impl ConcurrencyLimiter {
         concerns
     }
 
-    /// Whether most of the namespaces that were active since `began` were not answered in time, `namespace` included, and none
-    /// was answered promptly.
+    /// Whether most namespaces active since `began`, including `namespace`, had a timeout, and none got a prompt
+    /// answer.
     fn is_congested(&self, namespace: &Arc<str>, began: Instant) -> bool {
         if self.prompt.is_some_and(|prompt| prompt >= began) {
             return false;
@@ -266,7 +266,7 @@ impl ConcurrencyLimiter {
         active >= 3 && congested * 2 > active
     }
 
-    /// Forgets the namespaces that have been quiet for long.
+    /// Drops namespaces that have been inactive for [`MEMORY`].
     fn sweep(&mut self, now: Instant, changes: &mut Changes) {
         let is_old = |then: Instant| then + MEMORY <= now;
         self.namespaces.retain(|name, entry| {
@@ -281,7 +281,7 @@ impl ConcurrencyLimiter {
 }
 
 impl Namespace {
-    /// Takes a sample into account. True if its latency is long, and has grown with the number in flight.
+    /// Records a sample. Returns whether its latency is long and has grown with the number in flight.
     #[allow(clippy::cast_precision_loss)]
     fn latency_grows_with_requests(&mut self, sample: Sample) -> bool {
         let known = self.reference.filter(|known| known.at + REFERENCE_AGE > sample.at);

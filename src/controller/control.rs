@@ -1,9 +1,12 @@
-//! The narrow ports through which a sync reaches the API server, and their real implementation.
+//! The interfaces through which a sync reaches the API server, and their implementation on kube's client.
 //!
-//! Guarantees: no request waits longer than its deadline, and none is answered with more than is read; no write is sent while the write gate is closed (the process
-//! does not hold its lease); nothing is retried here, because the workqueue retries where it is seen; a deletion names
-//! the UID it means, so a namesake is never deleted. The server is asked for no more than is needed: of a write only
-//! the metadata, and not to look for unknown fields, since whoever wrote the template was told of them.
+//! Guarantees:
+//! - No request takes longer than its deadline, and the size of an answer is limited.
+//! - No write is sent while the process does not hold its lease.
+//! - Nothing is retried here; the workqueue retries, where retries are visible.
+//! - A deletion has the UID as precondition, so a later object of the same name is never deleted.
+//! - A write asks for metadata only in the answer, and skips field validation: the template's author already got those
+//!   warnings.
 //!
 //! Matches upstream `pkg/controller/cronjob/injection.go` (`jobControlInterface`, `cjControlInterface`).
 
@@ -27,16 +30,17 @@ use crate::api::{
 use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits};
 use crate::traces::{Stopwatch, Traces};
 
-/// How long a request may take: long enough for a server that works, so that one that does not is noticed soon.
+/// The usual time limit of a request: enough for a working server, and short enough to notice one that hangs.
 const USUAL: Duration = Duration::from_secs(10);
 
-/// How long a write may take.
+/// The time limit of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Patience {
-    /// A create as long as the lease lasts, any other write ten seconds.
+    /// A create until the lease expires, any other write ten seconds.
     #[default]
     Usual,
-    /// As long as the server itself would work on it: the key's last request timed out, as behind a slow admission webhook.
+    /// As long as the server itself works on a request. Used when the key's last request timed out, for example behind
+    /// a slow admission webhook.
     Longest,
 }
 
@@ -48,7 +52,7 @@ impl Patience {
         }
     }
 
-    /// The server fences any other write by the version or the UID that it names: it may outlive the lease.
+    /// Other writes are fenced by the version or UID that they name, so they may outlive the lease.
     fn of_fenced(self) -> Limit {
         match self {
             Self::Usual => Limit::Client(USUAL),
@@ -68,7 +72,7 @@ pub trait JobControl: Send + Sync + 'static {
         body: Vec<u8>,
         patience: Patience,
     ) -> impl Future<Output = Result<Arc<Job>, ApiError>> + Send;
-    /// Deletes the Job of that name and UID; its Pods follow in the background.
+    /// Deletes the Job of that name and UID; background propagation deletes its Pods.
     fn delete_job(
         &self,
         name: &ObjectName,
@@ -79,13 +83,13 @@ pub trait JobControl: Send + Sync + 'static {
 
 /// Reads CronJobs and writes their status.
 pub trait CronJobControl: Send + Sync + 'static {
-    /// Reads a CronJob; one that is not ours is not there.
+    /// Reads a CronJob. One that this controller does not manage is not found.
     fn get_cron_job(&self, name: &ObjectName) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send;
-    /// Reads a CronJob, whosever it is, as its author wrote it.
+    /// Reads a CronJob unchanged, whichever controller manages it.
     fn get_anyones_cron_job(&self, name: &ObjectName) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send {
         self.get_cron_job(name)
     }
-    /// Writes the status, if the CronJob still has the version it was decided on; returns the new version.
+    /// Writes the status if the CronJob still has the version that the write is based on; returns the new version.
     fn update_status(
         &self,
         name: &ObjectName,
@@ -94,7 +98,7 @@ pub trait CronJobControl: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send;
 }
 
-/// The ports on kube's client.
+/// The implementation on kube's client.
 #[derive(Clone)]
 pub struct RealControl {
     controller_kind: ControllerKind,
@@ -106,18 +110,18 @@ pub struct RealControl {
 }
 
 impl RealControl {
-    /// Ports of a controller of `controller_kind` on `client`, which must be made by [`crate::client`].
+    /// Creates the control of a `controller_kind` controller on `client`, which must be made by [`crate::client`].
     pub fn new(controller_kind: ControllerKind, client: Client, gate: LeadershipCheck) -> Self {
         Self { controller_kind, manage: Manage::All, client, interner: Arc::default(), gate, traces: None }
     }
 
-    /// The same, with fires told to `traces`.
+    /// The same, recording fires to `traces`.
     #[must_use]
     pub fn traced(self, traces: Option<Arc<Traces>>) -> Self {
         Self { traces, ..self }
     }
 
-    /// The same for CronJobs that are ours by `manage`: any other is not there.
+    /// The same, for CronJobs selected by `manage`: any other is not found.
     #[must_use]
     pub fn managing(self, manage: Manage) -> Self {
         Self { manage, ..self }
@@ -165,7 +169,7 @@ struct ApiRequest<'a> {
     resource: ResourceKind,
     name: &'a ObjectName,
     method: Method,
-    /// Behind the object's URL.
+    /// Appended to the object's URL.
     subresource: &'static str,
     content_type: &'static str,
     accept: &'static str,
@@ -173,12 +177,13 @@ struct ApiRequest<'a> {
     body: Vec<u8>,
 }
 
-/// How much of an answer is read. etcd refuses objects beyond 1.5 MiB by default; this leaves room for whoever raised that.
+/// The longest answer that is read. etcd refuses objects beyond 1.5 MiB by default; this allows for clusters that
+/// raised the limit.
 const LONGEST_ANSWER: usize = 32 << 20;
 
 const UPDATE_STATUS: &str = "update status of";
 
-/// What was tried, as an error names it.
+/// The operation, as error messages name it.
 fn operation(verb: &str, resource: ResourceKind) -> Box<str> {
     format!("{verb} {}", resource.kind).into()
 }
@@ -203,7 +208,7 @@ impl<'a> ApiRequest<'a> {
 
     fn build(self) -> Result<Request<Body>, http::Error> {
         let mut path = self.resource.path(Some(&self.name.namespace));
-        // A create is sent to the collection; names and namespaces need no escaping, the server lets only such in.
+        // A create goes to the collection. Names and namespaces need no escaping: the API server validates them.
         if self.method != Method::POST {
             path = format!("{path}/{}{}", self.name.name, self.subresource);
         }
@@ -277,7 +282,7 @@ impl CronJobControl for RealControl {
         let written: Written = serde_json::from_str(&text).map_err(|error| {
             ApiError::transport(operation(UPDATE_STATUS, self.controller_kind.parent), name.clone(), error.to_string())
         })?;
-        // Of this very version the server let the status be changed, and nothing else.
+        // The server changed only the status of this version.
         Ok(Arc::new(CronJob {
             resource_version: written.metadata.resource_version.into(),
             status: write.status.clone(),
@@ -298,8 +303,8 @@ struct WrittenMetadata {
     resource_version: String,
 }
 
-/// A merge patch with the version as precondition. A replace of `/status` with a slim object would wipe labels and
-/// annotations. An empty list is written as `null`: the field goes away, as upstream's encoder omits it.
+/// A merge patch with the version as precondition. Replacing `/status` with a slim object would remove labels and
+/// annotations. An empty list is written as `null`, which removes the field; upstream's encoder omits it too.
 fn status_patch(write: &StatusWrite) -> Vec<u8> {
     let mut status = json!(write.status);
     if write.status.active.is_empty() {
@@ -310,13 +315,14 @@ fn status_patch(write: &StatusWrite) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A CronJob that is there, but no longer for us; the watch has yet to tell.
+/// The error for a CronJob that exists but is no longer handed over to this controller; the watch has not shown this
+/// yet.
 fn not_ours(name: ObjectName) -> ApiError {
     let error = ApiError::transport("get CronJob", name, "it is no longer handed over to this controller");
     ApiError { code: 404, reason: "NotFound".to_owned(), ..error }
 }
 
-/// What is known of a request without an answer, and why there is none, in one line.
+/// Whether a request without an answer may have been delivered, and why no answer came, in one line.
 fn unanswered(error: &kube::Error) -> (Delivery, String) {
     match error {
         kube::Error::Service(cause) if cause.is::<DeadlineError>() => (delivery(&**cause), cause.to_string()),
@@ -333,7 +339,7 @@ fn delivery(error: &(dyn std::error::Error + 'static)) -> Delivery {
     }
 }
 
-/// The error and all that caused it, in one line.
+/// The error and its causes, in one line.
 pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -347,7 +353,7 @@ pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// Reads the Status of a refusal; a body that is none (a proxy's, an overloaded server's) becomes the message.
+/// Decodes the Status of a refusal. Any other body (from a proxy or an overloaded server) becomes the message.
 fn refusal(operation: Box<str>, object: &ObjectName, head: &http::response::Parts, body: &[u8]) -> ApiError {
     let status: kube::core::Status = serde_json::from_slice(body).unwrap_or_default();
     let details = status.details.as_ref();

@@ -1,7 +1,7 @@
-//! What a controller remembers and counts of each request of a sync.
+//! Updates the controller's memory and metrics for each request of a sync.
 //!
-//! Guarantees: a hook never waits and never calls the API; what the server has confirmed is known to every sync that begins
-//! afterwards, whatever the caches show.
+//! Guarantees: a hook never blocks and never calls the API server. Every sync that begins after the server confirmed a
+//! change sees it, whatever the caches show.
 
 use std::sync::Arc;
 
@@ -19,15 +19,16 @@ use super::{Controller, PRUNE_RETRY, Parts, decision_log, reconcile};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ApiError, Delivery, Manage, ObjectName, Uid, compare_resource_versions};
 
-/// Takes what one sync did into the controller's memory and metrics.
+/// Records what one sync did in the controller's memory and metrics.
 pub(super) struct ControllerHooks<'a, C> {
     pub(super) controller: &'a Controller<C>,
-    /// The epoch that the sync began in.
+    /// The epoch in which the sync began.
     pub(super) epoch: u64,
 }
 
 impl<C> ControllerHooks<'_, C> {
-    /// Whether another controller works on the CronJobs, too, so that one may leave us while its Job is being created.
+    /// Whether another controller reconciles the CronJobs too, so that one may be released while its Job is being
+    /// created.
     fn is_shared(&self) -> bool {
         self.controller.parts.manage == Manage::Annotated
     }
@@ -39,7 +40,7 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
     }
 
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
-        // A watch that hangs may not show this version for a long time yet.
+        // A watch that hangs may not show this version for a long time.
         self.controller.mutation_cache.cron_job_known(cron_job);
         if self.epoch > 0 {
             self.controller.confirmed.insert(cron_job.name.clone(), self.epoch);
@@ -56,7 +57,7 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         if !error.may_have_been_done() {
             pending_statuses.refused(&cron_job.name, self.is_shared());
         } else if error.delivery == Delivery::GaveUp {
-            // The client waits for longer than the server works on it.
+            // The client waited longer than the server works on the request.
             pending_statuses.unanswered(&cron_job.name, now);
         } else {
             pending_statuses.unanswered(&cron_job.name, now + LONGEST_CREATE);

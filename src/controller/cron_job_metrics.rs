@@ -1,12 +1,14 @@
-//! Metrics of each CronJob, for those who ask for them.
+//! Optional metrics of each CronJob.
 //!
-//! Guarantees: a CronJob has series while a controller of this process works on it, and none from the moment on at which
-//! it is gone, or the controller is: what stands by shows none, and no two replicas show the same one for longer than it
-//! takes to hand a shard over. No more CronJobs have series than were asked for, and how many have none is itself a number;
-//! one namespace cannot take all series (`Places`).
-//! What a scrape shows of times is computed for it; nothing runs in between.
+//! Guarantees:
+//! - A CronJob has series while a controller of this process reconciles it. They end when the CronJob or the controller
+//!   is gone.
+//! - A standby exports no series. Two replicas export the same series only during the handover of a shard.
+//! - At most the configured number of CronJobs have series, and a metric counts the others. One namespace cannot take
+//!   all series (`Places`).
+//! - Values that depend on time are computed at scrape time; nothing runs in between.
 //!
-//! Nothing is decided here: syncs tell what they decided, the `CronJobStats` counts.
+//! Nothing is decided here: syncs report their decisions, and `CronJobStats` counts them.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -32,14 +34,14 @@ use crate::cache::Store;
 use crate::metrics::MetricsError;
 use crate::metrics::family::{self, count};
 
-/// The numbers of the CronJobs of all controllers of a process. Clones are the same.
+/// The statistics of the CronJobs of all controllers of a process. Clones share them.
 #[derive(Clone)]
 pub struct CronJobMetrics {
     places: Arc<Mutex<Places>>,
     controllers: Arc<Mutex<Vec<Weak<CronJobStatsSet>>>>,
 }
 
-/// The numbers of the CronJobs of one controller, which tells them here.
+/// The statistics of the CronJobs of one controller.
 pub struct CronJobStatsSet {
     controller_kind: ControllerKind,
     cron_jobs: Arc<Store<CronJob>>,
@@ -47,7 +49,7 @@ pub struct CronJobStatsSet {
     local_zone: Zone,
     places: Arc<Mutex<Places>>,
     entries: DashMap<ObjectName, Place>,
-    /// Whether the controller has begun to work.
+    /// Whether the controller has started to reconcile.
     works: AtomicBool,
 }
 
@@ -56,10 +58,10 @@ struct Place {
     _held: HeldPlace,
 }
 
-/// Which CronJobs have series: one place for each. Pure.
+/// Which CronJobs have series: each needs a place. Pure.
 ///
-/// The last quarter of the places is for namespaces that hold less than an eighth of all: a namespace with more CronJobs than
-/// there are places leaves others theirs, and where there is one namespace only, it has three quarters.
+/// The last quarter of the places is for namespaces that hold less than an eighth of all. A namespace with more
+/// CronJobs than places thus leaves some to other namespaces; if it is the only one, it has three quarters.
 #[derive(Debug)]
 struct Places {
     limit: usize,
@@ -72,7 +74,7 @@ impl Places {
         Self { limit, held: 0, by_namespace: HashMap::new() }
     }
 
-    /// Takes a place for a CronJob of the namespace, if there is one for it.
+    /// Takes a place for a CronJob of the namespace. Returns whether one was available.
     fn take(&mut self, namespace: &Arc<str>) -> bool {
         let own = self.by_namespace.get(namespace).copied().unwrap_or_default();
         let free = self.limit - self.held;
@@ -95,7 +97,7 @@ impl Places {
     }
 }
 
-/// A place, until it is dropped.
+/// A place, released on drop.
 struct HeldPlace {
     places: Arc<Mutex<Places>>,
     namespace: Arc<str>,
@@ -115,10 +117,9 @@ impl Drop for HeldPlace {
 }
 
 impl CronJobMetrics {
-    /// Registers with `registry` the series of `limit` CronJobs at most.
+    /// Registers the series of at most `limit` CronJobs with `registry`.
     ///
-    /// # Errors
-    /// When one of the names is taken in `registry`.
+    /// Fails if `registry` already has a metric of the same name.
     pub fn register(registry: &Registry, limit: NonZeroUsize) -> Result<Self, MetricsError> {
         let places = Arc::new(Mutex::new(Places::new(limit.get())));
         let this = Self { places, controllers: Arc::default() };
@@ -127,7 +128,8 @@ impl CronJobMetrics {
         Ok(this)
     }
 
-    /// Where a controller of `controller_kind` tells what it decides about `cron_jobs`. When that is dropped its series are gone.
+    /// Adds a controller of `controller_kind`, which reports its decisions about `cron_jobs` to the result. Dropping
+    /// the result ends its series.
     pub fn join(
         &self,
         controller_kind: ControllerKind,
@@ -146,7 +148,7 @@ impl CronJobMetrics {
 }
 
 impl CronJobStatsSet {
-    /// Takes note of the end of a sync.
+    /// Records the end of a sync.
     pub fn decided(&self, observation: &Observation, settlement: &Settlement) {
         self.works.store(true, Ordering::Relaxed);
         let (cron_job, now) = (&observation.cron_job, self.clock.now());
@@ -168,12 +170,12 @@ impl CronJobStatsSet {
         place.stats.is_refused = match &observation.create {
             Some(CreateReply::Refused(error)) => error.is_refusal() && !error.is_already_exists(),
             Some(CreateReply::Created(_) | CreateReply::BadTemplate(_)) => false,
-            // Where nothing was decided, a request before the create has failed.
+            // Without a decision, a request before the create failed.
             None => place.stats.is_refused && settlement.verdict == Verdict::Open,
         };
     }
 
-    /// Takes note of an edit, the moment it is seen.
+    /// Records an edit as soon as the watch shows it.
     pub fn edited(&self, old: &CronJob, new: &CronJob) {
         if old.spec.suspend == new.spec.suspend && old.same_timing(new) {
             return;
@@ -183,12 +185,12 @@ impl CronJobStatsSet {
         }
     }
 
-    /// The CronJob is gone.
+    /// Drops the statistics of a deleted CronJob.
     pub fn forget(&self, name: &ObjectName) {
         self.entries.remove(name);
     }
 
-    /// How many CronJobs are worked on and have no series.
+    /// How many reconciled CronJobs have no series.
     fn omitted(&self) -> usize {
         if !self.works.load(Ordering::Relaxed) {
             return 0;
@@ -196,7 +198,7 @@ impl CronJobStatsSet {
         self.cron_jobs.len().saturating_sub(self.entries.len())
     }
 
-    /// Hands out each CronJob that is there, with its numbers as of now.
+    /// Calls `show` with each existing CronJob and its current statistics.
     fn each(&self, mut show: impl FnMut(Shown<'_>)) {
         let now = self.clock.now();
         for mut place in self.entries.iter_mut() {
@@ -214,7 +216,7 @@ impl CronJobStatsSet {
     }
 }
 
-/// What a scrape shows of one CronJob.
+/// The data of one CronJob for a scrape.
 struct Shown<'a> {
     controller: &'static str,
     cron_job: &'a CronJob,
@@ -225,10 +227,11 @@ struct Shown<'a> {
 
 const PREFIX: &str = "cronjob_controller_cronjob_";
 
-/// Takes one sample: its reason, where there are several, and its value.
+/// Receives one sample: its reason, if the family has reasons, and its value.
 type Take<'a> = dyn FnMut(Option<&'static str>, f64) + 'a;
 
-/// One family: the end of its name, type, help, and what it shows of a CronJob, by reason where there are several.
+/// One metric family: the suffix of its name, type, help, and its samples for a CronJob, by reason if there are
+/// several.
 struct Family {
     name: &'static str,
     kind: MetricType,
@@ -349,15 +352,14 @@ fn descs() -> Result<Descs, MetricsError> {
     })
 }
 
-/// The metrics of CronJobs without any CronJob, for the generated reference.
+/// A collector of these metrics without any CronJob, for the generated reference.
 ///
-/// # Errors
-/// When a name or help text is malformed.
+/// Fails if a name or help text is malformed.
 pub fn collector() -> Result<Box<dyn Collector>, MetricsError> {
     Ok(Box::new(CronJobCollector { controllers: Arc::default(), descs: descs()? }))
 }
 
-/// Shows the numbers of all controllers.
+/// Collects the statistics of all controllers.
 struct CronJobCollector {
     controllers: Arc<Mutex<Vec<Weak<CronJobStatsSet>>>>,
     descs: Descs,
@@ -387,7 +389,7 @@ impl Collector for CronJobCollector {
     }
 }
 
-/// In the order of their names.
+/// The labels, sorted by name.
 fn labels(shown: &Shown<'_>, reason: Option<&str>) -> Vec<LabelPair> {
     let name = &shown.cron_job.name;
     let pairs = [("controller", shown.controller), ("name", &*name.name), ("namespace", &*name.namespace)];

@@ -1,8 +1,8 @@
-//! What became of one CronJob's slots, as numbers.
+//! Statistics of one CronJob's slots.
 //!
-//! Guarantees: pure; every slot is counted at most once, under the one reason for which it was started or not, however
-//! often it is looked at; nothing is decided here: what is counted is what syncs decided, and the slots between two of
-//! their decisions, which nobody started. However many of these there are, counting ends at [`AT_MOST`].
+//! Guarantees: pure. Every slot is counted at most once, under the one reason for which it was started or not, however
+//! many syncs see it. Nothing is decided here: the counts cover the decisions of syncs, and the slots between two
+//! decisions, which were not started. At most [`AT_MOST`] of those are counted.
 
 use std::sync::Arc;
 
@@ -14,38 +14,38 @@ use super::plan::{Note, Skip, Verdict};
 use crate::api::Uid;
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 
-/// So many slots are counted between two decisions: more were missed too, but no number tells more than this one.
+/// The maximum number of slots counted between two decisions.
 pub const AT_MOST: u64 = 1_000;
 
-/// The numbers of one CronJob.
+/// The statistics of one CronJob.
 #[derive(Clone, Debug)]
 pub struct CronJobStats {
-    /// Whose they are: one of the same name is another.
+    /// The CronJob's UID; another CronJob of the same name has its own statistics.
     pub uid: Uid,
-    /// The newest slot that is started or left out for good, or what slots are counted from.
+    /// The newest slot that was started or skipped, or the time from which slots are counted.
     decided: DateTime<Utc>,
     is_invalid: bool,
-    /// The Job that ended last: slots of one minute share a Job, which is seen to end at each of them.
+    /// The Job that ended last. Slots of the same minute share a Job, whose end is seen at each of them.
     last_ended: Option<Uid>,
     /// Jobs started.
     pub fires: u64,
-    /// Slots that nobody started and that no reason was given for: the controller was not there, or could not.
+    /// Slots that were not started for no recorded reason: the controller was not running, or its requests failed.
     pub missed: u64,
-    /// Slots left out, by reason.
+    /// Skipped slots, by reason.
     pub skipped: Skipped,
-    /// Slots left out since the last start because a Job of an earlier one runs.
+    /// Slots skipped since the last start because an earlier Job is active.
     pub forbidden_in_a_row: u64,
     /// Jobs that failed since the last one that succeeded.
     pub failures_in_a_row: u64,
     /// When a Job last succeeded.
     pub last_success: Option<DateTime<Utc>>,
-    /// How long after its slot the last Job was created.
+    /// The delay between the last Job's slot and its creation.
     pub last_skew: Option<TimeDelta>,
-    /// Whether the API server refused the last create, for a reason that is not its own trouble.
+    /// Whether the API server refused the last create for a reason other than its own unavailability.
     pub is_refused: bool,
 }
 
-/// Slots by the reason for which they were left out.
+/// Skipped slots, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// See [`Skip::Forbid`].
@@ -56,13 +56,13 @@ pub struct Skipped {
     pub name_taken: u64,
     /// See [`Skip::Suspended`].
     pub suspended: u64,
-    /// See [`Skip::Invalid`]. No slot can be told without a schedule: once for each edit that left it so.
+    /// See [`Skip::Invalid`]. Without a schedule there are no slots to count, so this counts once for each edit that
+    /// made the CronJob invalid.
     pub invalid: u64,
 }
 
 impl CronJobStats {
-    /// The numbers at the first look: slots count from the last one that had its Job, failures from the Jobs that are
-    /// left.
+    /// The initial statistics: slots count from the last one that had its Job, failures from the Jobs that still exist.
     pub fn open(cron_job: &CronJob, jobs: &[Arc<Job>]) -> Self {
         let ended = jobs.iter().filter_map(|job| Some(((job.start_time, &job.name), job.finished?, job)));
         let last_good =
@@ -85,7 +85,7 @@ impl CronJobStats {
         }
     }
 
-    /// Counts what a sync decided at `now`.
+    /// Counts the decision that a sync made at `now`.
     pub fn decided(&mut self, cron_job: &CronJob, local: Zone, verdict: Verdict, now: DateTime<Utc>) {
         self.last_success = self.last_success.max(cron_job.status.last_successful_time);
         if !matches!(verdict, Verdict::Open | Verdict::Skipped(Skip::Invalid)) {
@@ -138,14 +138,14 @@ impl CronJobStats {
         }
     }
 
-    /// Counts the slots up to `now` of a CronJob that is suspended: no sync looks at them.
+    /// Counts the slots of a suspended CronJob up to `now`, which no sync computes.
     pub fn suspended(&mut self, cron_job: &CronJob, local: Zone, now: DateTime<Utc>) {
         if let Some(newest) = newest_slot(cron_job, local, now) {
             self.skipped.suspended += self.pass(cron_job, local, newest);
         }
     }
 
-    /// The CronJob was edited at `now`: the slots of a suspension that ends count as such, and slots of a new schedule
+    /// Records an edit at `now`. The slots of a suspension that ends count as suspended, and slots of a new schedule
     /// count from now on.
     pub fn edited(&mut self, old: &CronJob, new: &CronJob, local: Zone, now: DateTime<Utc>) {
         if old.spec.suspend {
@@ -157,7 +157,8 @@ impl CronJobStats {
         }
     }
 
-    /// The earliest slot that is neither started nor left out: in the past, it is overdue. None where no slot is waited for.
+    /// The earliest slot that is neither started nor skipped; one in the past is overdue. `None` if no slot is
+    /// expected.
     pub fn next_slot(&self, cron_job: &CronJob, local: Zone) -> Option<DateTime<Utc>> {
         if cron_job.deleting || cron_job.spec.suspend {
             return None;
@@ -165,7 +166,7 @@ impl CronJobStats {
         schedule(cron_job, local)?.next_after(self.decided)
     }
 
-    /// Goes on to `slot`, which is decided now; returns how many slots that were, itself included.
+    /// Advances to `slot`, which is decided now. Returns the number of slots passed, including `slot`.
     fn pass(&mut self, cron_job: &CronJob, local: Zone, slot: DateTime<Utc>) -> u64 {
         let from = self.decided;
         self.decided = from.max(slot);
@@ -181,7 +182,7 @@ fn schedule(cron_job: &CronJob, local: Zone) -> Option<&Schedule> {
     timing.schedule.as_ref().ok().filter(|_| timing.time_zone.is_ok())
 }
 
-/// The newest slot that has come, else what slots are counted from; none without a schedule.
+/// The newest slot that came due, or else the time from which slots are counted; `None` without a valid schedule.
 fn newest_slot(cron_job: &CronJob, local: Zone, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let observed = cron_job.observed(cron_job.status.last_schedule_time);
     let found = most_recent_schedule_time(&observed, now, schedule(cron_job, local)?, false).ok()?;

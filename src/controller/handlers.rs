@@ -83,8 +83,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
 
     fn on_relisted(&self) {
         self.0.suspect_views();
-        // A Job created here that came and went in the gap has no event: the sync that counts it as running would wait
-        // for the next slot.
+        // A Job created here that came and went in the gap has no event: its CronJob would wait for the next slot.
         for job in self.0.mutation_cache.unseen() {
             self.0.enqueue_owner(&job);
         }

@@ -1,10 +1,10 @@
-//! What this process wrote, or read live, and the caches have not shown yet.
+//! Objects that this process wrote, or read live, and that the caches do not show yet.
 //!
-//! Guarantees: a sync sees its own writes, so that it neither asks for what it knows nor decides on a view older than
-//! its own deeds, however long the watch is silent; a slot whose Job came and went before the status could say so stays
-//! taken. An entry goes when the cache has caught up with the write, by its resource version, so a missed watch event can
-//! neither hide an object for ever nor grow this memory. What was kept for a CronJob goes with it, or with the first sync of
-//! another that has its name.
+//! Guarantees: a sync sees this process's own writes, however long the watch is silent. It neither repeats requests nor
+//! decides on a cache older than its own writes. A slot whose Job came and went before the status listed it stays
+//! taken. An entry is dropped when the cache reaches the write's resource version. So a missed watch event neither
+//! hides an object for ever nor leaks memory. The entries of a CronJob are dropped with it, or by the first sync of
+//! another CronJob of the same name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use super::retained::Retained;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ObjectName, Uid, compare_resource_versions};
 
-/// How long a watch may be behind own writes before it is suspect. Watches are behind by milliseconds.
+/// How long a watch may lag behind own writes before the cache is suspect. Watches usually lag by milliseconds.
 pub const EXPIRY: Duration = Duration::from_secs(30);
 
 /// The overlay over the stores of CronJobs and Jobs.
 #[derive(Debug, Default)]
 pub struct MutationCache {
     cron_jobs: DashMap<ObjectName, Entry<Arc<CronJob>>>,
-    /// By the UID of the Job.
+    /// By the Job's UID.
     created: DashMap<Uid, Entry<Arc<Job>>>,
     /// The UIDs of Jobs created for a CronJob.
     children: DashMap<ObjectName, (Uid, Vec<Uid>)>,
     deleted: DashMap<Uid, Entry<()>>,
-    /// Finished Jobs that the watch showed as deleted, until a sync of their CronJob has taken note of them.
+    /// Finished Jobs that the watch showed as deleted, until a sync of their CronJob has recorded them.
     vanished: DashMap<ObjectName, (Uid, Vec<Arc<Job>>)>,
-    /// The newest slot of a CronJob known to have had its Job, until the status says so.
+    /// The newest slot of a CronJob known to have had its Job, until the status lists it.
     taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
 }
 
@@ -52,13 +52,13 @@ impl<T> Entry<T> {
 }
 
 impl MutationCache {
-    /// Remembers a version that the API server answered with: what a status write produced, or a live read found. Of a long
-    /// template only the digest is kept.
+    /// Remembers a version that the API server returned for a status write or a live read. Of a long template only the
+    /// digest is kept.
     pub fn cron_job_known(&self, cron_job: &Arc<CronJob>) {
         self.cron_jobs.insert(cron_job.name.clone(), Entry::new(cron_job.for_cache()));
     }
 
-    /// The newer of the cache's version and the one known here last, and whether the cache has been behind for so long
+    /// The newer of the cached version and the one remembered here, and whether the cache has lagged for so long
     /// that it is suspect.
     pub fn newest(&self, cached: Arc<CronJob>) -> (Arc<CronJob>, bool) {
         let Some(own) = self.cron_jobs.get(&cached.name).map(|entry| (Arc::clone(&entry.value), entry.is_fresh()))
@@ -83,13 +83,13 @@ impl MutationCache {
         children.1.push(job.uid.clone());
     }
 
-    /// The cache has shown the Job: from now on it speaks for itself.
+    /// The cache has shown the Job, so its entry is dropped.
     pub fn job_seen(&self, uid: &Uid) {
         self.created.remove(uid);
     }
 
-    /// Jobs of `owner` that were created here and not yet shown by the cache. What the cache `has_caught_up` with and
-    /// does not show is gone.
+    /// Jobs of `owner` that were created here and that the cache has not shown yet. A Job that the cache
+    /// `has_caught_up` with and does not show is gone.
     pub fn created_for(&self, owner: &CronJob, has_caught_up: impl Fn(&Job) -> bool) -> Vec<Arc<Job>> {
         let children = self.children.get(&owner.name).filter(|children| children.0 == owner.uid);
         let Some(uids) = children.map(|children| children.1.clone()) else { return Vec::new() };
@@ -108,14 +108,14 @@ impl MutationCache {
         jobs
     }
 
-    /// All Jobs that were created here and not yet shown by the cache, in a stable order.
+    /// All Jobs created here that the cache has not shown yet, in a stable order.
     pub fn unseen(&self) -> Vec<Arc<Job>> {
         let mut jobs: Vec<_> = self.created.iter().map(|entry| Arc::clone(&entry.value)).collect();
         jobs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         jobs
     }
 
-    /// Remembers that a Job was deleted here. Call [`Self::job_gone`] afterwards if the cache has dropped it already.
+    /// Remembers that a Job was deleted here. Call [`Self::job_gone`] afterwards if the cache has already dropped it.
     pub fn job_deleted(&self, uid: &Uid) {
         self.created.remove(uid);
         self.deleted.insert(uid.clone(), Entry::new(()));
@@ -127,9 +127,9 @@ impl MutationCache {
         self.created.remove(uid);
     }
 
-    /// Whether the Job was deleted here and the cache merely does not know yet.
+    /// Whether the Job was deleted here and the cache still shows it.
     pub fn is_deleted(&self, uid: &Uid) -> bool {
-        // Nearly always there is no entry: asked for as a reader, who waits for no other.
+        // There is rarely an entry, so this takes a read lock first.
         let Some(fresh) = self.deleted.get(uid).map(|entry| entry.is_fresh()) else { return false };
         if !fresh {
             self.deleted.remove_if(uid, |_, entry| !entry.is_fresh());
@@ -137,7 +137,7 @@ impl MutationCache {
         fresh
     }
 
-    /// Remembers a Job that had finished when it was deleted: by whom, and whether a sync had seen its end, is open.
+    /// Remembers a finished Job that was deleted, whoever deleted it and whether or not a sync saw its end.
     pub fn job_vanished(&self, owner: &CronJob, job: &Arc<Job>) {
         let mut known = self.vanished.entry(owner.name.clone()).or_insert_with(|| (owner.uid.clone(), Vec::new()));
         if known.0 != owner.uid {
@@ -146,13 +146,13 @@ impl MutationCache {
         known.1.push(Arc::clone(job));
     }
 
-    /// The Jobs of `owner` that finished and were deleted since the last sync that took note of such.
+    /// The Jobs of `owner` that finished and were deleted, and that no sync has recorded yet.
     pub fn vanished(&self, owner: &CronJob) -> Vec<Arc<Job>> {
         let known = self.vanished.get(&owner.name).filter(|known| known.0 == owner.uid);
         known.map(|known| known.1.clone()).unwrap_or_default()
     }
 
-    /// A sync of `owner` has taken note of these.
+    /// A sync of `owner` has recorded these Jobs.
     pub fn noted(&self, owner: &ObjectName, noted: &[Arc<Job>]) {
         if noted.is_empty() {
             return;
@@ -171,7 +171,7 @@ impl MutationCache {
         }
     }
 
-    /// The newest slot that had its Job, if the status does not say so.
+    /// The newest slot that had its Job, if the status does not list it.
     pub fn taken(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let is_news = |known: &(Uid, DateTime<Utc>)| {
             known.0 == cron_job.uid && cron_job.status.last_schedule_time < Some(known.1)
@@ -183,7 +183,7 @@ impl MutationCache {
         is_news.then_some(slot)
     }
 
-    /// Forgets a CronJob that is gone.
+    /// Drops the entries of a deleted CronJob.
     pub fn cron_job_gone(&self, name: &ObjectName) {
         self.cron_jobs.remove(name);
         self.taken.remove(name);
@@ -191,7 +191,7 @@ impl MutationCache {
         self.forget_children(name, |_| true);
     }
 
-    /// Forgets whatever had this CronJob's name and another UID.
+    /// Drops the entries of other CronJobs of the same name.
     pub fn forget_predecessor(&self, cron_job: &CronJob) {
         let CronJob { name, uid, .. } = cron_job;
         remove_if(&self.cron_jobs, name, |entry| entry.value.uid != *uid);
@@ -207,7 +207,7 @@ impl MutationCache {
         }
     }
 
-    /// How much is remembered.
+    /// The amount of retained state.
     pub fn retained(&self) -> Retained {
         let of_cron_jobs = self.cron_jobs.len() + self.children.len() + self.taken.len() + self.vanished.len();
         let template_bytes =
@@ -216,7 +216,7 @@ impl MutationCache {
         Retained { entries: of_cron_jobs + self.created.len() + deleted_jobs, deleted_jobs, template_bytes }
     }
 
-    /// The names of the maps that hold something for the CronJob with that name and UID.
+    /// The names of the maps that hold state for the CronJob with that name and UID.
     pub fn retained_for(&self, name: &ObjectName, uid: &Uid) -> impl Iterator<Item = &'static str> {
         let is_child = |job: &Job| job.controller.as_ref().is_some_and(|owner| owner.uid == *uid);
         let held = [
@@ -229,7 +229,7 @@ impl MutationCache {
         held.into_iter().filter(|(_, is_held)| *is_held).map(|(name, _)| name)
     }
 
-    /// Whether nothing is remembered.
+    /// Whether the cache is empty.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         let of_cron_jobs = self.cron_jobs.is_empty() && self.children.is_empty() && self.taken.is_empty();
@@ -238,8 +238,7 @@ impl MutationCache {
     }
 }
 
-/// Removes an entry that is as `is_removed` says. There hardly ever is one, so the map is first looked at as a reader, who waits
-/// for no other.
+/// Removes the entry if `is_removed` accepts it. There is rarely one to remove, so this takes a read lock first.
 pub(super) fn remove_if<V>(
     map: &DashMap<ObjectName, V>,
     name: &ObjectName,
