@@ -1,15 +1,15 @@
-//! Admission webhooks: who is asked about a write, and what becomes of the answers.
+//! Admission webhooks: which webhooks the server calls for a write, and how it applies their answers.
 //!
-//! Guarantees: what the stored configurations say is asked before an object is judged (mutating) and after (validating), one
-//! webhook after the other in the order of the configurations' names; a refusal is told in the real server's words, with
-//! the status that the webhook gave; a webhook that cannot be asked counts as its `failurePolicy` says. Without
-//! configurations nothing is asked and nothing is random.
+//! Guarantees: the server calls mutating webhooks before it validates an object and validating webhooks after. It calls them
+//! one at a time, in the order of the configurations' names. A rejection has the real server's message and the webhook's
+//! status. A webhook that cannot be called is handled by its `failurePolicy`. Without configurations the server calls no
+//! webhook and draws no random number.
 //!
-//! Whoever makes the server says how a webhook is called ([`WebhookCaller`]); over HTTPS it is `webhook_client`'s way. What
-//! is said here is pure: an attempt at a write stops at a question that has no answer yet (`draft`).
+//! The caller of the crate provides the transport ([`WebhookCaller`]); `webhook_client` implements it over HTTPS. The code in
+//! this module is pure: an attempt at a write stops at a call that has no answer yet (`draft`).
 //!
-//! Known differences: deletions are not asked about; a mutating webhook is not asked again after another one has changed the
-//! object (`reinvocationPolicy`); configurations that select by anything but rules are refused when they are made.
+//! Known differences: deletions do not call webhooks. A mutating webhook is not called again after another one has changed the
+//! object (`reinvocationPolicy`). Configurations that select by anything but rules are rejected on creation.
 //!
 //! Matches k8s.io/apiserver `pkg/admission/plugin/webhook` (`mutating/dispatcher.go`, `validating/dispatcher.go`,
 //! `request/admissionreview.go`, `errors/statuserror.go`, `predicates/rules`).
@@ -30,7 +30,7 @@ use super::patch::json_patch;
 use super::rest::{Target, WriteOptions};
 use super::store::Store;
 
-/// Carries an AdmissionReview to a webhook and its answer back, within the webhook's `timeoutSeconds`.
+/// Sends an AdmissionReview to a webhook and returns its answer, within the webhook's `timeoutSeconds`.
 pub type WebhookCaller = Arc<dyn Fn(WebhookCall) -> BoxFuture<'static, WebhookAnswer> + Send + Sync>;
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -39,18 +39,18 @@ const GROUP: &str = "admissionregistration.k8s.io";
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
-/// A write that webhooks may have something to say about.
+/// A write for which webhooks may be called.
 pub struct Write<'a> {
-    /// Of what.
+    /// The object or collection that the write addresses.
     pub target: &'a Target,
-    /// How.
+    /// The options of the write.
     pub options: &'a WriteOptions,
-    /// What it replaces; `None` for a new object.
+    /// The object that it replaces; `None` for a new object.
     pub old: Option<&'a Value>,
 }
 
 impl Write<'_> {
-    /// The object as the mutating webhooks want it.
+    /// Calls the mutating webhooks and returns the object with their patches applied.
     pub fn mutate(&self, store: &mut Store, mut object: Value, draft: &mut Draft) -> Result<Value> {
         for webhook in self.concerned(store, MUTATING) {
             let Some(response) = self.ask(store, &webhook, &object, draft)? else { continue };
@@ -67,7 +67,7 @@ impl Write<'_> {
         Ok(object)
     }
 
-    /// Whether the validating webhooks let the object pass.
+    /// Calls the validating webhooks and returns the first rejection.
     pub fn validate(&self, store: &mut Store, object: &Value, draft: &mut Draft) -> Result<()> {
         for webhook in self.concerned(store, VALIDATING) {
             self.ask(store, &webhook, object, draft)?;
@@ -79,9 +79,9 @@ impl Write<'_> {
         if self.old.is_some() { "UPDATE" } else { "CREATE" }
     }
 
-    /// The webhooks whose rules name this write.
+    /// The webhooks whose rules match this write.
     fn concerned(&self, store: &Store, configurations: &str) -> Vec<Value> {
-        // Configurations are not asked about, or a broken one could never be mended.
+        // Webhook configurations are exempt; otherwise a broken one could never be repaired.
         let configurations = store.collections.get(configurations).filter(|_| self.target.resource.group != GROUP);
         let objects = configurations.into_iter().flat_map(|all| all.objects.iter()).map(|(_, entry)| entry.object());
         let webhooks = objects.flat_map(|object| object["webhooks"].as_array().cloned().unwrap_or_default());
@@ -109,7 +109,8 @@ impl Write<'_> {
             && array(&rule["resources"]).iter().any(names)
     }
 
-    /// Asks one webhook: its answer if it allows the write, `None` where it could not be asked and that does not matter.
+    /// Calls one webhook. Returns its answer if it allows the write, and `None` if it cannot be called and its policy is
+    /// `Ignore`.
     fn ask(&self, store: &mut Store, webhook: &Value, object: &Value, draft: &mut Draft) -> Result<Option<Value>> {
         let name = webhook["name"].as_str().unwrap_or_default();
         if self.options.dry_run && !matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")) {
@@ -153,7 +154,7 @@ impl Write<'_> {
     }
 }
 
-/// The operations of an answer's JSON patch.
+/// The operations of the JSON patch in an answer.
 fn patch_of(webhook: &Value, response: &Value) -> Result<Vec<Value>> {
     let Some(patch) = response["patch"].as_str() else { return Ok(Vec::new()) };
     let operations = STANDARD.decode(patch).ok().and_then(|patch| serde_json::from_slice(&patch).ok());
@@ -163,7 +164,7 @@ fn patch_of(webhook: &Value, response: &Value) -> Result<Vec<Value>> {
     })
 }
 
-/// What a review answers. Matches `VerifyAdmissionResponse`.
+/// The response in a review. Matches `VerifyAdmissionResponse`.
 fn response_of(mut review: Value, uid: &str) -> std::result::Result<Value, String> {
     let response = review["response"].take();
     if !response.is_object() {
@@ -183,7 +184,7 @@ fn response_of(mut review: Value, uid: &str) -> std::result::Result<Value, Strin
 
 /// Matches `ToStatusErr`.
 fn refusal(webhook: &str, given: &Value) -> Box<Status> {
-    // The reasons that apimachinery gives for these codes; a webhook has no others here.
+    // The reasons that apimachinery gives for these codes; here a webhook cannot give others.
     let code = given["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default().max(400);
     let known = ["BadRequest", "Forbidden", "NotFound", "Conflict", "Invalid", "InternalError"];
     let reason = known.into_iter().find(|reason| given["reason"] == *reason).unwrap_or_default();

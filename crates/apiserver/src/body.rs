@@ -1,7 +1,7 @@
 //! Request bodies.
 //!
-//! Guarantees: a body is read once, as JSON or YAML; members that are there twice are found; what cannot be read is
-//! refused in the words of the real server, whose JSON errors are Go's.
+//! Guarantees: a body is parsed once, as JSON or YAML. Duplicate members are found. A body that cannot be parsed is rejected
+//! with the real server's message; the JSON errors are Go's.
 //!
 //! Matches k8s.io/apimachinery `pkg/runtime/serializer/json` and `transformDecodeError` of k8s.io/apiserver
 //! `pkg/endpoints/handlers/rest.go`.
@@ -17,18 +17,18 @@ use serde_json::{Map, Number, Value, json};
 use super::kinds;
 use super::registry::Resource;
 
-/// What to do with unknown and duplicate members.
+/// How the server treats unknown and duplicate members (`fieldValidation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// Nothing.
+    /// Accepts them.
     Ignore,
-    /// Tell the client.
+    /// Accepts them with a warning.
     Warn,
-    /// Refuse.
+    /// Rejects them.
     Strict,
 }
 
-/// The form of a body.
+/// The media type of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `application/json`.
@@ -40,7 +40,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// From the `Content-Type` header; none means JSON.
+    /// Parses the `Content-Type` header; an empty one means JSON.
     pub fn from_content_type(content_type: &str) -> Result<Self> {
         match content_type.split(';').next().unwrap_or_default().trim() {
             "" | "application/json" => Ok(Self::Json),
@@ -54,19 +54,19 @@ impl Format {
     }
 }
 
-/// A document and the paths of the members that it has twice.
+/// A document and the paths of its duplicate members.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
-    /// The document; of members that are there twice the last.
+    /// The document; of duplicate members the last one counts.
     pub value: Value,
-    /// Such as `spec.schedule`.
+    /// Paths such as `spec.schedule`.
     pub duplicates: Vec<String>,
 }
 
-/// Reads a JSON document.
+/// Parses a JSON document.
 ///
 /// # Errors
-/// In the words of Go's encoding/json.
+/// A syntax error in the words of Go's encoding/json.
 pub fn parse_json(bytes: &[u8]) -> std::result::Result<Document, String> {
     let found = Found::new(usize::MAX);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
@@ -78,13 +78,13 @@ pub fn parse_json(bytes: &[u8]) -> std::result::Result<Document, String> {
     }
 }
 
-/// What a YAML document may hold beyond four times its length, see [`Found::room`]: aliases make much of little.
+/// What a YAML document may hold beyond four times its length, see [`Found::room`]. This limits the expansion of aliases.
 const ALIASED: usize = 32 * 1024;
 
-/// Reads a YAML document.
+/// Parses a YAML document.
 ///
 /// # Errors
-/// In the library's words; in go-yaml's, which allows somewhat more, when aliases make too much of it.
+/// A syntax error in the YAML library's words. Excessive aliasing has go-yaml's message; go-yaml's limit is somewhat higher.
 pub fn parse_yaml(bytes: &[u8]) -> std::result::Result<Document, String> {
     let found = Found::new(bytes.len().saturating_mul(4).saturating_add(ALIASED));
     let seed = Node { place: Place::Root, found: &found };
@@ -95,14 +95,14 @@ pub fn parse_yaml(bytes: &[u8]) -> std::result::Result<Document, String> {
     }
 }
 
-/// As go-yaml says it.
+/// go-yaml's message.
 const EXCESSIVE: &str = "document contains excessive aliasing";
 
-/// What a reader has found so far.
+/// What a parser has found so far.
 struct Found {
-    /// The paths of the members that are there twice.
+    /// The paths of the duplicate members.
     duplicates: RefCell<Vec<String>>,
-    /// How many values, member names and bytes of text there may still be; none once there was more.
+    /// How many more values, member names and bytes of text the document may hold; `None` once it has exceeded the limit.
     room: Cell<Option<usize>>,
 }
 
@@ -118,7 +118,7 @@ impl Found {
     }
 }
 
-/// Where the reader is. It is put into words only for members that are there twice.
+/// The position of the parser. It is formatted only for duplicate members.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     Root,
@@ -214,13 +214,13 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
-/// A syntax error as Go's scanner words it.
+/// A syntax error in the words of Go's scanner.
 fn go_error(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() || bytes.is_empty() {
         return "unexpected end of JSON input".to_owned();
     }
     let text = error.to_string();
-    // Go's scanner reads bytes.
+    // Go's scanner counts bytes.
     let line = bytes.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
     let text_line: String = line.iter().map(|byte| char::from(*byte)).collect();
     let column = error.column().saturating_sub(1);
@@ -246,7 +246,7 @@ fn go_error(bytes: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// A word that begins as `null`, `true` or `false` do and goes on otherwise.
+/// The error for a word that begins like `null`, `true` or `false` and continues differently.
 fn literal_error(line: &str, column: usize) -> String {
     let chars: Vec<char> = line.chars().collect();
     let start = (0..=column.min(chars.len().saturating_sub(1)))
@@ -268,8 +268,8 @@ fn literal_error(line: &str, column: usize) -> String {
     })
 }
 
-/// An error of the YAML library as Go's, which sits on the same parser, words it: lines are counted from nought, and
-/// nought is not told.
+/// Converts an error of the YAML library into go-yaml's words, which uses the same parser. go-yaml counts lines from 0 and
+/// omits line 0.
 fn yaml_error(error: &str) -> String {
     let (problem, place) = error.split_once(" at line ").unwrap_or((error, ""));
     let line = |text: &str| text.split([' ', ',']).next().and_then(|n| n.parse::<u32>().ok()).map_or(0, |n| n - 1);
@@ -280,7 +280,7 @@ fn yaml_error(error: &str) -> String {
     }
 }
 
-/// The beginning of a body, for messages. Matches `summarizeData`.
+/// The beginning of a body, for error messages. Matches `summarizeData`.
 fn summary(bytes: &[u8]) -> String {
     let cut = &bytes[..bytes.len().min(30)];
     let dots = if bytes.len() > 30 { " ..." } else { "" };
@@ -294,24 +294,24 @@ fn summary(bytes: &[u8]) -> String {
     }
 }
 
-/// Reads a document in Kubernetes' protobuf form.
+/// Parses a document in Kubernetes' protobuf encoding.
 ///
 /// # Errors
-/// When it is malformed, or of a kind that is not built in.
+/// When it is malformed, or its kind is not built in.
 pub fn parse_protobuf(bytes: &[u8]) -> std::result::Result<Document, String> {
     kinds::decode_protobuf(bytes).map(|value| Document { value, duplicates: Vec::new() })
 }
 
-/// An object of a kind, and what is to be told of its members.
+/// A decoded object with its warnings.
 #[derive(Clone, Debug)]
 pub struct Decoded {
-    /// Normalised, with defaults.
+    /// Normalized, with defaults.
     pub object: Value,
-    /// For the client.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
 }
 
-/// Reads an object that is to be created or updated.
+/// Decodes an object that a client creates or updates.
 pub fn decode_object(
     resource: &Resource,
     bytes: &[u8],
@@ -357,7 +357,7 @@ pub fn decode_object(
     Ok(Decoded { object: value, warnings })
 }
 
-/// Normalises an object, but keeps an empty list of managed fields, which says that nobody is to own anything.
+/// Normalizes an object but keeps an empty `managedFields`, by which a client asks that no manager own any field.
 pub fn normalize(resource: &Resource, object: &mut Value) -> std::result::Result<Vec<String>, String> {
     let given = &object["metadata"]["managedFields"];
     let reset = given.as_array().is_some_and(|list| list.is_empty() || *list == [json!({})]);
@@ -375,7 +375,7 @@ pub fn strict_problems(unknown: Vec<String>, duplicates: Vec<String>) -> Vec<Str
     unknown.chain(duplicates).collect()
 }
 
-/// Writes kind and apiVersion.
+/// Sets `kind` and `apiVersion`.
 pub fn set_kind(resource: &Resource, object: &mut Value) {
     let api_version = resource.api_version();
     if object["kind"] != resource.kind {
@@ -391,7 +391,7 @@ struct GivenKind {
     version: String,
 }
 
-/// The kind that the body names, which must be the one that the path serves.
+/// The kind in the body, which must be the kind that the path serves.
 fn given_kind(resource: &Resource, value: &Value, bytes: &[u8]) -> Result<GivenKind> {
     let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
     let (kind, api_version) = (text("kind"), text("apiVersion"));
@@ -411,7 +411,7 @@ fn given_kind(resource: &Resource, value: &Value, bytes: &[u8]) -> Result<GivenK
     Err(status::bad_request(message))
 }
 
-/// Why an object of another kind cannot be read as the one that is served.
+/// The error for an object of a kind other than the one served.
 pub fn other_kind(resource: &Resource, api_version: &str, kind: &str) -> String {
     if is_builtin(api_version, kind) {
         let group = if resource.group.is_empty() { "core" } else { resource.group.as_str() };
@@ -421,7 +421,7 @@ pub fn other_kind(resource: &Resource, api_version: &str, kind: &str) -> String 
     format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
-/// Whether the real server knows the kind; of its many, those that one meets beside CronJobs.
+/// Whether the real server has the kind. The list is limited to kinds that are common beside CronJobs.
 fn is_builtin(api_version: &str, kind: &str) -> bool {
     let kinds: &[&str] = match api_version {
         "v1" => &["ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"],

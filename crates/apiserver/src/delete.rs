@@ -1,7 +1,6 @@
 //! Deletion: options, graceful deletion, finalizers, namespaces.
 //!
-//! Guarantees: an object with finalizers is never removed, only marked; a precondition that does not hold changes
-//! nothing.
+//! Guarantees: an object with finalizers is marked and never removed. A failed precondition changes nothing.
 //!
 //! Matches k8s.io/apiserver `pkg/registry/generic/registry/store.go` (`Delete`,
 //! `updateForGracefulDeletionAndFinalizers`, `deletionFinalizersForGarbageCollection`), `pkg/registry/rest/delete.go`
@@ -21,7 +20,7 @@ use super::query::Query;
 use super::registry::Resource;
 use super::store::{DEFINITIONS, Id, Store, timestamp};
 
-/// The namespaces that cannot be deleted. Matches the NamespaceLifecycle admission plugin.
+/// Namespaces that cannot be deleted. Matches the NamespaceLifecycle admission plugin.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// metav1 `DeleteOptions`.
@@ -29,7 +28,7 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 pub struct DeleteOptions {
     /// `Foreground`, `Background` or `Orphan`.
     pub propagation_policy: Option<String>,
-    /// The older form of `Orphan`.
+    /// The deprecated form of `Orphan`.
     pub orphan_dependents: Option<bool>,
     /// Seconds.
     pub grace_period_seconds: Option<i64>,
@@ -37,26 +36,26 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// The resourceVersion that the object must have.
     pub resource_version: Option<String>,
-    /// `All` for trying only.
+    /// `All` for a dry run.
     pub dry_run: Vec<String>,
 }
 
-/// How a deletion ended.
+/// The result of a deletion.
 #[derive(Debug)]
 pub struct Deleted {
-    /// The answer's document.
+    /// The document of the answer.
     pub answer: Document,
-    /// Whether the object is gone.
+    /// Whether the object was removed.
     pub gone: bool,
 }
 
 impl DeleteOptions {
-    /// Whether this is only tried.
+    /// Whether this is a dry run.
     pub fn is_dry_run(&self) -> bool {
         !self.dry_run.is_empty()
     }
 
-    /// Reads the options from the body, or from the query when there is no body.
+    /// Reads the options from the body, or from the query if there is no body.
     pub fn read(body: Option<&Value>, query: &Query) -> Result<Self> {
         let options = match body {
             Some(body) => Self::from_body(body)?,
@@ -143,7 +142,7 @@ impl DeleteOptions {
         }
     }
 
-    /// The finalizers that the object gets for the garbage collector.
+    /// The finalizers that the deletion adds for the garbage collector.
     fn finalizers(&self, object: &Value, resource: &Resource) -> Vec<String> {
         let default = resource.strategy.default_propagation();
         let mut finalizers = meta::finalizers(object);
@@ -163,13 +162,13 @@ impl DeleteOptions {
     }
 }
 
-/// Refuses what is not `All`. Matches `ValidateDryRun`.
+/// Rejects any value but `All`. Matches `ValidateDryRun`.
 pub fn dry_run_error(values: &[String]) -> Option<FieldError> {
     let bad = values.iter().any(|value| value != "All");
     bad.then(|| unsupported_field("dryRun", &json!(values), &["All"]))
 }
 
-/// Deletes one object, or marks it.
+/// Deletes one object, or marks it as deleting.
 pub fn delete(store: &mut Store, id: &Id, options: &DeleteOptions) -> Result<Deleted> {
     let (resource, object) = find(store, id)?;
     check_preconditions(&resource, &object, options)?;
@@ -231,11 +230,11 @@ fn check_preconditions(resource: &Resource, object: &Value, options: &DeleteOpti
 }
 
 enum Graceful {
-    /// The kind, or the object, is not deleted gracefully.
+    /// The kind, or this object, has no graceful deletion.
     No,
-    /// It was marked already, and nothing changes.
+    /// The object is already marked, and nothing changes.
     Pending,
-    /// It is marked for so many seconds.
+    /// The object is marked with this grace period in seconds.
     Yes(i64),
 }
 
@@ -256,7 +255,7 @@ fn begin_graceful(object: &mut Value, resource: &Resource, wanted: Option<i64>, 
         Some(shorter) if shorter < current => {
             let at = meta::text(object, "deletionTimestamp").parse::<DateTime<Utc>>().unwrap_or(now);
             let at = at - span(current) + span(shorter);
-            // The whole grace period is over already: the least that is still graceful.
+            // The whole grace period has passed: 1 is the shortest period that is still graceful.
             let shorter = if at < now && shorter != 0 { 1 } else { shorter };
             set_grace(object, at.max(now), shorter);
             Graceful::Yes(shorter)
@@ -265,7 +264,7 @@ fn begin_graceful(object: &mut Value, resource: &Resource, wanted: Option<i64>, 
     }
 }
 
-/// A grace period, of a thousand years at most: times end somewhere, and what a client asks for may lie beyond.
+/// A grace period, capped at a thousand years, because chrono's times are bounded and requested values are not.
 fn span(seconds: i64) -> TimeDelta {
     const LONGEST: i64 = 1_000 * 365 * 24 * 60 * 60;
     TimeDelta::seconds(seconds.min(LONGEST))
@@ -292,7 +291,7 @@ fn mark(object: &mut Value, now: DateTime<Utc>) {
     meta::set(object, "deletionGracePeriodSeconds", json!(0));
 }
 
-/// Writes a marked object; one that is marked already is left alone.
+/// Writes a marked object; one that was marked before stays as it is.
 fn update(store: &mut Store, id: &Id, old: &Value, changed: Value, options: &DeleteOptions) -> Document {
     if options.is_dry_run() || changed == *old {
         return changed.into();
@@ -308,7 +307,7 @@ fn remove(
     changed: Value,
     options: &DeleteOptions,
 ) -> Deleted {
-    // A grace period of nothing is written before the object goes, and watchers see it.
+    // A grace period of 0 is written before the object is removed, and watchers see that write.
     let marked = meta::is_deleting(&changed) && changed != **old;
     if options.is_dry_run() {
         return Deleted { answer: answer(resource, if marked { Object::new(changed) } else { old }), gone: true };
@@ -328,7 +327,7 @@ fn answer(resource: &Resource, object: Arc<Object>) -> Document {
     }
 }
 
-/// Marks a definition, whose objects go before it does. Matches k8s.io/apiextensions-apiserver
+/// Marks a definition, whose objects are deleted first. Matches k8s.io/apiextensions-apiserver
 /// `pkg/registry/customresourcedefinition/etcd.go` (`Delete`).
 fn delete_definition(store: &mut Store, id: &Id, object: &Value, options: &DeleteOptions) -> Deleted {
     let mut changed = object.clone();

@@ -1,6 +1,6 @@
-//! What the server says about itself: API groups, resources, its version.
+//! Discovery: API groups, resources and the server's version.
 //!
-//! Guarantees: the documents have the real server's form, plain and aggregated, and name what is served and nothing else.
+//! Guarantees: the documents have the real server's form, plain and aggregated, and list exactly what is served.
 //! Matches k8s.io/apiserver `pkg/endpoints/discovery` and `pkg/endpoints/discovery/aggregated`.
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::registry::Resource;
 /// The aggregated form that kubectl asks for.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const JSON: &str = "application/json";
-/// The order of groups is the real server's order of priority.
+/// The groups in the real server's priority order.
 const GROUP_ORDER: [&str; 11] = [
     "apps",
     "authentication.k8s.io",
@@ -26,8 +26,8 @@ const GROUP_ORDER: [&str; 11] = [
     "flowcontrol.apiserver.k8s.io",
 ];
 
-/// Answers /api, /apis, /version and /openapi/v3 with what lies below them: the content type and the document. None where
-/// there is no such document.
+/// Answers /api, /apis, /version, /openapi/v3 and the paths below them with content type and document. Returns `None` if there
+/// is no such document.
 pub fn respond(path: &str, accept: &str, resources: &[Resource]) -> Option<(String, Value)> {
     let json = |document| Some((JSON.to_owned(), document));
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -54,7 +54,7 @@ pub fn respond(path: &str, accept: &str, resources: &[Resource]) -> Option<(Stri
         ["api", version] => resource_list("", version, resources).and_then(json),
         ["apis", group, version] => resource_list(group, version, resources).and_then(json),
         ["openapi", "v3"] => {
-            // The real server does not say that its index is JSON.
+            // The real server serves its index as plain text.
             openapi::respond(&parts[2..], resources).map(|index| ("text/plain; charset=utf-8".to_owned(), index))
         }
         ["openapi", "v3", ..] => openapi::respond(&parts[2..], resources).and_then(json),
@@ -62,7 +62,7 @@ pub fn respond(path: &str, accept: &str, resources: &[Resource]) -> Option<(Stri
     }
 }
 
-/// Whether the aggregated form comes before plain JSON in an Accept header.
+/// Whether an `Accept` header prefers the aggregated form to plain JSON.
 fn wants_aggregated(accept: &str) -> bool {
     let fits = |kind: &str| {
         let mut parameters: Vec<&str> = kind.split(';').map(str::trim).filter(|p| !p.starts_with("q=")).collect();
@@ -73,7 +73,7 @@ fn wants_aggregated(accept: &str) -> bool {
     accept.split(',').find(|kind| fits(kind) || (plain(kind) && !kind.contains("as="))).is_some_and(fits)
 }
 
-/// The version document. The suffix tells the embedded server from a real one.
+/// The version document. The suffix distinguishes the embedded server from a real one.
 fn version() -> Value {
     json!({
         "major": "1",
@@ -92,7 +92,7 @@ fn version() -> Value {
     })
 }
 
-/// The named groups, in order.
+/// The named groups (not the core group), in order.
 fn groups(resources: &[Resource]) -> Vec<&str> {
     let mut groups: Vec<&str> = resources.iter().map(|r| r.group.as_str()).filter(|group| !group.is_empty()).collect();
     groups.sort_by_key(|group| {
@@ -102,7 +102,7 @@ fn groups(resources: &[Resource]) -> Vec<&str> {
     groups
 }
 
-/// The versions of a group, as they come.
+/// The versions of a group, in the order of `resources`.
 fn versions<'a>(group: &str, resources: &'a [Resource]) -> Vec<&'a str> {
     let mut versions: Vec<&str> = Vec::new();
     for resource in resources.iter().filter(|resource| resource.group == group) {
@@ -130,7 +130,7 @@ fn of_version<'a>(group: &str, version: &str, resources: &'a [Resource]) -> Vec<
 
 fn verbs(resource: &Resource) -> &'static [&'static str] {
     const ALL: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-    // Namespaces are too much to delete at once.
+    // Namespaces have no `deletecollection`.
     const ONE_BY_ONE: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
     if resource.strategy.is_virtual() {
         &ALL[..1]
@@ -156,7 +156,7 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, &'static [&'static st
     found
 }
 
-/// Adds the names by which kubectl also knows a resource.
+/// Adds short names and categories.
 fn add_names(document: &mut Value, resource: &Resource) {
     if !resource.short_names.is_empty() {
         document["shortNames"] = resource.short_names.clone().into();
@@ -194,14 +194,14 @@ fn resource_list(group: &str, version: &str, resources: &[Resource]) -> Option<V
         }
     }
     let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": documents});
-    // The real server leaves it out of the core group's list.
+    // The real server omits it for the core group.
     if !group.is_empty() {
         list["apiVersion"] = "v1".into();
     }
     Some(list)
 }
 
-/// The hash of group, version and kind that is stored. The real server's, where the kind is built in.
+/// The storage version hash of group, version and kind. For built-in kinds it is the real server's.
 fn storage_version_hash(resource: &Resource) -> &'static str {
     match resource.qualified_name().as_str() {
         "events" => "r2yiGXH7wu8=",
@@ -238,7 +238,7 @@ fn aggregated_group(name: &str, resources: &[Resource]) -> Value {
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {
-    // The real server leaves group and version empty where they are the list's own.
+    // The real server leaves group and version empty if they equal the list's.
     let kind = json!({"group": "", "version": "", "kind": resource.kind});
     let mut document = json!({
         "resource": resource.plural,

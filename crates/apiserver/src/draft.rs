@@ -1,10 +1,10 @@
-//! A write while it is decided.
+//! A write in progress.
 //!
-//! Guarantees: a write is decided on one state of the store, under one lock, however often webhooks are asked on its behalf.
-//! An attempt that needs an answer that is not there stops, having changed nothing; with the answer the write is decided
-//! anew, from its beginning, on the state of then. What is of the clock or of chance in it stays the same meanwhile, so nobody
-//! is asked twice about the same object; if somebody else has changed the object in between, everybody is asked again,
-//! as after a conflict on the real server (`GuaranteedUpdate` in k8s.io/apiserver `pkg/storage/interfaces.go`).
+//! Guarantees: the server decides a write on one state of the store, under one lock, however many webhooks it calls. An attempt
+//! that needs a missing answer stops without changing anything. Once the answer is there, the server decides the write again
+//! from the start, on the current state. Times and random numbers stay the same between attempts, so a webhook is not called
+//! twice for the same object. If another client changes the object in between, all webhooks are called again, as after a
+//! conflict on the real server (`GuaranteedUpdate` in k8s.io/apiserver `pkg/storage/interfaces.go`).
 
 use apimachinery::status;
 use chrono::{DateTime, Utc};
@@ -12,59 +12,59 @@ use serde_json::Value;
 
 use super::store::{Store, name_from, uid_from};
 
-/// How many questions a write may cost. Only one whose object others keep changing comes near.
+/// The maximum number of webhook calls for one write. Only a write whose object other clients keep changing comes near it.
 const MAX_CALLS: usize = 64;
 
-/// What a webhook is asked.
+/// One webhook call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebhookCall {
-    /// The webhook, as its configuration has it.
+    /// The webhook, as its configuration defines it.
     pub webhook: Value,
     /// The AdmissionReview.
     pub review: Value,
 }
 
-/// What a webhook answers: a whole AdmissionReview, or why it could not be asked.
+/// A webhook's answer: a whole AdmissionReview, or why the call failed.
 pub type WebhookAnswer = std::result::Result<Value, String>;
 
-/// What is known of a write from one attempt to the next.
+/// The state of a write that is kept from one attempt to the next.
 #[derive(Debug)]
 pub struct Draft {
-    /// When the request came.
+    /// When the request arrived.
     pub now: DateTime<Utc>,
-    /// What the client is warned of.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
     open: Option<WebhookCall>,
     answered: Vec<(WebhookCall, WebhookAnswer)>,
-    /// The random numbers of the longest attempt, and how many of them this one has used.
+    /// The random numbers of the longest attempt, and how many of them this attempt has used.
     drawn: Vec<u64>,
     used: usize,
 }
 
 impl Draft {
-    /// The draft of a request that came at `now`.
+    /// The draft of a request that arrived at `now`.
     pub fn new(now: DateTime<Utc>) -> Self {
         Self { now, warnings: Vec::new(), open: None, answered: Vec::new(), drawn: Vec::new(), used: 0 }
     }
 
-    /// Begins the next attempt.
+    /// Starts the next attempt.
     pub fn begin(&mut self) {
         self.warnings.clear();
         self.used = 0;
     }
 
-    /// What the attempt stopped at; without it, it came to its end.
+    /// The call at which the attempt stopped; `None` if it completed.
     pub fn take_open(&mut self) -> Option<WebhookCall> {
         self.open.take()
     }
 
-    /// Notes an answer for the next attempt.
+    /// Records an answer for the next attempt.
     pub fn learn(&mut self, call: WebhookCall, answer: WebhookAnswer) {
         self.answered.push((call, answer));
     }
 
-    /// What was answered. Where nothing was yet, the attempt stops with an error that nobody is told; 504 when it has asked
-    /// too often.
+    /// The recorded answer to `call`. If there is none yet, the attempt stops with an error that the client never sees. Returns
+    /// 504 after `MAX_CALLS` calls.
     pub fn answer_to(&mut self, call: WebhookCall) -> status::Result<WebhookAnswer> {
         if let Some((_, answer)) = self.answered.iter().find(|(asked, _)| *asked == call) {
             return Ok(answer.clone());

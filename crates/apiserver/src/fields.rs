@@ -1,8 +1,8 @@
-//! Sets of fields, and how two objects differ in them.
+//! Sets of fields, and the comparison of two objects by fields.
 //!
-//! Guarantees: a [`FieldSet`] reads and writes the `fieldsV1` form that sigs.k8s.io/structured-merge-diff writes for the
-//! same set. What belongs together (atomic lists and maps), what is a set and by which keys lists are merged follows
-//! from the kind's merge keys and, for maps, from a table of field names, since there is no full schema here.
+//! Guarantees: a [`FieldSet`] reads and writes the `fieldsV1` form that sigs.k8s.io/structured-merge-diff writes for the same
+//! set. There is no full schema here. Lists are atomic, sets or merged by the kind's merge keys; atomic maps come from a table
+//! of field names.
 //!
 //! Matches structured-merge-diff `typed/compare.go`, `typed/tofieldset.go` and `fieldpath/serialize.go`.
 
@@ -15,8 +15,8 @@ use super::registry::Resource;
 /// A path: elements in their written form, `f:name`, `k:{"name":"x"}`, `v:"x"`.
 pub type Path = Vec<String>;
 
-/// A set of paths, kept as `fieldsV1` writes it: a tree of path elements in which a node without children, or with the
-/// child `.`, is a member. A node that is no member has children.
+/// A set of paths, stored as `fieldsV1` is: a tree of path elements. A node without children, or with the child `.`, is a
+/// member. A node that is no member has children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet(Map<String, Value>);
 
@@ -57,12 +57,12 @@ pub enum ListShape {
     Keyed(Vec<&'static str>),
 }
 
-/// Whether the map in the field `name` is owned and replaced as a whole.
+/// Whether field managers own and replace the map in the field `name` as a whole.
 pub fn is_atomic_map(name: &str) -> bool {
     ATOMIC_MAPS.contains(&name)
 }
 
-/// Whether the items of the list in the field `name` are owned and replaced as a whole.
+/// Whether field managers own and replace the items of the list in the field `name` as a whole.
 pub fn has_atomic_items(name: &str) -> bool {
     ATOMIC_ITEMS.contains(&name)
 }
@@ -86,7 +86,7 @@ pub fn list_shape(resource: &Resource, path: &[&str]) -> ListShape {
     }
 }
 
-/// The path element of a list's item; `None` when it can have none. A key that is not given has its field's default.
+/// The path element of a list item; `None` if it has none. A missing key has its field's default.
 pub fn item_element(shape: &ListShape, item: &Value) -> Option<String> {
     match shape {
         ListShape::Atomic => None,
@@ -109,7 +109,7 @@ pub fn item_element(shape: &ListShape, item: &Value) -> Option<String> {
 }
 
 impl FieldSet {
-    /// Reads `fieldsV1`; what is no part of that form is left out.
+    /// Parses `fieldsV1`; what does not have that form is dropped.
     pub fn decode(fields: Value) -> Self {
         let Value::Object(mut root) = fields else { return Self::default() };
         tidy(&mut root);
@@ -121,7 +121,7 @@ impl FieldSet {
         Value::Object(self.0)
     }
 
-    /// Whether nothing is in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -142,13 +142,13 @@ impl FieldSet {
         }
     }
 
-    /// What is in both.
+    /// The intersection.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         Self(intersect(&self.0, &other.0))
     }
 
-    /// What is here and not there.
+    /// The difference: members of `self` that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let mut left = self.clone();
@@ -156,23 +156,23 @@ impl FieldSet {
         left
     }
 
-    /// Takes away what is in `other`.
+    /// Removes the members of `other`.
     pub fn subtract(&mut self, other: &Self) {
         subtract(&mut self.0, &other.0);
     }
 
-    /// Adds what is in `other`.
+    /// Adds the members of `other`.
     pub fn unite(&mut self, other: &Self) {
         unite(&mut self.0, &other.0);
     }
 
-    /// Takes away everything at or below the field `name` of the object itself.
+    /// Removes everything at or below the top-level field `name`.
     pub fn exclude(&mut self, name: &str) {
         self.0.remove(&format!("f:{name}"));
     }
 
-    /// Takes away the members among the fields of the object itself, or among the fields of its field `parent`, that
-    /// `unwanted` names; what is below them stays.
+    /// Removes the members that `unwanted` names among the top-level fields, or among the fields of the field `parent`. Members
+    /// below them stay.
     pub fn strip(&mut self, parent: Option<&str>, unwanted: impl Fn(&str) -> bool) {
         let Some(parent) = parent else { return strip(&mut self.0, unwanted) };
         let element = format!("f:{parent}");
@@ -184,12 +184,12 @@ impl FieldSet {
         }
     }
 
-    /// Whether anything at or below `path` is in the set.
+    /// Whether the set has a member at or below `path`.
     pub fn has_prefix(&self, path: &[String]) -> bool {
         path.iter().try_fold(&self.0, |node, element| node.get(element)?.as_object()).is_some()
     }
 
-    /// The paths, members of a node before what is below it, as structured-merge-diff walks them.
+    /// The paths, a node before its children, in structured-merge-diff's order.
     pub fn iterate(&self) -> Vec<Path> {
         let mut paths = Vec::new();
         collect(&self.0, &mut Vec::new(), &mut paths);
@@ -208,7 +208,7 @@ fn is_member(node: &Map<String, Value>) -> bool {
     node.is_empty() || node.contains_key(SELF)
 }
 
-/// Brings what a client sent into the form that the set is kept in.
+/// Converts what a client sent into the form in which the set is stored.
 fn tidy(node: &mut Map<String, Value>) {
     node.retain(|element, child| match child {
         child if element == SELF => {
@@ -312,7 +312,7 @@ fn collect(node: &Map<String, Value>, path: &mut Path, paths: &mut Vec<Path>) {
     }
 }
 
-/// A path as conflicts print it: `.spec.containers[name="c"].image`.
+/// A path as conflict messages print it: `.spec.containers[name="c"].image`.
 pub fn path_text(path: &[String]) -> String {
     path.iter().map(|element| element_text(element)).collect()
 }
@@ -331,16 +331,16 @@ fn element_text(element: &str) -> String {
     }
 }
 
-/// How two objects differ.
+/// The difference between two objects.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// There only afterwards, or not the same as before.
+    /// Fields that were added or changed.
     pub touched: FieldSet,
-    /// There only before.
+    /// Fields that were removed.
     pub removed: FieldSet,
 }
 
-/// Compares two objects of a kind, their managed fields and the field `excluded` aside.
+/// Compares two objects of a kind, except their managed fields and the field `excluded`.
 pub fn compare(resource: &Resource, before: &Value, after: &Value, excluded: Option<&str>) -> Comparison {
     let mut walk = Walk { resource, excluded, names: Vec::new(), path: Vec::new(), result: Comparison::default() };
     walk.node(Some(before), Some(after), false);
@@ -356,7 +356,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Whether the field `key` of where the walk is counts.
+    /// Whether the field `key` at the current position is compared.
     fn counts(&self, key: &str) -> bool {
         match self.names.as_slice() {
             [] => self.excluded != Some(key),
@@ -375,7 +375,7 @@ impl<'a> Walk<'a> {
     }
 
     fn node(&mut self, before: Option<&'a Value>, after: Option<&'a Value>, atomic_item: bool) {
-        // Null is whatever the other side is; but what was null was there.
+        // Null equals any value on the other side, but a null that was there before counts as present.
         let is_set = |v: &&Value| !v.is_null();
         let Some(sample) = after.filter(is_set).or(before.filter(is_set)) else { return self.leaf(before, after) };
         let both = before.filter(is_set).zip(after.filter(is_set));
@@ -388,8 +388,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A container that is new, or gone, is itself a member of the set, unless it is one that the real server's types
-    /// always write.
+    /// A container that was added or removed is itself a member of the set, unless the real server's types always write it.
     fn container(&mut self, before: Option<&Value>, after: Option<&Value>) {
         match (before, after) {
             (None, Some(_)) => self.result.touched.insert(&self.path),
@@ -409,7 +408,7 @@ impl<'a> Walk<'a> {
         for key in keys {
             let child = |map: Option<&'a Map<String, Value>>| map.and_then(|map| map.get(key));
             let (before, after) = (child(before_map), child(after_map));
-            // Most of an object stays as it is.
+            // Most of an object is unchanged.
             if before == after || !self.counts(key) {
                 continue;
             }
@@ -444,7 +443,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The fields that an applied configuration claims. Matches `TypedValue.ToFieldSet`.
+/// The fields that an applied configuration owns. Matches `TypedValue.ToFieldSet`.
 pub fn claimed(resource: &Resource, applied: &Value) -> FieldSet {
     let mut claim = Claim { resource, names: Vec::new(), path: Vec::new(), set: FieldSet::default() };
     claim.node(applied, false);

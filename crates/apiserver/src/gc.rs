@@ -1,14 +1,16 @@
-//! Garbage collection and the end of namespaces.
+//! Garbage collection and namespace deletion.
 //!
-//! Guarantees: [`settle`] runs in the same breath as the change that made it necessary, so that a client that sees the
-//! answer to its request sees its consequences too, in an order that depends on nothing but the objects. It ends:
-//! every step removes an object, a finalizer or an owner reference. Only objects that were written with a reference to
-//! an owner that is not there, and what is in a namespace that ends, are given a moment ([`settle_late`]): their writer
-//! sees them, and whoever deletes a namespace and what is in it one after the other finds it.
+//! Guarantees: [`settle`] runs within the change that caused it. A client that sees the answer to its request also sees the
+//! consequences, in an order that depends on the objects alone. It terminates: every step removes an object, a finalizer or an
+//! owner reference.
 //!
-//! Matches kube-controller-manager `pkg/controller/garbagecollector` (`attemptToDeleteItem`,
-//! `processDeletingDependentsItem`, `orphanDependents`) and `pkg/controller/namespace`, save that these run some
-//! milliseconds later, and the last five seconds (`namespaceDeletionGracePeriod`). An owner of a kind that is not served counts as being there.
+//! Two cases are handled a moment later ([`settle_late`]): objects written with a reference to a missing owner, and the
+//! contents of a terminating namespace. Their writer can still see them, and a client that deletes a namespace and then its
+//! contents finds the contents.
+//!
+//! Matches kube-controller-manager `pkg/controller/garbagecollector` (`attemptToDeleteItem`, `processDeletingDependentsItem`,
+//! `orphanDependents`) and `pkg/controller/namespace`. Upstream runs these some milliseconds later, and the last one five
+//! seconds later (`namespaceDeletionGracePeriod`). An owner of a kind that is not served counts as present.
 
 use serde_json::{Value, json};
 
@@ -19,12 +21,12 @@ use super::store::{DEFINITIONS, Id, Store};
 
 const NAMESPACES: &str = "namespaces";
 
-/// Looks at every object that a change may have concerned, until nothing is left to do.
+/// Processes every object that a change may affect, until nothing is left to do.
 pub fn settle(store: &mut Store) {
     look_at_all(store, false);
 }
 
-/// Looks at the objects that were written with owner references since the last time, and at the namespaces that end.
+/// Processes the objects written with owner references since the last call, and the terminating namespaces.
 pub fn settle_late(store: &mut Store) {
     for id in std::mem::take(&mut store.late) {
         if id.collection == NAMESPACES || id.collection == DEFINITIONS {
@@ -69,7 +71,7 @@ fn look_at(store: &mut Store, id: &Id, object: &Value) {
     }
 }
 
-/// Takes the owner's reference out of its dependents, then lets the owner go.
+/// Removes the owner's reference from its dependents, then releases the owner.
 fn orphan_dependents(store: &mut Store, id: &Id, owner: &Value) {
     let uid = meta::text(owner, "uid").to_owned();
     for dependent in store.dependents(&uid) {
@@ -78,7 +80,7 @@ fn orphan_dependents(store: &mut Store, id: &Id, owner: &Value) {
     drop_finalizer(store, id, ORPHAN);
 }
 
-/// Deletes the dependents of an owner that waits for them; once none blocks it, lets the owner go.
+/// Deletes the dependents of an owner in foreground deletion. Releases the owner once none blocks it.
 fn finish_foreground(store: &mut Store, id: &Id, owner: &Value) {
     let uid = meta::text(owner, "uid").to_owned();
     let dependents = store.dependents(&uid);
@@ -100,7 +102,7 @@ fn finish_foreground(store: &mut Store, id: &Id, owner: &Value) {
     }
 }
 
-/// Whether an owner is there, is gone, or waits for its dependents to go.
+/// Whether an owner exists, is gone, or waits for its dependents to be deleted.
 enum Owner {
     Solid,
     Dangling,
@@ -144,7 +146,7 @@ fn judge_owners(store: &mut Store, id: &Id, object: &Value) {
         "Background"
     };
     let options = DeleteOptions { propagation_policy: Some(policy.to_owned()), ..DeleteOptions::default() };
-    // A refusal leaves the object as it is; the next change looks at it again.
+    // A rejected deletion leaves the object as it is; the next change processes it again.
     let _ = delete::delete(store, id, &options);
 }
 
@@ -180,7 +182,7 @@ fn drop_finalizer(store: &mut Store, id: &Id, finalizer: &str) {
     }
 }
 
-/// Empties a terminating namespace; once it is empty, lets it go.
+/// Deletes the contents of a terminating namespace; removes the namespace once it is empty.
 fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
     let prefix = format!("{}/", meta::text(namespace, "name"));
     let contents: Vec<Id> = store
@@ -193,7 +195,7 @@ fn end_namespace(store: &mut Store, id: &Id, namespace: &Value) {
             inside.map(|key| Id { collection: name.clone(), key: key.to_owned() })
         })
         .collect();
-    // Pods first: as long as there are any, everything else stays.
+    // Pods are deleted first; everything else stays while there are any.
     let (pods, others): (Vec<Id>, Vec<Id>) = contents.into_iter().partition(|item| item.collection == "pods");
     if empty(store, pods) || empty(store, others) {
         return;
@@ -213,7 +215,7 @@ fn is_ending_definition(id: &Id, object: &Value) -> bool {
     id.collection == DEFINITIONS && meta::is_deleting(object) && has(object, CLEANUP)
 }
 
-/// Where nothing else is collected, the objects of a definition still go with it.
+/// Deletes the objects of terminating definitions, also when garbage collection is off.
 pub fn end_definitions(store: &mut Store) {
     let dirty = std::mem::take(&mut store.dirty).into_iter();
     for id in dirty.chain(std::mem::take(&mut store.late)) {
@@ -223,8 +225,8 @@ pub fn end_definitions(store: &mut Store) {
     }
 }
 
-/// Deletes the objects of a definition; once there are none, lets it go. That ends their watches, which are to see the
-/// deletions before, so it comes a moment later.
+/// Deletes the objects of a definition and removes the definition once there are none. Removal ends their watches, which must
+/// first show the deletions, so it happens a moment later.
 fn end_definition(store: &mut Store, id: Id, is_late: bool) {
     let name = id.key.trim_start_matches('/').to_owned();
     let objects = store.collections.get(&name).into_iter().flat_map(|collection| collection.objects.iter());
@@ -237,7 +239,7 @@ fn end_definition(store: &mut Store, id: Id, is_late: bool) {
     }
 }
 
-/// Deletes objects; says whether any stays for a while.
+/// Deletes objects; returns whether any of them remains for now.
 fn empty(store: &mut Store, contents: Vec<Id>) -> bool {
     let mut left = false;
     for item in contents {
@@ -245,7 +247,7 @@ fn empty(store: &mut Store, contents: Vec<Id>) -> bool {
         if !deleting {
             let options =
                 DeleteOptions { propagation_policy: Some("Background".to_owned()), ..DeleteOptions::default() };
-            // A refusal leaves the object, and with it the namespace.
+            // A rejected deletion leaves the object, and therefore the namespace.
             let _ = delete::delete(store, &item, &options);
         }
         left |= store.get(&item).is_some();

@@ -1,12 +1,12 @@
 //! The kinds that the embedded API server serves from the start, and those that can be added ([`custom()`],
 //! [`extensions()`], [`stored()`]).
 //!
-//! Guarantees: namespaces, pods, events, leases, jobs and cronjobs are decoded, defaulted, judged, changed and printed as
-//! kube-apiserver v1.36.3 does; reviews are answered with yes. `recorded.jsonl` holds what the real server answered to some
-//! two hundred objects, and the tests compare with it. Nothing here does I/O or reads a clock.
+//! Guarantees: namespaces, pods, events, leases, jobs and cronjobs are decoded, defaulted, validated, updated and printed as
+//! kube-apiserver v1.36.3 does. Reviews are always allowed. `recorded.jsonl` holds the real server's answers to some two
+//! hundred objects, and the tests compare with it. Nothing here does I/O or reads a clock.
 //!
-//! Known differences: a refused immutable Pod template is shown in the wire's form and not in the form of upstream's internal
-//! types; unknown fields are reported in alphabetical order; and rare fields of a Pod are not judged (see `pod_spec`).
+//! Known differences: a rejected change of an immutable Pod template prints the wire form and not upstream's internal types.
+//! Unknown fields are reported in alphabetical order. Rare fields of a Pod are not validated (see `pod_spec`).
 
 mod columns;
 mod containers;
@@ -49,7 +49,7 @@ use super::openapi;
 use super::registry::{Column, NameRule, Resource, Strategy};
 use fields::{copy, text};
 
-/// The built-in kinds, in the order of discovery: by group as the real server lists them, then by name.
+/// The built-in kinds in discovery order: by group as the real server lists them, then by name.
 pub fn builtin() -> Vec<Resource> {
     let core = |kind, plural| resource("", kind, plural);
     let batch = |kind, plural| resource("batch", kind, plural);
@@ -88,7 +88,7 @@ pub fn builtin() -> Vec<Resource> {
     ]
 }
 
-/// All kinds: the built-in ones, those by which a server is extended, and those that are stored only.
+/// All kinds: the built-in ones, those that extend a server, and those that are stored only.
 pub fn all() -> Vec<Resource> {
     [builtin(), extensions(), stored()].concat()
 }
@@ -97,7 +97,7 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// A resource that lacks its strategy.
+/// A resource without its strategy.
 struct Unserved {
     group: &'static str,
     kind: &'static str,
@@ -134,11 +134,11 @@ impl Unserved {
     }
 }
 
-/// What differs between the built-in kinds; what they share is in [`Served`].
+/// What differs between the built-in kinds; the shared behaviour is in [`Served`].
 trait Kind: Send + Sync + 'static {
     /// The Go type, as the table of types names it.
     const ROOT: &'static str;
-    /// The columns of tables.
+    /// The table columns.
     const COLUMNS: &'static [Column];
     /// The rule for names.
     const NAME_RULE: NameRule = NameRule::Subdomain;
@@ -183,11 +183,11 @@ trait Kind: Send + Sync + 'static {
     }
 }
 
-/// A [`Kind`] as the server wants it.
+/// Implements [`Strategy`] for a [`Kind`].
 struct Served<K>(K);
 
 impl<K: Kind> Strategy for Served<K> {
-    /// The error is Go's alone; the server puts `KIND in version "v1" cannot be handled as a KIND: ` in front.
+    /// The error is Go's alone; the server prepends `KIND in version "v1" cannot be handled as a KIND: `.
     fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String> {
         normalize::normalize(object, K::ROOT)
     }
@@ -286,13 +286,13 @@ impl<K: Kind> Strategy for Served<K> {
     }
 }
 
-/// Keeps the status, and counts the generation up when the spec has changed.
+/// Keeps the status, and increments the generation if the spec has changed.
 fn keep_status_and_count(object: &mut Value, old: &Value) {
     copy(object, old, "status");
     count(object, old, "spec");
 }
 
-/// Counts a change of what people write.
+/// Increments the generation if `field` has changed.
 fn count(object: &mut Value, old: &Value, field: &str) {
     let changed = object[field] != old[field];
     count_if(changed, object, old);
@@ -338,15 +338,15 @@ fn selector_cell(selector: &Value) -> Value {
     parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",").into()
 }
 
-/// Whether an object is being created and not changed: only the stored have a version.
+/// Whether an object is being created: only stored objects have a resourceVersion.
 fn is_new(object: &Value) -> bool {
     text(object, "metadata.resourceVersion").is_empty()
 }
 
-/// Where the names of Jobs and CronJobs go.
+/// Where the names of Jobs and CronJobs are used.
 const POD_NAMES: &str = "Pod names and hostnames";
 
-/// The warning about names that make odd host names.
+/// The warning about names that make unusual host names.
 fn name_warning(object: &Value, used_in: &str) -> Option<String> {
     let messages = fields::dns_label_errors(text(object, "metadata.name"));
     (is_new(object) && !messages.is_empty()).then(|| {

@@ -35,7 +35,7 @@
 //! - A watch without a timeout lasts 45 minutes.
 //! - Bookmarks come at other times.
 //! - Every request is allowed.
-//! - Of many kinds nothing comes, because no controller runs ([`kinds`]).
+//! - Many kinds are stored without effect, because no controller acts on them ([`kinds`]).
 
 mod admission;
 mod body;
@@ -91,36 +91,36 @@ use self::store::Store;
 pub use self::webhook_client::{ServiceResolver, webhooks_over_https};
 pub use self::write::{Judgement, judge_new};
 
-/// The body of an answer: whole, or a stream of watch events.
+/// The body of an answer: a whole document, or a stream of watch events.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Answers the discovery documents: path, `Accept` header and the served resources to content type and document.
+/// Answers the discovery documents. Maps path, `Accept` header and the served resources to content type and document.
 pub type Discovery = fn(path: &str, accept: &str, resources: &[Resource]) -> Option<(String, Value)>;
 
-/// What a pod's container has logged: namespace, pod, container (empty for the first).
+/// The log of a Pod's container, by namespace, Pod and container name (empty for the first container).
 pub type LogSource = Arc<dyn Fn(&str, &str, &str) -> Option<String> + Send + Sync>;
 
-/// How long an object whose owner is not there stays, and what is in a namespace that ends.
+/// How long an object with a missing owner stays, and the contents of a terminating namespace.
 const LATE: Duration = Duration::from_secs(2);
 
-/// The namespaces that are there from the start.
+/// The namespaces that exist from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// How a server is made.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Wall time, for timestamps.
     pub clock: SharedClock,
-    /// The kinds that are served from the start.
+    /// The kinds served from the start.
     pub resources: Vec<Resource>,
-    /// Answers /api, /apis, /version and /openapi; without it they are not found.
+    /// Answers /api, /apis, /version and /openapi; `None` answers 404 there.
     pub discovery: Option<Discovery>,
-    /// From which uids and generated name suffixes follow.
+    /// The seed of UIDs and generated name suffixes.
     pub seed: u64,
     /// Watch events kept per resource; older watches get 410.
     pub history: usize,
-    /// Whether dependents of deleted owners and the contents of deleted namespaces go. kube-apiserver alone does not
-    /// do this (kube-controller-manager does).
+    /// Whether dependents of deleted owners and the contents of deleted namespaces are deleted. In a real cluster
+    /// kube-controller-manager does this.
     pub garbage_collection: bool,
 }
 
@@ -136,16 +136,16 @@ impl Config {
     }
 }
 
-/// One change of one object, for those who look on.
+/// One change of one object, for observers.
 #[derive(Clone, Debug)]
 pub struct Committed {
     /// `plural.group`.
     pub collection: String,
-    /// The revision it made.
+    /// The revision of the change.
     pub revision: u64,
     /// What happened.
     pub kind: ChangeKind,
-    /// The object afterwards; of a deleted one the last state.
+    /// The object afterwards; for a deletion its last state.
     pub object: Arc<Object>,
     /// The object before.
     pub previous: Option<Arc<Object>>,
@@ -170,12 +170,12 @@ struct Inner {
     store: Mutex<Store>,
     logs: Mutex<Option<LogSource>>,
     webhooks: Mutex<Option<WebhookCaller>>,
-    /// Whether a task waits to look at the objects that are looked at late.
+    /// Whether a task is waiting to run the late part of garbage collection.
     is_settling: AtomicBool,
 }
 
 impl ApiServer {
-    /// A server with the namespaces that every cluster has (where namespaces are served) and nothing else.
+    /// A server with the namespaces that every cluster has (if namespaces are served) and nothing else.
     pub fn new(config: Config) -> Self {
         let mut store = Store::new(config.clock.clone(), config.seed, config.history);
         for resource in &config.resources {
@@ -215,7 +215,7 @@ impl ApiServer {
         kube::Client::new(self.into_service(), "default")
     }
 
-    /// Answers one request. Waits for the webhooks that are concerned and for nothing else; the body of a watch does.
+    /// Answers one request. Waits for admission webhooks and for nothing else. The body of a watch answer stays open.
     pub async fn handle(&self, request: Request<Bytes>) -> Response<Body> {
         service::answer(self, request).await
     }
@@ -226,17 +226,17 @@ impl ApiServer {
         ApiService::new(self.clone())
     }
 
-    /// Serves plain HTTP/1.1 until `cancel` fires; then refuses new connections, ends the watches and returns.
+    /// Serves plain HTTP/1.1 until `cancel`; then rejects new connections, ends the watches and returns.
     pub async fn serve(self, listener: TcpListener, cancel: CancellationToken) {
         listener::serve(self, listener, cancel).await;
     }
 
-    /// Serves one more kind from now on.
+    /// Adds a kind.
     pub fn register(&self, resource: Resource) {
         self.store().register(resource);
     }
 
-    /// The kinds that are served.
+    /// The served kinds.
     pub fn resources(&self) -> Vec<Resource> {
         self.served().iter().map(|resource| (**resource).clone()).collect()
     }
@@ -245,7 +245,7 @@ impl ApiServer {
         Arc::clone(&self.store().served)
     }
 
-    /// Forgets the watch history: watches and continue tokens from before get 410.
+    /// Drops the watch history: older watches and continue tokens get 410.
     pub fn compact(&self) {
         self.store().compact();
     }
@@ -255,7 +255,7 @@ impl ApiServer {
         self.store().revision
     }
 
-    /// The changes after `revision`, oldest first; of those whose history is forgotten, none.
+    /// The changes after `revision`, oldest first. Empty for collections whose history no longer reaches back to `revision`.
     pub fn changes_after(&self, revision: u64) -> Vec<Committed> {
         let store = self.store();
         let committed = |name: &str, change: &store::Change| Committed {
@@ -283,8 +283,8 @@ impl ApiServer {
     /// Replaces the whole state. Open watches end.
     ///
     /// # Errors
-    /// When the snapshot is not one that [`ApiServer::snapshot`] gave, or holds kinds that are not served; the state is
-    /// then untouched.
+    /// When [`ApiServer::snapshot`] did not make the snapshot, or it holds kinds that are not served. The state is then
+    /// unchanged.
     pub fn restore(&self, snapshot: &Value) -> Result<(), RestoreError> {
         let mut store = self.store();
         store.restore(snapshot).map_err(RestoreError::Malformed)?;
@@ -292,17 +292,17 @@ impl ApiServer {
         Ok(())
     }
 
-    /// Where `pods/log` is read from.
+    /// Sets the source of `pods/log`.
     pub fn set_log_source(&self, source: LogSource) {
         *self.inner.logs.lock() = Some(source);
     }
 
-    /// How admission webhooks are called, where the server serves their configurations.
+    /// Sets how the server calls admission webhooks, if it serves their configurations.
     pub fn set_webhook_caller(&self, caller: WebhookCaller) {
         *self.inner.webhooks.lock() = Some(caller);
     }
 
-    /// Asks a webhook. Nothing is locked meanwhile, so it may ask the server things before it answers.
+    /// Calls a webhook. No lock is held meanwhile, so the webhook may send requests to the server before it answers.
     async fn ask(&self, call: &WebhookCall) -> WebhookAnswer {
         let caller = self.inner.webhooks.lock().clone();
         let caller = caller.ok_or("nothing carries requests to webhooks here")?;
@@ -325,7 +325,7 @@ impl ApiServer {
         self.inner.config.discovery
     }
 
-    /// Draws the consequences of a write; those that wait a moment need a tokio runtime.
+    /// Collects garbage after a write. The late part needs a tokio runtime.
     fn settle(&self, store: &mut Store) {
         if !self.inner.config.garbage_collection {
             gc::end_definitions(store);
@@ -350,7 +350,7 @@ impl ApiServer {
                 let mut store = inner.store.lock();
                 gc::settle_late(&mut store);
                 if store.late.is_empty() {
-                    // Under the lock, so that whoever adds to what is late begins anew.
+                    // Under the lock, so that a write that adds late objects after this starts a new task.
                     drop(waiting);
                     return;
                 }
@@ -359,7 +359,7 @@ impl ApiServer {
     }
 }
 
-/// The task that looks at objects late. However it ends, the next one may begin.
+/// The task that runs the late part of garbage collection. Dropping it, for whatever reason, allows the next task to start.
 struct Waiting(Weak<Inner>);
 
 impl Drop for Waiting {

@@ -1,5 +1,5 @@
-//! The server on a socket: plain HTTP/1.1, for the clients of tests. Everything that reaches the socket may do everything; `dev`
-//! listens by itself and judges requests first (`dev::guard`).
+//! The server on a socket: plain HTTP/1.1, for test clients. It authenticates no client. `dev` has its own listener and checks
+//! requests first (`dev::guard`).
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use tracing::{debug, warn};
 
 use super::ApiServer;
 
-/// For the header of a request, the idle time before it included.
+/// The limit for a request's header, including the idle time before it.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(300);
-/// For requests in flight after a cancel. Watches never end by themselves and are cut off then.
+/// The time for requests in flight after a cancel. Watches never end by themselves and are closed then.
 const DRAIN: Duration = Duration::from_millis(500);
-/// How long to wait when the system has no file descriptor for a new connection.
+/// The pause after the system has run out of file descriptors for new connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts until cancelled, then waits for the connections to end, or ends them.
+/// Accepts connections until cancelled, then waits for them to end and closes the rest.
 pub(super) async fn serve(server: ApiServer, listener: TcpListener, cancel: CancellationToken) {
     let connections = TaskTracker::new();
     while let Some(accepted) = cancel.run_until_cancelled(listener.accept()).await {
@@ -41,7 +41,7 @@ pub(super) async fn serve(server: ApiServer, listener: TcpListener, cancel: Canc
 }
 
 async fn connection(server: ApiServer, stream: TcpStream, cancel: CancellationToken) {
-    // Watch events are small and must not wait for more.
+    // Watch events are small and must be sent at once.
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%error, "cannot set TCP_NODELAY");
     }
@@ -59,6 +59,6 @@ async fn connection(server: ApiServer, stream: TcpStream, cancel: CancellationTo
         () = cancel.cancelled() => {}
     }
     connection.as_mut().graceful_shutdown();
-    // Whoever still watches is cut off.
+    // Closes the connections of open watches.
     let _ = timeout(DRAIN, connection).await;
 }

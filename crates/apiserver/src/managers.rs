@@ -1,7 +1,7 @@
-//! Field managers: who wrote which field last.
+//! Field managers: which manager last wrote which field.
 //!
-//! Guarantees: `metadata.managedFields` after a create, update, patch or apply names the managers, operations and
-//! fields that the real server would name, with the limits that [`super::fields`] states.
+//! Guarantees: after a create, update, patch or apply, `metadata.managedFields` has the managers, operations and fields that
+//! the real server would record, within the limits that [`super::fields`] states.
 //!
 //! Matches k8s.io/apimachinery `pkg/util/managedfields/internal` (`FieldManager`, `structuredMergeManager`,
 //! `managedFieldsUpdater`, `stripMetaManager`, `skipNonAppliedManager`, `capManagersManager`) and structured-merge-diff
@@ -17,7 +17,7 @@ use super::meta;
 use super::registry::Resource;
 use super::store::timestamp;
 
-/// Metadata that belongs to nobody.
+/// Metadata fields that no manager owns.
 const STRIPPED: [&str; 10] = [
     "name",
     "namespace",
@@ -31,7 +31,7 @@ const STRIPPED: [&str; 10] = [
     "",
 ];
 
-/// More updating managers than this are merged into one.
+/// If there are more updating managers than this, the oldest are merged into one.
 const MAX_UPDATERS: usize = 10;
 
 /// One entry of `managedFields`.
@@ -89,7 +89,7 @@ impl Entry {
             && same_version
     }
 
-    /// As conflicts name it.
+    /// The description of the entry in conflict messages.
     fn describe(&self) -> String {
         let mut parts = vec![quote(&self.manager)];
         if !self.subresource.is_empty() {
@@ -102,7 +102,7 @@ impl Entry {
     }
 }
 
-/// All entries; `None` when one of them cannot be understood.
+/// All entries; `None` if one of them cannot be decoded.
 fn decode(managed: Value) -> Option<Vec<Entry>> {
     match managed {
         Value::Array(entries) => entries.into_iter().map(Entry::decode).collect(),
@@ -114,7 +114,7 @@ fn decode_of(object: &Value) -> Option<Vec<Entry>> {
     decode(object["metadata"]["managedFields"].clone())
 }
 
-/// The order of entries.
+/// The sort key of an entry.
 fn rank(entry: &Entry) -> (&str, Option<&str>, &str, &str, &str) {
     let Entry { operation, time, manager, api_version, subresource, .. } = entry;
     (operation, time.as_deref(), manager, api_version, subresource)
@@ -133,7 +133,7 @@ fn without_managers(object: &Value) -> Value {
     copy
 }
 
-/// Who writes, to what, and when.
+/// The manager of a write, the kind, and the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Writer<'a> {
     /// The kind.
@@ -158,7 +158,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The field that writes through this endpoint do not reach. Matches `GetResetFields` of the strategies.
+    /// The field that writes through this endpoint cannot change. Matches `GetResetFields` of the strategies.
     fn reset_field(&self) -> Option<&'static str> {
         match (self.resource.has_status, self.subresource) {
             (true, "") => Some("status"),
@@ -184,7 +184,7 @@ impl Writer<'_> {
         } else {
             decode(given).filter(|entries| !entries.is_empty()).unwrap_or_else(of_old)
         };
-        // An object whose fields nobody manages stays so, until the first apply.
+        // An object without managed fields stays so until the first apply.
         if entries.is_empty() && old.is_some() {
             return;
         }
@@ -207,11 +207,11 @@ impl Writer<'_> {
         encode(new, cap(entries));
     }
 
-    /// Merges an applied configuration into `live` (`None` where nothing is there yet) and records it.
+    /// Merges an applied configuration into `live` (`None` if the object does not exist yet) and records it.
     /// Matches `FieldManager.Apply`.
     ///
     /// # Errors
-    /// A conflict, when fields belong to others and `force` is not given.
+    /// A conflict, if other managers own the fields and `force` is false.
     pub fn apply(&self, live: Option<&Value>, applied: &Value, force: bool) -> Result<Value> {
         let base = live.map_or_else(|| empty(self.resource), without_managers);
         let mut entries = live.and_then(decode_of).unwrap_or_default();
@@ -250,7 +250,7 @@ impl Writer<'_> {
     }
 }
 
-/// What the kind looks like with nothing set: the real server's types write some fields always.
+/// The kind with no field set: the real server's types always write some fields.
 pub fn empty(resource: &Resource) -> Value {
     let bare = json!({"apiVersion": resource.api_version(), "kind": resource.kind, "metadata": {}});
     let mut object = bare.clone();
@@ -264,7 +264,7 @@ fn strip(fields: &mut FieldSet) {
     fields.strip(None, |element| ["f:apiVersion", "f:kind", "f:metadata"].contains(&element));
 }
 
-/// What was changed or removed belongs to its old managers no more.
+/// Removes changed and removed fields from their previous managers.
 fn take_from_others(mut entries: Vec<Entry>, comparison: &Comparison) -> Vec<Entry> {
     for entry in &mut entries {
         entry.fields.subtract(&comparison.touched);
@@ -303,7 +303,7 @@ fn refuse_conflicts(entries: &[Entry], touched: &FieldSet) -> Result<()> {
     Err(status::apply_conflict(causes.collect(), message))
 }
 
-/// Merges the oldest updating managers into one when there are too many. Matches `capManagersManager`.
+/// Merges the oldest updating managers into one if there are too many. Matches `capManagersManager`.
 fn cap(mut entries: Vec<Entry>) -> Vec<Entry> {
     loop {
         let mut updaters: Vec<usize> = (0..entries.len()).filter(|i| entries[*i].operation == "Update").collect();
@@ -321,8 +321,7 @@ fn cap(mut entries: Vec<Entry>) -> Vec<Entry> {
     }
 }
 
-/// When nothing but the times of entries changed, the old entries stay. Matches
-/// `IgnoreManagedFieldsTimestampsTransformer`.
+/// Keeps the old entries if only their times have changed. Matches `IgnoreManagedFieldsTimestampsTransformer`.
 pub fn ignore_times(new: &mut Value, old: &Value) {
     let (of_new, of_old) = (&new["metadata"]["managedFields"], &old["metadata"]["managedFields"]);
     if of_new != of_old && same_but_times(of_new, of_old) && same_but_managers(new, old) {
@@ -341,7 +340,7 @@ fn same_but_times(new: &Value, old: &Value) -> bool {
     }
 }
 
-/// Whether two objects are equal, but for their managed fields and versions.
+/// Whether two objects are equal except for their managed fields and versions.
 fn same_but_managers(new: &Value, old: &Value) -> bool {
     let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return false };
     let metadata = |new: Option<&Value>, old: Option<&Value>| match (
@@ -354,7 +353,7 @@ fn same_but_managers(new: &Value, old: &Value) -> bool {
     metadata(new.get("metadata"), old.get("metadata")) && same_but(new, old, &["metadata"])
 }
 
-/// Whether two maps are equal, but for these members.
+/// Whether two maps are equal except for these members.
 fn same_but(a: &Map<String, Value>, b: &Map<String, Value>, ignored: &[&str]) -> bool {
     let counted = |map: &Map<String, Value>| map.len() - ignored.iter().filter(|key| map.contains_key(**key)).count();
     let mut members = a.iter().filter(|(key, _)| !ignored.contains(&key.as_str()));

@@ -1,7 +1,7 @@
-//! Object metadata: access, rules for names, labels and annotations, and what creation and update may change.
+//! Object metadata: access, rules for names, labels and annotations, and the rules for creation and update.
 //!
-//! Guarantees: every rule refuses what k8s.io/apimachinery `pkg/api/validation/objectmeta.go` refuses, in its words
-//! and in its order (maps are walked by key).
+//! Guarantees: every rule rejects what k8s.io/apimachinery `pkg/api/validation/objectmeta.go` rejects, with its messages and in
+//! its order (maps are walked by key).
 
 use std::collections::BTreeSet;
 
@@ -16,19 +16,19 @@ use super::registry::NameRule;
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// Makes an object wait for the deletion of its dependents.
+/// The finalizer by which an object waits for the deletion of its dependents.
 pub const FOREGROUND: &str = "foregroundDeletion";
-/// Makes a definition wait for the deletion of its objects.
+/// The finalizer by which a definition waits for the deletion of its objects.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-/// Makes an object wait until its dependents have lost their references to it.
+/// The finalizer by which an object waits until its dependents no longer refer to it.
 pub const ORPHAN: &str = "orphan";
 
-/// `metadata.<field>` as text, empty where absent.
+/// `metadata.<field>` as text; empty if absent.
 pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// The metadata of an object, made where there is none.
+/// The metadata of an object, created if absent.
 pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = json!({});
@@ -40,7 +40,7 @@ pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     metadata.as_object_mut().expect("was made an object in the line above")
 }
 
-/// Sets `metadata.<field>`, or takes it away where the value is null.
+/// Sets `metadata.<field>`, or removes it if the value is null.
 pub fn set(object: &mut Value, field: &str, value: Value) {
     let metadata = metadata_mut(object);
     if value.is_null() {
@@ -56,12 +56,12 @@ pub fn finalizers(object: &Value) -> Vec<String> {
     list.into_iter().flatten().filter_map(|f| f.as_str().map(str::to_owned)).collect()
 }
 
-/// Sets the finalizers; none takes the field away.
+/// Sets the finalizers; an empty list removes the field.
 pub fn set_finalizers(object: &mut Value, finalizers: &[String]) {
     set(object, "finalizers", if finalizers.is_empty() { Value::Null } else { json!(finalizers) });
 }
 
-/// The generation, 0 where absent.
+/// The generation; 0 if absent.
 pub fn generation(object: &Value) -> i64 {
     object["metadata"]["generation"].as_i64().unwrap_or_default()
 }
@@ -76,12 +76,12 @@ pub fn owners(object: &Value) -> &[Value] {
     object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Whether a finalizer has no path, and is not one of the known ones.
+/// Whether a finalizer has no domain and is not a known one.
 fn is_bare(name: &str) -> bool {
     !name.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&name)
 }
 
-/// Finalizers without a domain, save the known ones. Matches `validateKubeFinalizerName` of kubernetes
+/// Errors for finalizers without a domain, except the known ones. Matches `validateKubeFinalizerName` of kubernetes
 /// `pkg/apis/core/validation`.
 pub fn bare_finalizer_errors(object: &Value) -> Vec<FieldError> {
     let listed = finalizers(object).into_iter().enumerate().filter(|(_, name)| is_bare(name));
@@ -89,9 +89,9 @@ pub fn bare_finalizer_errors(object: &Value) -> Vec<FieldError> {
     listed.map(|(index, name)| invalid_field(format!("metadata.finalizers[{index}]"), &json!(name), detail)).collect()
 }
 
-/// Warnings about the finalizers without a path that `old` does not have. Matches `generateWarningsFromObj` and
-/// `validateKubeFinalizerName` of k8s.io/apiextensions-apiserver `pkg/registry/customresource`; names that are no
-/// qualified ones are refused before.
+/// Warnings about finalizers without a domain that `old` does not have. Matches `generateWarningsFromObj` and
+/// `validateKubeFinalizerName` of k8s.io/apiextensions-apiserver `pkg/registry/customresource`. Names that are not qualified
+/// names are rejected earlier.
 pub fn bare_finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map(finalizers).unwrap_or_default();
     let is_new = |name: &String| is_bare(name) && !known.contains(name);
@@ -108,7 +108,7 @@ pub fn bare_finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<Strin
 }
 
 fn name_errors(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {
-    // Matches `maskTrailingDash`, which really drops two bytes and adds one.
+    // Matches `maskTrailingDash`, which drops two bytes and adds one.
     let masked = if prefix && name.len() > 1 && name.ends_with('-') && name.is_char_boundary(name.len() - 2) {
         format!("{}a", &name[..name.len() - 2])
     } else {
@@ -124,7 +124,7 @@ fn name_errors(rule: NameRule, name: &str, prefix: bool) -> Vec<String> {
     }
 }
 
-/// Judges the metadata of a new object. Matches `ValidateObjectMetaAccessor`.
+/// Validates the metadata of a new object. Matches `ValidateObjectMetaAccessor`.
 pub fn validate(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let generate_name = text(object, "generateName");
@@ -222,7 +222,7 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The owner references with their members in the order of the real server's type.
+/// The owner references as text, their members in the order of the real server's type.
 fn owners_text(object: &Value) -> String {
     let one = |owner: &Value| {
         let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
@@ -261,7 +261,7 @@ fn validate_managed_fields(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Judges a change of metadata. Matches `ValidateObjectMetaAccessorUpdate`.
+/// Validates a change of metadata. Matches `ValidateObjectMetaAccessorUpdate`.
 pub fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_deleting(old) {
@@ -296,7 +296,7 @@ pub fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Takes away owner references that are there twice, and says so. Matches `dedupOwnerReferencesAndAddWarning`.
+/// Removes duplicate owner references and returns a warning. Matches `dedupOwnerReferencesAndAddWarning`.
 pub fn dedup_owners(object: &mut Value) -> Option<String> {
     let mut kept: Vec<Value> = Vec::new();
     let mut duplicates = Vec::new();

@@ -1,25 +1,25 @@
-//! What form an answer has.
+//! Content negotiation.
 //!
-//! Matches k8s.io/apiserver `pkg/endpoints/handlers/negotiation` and the `Accept` check of go-restful, without the
-//! binary forms: this server has no protobuf and no CBOR.
+//! Matches k8s.io/apiserver `pkg/endpoints/handlers/negotiation` and the `Accept` check of go-restful, except that this server
+//! writes neither protobuf nor CBOR.
 
 use apimachinery::quoting::quote;
 use apimachinery::status::{self, Result};
 
 use super::query::Query;
 
-/// The real server's list in messages.
+/// The real server's list of media types in messages.
 const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// What it adds where there are watches.
+/// The media types that it adds for watches.
 const STREAMS: &str = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
-/// What an object is turned into before it is sent.
+/// The transformation of an object before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
-    /// Nothing.
+    /// The object as it is.
     None,
-    /// A table for people.
+    /// A table.
     Table,
     /// `PartialObjectMetadata`.
     Metadata,
@@ -27,7 +27,7 @@ pub enum Transform {
     MetadataList,
 }
 
-/// What of the object a table row carries.
+/// What a table row holds of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncludeObject {
     /// Nothing.
@@ -41,15 +41,15 @@ pub enum IncludeObject {
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// YAML and not JSON.
+    /// Whether the answer is YAML; otherwise it is JSON.
     pub yaml: bool,
-    /// With line breaks.
+    /// Whether JSON is indented.
     pub pretty: bool,
-    /// What the object becomes.
+    /// The transformation of the object.
     pub transform: Transform,
-    /// `v1` or `v1beta1`, for the transforms.
+    /// Whether the transformed kind has version `v1beta1`; otherwise it has `v1`.
     pub beta: bool,
-    /// For tables.
+    /// What table rows hold.
     pub include: IncludeObject,
 }
 
@@ -58,12 +58,12 @@ impl Output {
     pub const JSON: Self =
         Self { yaml: false, pretty: false, transform: Transform::None, beta: false, include: IncludeObject::Metadata };
 
-    /// The API version of the transform's kinds.
+    /// The API version of the transformed kinds.
     pub fn api_version(self) -> &'static str {
         if self.beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" }
     }
 
-    /// Decides from the `Accept` header.
+    /// Chooses the form from the `Accept` header.
     pub fn negotiate(accept: &str, query: &Query, user_agent: &str, streams: bool) -> Result<Self> {
         let clauses = clauses(accept);
         let knows = |clause: &Clause| media(clause).is_some() || clause.media.contains("protobuf");
@@ -99,7 +99,7 @@ struct Clause<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-/// The clauses of an `Accept` header, best first.
+/// The clauses of an `Accept` header, most preferred first.
 fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<(f32, Clause<'_>)> = Vec::new();
     for text in accept.split(',') {
@@ -115,7 +115,7 @@ fn clauses(accept: &str) -> Vec<Clause<'_>> {
     clauses.into_iter().map(|(_, clause)| clause).collect()
 }
 
-/// Whether the media type is YAML; `None` when it is neither JSON nor YAML.
+/// Whether the media type is YAML; `None` if it is neither JSON nor YAML.
 fn media(clause: &Clause<'_>) -> Option<bool> {
     match clause.media {
         "application/json" | "*/*" | "application/*" => Some(false),

@@ -1,8 +1,8 @@
-//! Stored objects, as trees and as the text that clients get.
+//! Stored objects, as JSON trees and as the text that clients receive.
 //!
-//! Guarantees: an object never changes; its text is written once at most, whoever reads or watches it. Objects that
-//! were not touched for long are kept as text alone, which takes a tenth of the tree's room, and are read anew when
-//! somebody looks into them.
+//! Guarantees: an object is immutable. Its text is written at most once, however many clients read or watch it. Objects that
+//! have not been used for long are kept as text alone, which takes a tenth of the tree's memory. They are parsed again on
+//! access.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -13,33 +13,33 @@ use serde_json::{Map, Value, json};
 
 use super::registry::Resource;
 
-/// An object and, once somebody needed it, its text.
+/// An object and, once it has been needed, its text.
 #[derive(Debug)]
 pub struct Object {
     tree: Value,
     text: OnceLock<Arc<Text>>,
 }
 
-/// An object as it is sent.
+/// The text of an object.
 #[derive(Debug)]
 pub struct Text {
-    /// JSON, kind and apiVersion first, and the end of the line.
+    /// JSON with kind and apiVersion first, and a newline.
     line: Bytes,
-    /// Where kind and apiVersion end.
+    /// The offset at which kind and apiVersion end.
     head: usize,
 }
 
 /// An object in one of its forms; clones share it.
 #[derive(Clone, Debug)]
 pub enum Entry {
-    /// With its tree.
+    /// As a tree.
     Whole(Arc<Object>),
-    /// As text alone.
+    /// As text.
     Packed(Arc<Text>),
 }
 
 impl Object {
-    /// An object that will not change any more.
+    /// Makes an immutable object.
     pub fn new(tree: Value) -> Arc<Self> {
         Arc::new(Self { tree, text: OnceLock::new() })
     }
@@ -84,20 +84,20 @@ impl Text {
         Self { line: Bytes::from(line.into_boxed_slice()), head }
     }
 
-    /// The whole object on a line.
+    /// The JSON with its newline.
     pub fn line(&self) -> &Bytes {
         &self.line
     }
 
-    /// The object without the end of the line.
+    /// The JSON without its newline.
     pub fn json(&self) -> &[u8] {
         &self.line[..self.line.len() - 1]
     }
 
-    /// What follows the opening brace of the object without kind and apiVersion.
+    /// The part after the opening brace, without kind and apiVersion.
     fn rest(&self) -> &[u8] {
         let rest = &self.json()[self.head..];
-        // A brace or a comma stands before the first member, and the brace that closes the object stands alone.
+        // The first member follows a brace or a comma; an object without members is only its closing brace.
         if rest.len() > 1 { &rest[1..] } else { rest }
     }
 }
@@ -126,14 +126,14 @@ impl Entry {
         }
     }
 
-    /// Gives up the tree.
+    /// Drops the tree and keeps the text.
     pub fn pack(&mut self) {
         if let Self::Whole(object) = self {
             *self = Self::Packed(Arc::clone(object.text()));
         }
     }
 
-    /// Whether this is that very object, and not a later one.
+    /// Whether this is the same version of the same object.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Whole(one), Self::Whole(other)) => Arc::ptr_eq(one, other),
@@ -143,19 +143,19 @@ impl Entry {
     }
 }
 
-/// Many objects as they are listed.
+/// A list of objects.
 #[derive(Debug)]
 pub struct List {
     /// The kind of the items.
     pub resource: Arc<Resource>,
-    /// Of the list.
+    /// The metadata of the list.
     pub metadata: Map<String, Value>,
-    /// In order.
+    /// The items in order.
     pub items: Vec<Entry>,
 }
 
 impl List {
-    /// Items of built-in kinds go without kind and apiVersion; those of custom resources have them.
+    /// Whether items have kind and apiVersion: those of custom resources do, those of built-in kinds do not.
     fn is_headed(&self) -> bool {
         self.resource.group.contains('.') && !self.resource.group.ends_with(".k8s.io")
     }
@@ -200,10 +200,10 @@ impl List {
     }
 }
 
-/// What a request is answered with.
+/// The document of an answer.
 #[derive(Debug)]
 pub enum Document {
-    /// Anything.
+    /// Any document.
     Tree(Value),
     /// A stored object.
     Object(Entry),
@@ -212,7 +212,7 @@ pub enum Document {
 }
 
 impl Document {
-    /// As JSON on a line.
+    /// As JSON with a newline.
     pub fn line(&self) -> Bytes {
         match self {
             Self::Tree(tree) => format!("{tree}\n").into(),

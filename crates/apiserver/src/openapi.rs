@@ -1,8 +1,8 @@
 //! OpenAPI v3 documents, for `kubectl explain` and kubectl's validation.
 //!
-//! Guarantees: the schemas of the built-in kinds are kube-apiserver v1.36.3's own, descriptions and patch strategies
-//! included; those of other kinds are what their strategies give. The operations of a kind name their parameters, so that
-//! clients leave the validation of fields to the server.
+//! Guarantees: the schemas of the built-in kinds are those of kube-apiserver v1.36.3, with descriptions and patch strategies.
+//! The schemas of other kinds come from their strategies. The operations of a kind list their parameters, so that clients leave
+//! field validation to the server.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 use super::kinds::package;
 use super::registry::Resource;
 
-/// The schemas that the built-in kinds reach, out of the documents that kube-apiserver v1.36.3 serves under /openapi/v3
-/// (Kubernetes, Apache-2.0); by name.
+/// The schemas that the built-in kinds use, by name. They are taken from the documents that kube-apiserver v1.36.3 serves under
+/// /openapi/v3 (Kubernetes, Apache-2.0).
 static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("openapi_schemas.json")).expect("the file is generated, and a test parses it")
 });
 
-/// The kinds of patches. The last is for kinds alone that say how their lists are merged, and kubectl goes by this.
+/// The media types of patches. The last one is only for kinds whose lists have merge keys; kubectl relies on this.
 const PATCHES: [&str; 4] = [
     "application/apply-patch+yaml",
     "application/json-patch+json",
@@ -40,7 +40,7 @@ fn schema_name(go_type: &str) -> String {
     }
 }
 
-/// The document at the path below /openapi/v3; the index when the path is empty.
+/// The document at a path below /openapi/v3; the index for an empty path.
 pub(super) fn respond(path: &[&str], resources: &[Resource]) -> Option<Value> {
     match path {
         [] => Some(index(resources)),
@@ -59,7 +59,7 @@ fn index(resources: &[Resource]) -> Value {
     let mut paths = Map::new();
     for resource in resources {
         let root = root(resource);
-        // The schemas of built-in kinds never change, and those of others only in their number.
+        // The schemas of built-in kinds never change; of the others only their number changes.
         let hash = format!("{:016X}", resources.iter().filter(|r| self::root(r) == root).count());
         paths.insert(root.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{root}?hash={hash}")}));
     }
@@ -92,7 +92,7 @@ fn document(group: &str, version: &str, resources: &[Resource]) -> Option<Value>
     }))
 }
 
-/// The name of a resource's schema: upstream's for the built-in kinds, the reversed group for others.
+/// The name of a resource's schema: upstream's name for a built-in kind, the reversed group for others.
 fn component_name(resource: &Resource) -> String {
     let package = package(&resource.group);
     let builtin = format!("io.k8s.api.{package}.{}.{}", resource.version, resource.kind);
@@ -103,7 +103,7 @@ fn component_name(resource: &Resource) -> String {
     format!("{}.{}.{}", reversed.join("."), resource.version, resource.kind)
 }
 
-/// Adds a schema and everything it refers to.
+/// Adds a schema and all schemas that it refers to.
 fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
     let Some(schema) = SCHEMAS.get(name).filter(|_| !schemas.contains_key(name)) else { return };
     schemas.insert(name.to_owned(), schema.clone());
@@ -123,7 +123,7 @@ fn add_references(schema: &Value, schemas: &mut Map<String, Value>) {
     }
 }
 
-/// Adds the schema of a kind that is not built in, and of its list.
+/// Adds the schemas of a kind that is not built in and of its list.
 fn add_foreign(resource: &Resource, name: &str, schemas: &mut Map<String, Value>) {
     let gvk = |kind: &str| json!([{"group": resource.group, "version": resource.version, "kind": kind}]);
     let mut schema = resource.strategy.schema();

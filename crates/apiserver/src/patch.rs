@@ -1,7 +1,7 @@
 //! Patches: JSON, merge, strategic merge, apply.
 //!
-//! Guarantees: pure; a patch that cannot be applied changes nothing and is refused with the status that
-//! k8s.io/apiserver `pkg/endpoints/handlers/patch.go` gives.
+//! Guarantees: pure. A patch that cannot be applied changes nothing and is rejected with the status that k8s.io/apiserver
+//! `pkg/endpoints/handlers/patch.go` gives.
 
 pub mod apply;
 mod handler;
@@ -22,14 +22,14 @@ pub enum PatchType {
     Json,
     /// RFC 7386.
     Merge,
-    /// Lists merged by key, `$patch` directives.
+    /// Lists are merged by key; `$patch` directives apply.
     Strategic,
     /// Server-side apply.
     Apply,
 }
 
 impl PatchType {
-    /// From the `Content-Type` header.
+    /// Parses the `Content-Type` header.
     pub fn from_content_type(content_type: &str) -> Option<Self> {
         match content_type.split(';').next().unwrap_or_default().trim() {
             "application/json-patch+json" => Some(Self::Json),

@@ -1,7 +1,7 @@
-//! The query part of a request.
+//! The query of a request.
 //!
-//! Guarantees: parameters are decoded once; a number or a truth value that is none is refused in the words of Go's
-//! `strconv`, as k8s.io/apimachinery `runtime.ParameterCodec` passes them on.
+//! Guarantees: parameters are decoded once. An invalid number or boolean is rejected with the message of Go's `strconv`, as
+//! k8s.io/apimachinery `runtime.ParameterCodec` passes it on.
 
 use apimachinery::field::{FieldError, forbidden_field, unsupported_field};
 use apimachinery::quoting::quote;
@@ -16,7 +16,7 @@ use serde_json::json;
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(String, String)>);
 
-/// Undoes percent encoding; what is not valid stays as it is.
+/// Decodes percent encoding; invalid sequences stay as they are.
 pub fn percent_decode(text: &str, plus_is_space: bool) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -40,7 +40,7 @@ pub fn percent_decode(text: &str, plus_is_space: bool) -> String {
 }
 
 impl Query {
-    /// Parses what follows the question mark.
+    /// Parses the text after the question mark.
     pub fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -49,12 +49,12 @@ impl Query {
         Self(pairs.collect())
     }
 
-    /// The first value, `None` when absent or empty.
+    /// The first value; `None` if absent or empty.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Whether the parameter is there at all.
+    /// Whether the parameter is present.
     pub fn has(&self, key: &str) -> bool {
         self.0.iter().any(|(k, _)| k == key)
     }
@@ -64,14 +64,14 @@ impl Query {
         self.0.iter().filter(|(k, _)| k == key).map(|(_, value)| value.clone()).collect()
     }
 
-    /// A whole number.
+    /// An integer.
     pub fn integer(&self, key: &str) -> Result<Option<i64>> {
         let Some(text) = self.get(key) else { return Ok(None) };
         let parse = |_| status::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", quote(text)));
         text.parse().map(Some).map_err(parse)
     }
 
-    /// A truth value. Matches `Convert_Slice_string_To_bool`: present but not "0" or "false" is true.
+    /// A boolean. Matches `Convert_Slice_string_To_bool`: present and neither "0" nor "false" is true.
     pub fn boolean(&self, key: &str) -> Option<bool> {
         let text = self.get(key).unwrap_or_default();
         self.has(key).then(|| text != "0" && !text.eq_ignore_ascii_case("false"))
@@ -83,28 +83,28 @@ impl Query {
 pub struct ListOptions {
     /// Whether this is a watch.
     pub watch: bool,
-    /// Which labels.
+    /// The label selector.
     pub labels: LabelSelector,
-    /// Which fields.
+    /// The field selector.
     pub fields: FieldSelector,
-    /// Empty for the newest.
+    /// The resourceVersion; empty for the newest.
     pub resource_version: String,
     /// `Exact`, `NotOlderThan` or empty.
     pub resource_version_match: String,
-    /// At most so many objects; 0 for all.
+    /// The maximum number of objects; 0 for no limit.
     pub limit: usize,
-    /// The token of the page before.
+    /// The continue token of the previous page.
     pub continue_token: String,
-    /// Whether bookmarks are wanted.
+    /// Whether the client asks for bookmarks.
     pub bookmarks: bool,
-    /// Whether a watch begins with what is there.
+    /// Whether a watch starts with the existing objects.
     pub send_initial_events: Option<bool>,
     /// How long a watch lasts.
     pub timeout_seconds: Option<u64>,
 }
 
 impl ListOptions {
-    /// Reads and judges the parameters of a list or a watch. Matches `listOpts` of
+    /// Parses and validates the parameters of a list or a watch. Matches `listOpts` of
     /// k8s.io/apiserver `pkg/endpoints/handlers/get.go`.
     pub fn read(query: &Query, resource: &Resource, name: Option<&str>) -> Result<Self> {
         let labels =
@@ -133,7 +133,7 @@ impl ListOptions {
         Ok(options)
     }
 
-    /// A watch from nothing begins with what is there. Matches `SetListOptionsDefaults`.
+    /// A watch without a resourceVersion starts with the existing objects. Matches `SetListOptionsDefaults`.
     fn set_defaults(&mut self) {
         let legacy = self.resource_version.is_empty() || self.resource_version == "0";
         if self.watch && legacy && self.send_initial_events.is_none() && self.resource_version_match.is_empty() {
@@ -188,7 +188,7 @@ impl ListOptions {
         errors
     }
 
-    /// Whether the selectors select an object.
+    /// Whether both selectors match an object.
     pub fn selects(&self, entry: &Entry, resource: &Resource) -> bool {
         if self.labels.is_empty() && self.fields.is_empty() {
             return true;
@@ -197,7 +197,7 @@ impl ListOptions {
         self.labels.matches(&object) && self.fields.matches(&object, resource)
     }
 
-    /// The resourceVersion as a number, 0 for none; `Err` is the message of `ParseResourceVersion`.
+    /// The resourceVersion as a number, 0 if empty; `Err` is the message of `ParseResourceVersion`.
     pub fn revision(&self) -> std::result::Result<u64, String> {
         parse_revision(&self.resource_version)
     }

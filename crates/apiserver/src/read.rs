@@ -1,7 +1,7 @@
 //! Gets and lists.
 //!
-//! Guarantees: a list is consistent: all pages of one list show the state of one revision, however much changes
-//! meanwhile, until that revision is forgotten; then a page is refused with 410 and a token that goes on inconsistently.
+//! Guarantees: a list is consistent: all its pages show the state of one revision, whatever changes meanwhile. Once the history
+//! no longer reaches that revision, the server answers 410 with a token that continues inconsistently.
 //!
 //! Matches k8s.io/apiserver `pkg/storage/etcd3/store.go` (`GetList`), `pkg/storage/continue.go` and
 //! `pkg/storage/cacher/delegator.go`.
@@ -26,17 +26,17 @@ const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to di
                                 token results in an inconsistent list - objects that were created, modified, or \
                                 deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// The collection that a target is in.
+/// The collection of a target.
 pub fn collection<'a>(store: &'a Store, resource: &Resource) -> Result<&'a Collection> {
     store.collections.get(&resource.qualified_name()).ok_or_else(|| status::generic(404, ""))
 }
 
-/// Where a target's object is.
+/// The id of a target's object.
 pub fn id(target: &Target) -> Id {
     Id { collection: target.resource.qualified_name(), key: key(&target.namespace, &target.name) }
 }
 
-/// One object.
+/// Returns one object.
 pub fn get(store: &Store, target: &Target, query: &Query) -> Result<Entry> {
     let wanted = parse_revision(query.get("resourceVersion").unwrap_or_default()).map_err(status::unknown)?;
     if wanted > store.revision {
@@ -48,20 +48,20 @@ pub fn get(store: &Store, target: &Target, query: &Query) -> Result<Entry> {
     }
 }
 
-/// A page of a list.
+/// One page of a list.
 struct Page {
-    /// The revision that the list shows.
+    /// The revision of the list.
     revision: u64,
-    /// The first key to show.
+    /// The first key of the page.
     start: String,
-    /// Whether this page goes on from one before.
+    /// Whether the page continues an earlier one.
     continued: bool,
 }
 
-/// Many objects. A page looks at its own objects and at what has changed since the first page.
+/// Lists objects. A page reads only its own objects and the changes since the first page.
 pub fn list(store: &Store, target: &Target, options: &ListOptions) -> Result<List> {
     let collection = collection(store, &target.resource)?;
-    // Within a namespace, or with a selector for one, only that part of the keys is looked at.
+    // With a namespace, or a field selector for one, only that range of keys is read.
     let namespace = match options.fields.exact("metadata.namespace") {
         Some(selected) if target.namespace.is_empty() && target.resource.namespaced => selected,
         _ => &target.namespace,
@@ -71,7 +71,7 @@ pub fn list(store: &Store, target: &Target, options: &ListOptions) -> Result<Lis
     let page = page(store, options)?;
     let undo = if page.revision == store.revision { Some(Undo::new()) } else { collection.undo(page.revision) };
     let undo = undo.ok_or_else(|| forgotten(&page))?;
-    // Without a resourceVersion, or with one, but not with "0", is the limit heeded.
+    // The limit applies unless the resourceVersion is "0".
     let limit = if options.resource_version == "0" { 0 } else { options.limit };
     Ok(fill(collection, &undo, options, &page, &prefix, limit))
 }
@@ -99,12 +99,12 @@ fn fill(
             && items.len() == limit
             && let Some((following, _)) = rest.peek()
         {
-            // Within a namespace the real server's keys begin with the slash.
+            // Within a namespace, the real server's keys begin with the slash.
             let slash = if prefix.is_empty() { "" } else { "/" };
             let next = format!("{slash}{}\0", &key[prefix.len()..]);
             metadata.insert("continue".to_owned(), encode_token(&next, i128::from(page.revision)).into());
             if options.labels.is_empty() && options.fields.is_empty() {
-                // No key has a character that is greater than any.
+                // No key contains a character greater than this.
                 let end = format!("{prefix}\u{10FFFF}");
                 metadata.insert("remainingItemCount".to_owned(), collection.count(undo, following, &end).into());
             }
@@ -128,7 +128,7 @@ fn page(store: &Store, options: &ListOptions) -> Result<Page> {
     if wanted > store.revision {
         return Err(status::too_large_resource_version(wanted, store.revision));
     }
-    // An explicit revision with a limit has always meant exactly that revision.
+    // An explicit revision with a limit means exactly that revision.
     let exact = options.resource_version_match == "Exact"
         || (options.resource_version_match.is_empty() && options.limit > 0 && wanted > 0);
     let revision = if exact { wanted } else { store.revision };
@@ -145,12 +145,12 @@ fn forgotten(page: &Page) -> Box<status::Status> {
 }
 
 fn encode_token(start: &str, revision: i128) -> String {
-    // The members are in the real server's order, so that tokens look alike.
+    // The members are in the real server's order, so that tokens are equal.
     let start = Value::from(start);
     URL_SAFE_NO_PAD.encode(format!(r#"{{"v":"meta.k8s.io/v1","rv":{revision},"start":{start}}}"#))
 }
 
-/// The start key and the revision, -1 for whatever is newest.
+/// The start key and the revision of a token; -1 means the newest revision.
 fn decode_token(token: &str) -> Result<(String, i64)> {
     let refuse = |why: &str| status::bad_request(format!("invalid continue token: {why}"));
     let generic = |why: String| refuse(&format!("continue key is not valid: {why}"));

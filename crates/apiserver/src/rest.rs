@@ -1,7 +1,6 @@
-//! From a request to what it means.
+//! Request routing: from an HTTP request to a [`Call`].
 //!
-//! Guarantees: paths, methods and their refusals (404, 405, 406, 415) are those of the real server; what is accepted
-//! becomes one [`Call`].
+//! Guarantees: paths, methods and their errors (404, 405, 406, 415) are those of the real server.
 //!
 //! Matches `RequestInfoFactory` and the installer of k8s.io/apiserver `pkg/endpoints`.
 
@@ -22,36 +21,36 @@ use super::patch::PatchType;
 use super::query::{Query, percent_decode};
 use super::registry::Resource;
 
-/// The longest field manager. Matches `FieldManagerMaxLength`.
+/// The maximum length of a field manager's name. Matches `FieldManagerMaxLength`.
 const MANAGER_MAX: usize = 128;
 
-/// What a path addresses.
+/// The resource or object that a path addresses.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The kind.
     pub resource: Arc<Resource>,
-    /// Empty for all, and for kinds without namespaces.
+    /// The namespace; empty for all namespaces and for cluster-scoped kinds.
     pub namespace: String,
-    /// Empty for the collection.
+    /// The name; empty for the collection.
     pub name: String,
     /// `status`, `finalize`, `log` or empty.
     pub subresource: String,
-    /// Whether the path has the old `/watch/` prefix.
+    /// Whether the path has the deprecated `/watch/` prefix.
     pub watch_prefix: bool,
 }
 
-/// What a path is about.
+/// The result of routing a path.
 #[derive(Debug)]
 pub enum Route {
-    /// Objects.
+    /// A resource or an object.
     Target(Box<Target>),
-    /// A group version that is served, and nothing in it.
+    /// A served group and version with an unknown resource.
     Unknown,
     /// Anything else: discovery, health, or nothing.
     Other,
 }
 
-/// Reads the path.
+/// Parses a path.
 pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Arc<Resource>> + Clone) -> Route {
     let parts: Vec<String> =
         path.split('/').filter(|part| !part.is_empty()).map(|part| percent_decode(part, false)).collect();
@@ -93,7 +92,7 @@ pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Arc<Resource>> 
         "log" => resource.kind == "Pod",
         _ => false,
     };
-    // A namespaced object is only addressed within its namespace, and the other way round.
+    // A namespaced object is addressed only within its namespace, and a cluster-scoped one only outside of any.
     let misplaced = resource.namespaced == namespace.is_empty() && !(resource.namespaced && name.is_empty());
     let nowhere = resource.strategy.is_virtual() && !name.is_empty();
     if !known || misplaced || nowhere {
@@ -108,29 +107,29 @@ pub fn route<'a>(path: &str, resources: impl Iterator<Item = &'a Arc<Resource>> 
     }))
 }
 
-/// What is to be done.
+/// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Read one.
+    /// Read one object.
     Get,
-    /// Read many, or watch.
+    /// List or watch.
     List,
-    /// Make one.
+    /// Create an object.
     Create,
-    /// Replace one.
+    /// Replace an object.
     Update,
-    /// Change one.
+    /// Change an object.
     Patch,
-    /// Delete one.
+    /// Delete an object.
     Delete,
-    /// Delete many.
+    /// Delete a collection.
     DeleteCollection,
     /// Read a container's log.
     Log,
 }
 
 impl Target {
-    /// What the method means here.
+    /// The verb for an HTTP method.
     pub fn verb(&self, method: &Method) -> Result<Verb> {
         let virtual_ = self.resource.strategy.is_virtual();
         let everywhere = self.resource.namespaced && self.namespace.is_empty();
@@ -153,10 +152,10 @@ impl Target {
     }
 }
 
-/// One request, understood.
+/// A parsed request.
 #[derive(Debug)]
 pub struct Call {
-    /// What is addressed.
+    /// The resource or object.
     pub target: Target,
     /// The decoded query.
     pub query: Query,
@@ -169,21 +168,21 @@ pub struct Call {
     user_agent: String,
 }
 
-/// The options that writes share.
+/// The common options of writes.
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
-    /// Whether the write is only tried.
+    /// Whether this is a dry run.
     pub dry_run: bool,
-    /// Who writes, from the query or from `User-Agent`.
+    /// The field manager, from the query or from `User-Agent`.
     pub manager: String,
-    /// What to do with unknown members.
+    /// How unknown members are treated.
     pub validation: FieldValidation,
-    /// Whether an apply takes fields from others.
+    /// Whether an apply takes over fields from other managers.
     pub force: bool,
 }
 
 impl Call {
-    /// Reads the header, the query and the forms.
+    /// Parses headers and query.
     pub fn new(target: Target, verb: Verb, request: Request<Bytes>) -> Result<Self> {
         let (parts, body) = request.into_parts();
         let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -194,19 +193,20 @@ impl Call {
         }
         let user_agent = header(header::USER_AGENT).to_owned();
         let output = match verb {
-            // Logs are text whatever is asked for.
+            // Logs are always text.
             Verb::Log => Output { include: IncludeObject::Metadata, ..Output::JSON },
             _ => Output::negotiate(header(header::ACCEPT), &query, &user_agent, verb == Verb::List)?,
         };
         Ok(Self { target, query, content_type, body, output, user_agent })
     }
 
-    /// The form of the body.
+    /// The media type of the body.
     pub fn format(&self) -> Result<Format> {
         Format::from_content_type(&self.content_type)
     }
 
-    /// The options of a write; `kind` is the options' kind in messages, `is_apply` `None` for what is no patch.
+    /// The options of a write. `kind` is the name of the options' kind in messages; `is_apply` is `None` unless the write is a
+    /// patch.
     pub fn write_options(&self, kind: &str, is_apply: Option<bool>) -> Result<WriteOptions> {
         let manager = self.query.get("fieldManager").unwrap_or_default();
         let dry_run = self.query.all("dryRun");
@@ -249,7 +249,7 @@ impl Call {
     }
 }
 
-/// Whether patches of that type are taken of that kind.
+/// Rejects a patch type that the kind does not accept.
 fn check_patch_type(target: &Target, content_type: &str) -> Result<()> {
     match PatchType::from_content_type(content_type) {
         None => Err(status::generic(415, "415: Unsupported Media Type")),
@@ -263,7 +263,7 @@ fn check_patch_type(target: &Target, content_type: &str) -> Result<()> {
     }
 }
 
-/// What of a user agent names the manager. Matches `prefixFromUserAgent`.
+/// The part of a user agent that names the manager. Matches `prefixFromUserAgent`.
 fn agent_prefix(user_agent: &str) -> String {
     let prefix = user_agent.split('/').next().unwrap_or_default();
     let mut manager = String::new();

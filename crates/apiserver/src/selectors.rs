@@ -1,7 +1,7 @@
 //! Label and field selectors.
 //!
-//! Guarantees: what k8s.io/apimachinery `labels.Parse` and `fields.ParseSelector` accept is accepted and means the same;
-//! what they refuse is refused in their words.
+//! Guarantees: selectors that k8s.io/apimachinery `labels.Parse` and `fields.ParseSelector` accept are accepted with the same
+//! meaning. Others are rejected with the same messages.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ impl Token {
         }
     }
 
-    /// Where values are expected, `in` and `notin` are ordinary words.
+    /// Where a value is expected, `in` and `notin` are ordinary words.
     fn as_value(&self) -> Self {
         match self {
             Self::In | Self::NotIn => Self::Identifier(self.text().to_owned()),
@@ -94,7 +94,7 @@ fn scan(text: &str) -> Vec<Token> {
     }
 }
 
-/// The longest symbol that can be read, as `Lexer.scanSpecialSymbol` reads it.
+/// The longest symbol at the start of `rest`, as `Lexer.scanSpecialSymbol` reads it.
 fn scan_symbol(rest: &str) -> (Token, usize) {
     let special = rest.find(|c| !is_special(c)).unwrap_or(rest.len());
     let mut last = None;
@@ -274,13 +274,13 @@ impl LabelSelector {
     /// Parses the query parameter `labelSelector`.
     ///
     /// # Errors
-    /// What is wrong, in the words of `labels.Parse`.
+    /// A syntax error in the words of `labels.Parse`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { tokens: scan(text), position: 0 };
         parser.parse().map(Self)
     }
 
-    /// Whether everything matches.
+    /// Whether the selector matches everything.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -327,7 +327,7 @@ impl FieldSelector {
     /// Parses the query parameter `fieldSelector` for a kind.
     ///
     /// # Errors
-    /// What is wrong, in the words of `fields.ParseSelector` or of the kind's field label conversion.
+    /// An error in the words of `fields.ParseSelector` or of the kind's field label conversion.
     pub fn parse(text: &str, resource: &Resource) -> Result<Self, String> {
         let mut parts = split_terms(text);
         parts.sort_unstable();
@@ -346,7 +346,7 @@ impl FieldSelector {
         Ok(Self(terms))
     }
 
-    /// Whether everything matches.
+    /// Whether the selector matches everything.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -356,7 +356,7 @@ impl FieldSelector {
         self.0.push(Term { field: field.to_owned(), equal: true, value: value.to_owned() });
     }
 
-    /// The value that `field` must have, if the selector says.
+    /// The value that the selector requires of `field`, if any.
     pub fn exact(&self, field: &str) -> Option<&str> {
         self.0.iter().find(|term| term.equal && term.field == field).map(|term| term.value.as_str())
     }
@@ -378,7 +378,7 @@ impl FieldSelector {
     }
 }
 
-/// Whether the kind lets this field be selected. The words differ between kinds, as upstream's conversions do.
+/// Checks that the kind supports the field in selectors. The message depends on the kind, as upstream's conversions do.
 fn check_field(field: &str, resource: &Resource, own: &[(&'static str, String)]) -> Result<(), String> {
     let known = field == "metadata.name" || (field == "metadata.namespace" && resource.kind != "Namespace");
     if known || own.iter().any(|(name, _)| *name == field) {

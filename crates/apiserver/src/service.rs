@@ -1,7 +1,7 @@
-//! Requests in, answers out.
+//! The server as an HTTP service.
 //!
-//! Guarantees: every request gets an answer; of a body no more is held than one may have; a refusal is a metav1 `Status` wherever the real server sends one, and
-//! plain text where it does.
+//! Guarantees: every request gets an answer. At most the allowed size of a body is held in memory. A rejection is a metav1
+//! `Status` wherever the real server sends one, and plain text where the real server sends that.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -32,10 +32,10 @@ use super::{ApiServer, Body, meta, patch, read, table, write};
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const WARNING: HeaderName = HeaderName::from_static("warning");
-/// Bodies above this are refused, as the real server does.
+/// The largest body in bytes, as in the real server.
 pub const MAX_BODY: usize = 3 * 1024 * 1024;
 
-/// What clients of the oldest default are told. Matches `WarningsOnDelete` of kubernetes `pkg/registry/batch/job`.
+/// The warning for clients that rely on the oldest default. Matches `WarningsOnDelete` of kubernetes `pkg/registry/batch/job`.
 const ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
                        remove them or set propagationPolicy=Orphan to suppress this warning";
 
@@ -73,8 +73,8 @@ where
     }
 }
 
-/// A body, of which no more is read than shows that it is too large. One that breaks off is an incomplete document, and is
-/// refused as one.
+/// Reads a body, at most as far as shows that it is too large. A body that breaks off is an incomplete document and is rejected
+/// as such.
 async fn read<B>(body: B) -> Bytes
 where
     B: http_body::Body,
@@ -100,7 +100,7 @@ where
     bytes.into()
 }
 
-/// An answer before it is written.
+/// An answer before it is serialized.
 enum Answer {
     Document(StatusCode, Document, Output),
     Text(String),
@@ -129,7 +129,7 @@ pub(super) async fn answer(server: &ApiServer, request: Request<Bytes>) -> Respo
     }
 }
 
-/// Health, discovery, or nothing.
+/// Answers health and discovery requests; 404 for anything else.
 fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[Resource]) -> Response<Body> {
     if matches!(path, "/healthz" | "/livez" | "/readyz") {
         return plain(StatusCode::OK, TEXT, "ok".to_owned());
@@ -152,7 +152,7 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
     }
 }
 
-/// Whether the path is below that of a group, whose handler then words the refusal.
+/// Whether the path is below that of a group, whose handler then words the error.
 fn is_in_known_group(path: &str, resources: &[Resource]) -> bool {
     let mut parts = path.trim_matches('/').split('/');
     match (parts.next(), parts.next()) {
@@ -191,7 +191,7 @@ async fn dispatch(
     Ok(Answer::Document(code, document, call.output))
 }
 
-/// Tries a verb on the state as it is now, with what webhooks have said so far.
+/// Attempts a verb on the current state, with the webhook answers so far.
 fn attempt(server: &ApiServer, verb: Verb, call: &Call, draft: &mut Draft) -> Result<(StatusCode, Document)> {
     draft.begin();
     let mut store = server.store();
@@ -240,7 +240,7 @@ fn delete_one(store: &mut Store, call: &Call, warnings: &mut Vec<String>) -> Res
     if silent && call.target.resource.kind == "Job" && call.target.resource.group == "batch" {
         warnings.push(ORPHANS.to_owned());
     }
-    // Only those who ask in the old form are told that the object stays for a while.
+    // Only clients that use the old form get 202 while the object stays for now.
     let accepted = !deleted.gone && options.orphan_dependents == Some(false);
     Ok((if accepted { StatusCode::ACCEPTED } else { StatusCode::OK }, deleted.answer))
 }
@@ -274,8 +274,7 @@ fn list_or_watch(server: &ApiServer, call: &Call) -> Result<Answer> {
     Ok(Answer::Document(StatusCode::OK, document, call.output))
 }
 
-/// A container's log. Matches kubernetes `pkg/registry/core/pod/strategy.go` (`LogLocation`) for which container is
-/// meant.
+/// A container's log. Matches kubernetes `pkg/registry/core/pod/strategy.go` (`LogLocation`) in the choice of the container.
 fn log(server: &ApiServer, call: &Call) -> Result<String> {
     let target = &call.target;
     let pod = read::get(&server.store(), target, &super::query::Query::default())?.object();

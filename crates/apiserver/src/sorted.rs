@@ -1,15 +1,15 @@
-//! A map in the order of its keys that can count.
+//! A sorted map that counts keys quickly.
 //!
-//! Guarantees: finding, adding and removing a key and counting the keys before one cost far less than a walk over the
-//! whole: the keys are in runs of some hundred, and of most runs only the first key or the length is looked at.
+//! Guarantees: finding, inserting and removing a key, and counting the keys before one, cost far less than a walk over all
+//! keys. The keys are stored in runs of some hundred; of most runs only the first key or the length is read.
 
-/// A run that has grown to this length is cut in two.
+/// A run that has reached this length is split.
 const LONGEST: usize = 512;
 
 /// Values by key, in the byte order of the keys.
 #[derive(Debug)]
 pub struct Sorted<V> {
-    /// None is empty, and all are in order.
+    /// No run is empty, and all are in order.
     runs: Vec<Vec<(Box<str>, V)>>,
 }
 
@@ -20,7 +20,7 @@ impl<V> Default for Sorted<V> {
 }
 
 impl<V> Sorted<V> {
-    /// The run and the place in it where `key` is (`Ok`) or would be (`Err`).
+    /// The run and the position in it where `key` is (`Ok`) or would be (`Err`).
     fn find(&self, key: &str) -> (usize, Result<usize, usize>) {
         let run = self.runs.partition_point(|run| run.first().is_some_and(|(first, _)| &**first <= key));
         let run = run.saturating_sub(1);
@@ -34,13 +34,13 @@ impl<V> Sorted<V> {
         Some(&self.runs.get(run)?.get(place.ok()?)?.1)
     }
 
-    /// The value of a key, to be changed.
+    /// The value of a key, mutable.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut V> {
         let (run, place) = self.find(key);
         Some(&mut self.runs.get_mut(run)?.get_mut(place.ok()?)?.1)
     }
 
-    /// Sets the value of a key, and gives the one before.
+    /// Sets the value of a key and returns the previous one.
     pub fn insert(&mut self, key: &str, value: V) -> Option<V> {
         let (at, place) = self.find(key);
         let is_last = at + 1 >= self.runs.len();
@@ -50,7 +50,7 @@ impl<V> Sorted<V> {
         };
         match place {
             Ok(place) => return Some(std::mem::replace(&mut run[place].1, value)),
-            // Keys that come in their order leave full runs behind.
+            // Keys that arrive in order leave full runs behind.
             Err(place) if place == LONGEST && is_last => self.runs.push(vec![(key.into(), value)]),
             Err(place) => {
                 run.insert(place, (key.into(), value));
@@ -63,7 +63,7 @@ impl<V> Sorted<V> {
         None
     }
 
-    /// Takes a key out.
+    /// Removes a key.
     pub fn remove(&mut self, key: &str) -> Option<V> {
         let (at, place) = self.find(key);
         let run = self.runs.get_mut(at)?;
@@ -74,24 +74,24 @@ impl<V> Sorted<V> {
         Some(value)
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.runs.iter().map(Vec::len).sum()
     }
 
-    /// Takes all keys out.
+    /// Removes all keys.
     pub fn clear(&mut self) {
         self.runs.clear();
     }
 
-    /// How many keys come before `key`.
+    /// The number of keys before `key`.
     pub fn rank(&self, key: &str) -> usize {
         let (run, place) = self.find(key);
         let before: usize = self.runs.iter().take(run).map(Vec::len).sum();
         before + place.unwrap_or_else(|place| place)
     }
 
-    /// From `start` on, in order.
+    /// The entries from `start` on, in order.
     pub fn range(&self, start: &str) -> impl Iterator<Item = (&str, &V)> {
         let (run, place) = self.find(start);
         let place = place.unwrap_or_else(|place| place);
@@ -100,7 +100,7 @@ impl<V> Sorted<V> {
         first.iter().chain(later).map(|(key, value)| (&**key, value))
     }
 
-    /// All, in order.
+    /// All entries, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         self.runs.iter().flatten().map(|(key, value)| (&**key, value))
     }

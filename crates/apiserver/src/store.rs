@@ -1,8 +1,8 @@
 //! The objects, their revisions and the history that watches read.
 //!
-//! Guarantees: the revision grows by one with every change and with nothing else; an object's resourceVersion is the
-//! revision of its last change. A collection's history holds every change after `forgotten`, in order, so that its
-//! state at any later revision can be told. Nothing here is random: uids and name suffixes follow from the seed.
+//! Guarantees: the revision increases by one with every change and only then. An object's resourceVersion is the revision of
+//! its last change. A collection's history holds every change after `forgotten`, in order, so its state at any later revision
+//! can be reconstructed. Nothing is random: UIDs and name suffixes follow from the seed.
 //!
 //! Matches the part of k8s.io/apiserver `pkg/storage/etcd3` and `pkg/storage/cacher` that clients can observe.
 
@@ -25,36 +25,36 @@ use super::sorted::Sorted;
 /// The alphabet of generated name suffixes. Matches k8s.io/apimachinery `pkg/util/rand`.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
-/// Prefixes are cut so that names stay within 63 characters. Matches `names.SimpleNameGenerator`.
+/// Prefixes are truncated so that names fit into 63 characters. Matches `names.SimpleNameGenerator`.
 const MAX_PREFIX: usize = 58;
 
-/// The kind whose objects bring kinds.
+/// The kind whose objects define kinds.
 pub const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// So many of a collection's latest changes keep the trees of their objects.
+/// The number of a collection's latest changes that keep their objects as trees.
 const RECENT: usize = 512;
 
-/// What happened to an object.
+/// The type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// The object was created.
     Added,
-    /// It was there before and still is.
+    /// The object was updated.
     Modified,
-    /// It is gone.
+    /// The object was deleted.
     Deleted,
 }
 
 /// One change of one object.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The revision it made.
+    /// The revision of the change.
     pub revision: u64,
     /// What happened.
     pub kind: ChangeKind,
     /// `namespace/name`.
     pub key: String,
-    /// The object afterwards; of a deleted one the last state, with the deletion's resourceVersion.
+    /// The object afterwards; for a deletion its last state with the deletion's resourceVersion.
     pub object: Entry,
     /// The object before.
     pub previous: Option<Entry>,
@@ -65,17 +65,17 @@ pub struct Change {
 pub struct Collection {
     /// The kind.
     pub resource: Arc<Resource>,
-    /// By `namespace/name`, whose byte order is the order of lists.
+    /// The objects by `namespace/name`, whose byte order is the order of lists.
     pub objects: Sorted<Entry>,
     /// The changes after `forgotten`, oldest first.
     pub history: VecDeque<Change>,
-    /// The newest revision whose change is no longer known.
+    /// The newest revision that the history no longer holds.
     pub forgotten: u64,
-    /// Wakes watches in the order in which they wait; a watch channel would wake them at random.
+    /// Wakes watches in the order in which they wait; a watch channel would wake them in random order.
     changed: Arc<Notify>,
 }
 
-/// Where an object is: the collection and `namespace/name` in it.
+/// The identity of an object: its collection and `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
     /// `plural.group`.
@@ -84,24 +84,24 @@ pub struct Id {
     pub key: String,
 }
 
-/// What has to be undone to see a collection as it was: keys with their objects of then.
+/// The difference from a collection's state at an earlier revision: keys with their objects at that time.
 pub type Undo<'a> = BTreeMap<&'a str, Option<&'a Entry>>;
 
-/// Everything the server knows.
+/// The state of the server.
 pub struct Store {
-    /// By `plural.group`.
+    /// The collections by `plural.group`.
     pub collections: BTreeMap<String, Collection>,
     /// The kinds of the collections.
     pub served: Arc<[Arc<Resource>]>,
     /// The revision of the last change.
     pub revision: u64,
-    /// Objects that the garbage collector has to look at.
+    /// Objects that the garbage collector has to process.
     pub dirty: VecDeque<Id>,
     /// Objects of `dirty` that have just lost an owner.
     pub orphaned: BTreeSet<Id>,
-    /// Objects that were written with owner references, which are looked at a little later.
+    /// Objects written with owner references, which are processed a little later.
     pub late: BTreeSet<Id>,
-    /// Changes when the whole state is replaced, so that open watches end.
+    /// Incremented when the whole state is replaced, so that open watches end.
     pub epoch: u64,
     dependents: BTreeMap<String, BTreeSet<Id>>,
     random: u64,
@@ -109,7 +109,7 @@ pub struct Store {
     clock: SharedClock,
 }
 
-/// `namespace/name`, which orders lists.
+/// `namespace/name`, the sort key of lists.
 pub fn key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
@@ -119,7 +119,7 @@ pub fn key_of(object: &Value) -> String {
     key(meta::text(object, "namespace"), meta::text(object, "name"))
 }
 
-/// A UID of these random numbers, in the form of a random UUID.
+/// Makes a UID from random numbers, in the form of a random UUID.
 pub fn uid_from(mut numbers: impl FnMut() -> u64) -> String {
     let (high, low) = (numbers(), numbers());
     let (time, mid, version) = (high >> 32, (high >> 16) & 0xFFFF, high & 0x0FFF);
@@ -127,7 +127,7 @@ pub fn uid_from(mut numbers: impl FnMut() -> u64) -> String {
     format!("{time:08x}-{mid:04x}-4{version:03x}-{variant:04x}-{node:012x}")
 }
 
-/// A name of these random numbers that begins with `prefix`. Matches `SimpleNameGenerator.GenerateName`.
+/// Makes a name with this prefix from random numbers. Matches `SimpleNameGenerator.GenerateName`.
 pub fn name_from(prefix: &str, mut numbers: impl FnMut() -> u64) -> String {
     let mut end = prefix.len().min(MAX_PREFIX);
     while !prefix.is_char_boundary(end) {
@@ -141,7 +141,7 @@ pub fn name_from(prefix: &str, mut numbers: impl FnMut() -> u64) -> String {
     name
 }
 
-/// A time as metav1 `Time` prints it: whole seconds.
+/// Formats a time like metav1 `Time`, in whole seconds.
 pub fn timestamp(at: DateTime<Utc>) -> Value {
     json!(at.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
@@ -152,7 +152,7 @@ impl Collection {
         Self { resource, objects: Sorted::default(), history: VecDeque::new(), forgotten: revision, changed }
     }
 
-    /// Tells of every later change.
+    /// Notifies of every later change.
     pub fn subscribe(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }
@@ -163,7 +163,7 @@ impl Collection {
         self.history.range(start..)
     }
 
-    /// What tells the objects as they were at `revision` from those of now; `None` when that is forgotten.
+    /// The difference between the objects at `revision` and now; `None` if the history no longer reaches back to it.
     pub fn undo(&self, revision: u64) -> Option<Undo<'_>> {
         if revision < self.forgotten {
             return None;
@@ -175,7 +175,7 @@ impl Collection {
         Some(undo)
     }
 
-    /// The objects from the key `start` on, as they were.
+    /// The objects from the key `start` on, as they were then.
     pub fn range<'a>(&'a self, undo: &'a Undo<'a>, start: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
         let mut now = self.objects.range(start).peekable();
         let mut then = undo.range::<str, _>((Bound::Included(start), Bound::Unbounded)).peekable();
@@ -194,8 +194,8 @@ impl Collection {
         })
     }
 
-    /// How many objects with keys from `start` up to but not `end` there were. Only what has changed is looked at one
-    /// by one.
+    /// The number of objects at that time with keys from `start` up to but excluding `end`. Only changed objects are checked
+    /// one by one.
     pub fn count(&self, undo: &Undo<'_>, start: &str, end: &str) -> usize {
         let now = self.objects.rank(end).saturating_sub(self.objects.rank(start));
         let changed = || undo.range::<str, _>((Bound::Included(start), Bound::Excluded(end)));
@@ -204,7 +204,7 @@ impl Collection {
         now + gone - new
     }
 
-    /// Gives up the trees of one change, and of the object as it still is since then.
+    /// Drops the tree of one change, and of the object if it has not changed since.
     fn pack(&mut self, index: usize) {
         let Some(change) = self.history.get_mut(index) else { return };
         let current = self.objects.get_mut(&change.key).filter(|entry| entry.is(&change.object));
@@ -236,7 +236,7 @@ impl Store {
         }
     }
 
-    /// Serves one more kind; one that is served already takes the new resource and keeps its objects.
+    /// Adds a kind. A kind that is already served takes the new resource and keeps its objects.
     pub fn register(&mut self, resource: Resource) {
         let revision = self.revision;
         let collection = self.collections.entry(resource.qualified_name());
@@ -250,7 +250,7 @@ impl Store {
         self.served = self.collections.values().map(|collection| Arc::clone(&collection.resource)).collect();
     }
 
-    /// Ends a kind, whose objects are gone; its watches end.
+    /// Removes a kind that has no objects left; its watches end.
     fn unregister(&mut self, name: &str) {
         if let Some(collection) = self.collections.remove(name) {
             collection.changed.notify_waiters();
@@ -258,7 +258,7 @@ impl Store {
         self.tell_served();
     }
 
-    /// The definition that brought a collection, if it is to go.
+    /// The definition of a collection, if it is terminating.
     pub fn ending_definition(&self, collection: &str) -> Option<Id> {
         let definitions = self.collections.get(DEFINITIONS)?;
         let key = key("", collection);
@@ -271,22 +271,22 @@ impl Store {
         self.clock.now()
     }
 
-    /// One object.
+    /// Returns one object.
     pub fn get(&self, id: &Id) -> Option<Arc<Object>> {
         self.entry(id).map(Entry::object)
     }
 
-    /// One object, in the form in which it is kept.
+    /// Returns one object in its stored form.
     pub fn entry(&self, id: &Id) -> Option<&Entry> {
         self.collections.get(&id.collection)?.objects.get(&id.key)
     }
 
-    /// The objects that refer to the owner with this UID.
+    /// The objects with an owner reference to this UID.
     pub fn dependents(&self, uid: &str) -> Vec<Id> {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
     }
 
-    /// Writes an object; it is given its resourceVersion here.
+    /// Writes an object and sets its resourceVersion.
     pub fn put(&mut self, id: &Id, mut object: Value) -> Arc<Object> {
         self.revision += 1;
         meta::set(&mut object, "resourceVersion", self.revision.to_string().into());
@@ -300,7 +300,7 @@ impl Store {
         self.index(id, &object);
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         self.record(id, Change { revision: self.revision, kind, key: id.key.clone(), object: entry, previous });
-        // A definition that cannot be served was refused.
+        // A definition that cannot be served was rejected before.
         if id.collection == DEFINITIONS
             && let Ok(resource) = kinds::custom(&object)
         {
@@ -313,7 +313,7 @@ impl Store {
         object
     }
 
-    /// Removes an object, and gives it back as its watchers see it for the last time.
+    /// Removes an object and returns it as watchers see it in the deletion event.
     pub fn remove(&mut self, id: &Id) -> Option<Arc<Object>> {
         let previous = self.collections.get_mut(&id.collection)?.objects.remove(&id.key)?;
         self.revision += 1;
@@ -330,7 +330,7 @@ impl Store {
         };
         self.record(id, change);
         self.mark_neighbours(&object);
-        // What a definition that is to go waits for.
+        // A terminating definition waits for its last object.
         self.late.extend(self.ending_definition(&id.collection));
         if id.collection == DEFINITIONS {
             self.unregister(meta::text(&object, "name"));
@@ -338,7 +338,7 @@ impl Store {
         Some(object)
     }
 
-    /// Whoever depends on a removed object, or waited for it, is looked at again.
+    /// Marks the objects that depend on a removed object, or waited for its removal, for the garbage collector.
     fn mark_neighbours(&mut self, object: &Value) {
         let dependents = self.dependents(meta::text(object, "uid"));
         self.orphaned.extend(dependents.iter().cloned());
@@ -356,7 +356,7 @@ impl Store {
         }
     }
 
-    /// Where the object that an owner reference names would be; `None` for a kind that is not served.
+    /// The identity of the object that an owner reference names; `None` for a kind that is not served.
     pub fn resolve(&self, owner: &Value, namespace: &str) -> Option<Id> {
         let api_version = owner["apiVersion"].as_str()?;
         let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
@@ -400,7 +400,7 @@ impl Store {
         }
     }
 
-    /// Forgets the history of everything.
+    /// Drops the history of all collections.
     pub fn compact(&mut self) {
         for collection in self.collections.values_mut() {
             collection.history.clear();
@@ -409,7 +409,7 @@ impl Store {
         }
     }
 
-    /// The next number of the sequence that follows from the seed (SplitMix64).
+    /// The next random number (SplitMix64), derived from the seed.
     pub fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.random;
@@ -418,7 +418,7 @@ impl Store {
         z ^ (z >> 31)
     }
 
-    /// Everything as one document.
+    /// The whole state as one document.
     pub fn snapshot(&self) -> Value {
         let objects = |collection: &Collection| -> Value {
             collection.objects.iter().map(|(_, entry)| (**entry.object()).clone()).collect()
@@ -428,8 +428,8 @@ impl Store {
         json!({"version": 1, "revision": self.revision, "random": self.random, "collections": collections})
     }
 
-    /// Replaces everything; `Err` says what is wrong, and then nothing has changed. Objects of kinds that are not
-    /// served are an error too, since they would be lost.
+    /// Replaces the whole state. `Err` says what is wrong, and then nothing has changed. Objects of kinds that are not served
+    /// are an error, since they would be lost.
     pub fn restore(&mut self, snapshot: &Value) -> Result<(), String> {
         if snapshot["version"] != 1 {
             return Err("it is not of version 1".to_owned());

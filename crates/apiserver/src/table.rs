@@ -1,4 +1,4 @@
-//! Tables and bare metadata.
+//! Tables and partial object metadata.
 //!
 //! Matches `doTransformObject` of k8s.io/apiserver `pkg/endpoints/handlers/response.go` and the table convertor of
 //! kubernetes `pkg/printers/storage`.
@@ -11,7 +11,7 @@ use super::negotiate::{IncludeObject, Output, Transform};
 use super::object::Document;
 use super::registry::Resource;
 
-/// Turns an object or a list into what the client asked for.
+/// Transforms an object or a list into the requested form.
 pub fn transform(resource: &Resource, document: Document, output: Output, now: DateTime<Utc>) -> Result<Document> {
     if output.transform == Transform::None {
         return Ok(document);
@@ -21,7 +21,7 @@ pub fn transform(resource: &Resource, document: Document, output: Output, now: D
 
 fn transform_tree(resource: &Resource, value: Value, output: Output, now: DateTime<Utc>) -> Result<Value> {
     let is_list = value.get("items").is_some_and(Value::is_array);
-    // A Status goes as it is.
+    // A Status is never transformed.
     if value["kind"] == "Status" {
         return Ok(value);
     }
@@ -49,14 +49,14 @@ fn transform_tree(resource: &Resource, value: Value, output: Output, now: DateTi
     }
 }
 
-/// The metadata of one object, as an object.
+/// `PartialObjectMetadata` of one object.
 pub fn metadata(object: &Value, output: Output) -> Value {
     json!({
         "kind": "PartialObjectMetadata", "apiVersion": output.api_version(), "metadata": object["metadata"],
     })
 }
 
-/// A table of one object or of a list's.
+/// A table of one object or of a list's items.
 pub fn table(resource: &Resource, value: &Value, output: Output, now: DateTime<Utc>, headers: bool) -> Value {
     let one = std::slice::from_ref(value);
     let list = value["items"].as_array();

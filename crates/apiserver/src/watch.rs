@@ -1,9 +1,9 @@
 //! Watches.
 //!
-//! Guarantees: a watch shows every change of the objects it selects exactly once and in order, from the revision it
-//! starts at; it never skips one: when the history it needs is forgotten it ends with an ERROR event of code 410. It
-//! pulls from the history, so a slow client costs no memory. An object that begins or ceases to match the selectors is
-//! shown as added or deleted.
+//! Guarantees: a watch shows every change of the objects it selects exactly once and in order, from its start revision. It
+//! never skips a change: if the history no longer holds what it needs, it ends with an ERROR event of code 410. It reads from
+//! the history, so a slow client costs no memory. An object that starts or stops matching the selectors is shown as added or
+//! deleted.
 //!
 //! Matches k8s.io/apiserver `pkg/endpoints/handlers/watch.go` and `pkg/storage/cacher` (`Watch`, `cacheWatcher`).
 
@@ -31,31 +31,31 @@ use super::registry::Resource;
 use super::store::{Change, ChangeKind, Collection};
 use super::{ApiServer, Body, table};
 
-/// How often a watch that allows it is told the revision.
+/// How often a watch with bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
-/// A watch that names no timeout lasts 30 to 60 minutes on the real server; here always the middle.
+/// On the real server a watch without a timeout lasts 30 to 60 minutes; here it is always 45.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2700);
-/// A year: instants end somewhere, and what a client asks for may lie beyond.
+/// A year, because instants are bounded and requested timeouts are not.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// How long before its timeout a watch gets its last bookmark.
+/// How long before its timeout a watch gets the last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// About how many bytes of events are sent at once.
+/// Roughly how many bytes of events are sent at once.
 const BATCH: usize = 64 * 1024;
 
-/// One watch that is being answered.
+/// An open watch.
 pub struct Watch {
     server: ApiServer,
     resource: Arc<Resource>,
-    /// `namespace/`, with which the keys of what is watched begin; empty for all.
+    /// `namespace/`, the prefix of the watched keys; empty for all.
     prefix: String,
     options: ListOptions,
     output: Output,
     changed: Arc<Notify>,
     epoch: u64,
-    /// The revision up to which everything was shown.
+    /// The revision up to which all changes were sent.
     seen: u64,
-    /// The initial objects that are still to be sent, and whether a bookmark marks their end.
+    /// The initial objects still to be sent, and whether a bookmark marks their end.
     initial: VecDeque<Entry>,
     mark_initial_end: bool,
     headers_sent: bool,
@@ -65,7 +65,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Prepares a watch; what can be refused with an HTTP status is refused here.
+    /// Prepares a watch. Errors with an HTTP status are returned here.
     pub fn start(
         server: &ApiServer,
         resource: &Arc<Resource>,
@@ -102,7 +102,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Decides what a watch begins with.
+    /// Determines the start of a watch.
     fn begin(&mut self, collection: &Collection, wanted: u64, current: u64) {
         let from_now = self.options.resource_version.is_empty();
         match self.options.send_initial_events {
@@ -118,7 +118,7 @@ impl Watch {
                 self.mark_initial_end = self.options.bookmarks;
                 self.seen = current;
             }
-            // Without initial events a watch from nothing begins now.
+            // Without initial events, a watch without a resourceVersion starts now.
             _ if from_now || wanted == 0 => self.seen = current,
             _ if wanted < collection.forgotten => {
                 self.failure = Some(self.expired(wanted, collection.forgotten));
@@ -127,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// Events are watched past the cache, and the store below has other words.
+    /// Events are watched past the cache, and the storage below it words the error differently.
     fn expired(&self, wanted: u64, oldest: u64) -> Box<Status> {
         if self.resource.kind == "Event" {
             return status::expired("The resourceVersion for the provided watch is too old.");
@@ -139,7 +139,7 @@ impl Watch {
         self.options.selects(entry, &self.resource)
     }
 
-    /// The answer's body.
+    /// The body of the answer.
     pub fn into_body(self) -> Body {
         StreamBody::new(self.into_stream()).boxed_unsync()
     }
@@ -172,7 +172,7 @@ impl Watch {
         let signal = Arc::clone(&self.changed);
         loop {
             let mut changed = pin!(signal.notified());
-            // In line before looking: what changes after the look finds this watch waiting.
+            // Registers before it reads the history, so that a change after the read wakes this watch.
             changed.as_mut().enable();
             match self.pull() {
                 Pulled::Events(lines) => return Some((lines, true)),
@@ -200,7 +200,7 @@ impl Watch {
         if now < last { (now + BOOKMARK_PERIOD).min(last) } else { self.deadline }
     }
 
-    /// What the history has for this watch.
+    /// Reads the history for this watch.
     fn pull(&mut self) -> Pulled {
         let server = self.server.clone();
         let store = server.store();
@@ -227,7 +227,7 @@ impl Watch {
         if lines.is_empty() { Pulled::Nothing } else { Pulled::Events(lines) }
     }
 
-    /// A change as this watch shows it.
+    /// A change as the event that this watch sends.
     fn view(&self, change: &Change) -> Option<(&'static str, Entry)> {
         let before = change.previous.as_ref().is_some_and(|previous| self.selects(previous));
         let after = change.kind != ChangeKind::Deleted && self.selects(&change.object);
@@ -236,7 +236,7 @@ impl Watch {
             (true, true) => Some(("MODIFIED", change.object.clone())),
             (true, false) if change.kind == ChangeKind::Deleted => Some(("DELETED", change.object.clone())),
             (true, false) => {
-                // It ceased to match: its last matching state, with the revision of the change.
+                // It stopped matching: the event has its last matching state with the revision of the change.
                 let mut last = (**change.previous.as_ref()?.object()).clone();
                 super::meta::set(&mut last, "resourceVersion", json!(change.revision.to_string()));
                 Some(("DELETED", Entry::Whole(Object::new(last))))
@@ -272,7 +272,7 @@ impl Watch {
     }
 }
 
-/// Writes one event as it is sent.
+/// Writes the wire form of one event.
 fn line(lines: &mut Vec<u8>, kind: &str, object: &[u8]) {
     for part in [br#"{"type":""#, kind.as_bytes(), br#"","object":"#, object, b"}\n"] {
         lines.extend_from_slice(part);

@@ -1,16 +1,17 @@
-//! Webhooks over HTTPS: from a configuration to an answer.
+//! Webhook calls over HTTPS.
 //!
-//! Guarantees: a webhook is trusted if its certificate is for the name by which it is called and comes from one of the CAs
-//! in its `caBundle`, and from no other; a Service is called as `<name>.<namespace>.svc`. No call takes longer than the
-//! webhook's `timeoutSeconds`, and no answer is read beyond [`MAX_ANSWER`]. Connections are kept while the configuration
-//! stays as it is. Nothing is sent twice but what a connection took that had ended before.
+//! Guarantees: the server trusts a webhook only if its certificate is valid for the called name and signed by a CA in its
+//! `caBundle`. A Service is called as `<name>.<namespace>.svc`. No call takes longer than the webhook's `timeoutSeconds`, and
+//! no answer is read beyond [`MAX_ANSWER`]. Connections are reused while the configuration does not change. A request is sent
+//! again only if its reused connection had already ended.
 //!
-//! There is no Service network here: whoever makes the server says where a Service's endpoints are ([`ServiceResolver`]).
+//! There is no Service network here: the caller of the crate resolves the endpoints of Services ([`ServiceResolver`]).
 //!
-//! Known differences: where there is no `caBundle` nobody is trusted, and not whom the system trusts; what cannot be said of
-//! TLS and of the network in Go's words is said in those of the libraries.
+//! Known differences: without a `caBundle` no certificate is trusted, whereas upstream trusts the system's CAs. Errors of TLS
+//! and of the network that have no known Go wording have the libraries' wording.
 //!
-//! Matches k8s.io/apiserver `pkg/util/webhook/client.go` and `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
+//! Matches k8s.io/apiserver `pkg/util/webhook/client.go` and
+//! `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -44,18 +45,18 @@ use tokio::time::timeout;
 use super::admission::WebhookCaller;
 use super::draft::{WebhookAnswer, WebhookCall};
 
-/// Where the endpoints of a Service are: by namespace, name and port. `None` where it has none.
+/// The endpoint of a Service, by namespace, name and port; `None` if it has none.
 pub type ServiceResolver = Arc<dyn Fn(&str, &str, u16) -> Option<SocketAddr> + Send + Sync>;
 
-/// The largest answer in bytes: a patch of an object as large as the server takes them (3 MiB), in base64, and as much again
-/// for the rest.
+/// The largest answer in bytes: a patch of an object of the largest accepted size (3 MiB) in base64, and as much again for the
+/// rest.
 pub const MAX_ANSWER: usize = 8 << 20;
 
 /// Matches `SetDefaults_ValidatingWebhook`.
 const DEFAULT_TIMEOUT: u64 = 10;
 const DEFAULT_PORT: u64 = 443;
 
-/// Calls webhooks over HTTPS; `resolve` finds the Services that configurations name.
+/// Calls webhooks over HTTPS; `resolve` finds the endpoints of Services in configurations.
 pub fn webhooks_over_https(resolve: ServiceResolver) -> WebhookCaller {
     let clients = Arc::new(Clients { resolve, known: Mutex::default() });
     Arc::new(move |call| {
@@ -64,16 +65,16 @@ pub fn webhooks_over_https(resolve: ServiceResolver) -> WebhookCaller {
     })
 }
 
-/// A client for each webhook, with the configuration for which it was made.
+/// A client for each webhook, with the configuration it was made for.
 struct Clients {
     resolve: ServiceResolver,
     known: Mutex<HashMap<String, (Value, Target)>>,
 }
 
-/// A webhook, and the connections to it.
+/// A webhook and its connections.
 #[derive(Clone)]
 struct Target {
-    /// Without the query.
+    /// The URL without its query.
     url: String,
     client: Client<HttpsConnector<Dial>, Full<Bytes>>,
 }
@@ -132,7 +133,7 @@ impl Clients {
     }
 }
 
-/// Trusts the CAs of `caBundle`.
+/// A TLS configuration that trusts the CAs of `caBundle`.
 fn tls(config: &Value) -> Result<ClientConfig, String> {
     let bundle = STANDARD.decode(config["caBundle"].as_str().unwrap_or_default());
     let bundle = bundle.map_err(|error| format!("caBundle: {error}"))?;
@@ -146,11 +147,11 @@ fn tls(config: &Value) -> Result<ClientConfig, String> {
     Ok(builder.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Why there is no answer.
+/// Why a call failed.
 enum Failure {
-    /// The request did not get there, or the answer not back.
+    /// The request or its answer was lost.
     Unsent(String),
-    /// It was answered with something else.
+    /// The answer is an error, or not an AdmissionReview.
     Answered(String),
 }
 
@@ -169,7 +170,7 @@ async fn exchange(target: &Target, request: Request<Full<Bytes>>) -> Result<Valu
         return document
             .map_err(|error| Failure::Answered(format!("couldn't get version/kind; json parse error: {error}")));
     }
-    // Matches `Result.Error` in k8s.io/client-go `rest/request.go`: a Status speaks for itself.
+    // Matches `Result.Error` in k8s.io/client-go `rest/request.go`: the message of a Status is used as it is.
     let said = document.ok().filter(|document| document["kind"] == "Status" && document["status"] == "Failure");
     let why = said.and_then(|status| status["message"].as_str().map(str::to_owned)).unwrap_or_else(|| {
         let text = String::from_utf8_lossy(&body);
@@ -178,17 +179,17 @@ async fn exchange(target: &Target, request: Request<Full<Bytes>>) -> Result<Valu
     Err(Failure::Answered(why))
 }
 
-/// What lies at the bottom of an error, in Go's words where they are well known.
+/// The root cause of an error, in Go's words where they are known.
 fn words(mut error: &(dyn Error + 'static)) -> String {
     loop {
-        // An issuer of the same name with another key is another issuer.
+        // An issuer with the same name and another key is another issuer.
         if let Some(rustls::Error::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         )) = error.downcast_ref()
         {
             return "tls: failed to verify certificate: x509: certificate signed by unknown authority".to_owned();
         }
-        // An io::Error shows what is in it, but does not count it among its sources.
+        // `io::Error` prints its inner error but does not return it as its source.
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         match inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source()) {
             Some(below) => error = below,
@@ -197,7 +198,7 @@ fn words(mut error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// A Service that is looked for with each new connection.
+/// A Service that is resolved for each new connection.
 #[derive(Clone)]
 struct Service {
     resolve: ServiceResolver,

@@ -1,7 +1,7 @@
 //! Creates, updates and patches.
 //!
-//! Guarantees: a write that is refused, or only tried, changes nothing; one that would change nothing makes no
-//! revision. The steps and their order are the real server's, and so is which of several errors a client sees.
+//! Guarantees: a rejected write or a dry run changes nothing. A write that would change nothing makes no revision. The steps
+//! and their order are the real server's, and so is the choice among several errors.
 //!
 //! Matches k8s.io/apiserver `pkg/endpoints/handlers/{create,update,patch}.go`, `pkg/registry/generic/registry/store.go`
 //! (`Create`, `Update`), `pkg/registry/rest/{create,update}.go` (`BeforeCreate`, `BeforeUpdate`) and the
@@ -23,21 +23,21 @@ use super::registry::{NameRule, Resource};
 use super::rest::{Call, Target, WriteOptions};
 use super::store::{Id, Store, key, timestamp};
 
-/// How often a name is generated anew when it is taken.
+/// How often a generated name is regenerated if it is taken.
 const NAME_ATTEMPTS: usize = 8;
 const LOCK_MESSAGE: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// How a write ended.
+/// The result of a write.
 #[derive(Debug)]
 pub struct Written {
-    /// The answer's document.
+    /// The document of the answer.
     pub object: Document,
-    /// Whether it was created by this.
+    /// Whether the write created the object.
     pub created: bool,
 }
 
-/// Makes an object. Warnings are added even where the write is refused.
+/// Creates an object. Warnings are added even if the write is rejected.
 pub fn create(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Written> {
     let target = &call.target;
     let format = call.format()?;
@@ -67,7 +67,7 @@ fn answer_virtual(target: &Target, mut object: Value) -> Result<Written> {
     }
     let errors = strategy.validate_create(&object);
     if !errors.is_empty() {
-        // Upstream's review does not know its own kind here.
+        // Upstream's review has no kind here.
         let what = Qualified::new(&target.resource.group, "");
         return Err(status::invalid(&what, "", &errors));
     }
@@ -79,7 +79,7 @@ fn writer<'a>(target: &'a Target, options: &'a WriteOptions, now: DateTime<Utc>)
     Writer { resource: &target.resource, manager: &options.manager, subresource: &target.subresource, now }
 }
 
-/// The object's namespace is the path's. Matches `EnsureObjectNamespaceMatchesRequestNamespace`.
+/// Sets the object's namespace to the path's. Matches `EnsureObjectNamespaceMatchesRequestNamespace`.
 fn match_namespace(target: &Target, object: &mut Value) -> Result<()> {
     let namespace = if target.resource.namespaced { target.namespace.as_str() } else { "" };
     let own = meta::text(object, "namespace");
@@ -92,7 +92,7 @@ fn match_namespace(target: &Target, object: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// Nothing is made of a kind whose definition is to go. Matches `forbidCreateAdmission`.
+/// Rejects new objects of a kind whose definition is terminating. Matches `forbidCreateAdmission`.
 fn check_definition(store: &Store, target: &Target, name: &str) -> Result<()> {
     if store.ending_definition(&target.resource.qualified_name()).is_some() {
         let why = "create not allowed while custom resource definition is terminating";
@@ -101,7 +101,7 @@ fn check_definition(store: &Store, target: &Target, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Nothing is made in a namespace that is not there or that ends.
+/// Rejects new objects in a namespace that is missing or terminating.
 fn check_namespace(store: &Store, target: &Target, name: &str) -> Result<()> {
     check_definition(store, target, name)?;
     if !target.resource.namespaced || !store.collections.contains_key("namespaces") {
@@ -125,7 +125,7 @@ fn check_namespace(store: &Store, target: &Target, name: &str) -> Result<()> {
     Err(status::forbidden(&target.resource.qualified(), name, &why).with_cause(cause))
 }
 
-/// Fills in what the server gives, judges and stores a new object.
+/// Sets the server's fields, validates and stores a new object.
 fn insert(
     store: &mut Store,
     target: &Target,
@@ -177,7 +177,7 @@ fn insert_once(
         }
     }
     admission.validate(store, &object, draft)?;
-    // A create by update or apply forgets the version instead.
+    // A create by update or apply drops the version instead.
     if target.name.is_empty() && !meta::text(&object, "resourceVersion").is_empty() {
         return Err(status::unknown("resourceVersion should not be set on objects to be created"));
     }
@@ -201,21 +201,21 @@ fn insert_once(
     Ok(store.put(&id, object).into())
 }
 
-/// What the server would say to the creation of an object.
+/// The result of validating an object for creation.
 #[derive(Debug)]
 pub struct Judgement {
-    /// The paths of fields that there are none of.
+    /// The paths of unknown fields.
     pub unknown: Vec<String>,
-    /// Why it is refused; nothing if it is not.
+    /// The validation errors; empty if the object is accepted.
     pub errors: Vec<FieldError>,
-    /// What the client is warned of.
+    /// The warnings for the client.
     pub warnings: Vec<String>,
 }
 
-/// Judges a new object without a server: whatever depends on other objects (its namespace, quotas, admission) is left out.
+/// Validates a new object without a server. Rules that depend on other objects (namespace, quotas, admission) are not applied.
 ///
 /// # Errors
-/// A field of the wrong type, in Go's words.
+/// A field of the wrong type, with Go's message.
 pub fn judge_new(resource: &Resource, mut object: Value) -> std::result::Result<Judgement, String> {
     let strategy = &resource.strategy;
     let unknown = strategy.normalize(&mut object)?;
@@ -232,7 +232,7 @@ pub fn judge_new(resource: &Resource, mut object: Value) -> std::result::Result<
     Ok(Judgement { unknown, errors, warnings })
 }
 
-/// Matches `BeforeCreate`: the kind's own rules first, then those of all kinds.
+/// Matches `BeforeCreate`: the kind's own rules come first, then the common ones.
 fn creation_errors(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let rule = resource.strategy.name_rule();
     let own = resource.strategy.validate_create(object);
@@ -280,7 +280,7 @@ pub fn update(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Writt
     Ok(Written { object, created: false })
 }
 
-/// Of a namespace, `finalize` changes `spec.finalizers` alone.
+/// The namespace with the new `spec.finalizers`; `finalize` changes nothing else.
 fn finalized(old: &Value, new: &Value) -> Value {
     let mut object = old.clone();
     let version = meta::text(new, "resourceVersion");
@@ -320,7 +320,7 @@ pub fn check_name(target: &Target, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Judges and stores an object in the place of `old`. Matches `Store.Update`.
+/// Validates an object and stores it in place of `old`. Matches `Store.Update`.
 pub fn replace(
     store: &mut Store,
     target: &Target,
@@ -393,7 +393,7 @@ fn prepare_update(target: &Target, object: &mut Value, old: &Value) -> Vec<Field
     }
     let mut errors = meta::validate(object, target.resource.namespaced, NameRule::PathSegment);
     errors.extend(meta::validate_update(object, old));
-    // The kinds' own rules begin with those for metadata once more, save for the status of CronJobs.
+    // The rules of most kinds repeat the metadata rules; the status of CronJobs does not.
     let twice = strategy.name_rule() != NameRule::PathSegment
         && !(status_only && target.resource.kind == "CronJob")
         && target.subresource != "finalize";
@@ -411,14 +411,14 @@ fn prepare_update(target: &Target, object: &mut Value, old: &Value) -> Vec<Field
     errors
 }
 
-/// Whether this update took away what a deletion waited for. Matches `ShouldDeleteDuringUpdate`.
+/// Whether this update removed the last finalizer of a terminating object. Matches `ShouldDeleteDuringUpdate`.
 fn is_finished(resource: &Resource, object: &Value, old: &Value) -> bool {
     let waits = resource.kind == "Namespace" && object["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
     let grace = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
     meta::finalizers(object).is_empty() && meta::is_deleting(old) && grace == 0 && !waits
 }
 
-/// Stores what a patch made: in the place of `old`, or as a new object.
+/// Stores the result of a patch: in place of `old`, or as a new object.
 pub fn store_patched(
     store: &mut Store,
     target: &Target,
@@ -440,7 +440,7 @@ pub fn store_patched(
     Ok(Written { object, created: true })
 }
 
-/// Refuses, or tells of, what strict decoding found.
+/// Rejects the problems of strict decoding, or returns them as warnings.
 pub fn judge_problems(
     problems: Vec<String>,
     validation: FieldValidation,

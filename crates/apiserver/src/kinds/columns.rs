@@ -38,7 +38,7 @@ pub(super) const fn name_column(priority: i32) -> Column {
     with_format("Name", "string", "name", priority, NAME)
 }
 
-/// The column of a custom resource that has none of its own.
+/// The column of a custom resource whose definition has no columns.
 pub(super) const fn age_column(priority: i32) -> Column {
     column("Age", "date", priority, AGE)
 }

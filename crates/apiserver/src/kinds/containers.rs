@@ -1,4 +1,4 @@
-//! What a Pod's containers must be.
+//! Validation of a Pod's containers.
 //!
 //! Guarantees: see [`super::pod_spec`]. Matches k8s.io/kubernetes `pkg/apis/core/validation/validation.go`,
 //! `validateContainers`, `validateInitContainers` and what they call.
@@ -15,7 +15,7 @@ use super::fields::{
 };
 use super::quantity;
 
-/// Judges the containers and init containers of `spec`; `volumes` are those that can be mounted.
+/// Validates the containers and init containers of `spec`; `volumes` are those that can be mounted.
 pub(super) fn validate(spec: &Value, volumes: &BTreeSet<&str>, path: &str, errors: &mut Vec<FieldError>) {
     let containers = list(spec, "containers");
     if containers.is_empty() {
@@ -73,7 +73,7 @@ fn validate_common(container: &Value, volumes: &BTreeSet<&str>, path: &str, erro
     validate_resources(&container["resources"], &format!("{path}.resources"), errors);
 }
 
-/// A field that must have one of some values.
+/// Checks a field that must have one of some values.
 fn one_of(object: &Value, path: &str, name: &str, supported: &[&str], errors: &mut Vec<FieldError>) {
     let field = format!("{path}.{name}");
     match text(object, name) {
@@ -83,7 +83,7 @@ fn one_of(object: &Value, path: &str, name: &str, supported: &[&str], errors: &m
     }
 }
 
-/// What only containers that keep running may have.
+/// Validates the fields that only containers of the main list and sidecars may have.
 fn validate_running(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["postStart", "preStop"] {
         let handler = &container["lifecycle"][name];
@@ -252,7 +252,7 @@ fn validate_mounts(mounts: &[Value], volumes: &BTreeSet<&str>, path: &str, error
     }
 }
 
-/// Matches `validateContainerResourceName`; upstream gives both messages for a bare unknown name.
+/// Matches `validateContainerResourceName`; upstream gives both messages for an unknown name without a domain.
 fn resource_name_errors(name: &str) -> Vec<String> {
     let mut messages = label_key_errors(name);
     if messages.is_empty() && !name.contains('/') {

@@ -1,6 +1,6 @@
 //! CronJobs of batch/v1.
 //!
-//! Guarantees: schedules are judged by this crate's own parser, whose texts are robfig/cron's; time zones by Go's rules.
+//! Guarantees: this crate's own parser validates schedules, with robfig/cron's messages; time zones follow Go's rules.
 //! Matches k8s.io/kubernetes `pkg/registry/batch/cronjob/strategy.go` and `pkg/apis/batch/validation/validation.go`,
 //! `ValidateCronJobCreate` and `ValidateCronJobUpdate`.
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::registry::Column;
 
-/// The room that a Job's name needs behind its CronJob's: a hyphen and ten digits, of 63.
+/// The longest CronJob name: a Job's name adds a hyphen and ten digits, within 63 characters.
 const LONGEST_NAME: usize = 52;
 
 pub(super) struct CronJobs;
@@ -110,11 +110,11 @@ fn validate_spec(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Matches `validateScheduleFormat`. The zone that a schedule without one runs in makes no difference here.
+/// Matches `validateScheduleFormat`. The zone of a schedule that names none makes no difference here.
 fn validate_schedule(schedule: &str, zone_allowed: bool, has_time_zone: bool, errors: &mut Vec<FieldError>) {
     if let Err(error) = Schedule::parse_standard(schedule, Zone::UTC) {
         let detail = match error {
-            // Upstream's parser panics, and the panic is what it reports.
+            // Upstream's parser panics, and upstream reports the panic.
             ParseError::ZoneOnly(_) => {
                 "invalid schedule format: runtime error: slice bounds out of range [:-1]".to_owned()
             }
@@ -154,7 +154,7 @@ fn validate_time_zone(zone: &str, errors: &mut Vec<FieldError>) {
     if zone.eq_ignore_ascii_case("Local") {
         refuse("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
     }
-    // Go knows `Local` exactly.
+    // Go knows `Local` in exactly this spelling.
     if zone != "Local" && Zone::load(zone, Zone::UTC).is_err() {
         refuse(&unknown);
     }

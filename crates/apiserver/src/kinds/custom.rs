@@ -1,13 +1,12 @@
-//! Kinds that a CustomResourceDefinition brings.
+//! Kinds that a CustomResourceDefinition defines.
 //!
-//! Guarantees: what a definition says is honoured (schema, columns, names, the status as a subresource), and a definition
-//! that says what is not known here is refused and not half obeyed; its objects are pruned, filled in and judged by its
-//! schema, their metadata as that of every kind; their status is changed through `/status` only, and everything else never
-//! there, where it is a subresource; the generation counts the changes of everything else but the metadata.
+//! Guarantees: the server applies the definition (schema, columns, names, the status subresource). It rejects a definition that
+//! uses a feature not implemented here and never applies one in part. Objects are pruned, defaulted and validated by the
+//! schema, their metadata by the common rules. If the status is a subresource, it changes through `/status` only, and
+//! everything else only through the main endpoint. The generation counts changes of everything else except the metadata.
 //!
-//! Known differences: one version for each definition; no `scale` and no selectable fields; of the schema's keywords those
-//! that `schema` names; CEL rules of one form (`schema`); lists belong to field managers as
-//! a whole, whatever the schema says.
+//! Known differences: a definition has one version. There is no `scale` and no selectable field. The schema keywords and the
+//! one form of CEL rules are listed in `schema`. Field managers own lists as a whole, whatever the schema says.
 //!
 //! Matches k8s.io/apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `status_strategy.go` and
 //! `tableconvertor`.
@@ -31,23 +30,23 @@ use crate::registry::{Column, Resource, Strategy};
 /// Why a definition cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
-    /// Something is missing, of the wrong type, or not known here.
+    /// A part is missing, has the wrong type, or is not supported here.
     #[error("cannot serve the CustomResourceDefinition {name:?}: {source}")]
     Unreadable {
-        /// Its name.
+        /// The definition's name.
         name: String,
-        /// What is wrong.
+        /// The cause.
         source: serde_json::Error,
     },
     /// Only definitions of one version are served.
     #[error("cannot serve the CustomResourceDefinition {name:?}: it has {count} versions, and one is served")]
     Versions {
-        /// Its name.
+        /// The definition's name.
         name: String,
-        /// How many it has.
+        /// The number of versions.
         count: usize,
     },
-    /// A column whose path is more than members and `[*]`.
+    /// A column whose path has steps other than members and `[*]`.
     #[error("cannot serve the CustomResourceDefinition {name:?}: the path {path:?} of a column is not understood")]
     Path {
         /// The definition's name.
@@ -128,7 +127,7 @@ struct Printer {
 /// The kind that a CustomResourceDefinition defines.
 ///
 /// # Errors
-/// When the definition is incomplete, or says what is not known here.
+/// When the definition is incomplete, or uses a feature that is not supported here.
 pub fn custom(definition: &Value) -> Result<Resource, DefinitionError> {
     let name = || definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let unreadable = |source| DefinitionError::Unreadable { name: name(), source };
@@ -163,7 +162,7 @@ pub fn custom(definition: &Value) -> Result<Resource, DefinitionError> {
     })
 }
 
-/// The column of a definition that names none. Matches `serveDefaultColumnsIfEmpty`.
+/// The column of a definition that has none. Matches `serveDefaultColumnsIfEmpty`.
 fn age() -> (Column, Vec<Step>) {
     let steps = ["metadata", "creationTimestamp"].map(|name| Step::Member(name.to_owned()));
     (columns::age_column(0), steps.into())
@@ -181,11 +180,11 @@ fn column(Printer { name, r#type, json_path, format, description, priority }: Pr
 /// One step of a column's path.
 enum Step {
     Member(String),
-    /// `[*]`: the first item stands for all.
+    /// `[*]`: reads the first item.
     First,
 }
 
-/// Reads a path of members and `[*]`.
+/// Parses a path of members and `[*]`.
 fn steps(path: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     for part in path.strip_prefix('.')?.split('.') {
@@ -207,7 +206,7 @@ fn follow<'a>(steps: &[Step], object: &'a Value) -> Option<&'a Value> {
 }
 
 struct Custom {
-    /// Whether the status has a path of its own.
+    /// Whether the status is a subresource.
     has_status: bool,
     described: Value,
     schema: Schema,
@@ -216,7 +215,7 @@ struct Custom {
 
 impl Strategy for Custom {
     fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String> {
-        // What every kind has is as with every kind, whatever the schema says of it.
+        // The common fields are handled as for every kind, whatever the schema says about them.
         let mut common = ["apiVersion", "kind", "metadata"].map(|name| (name, object[name].take()));
         object.as_object_mut().into_iter().for_each(|fields| fields.retain(|_, value| !value.is_null()));
         let unknown = normalize::normalize(&mut common[2].1, "meta.v1.ObjectMeta")?;

@@ -1,8 +1,8 @@
 //! The defaults of core/v1, batch/v1 and of the groups whose kinds are stored only.
 //!
-//! Guarantees: after [`set`] an object holds what upstream's generated `SetObjectDefaults_…` would give it. Most defaults
-//! belong to a Go type wherever it appears (containers, probes, volumes), so one walk over the object along the table of
-//! types finds them all; a default that belongs to a kind alone is set by the kind's strategy.
+//! Guarantees: after [`set`] an object has the values that upstream's generated `SetObjectDefaults_…` would set. Most defaults
+//! belong to a Go type wherever it occurs (containers, probes, volumes). One walk over the object along the table of types sets
+//! these; a kind's strategy sets the defaults of that kind alone.
 
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ fn of_type(object: &mut Value, name: &str) {
     }
 }
 
-/// The defaults of kinds that do nothing here; those of rare fields are left out. Matches `defaults.go` of k8s.io/kubernetes
+/// The defaults of kinds that are stored only, without those of rare fields. Matches `defaults.go` of k8s.io/kubernetes
 /// `pkg/apis/{apps,core,networking,rbac,flowcontrol,admissionregistration}/v1`.
 fn of_stored_type(object: &mut Value, name: &str) {
     const RBAC: &str = "rbac.authorization.k8s.io";
@@ -150,14 +150,14 @@ fn of_stored_type(object: &mut Value, name: &str) {
     }
 }
 
-/// Puts a text into a field that Go writes empty where it is not given.
+/// Sets a string field that Go writes empty if it is absent.
 fn default_text(object: &mut Value, name: &str, value: &str) {
     if object[name] == "" {
         object[name] = value.into();
     }
 }
 
-/// The service account has two names on the wire, and upstream's conversion fills in both.
+/// The service account has two names on the wire; upstream's conversion sets both.
 fn twin(object: &mut Value, name: &str, deprecated: &str) {
     match (object[name].as_str().map(str::to_owned), object[deprecated].as_str().map(str::to_owned)) {
         (Some(value), _) => object[deprecated] = value.into(),
@@ -166,7 +166,7 @@ fn twin(object: &mut Value, name: &str, deprecated: &str) {
     }
 }
 
-/// `Always` for the tag `latest`, which is also the tag of an image without one; `IfNotPresent` for what is no image. Matches
+/// `Always` for the tag `latest`, which is also the tag of an image without one; `IfNotPresent` for an invalid image. Matches
 /// `SetDefaults_Container`.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
@@ -176,7 +176,7 @@ fn pull_policy(image: &str) -> &'static str {
     if sound && (tag == Some("latest") || (tag.is_none() && digest.is_none())) { "Always" } else { "IfNotPresent" }
 }
 
-/// The defaults of a Job that a Job template does not get. Matches `SetDefaults_Job`.
+/// The defaults of a Job that do not apply to a Job template. Matches `SetDefaults_Job`.
 pub(super) fn set_job(job: &mut Value) {
     if at(job, "spec.completions").is_null() && at(job, "spec.parallelism").is_null() {
         child(job, "spec")["completions"] = 1.into();
@@ -193,7 +193,7 @@ pub(super) fn set_job(job: &mut Value) {
     labels_from_template(job);
 }
 
-/// A Job without labels has those of its template.
+/// Gives a Job without labels those of its template.
 pub(super) fn labels_from_template(job: &mut Value) {
     let labels = at(job, "spec.template.metadata.labels").clone();
     let own = at(job, "metadata.labels").as_object().is_some_and(|labels| !labels.is_empty());
@@ -202,7 +202,7 @@ pub(super) fn labels_from_template(job: &mut Value) {
     }
 }
 
-/// The defaults of a Pod that a Pod template does not get. Matches `SetDefaults_Pod`.
+/// The defaults of a Pod that do not apply to a Pod template. Matches `SetDefaults_Pod`.
 pub(super) fn set_pod(pod: &mut Value) {
     let spec = child(pod, "spec");
     default(spec, "enableServiceLinks", true);

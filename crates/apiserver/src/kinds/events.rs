@@ -1,6 +1,6 @@
 //! Events of core/v1.
 //!
-//! Guarantees: old-style events are judged by their namespace alone, new-style ones (with eventTime) by all their fields.
+//! Guarantees: the namespace alone is validated in old-style events, all fields in new-style ones (with eventTime).
 //! Matches k8s.io/kubernetes `pkg/apis/core/validation/events.go`, `legacyValidateEvent`, and
 //! `pkg/registry/core/event/strategy.go`.
 

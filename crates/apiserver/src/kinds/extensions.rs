@@ -1,10 +1,10 @@
-//! The kinds by which an API server is extended: CustomResourceDefinitions and the configurations of admission webhooks.
+//! The kinds that extend an API server: CustomResourceDefinitions and the configurations of admission webhooks.
 //!
-//! Guarantees: a definition that cannot be honoured is refused, and so is a configuration that selects by what the server
-//! does not look at; so what is stored is obeyed ([`custom`](super::custom()), `admission`). A definition is kept as it was
-//! sent, and established in the breath in which it is made.
+//! Guarantees: the server rejects a definition that it cannot apply, and a configuration that selects by unsupported criteria.
+//! What is stored therefore takes effect ([`custom`](super::custom()), `admission`). A definition is stored as it was sent and
+//! is established on creation.
 //!
-//! Known differences: nothing else is judged, nor is a definition defaulted or pruned, and its `status` says no more than that
+//! Known differences: nothing else is validated. A definition is neither defaulted nor pruned, and its `status` says only that
 //! it is served. Matches k8s.io/apiextensions-apiserver `pkg/registry/customresourcedefinition` and k8s.io/kubernetes
 //! `pkg/registry/admissionregistration`.
 
@@ -20,7 +20,7 @@ use super::{columns, count, custom, names, normalize, resource};
 use crate::openapi;
 use crate::registry::{Column, Resource, Strategy};
 
-/// The kinds that extend a server; they are served where they are asked for.
+/// The kinds that extend a server; a server serves them if its configuration includes them.
 pub fn extensions() -> Vec<Resource> {
     let webhooks = |kind, plural| {
         let kept = Stored { counted: "webhooks", judge: judge_webhooks, columns: &stored::WEBHOOKS, ..PLAIN };
@@ -41,7 +41,7 @@ pub fn extensions() -> Vec<Resource> {
     ]
 }
 
-/// Reads the metadata of an object and leaves everything else as it is.
+/// Decodes the metadata of an object and leaves everything else unchanged.
 fn normalize_metadata(object: &mut Value) -> Result<Vec<String>, String> {
     let unknown = normalize::normalize(child(object, "metadata"), "meta.v1.ObjectMeta")?;
     Ok(unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
@@ -141,7 +141,7 @@ impl Strategy for Definitions {
     }
 }
 
-/// Refuses what would have to be looked at and is not.
+/// Rejects selection criteria that the server does not evaluate.
 fn judge_webhooks(configuration: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (index, webhook) in list(configuration, "webhooks").iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Reading fields of JSON objects, and refusing them.
+//! Access to fields of JSON objects, and their validation errors.
 //!
 //! Guarantees: an error's text is what apimachinery's `field.Error.ErrorBody()` prints for the same kind of error and value.
 
@@ -6,12 +6,12 @@ use apimachinery::field::{FieldError, FieldErrorKind};
 use apimachinery::names::{self, in_characters};
 use serde_json::{Map, Value};
 
-/// The value at a dotted path of field names; null where there is none.
+/// The value at a dotted path of field names; null if absent.
 pub(super) fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(object, |value, name| &value[name])
 }
 
-/// The text at a dotted path; empty where there is none.
+/// The text at a dotted path; empty if absent.
 pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     at(object, path).as_str().unwrap_or_default()
 }
@@ -21,12 +21,12 @@ pub(super) fn number(object: &Value, path: &str) -> Option<i64> {
     at(object, path).as_i64()
 }
 
-/// The list at a dotted path; empty where there is none.
+/// The list at a dotted path; empty if absent.
 pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
     at(object, path).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The object in a field, made where it is missing.
+/// The object in a field, created if absent.
 pub(super) fn child<'a>(object: &'a mut Value, name: &str) -> &'a mut Value {
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -38,14 +38,14 @@ pub(super) fn child<'a>(object: &'a mut Value, name: &str) -> &'a mut Value {
     field
 }
 
-/// Puts `value` into a field that is missing or null.
+/// Sets a field that is absent or null.
 pub(super) fn default(object: &mut Value, name: &str, value: impl Into<Value>) {
     if object[name].is_null() {
         object[name] = value.into();
     }
 }
 
-/// Puts a copy of the field `name` of `from` into `object`, or removes the field.
+/// Copies the field `name` from `from` to `object`, or removes it.
 pub(super) fn copy(object: &mut Value, from: &Value, name: &str) {
     let Some(fields) = object.as_object_mut() else { return };
     match from.get(name) {
@@ -59,7 +59,7 @@ fn error(kind: FieldErrorKind, field: impl Into<String>, head: String, detail: &
     FieldError { kind, field: field.into(), body }
 }
 
-/// A value in a message: text quoted as Go's `%q` does for ordinary text, everything else as JSON.
+/// A value in a message: plain text quoted as Go's `%q` does, everything else as JSON.
 fn print(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), |text| format!("{text:?}"))
 }
@@ -79,7 +79,7 @@ pub(super) fn invalid_unshown(field: impl Into<String>, detail: &str) -> FieldEr
     error(FieldErrorKind::Invalid, field, "Invalid value".to_owned(), detail)
 }
 
-/// `field.Invalid` of a value whose text is given: Go's structs have an order of their own.
+/// `field.Invalid` for a value with a given text: Go's structs have their own order of fields.
 pub(super) fn invalid_as(field: impl Into<String>, shown: &str, detail: &str) -> FieldError {
     error(FieldErrorKind::Invalid, field, format!("Invalid value: {shown}"), detail)
 }
@@ -111,19 +111,19 @@ pub(super) fn too_long(field: impl Into<String>, most: usize) -> FieldError {
     error(FieldErrorKind::TooLong, field, "Too long".to_owned(), &format!("may not be more than {most} bytes"))
 }
 
-/// One error for every message about a text.
+/// One error for each message about a text.
 pub(super) fn each_message(field: &str, value: &str, messages: Vec<String>) -> impl Iterator<Item = FieldError> {
     messages.into_iter().map(move |message| invalid(field, value, &message))
 }
 
-/// Refuses a number below zero. Matches `ValidateNonnegativeField`.
+/// Rejects a negative number. Matches `ValidateNonnegativeField`.
 pub(super) fn nonnegative(errors: &mut Vec<FieldError>, object: &Value, parent: &str, name: &str) {
     if let Some(number) = number(object, name).filter(|number| *number < 0) {
         errors.push(invalid(format!("{parent}.{name}"), number, "must be greater than or equal to 0"));
     }
 }
 
-/// Refuses a changed field. Matches `ValidateImmutableField`.
+/// Rejects a change of a field. Matches `ValidateImmutableField`.
 pub(super) fn immutable(errors: &mut Vec<FieldError>, object: &Value, old: &Value, parent: &str, name: &str) {
     if object[name] != old[name] {
         errors.push(invalid(format!("{parent}.{name}"), object[name].clone(), "field is immutable"));
@@ -135,7 +135,8 @@ pub(super) fn too_many(field: impl Into<String>, found: usize, most: usize) -> F
     error(FieldErrorKind::TooMany, field, format!("Too many: {found}"), &format!("must have at most {most} items"))
 }
 
-/// Matches apimachinery `util/validation`, `IsDNS1123Label`, which counts characters where its namesake counts bytes.
+/// Matches apimachinery `util/validation`, `IsDNS1123Label`. It counts characters; the function of the same name in `content`
+/// counts bytes.
 pub(super) fn dns_label_errors(name: &str) -> Vec<String> {
     in_characters(names::dns_label_errors(name))
 }

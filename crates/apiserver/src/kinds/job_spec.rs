@@ -1,7 +1,7 @@
-//! What a Job's specification must be.
+//! Validation of a Job's specification.
 //!
-//! Guarantees: numbers, modes, policies, selectors and templates are judged in upstream's order and words, alike for Jobs
-//! and for the templates of CronJobs. Matches k8s.io/kubernetes `pkg/apis/batch/validation/validation.go`.
+//! Guarantees: numbers, modes, policies, selectors and templates are validated in upstream's order and words, for Jobs and for
+//! the templates of CronJobs. Matches k8s.io/kubernetes `pkg/apis/batch/validation/validation.go`.
 
 use apimachinery::field::FieldError;
 use apimachinery::names::{label_key_errors, label_value_errors};
@@ -16,7 +16,7 @@ use super::{pod_spec, policies};
 const SOFT_LIMIT: i64 = 100_000;
 const HIGH_LIMIT: i64 = 10_000;
 
-/// Matches `validateJobSpec`, which the selector plays no part in.
+/// Matches `validateJobSpec`, which does not validate the selector.
 pub(super) fn validate_common(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for name in [
@@ -122,7 +122,7 @@ fn validate_indexed(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Judges a Job's spec with its selector. Matches `ValidateJobSpec`.
+/// Validates a Job's spec with its selector. Matches `ValidateJobSpec`.
 pub(super) fn validate(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = validate_common(spec, path);
     let selector = &spec["selector"];
@@ -139,7 +139,7 @@ pub(super) fn validate(spec: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Judges the Job in a CronJob. Matches `ValidateJobTemplateSpec`.
+/// Validates the Job template of a CronJob. Matches `ValidateJobTemplateSpec`.
 pub(super) fn validate_job_template(template: &Value, path: &str) -> Vec<FieldError> {
     let path = format!("{path}.spec");
     let spec = &template["spec"];
@@ -185,7 +185,7 @@ fn validate_selector(selector: &Value, path: &str, errors: &mut Vec<FieldError>)
     }
 }
 
-/// Whether labels satisfy a selector; none satisfy a missing one. Matches apimachinery `LabelSelectorAsSelector`.
+/// Whether labels match a selector; no labels match a missing one. Matches apimachinery `LabelSelectorAsSelector`.
 pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
     let value = |key: &str| labels[key].as_str();
     let equal = |(key, wanted): (&String, &Value)| value(key).is_some() && value(key) == wanted.as_str();
@@ -203,7 +203,7 @@ pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
         })
 }
 
-/// Judges a changed spec. Matches `ValidateJobSpecUpdate`.
+/// Validates a change of the spec. Matches `ValidateJobSpecUpdate`.
 pub(super) fn validate_update(job: &Value, old: &Value, path: &str) -> Vec<FieldError> {
     let (spec, old_spec) = (&job["spec"], &old["spec"]);
     let mut errors = validate(spec, path);
@@ -226,8 +226,8 @@ pub(super) fn validate_update(job: &Value, old: &Value, path: &str) -> Vec<Field
     errors
 }
 
-/// A suspended Job that runs nothing may change where its Pods go and what they need; every other template stays. Matches
-/// `validatePodTemplateUpdate`.
+/// A suspended Job without running Pods may change its template's scheduling fields and resources; otherwise the template is
+/// immutable. Matches `validatePodTemplateUpdate`.
 fn validate_template_update(spec: &Value, old: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let suspended = at(old, "spec.suspend") == &Value::Bool(true);
     let conditions = list(old, "status.conditions");
@@ -261,7 +261,7 @@ fn validate_template_update(spec: &Value, old: &Value, path: &str, errors: &mut 
     }
 }
 
-/// Lets node affinity differ.
+/// Allows a change of node affinity.
 fn allow_node_affinity(expected: &mut Value, new: &Value) {
     let affinity = &new["affinity"];
     if affinity.is_null() && expected["affinity"].is_null() {
@@ -275,7 +275,7 @@ fn allow_node_affinity(expected: &mut Value, new: &Value) {
     }
 }
 
-/// What generated labels and selectors must look like. Matches `validateGeneratedSelector`.
+/// The rules for generated labels and selectors. Matches `validateGeneratedSelector`.
 pub(super) fn validate_generated_selector(job: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if at(job, "spec.manualSelector") == &Value::Bool(true) || at(job, "spec.selector").is_null() {
@@ -283,7 +283,7 @@ pub(super) fn validate_generated_selector(job: &Value, old: Option<&Value>) -> V
     }
     let (uid, name) = (text(job, "metadata.uid"), text(job, "metadata.name"));
     let labels = at(job, "spec.template.metadata.labels");
-    // Jobs from before the prefixed labels need not have them.
+    // Jobs that are older than the prefixed labels may lack them.
     let prefixed = old.is_none_or(|old| {
         let labels = at(old, "spec.template.metadata.labels");
         !labels[JOB_NAME].is_null() && !labels[CONTROLLER_UID].is_null()
@@ -308,11 +308,11 @@ pub(super) fn validate_generated_selector(job: &Value, old: Option<&Value>) -> V
     errors
 }
 
-/// The label with the Job's uid.
+/// The label with the Job's UID.
 pub(super) const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 /// The label with the Job's name.
 pub(super) const JOB_NAME: &str = "batch.kubernetes.io/job-name";
-/// Its older name.
+/// The older name of [`CONTROLLER_UID`].
 pub(super) const LEGACY_CONTROLLER_UID: &str = "controller-uid";
-/// Its older name.
+/// The older name of [`JOB_NAME`].
 pub(super) const LEGACY_JOB_NAME: &str = "job-name";

@@ -1,7 +1,8 @@
-//! What a Job's status may become.
+//! Validation of changes of a Job's status.
 //!
-//! Guarantees: only transitions that kube-apiserver allows pass: counters do not fall, finished Jobs stay finished, are not
-//! active and have their times, and completion needs its criteria. A rule is applied when the field it is about has changed.
+//! Guarantees: only transitions that kube-apiserver allows are accepted. Counters do not decrease. Finished Jobs stay finished,
+//! have no active Pods and have their times. Completion requires its criteria. A rule applies if the field that it concerns has
+//! changed.
 //! Matches k8s.io/kubernetes `pkg/registry/batch/job/strategy.go`, `getStatusValidationOptions`, and
 //! `pkg/apis/batch/validation/validation.go`, `ValidateJobStatusUpdate`.
 
@@ -29,7 +30,7 @@ struct Change<'a> {
     errors: Vec<FieldError>,
 }
 
-/// Judges a change of status.
+/// Validates a change of the status.
 pub(super) fn validate(job: &Value, old: &Value) -> Vec<FieldError> {
     let mut change = Change { job, old, errors: Vec::new() };
     change.counts();
@@ -50,7 +51,7 @@ impl<'a> Change<'a> {
         self.job["status"][name] != self.old["status"][name]
     }
 
-    /// Whether a condition has become or ceased to be true.
+    /// Whether a condition has become true or ceased to be true.
     fn turned(&self, condition: &str) -> bool {
         is_true(self.job, condition) != is_true(self.old, condition)
     }
@@ -197,7 +198,7 @@ impl<'a> Change<'a> {
             }
         }
         let spec = &self.job["spec"];
-        // Scaling an indexed Job down takes completed indexes away.
+        // Scaling an indexed Job down removes completed indexes.
         let elastic = text(spec, "completionMode") == "Indexed" && spec["completions"] == spec["parallelism"];
         for (name, fixed) in [("failed", true), ("succeeded", !elastic)] {
             let (new, old) = (self.field(name).as_i64().unwrap_or(0), number(&self.old["status"], name).unwrap_or(0));
@@ -229,7 +230,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// The first index that both texts name.
+/// The first index that both texts contain.
 fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     let intervals = |text: &str| -> Vec<(i64, i64)> {
         let parse = |interval: &str| {

@@ -1,7 +1,7 @@
 //! Jobs of batch/v1.
 //!
-//! Guarantees: selectors and labels are generated from the uid, templates and selectors are immutable, and statuses change
-//! as upstream lets them. Matches k8s.io/kubernetes `pkg/registry/batch/job/strategy.go`.
+//! Guarantees: selectors and labels are generated from the UID, templates and selectors are immutable, and statuses change as
+//! upstream allows. Matches k8s.io/kubernetes `pkg/registry/batch/job/strategy.go`.
 
 use apimachinery::field::FieldError;
 use apimachinery::names::label_value_errors;
@@ -21,7 +21,7 @@ pub(super) struct Jobs;
 impl Kind for Jobs {
     const ROOT: &'static str = "batch.v1.Job";
     const COLUMNS: &'static [Column] = &columns::JOBS;
-    // Kept by upstream for old clients.
+    // Upstream keeps this default for old clients.
     const DEFAULT_PROPAGATION: &'static str = "Orphan";
 
     fn set_defaults(&self, object: &mut Value) {
@@ -29,7 +29,7 @@ impl Kind for Jobs {
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
-        // Upstream's default makes the Job's labels and its template's one map: what is generated lands in both.
+        // Upstream's defaulting makes the Job's labels and its template's labels one map, so generated labels appear in both.
         let shared = at(object, "metadata.labels") == at(object, "spec.template.metadata.labels");
         if at(object, "spec.manualSelector") != &Value::Bool(true) {
             generate_selector(object);
@@ -39,7 +39,7 @@ impl Kind for Jobs {
         }
         object["status"] = json!({});
         child(object, "metadata")["generation"] = 1.into();
-        // Upstream sets defaults again when it reads what it has stored, so labels that it refuses are not yet there.
+        // Upstream sets defaults again when it reads what it has stored, so labels that it rejects are not set yet.
         if label_value_errors(text(object, "metadata.name")).is_empty() {
             defaults::labels_from_template(object);
         }
@@ -121,7 +121,7 @@ fn generate_selector(job: &mut Value) {
     default(child(child(spec, "selector"), "matchLabels"), CONTROLLER_UID, uid);
 }
 
-/// Matches `ValidateJob`, the metadata aside.
+/// Matches `ValidateJob` without the metadata.
 fn validate(job: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = job_spec::validate_generated_selector(job, old);
     errors.extend(job_spec::validate(&job["spec"], "spec"));

@@ -1,7 +1,7 @@
 //! Namespaces.
 //!
-//! Guarantees: a namespace is labelled with its name, has the `kubernetes` finalizer, and is Active until the server says
-//! otherwise. Matches k8s.io/kubernetes `pkg/registry/core/namespace/strategy.go` and core/v1 `SetDefaults_Namespace`.
+//! Guarantees: a namespace has its name as a label and the `kubernetes` finalizer, and is Active until it is deleted. Matches
+//! k8s.io/kubernetes `pkg/registry/core/namespace/strategy.go` and core/v1 `SetDefaults_Namespace`.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ impl Kind for Namespaces {
             finalizers.push(FINALIZER.into());
         }
         child(object, "spec")["finalizers"] = finalizers.into();
-        // A generated name is known only now.
+        // A generated name is known only here.
         label(object);
     }
 
@@ -47,7 +47,7 @@ impl Kind for Namespaces {
     }
 
     fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)> {
-        // `name` is upstream's old mistake, kept for old clients.
+        // `name` is an upstream mistake, kept for old clients.
         vec![
             ("status.phase", text(object, "status.phase").to_owned()),
             ("name", text(object, "metadata.name").to_owned()),

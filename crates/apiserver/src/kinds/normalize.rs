@@ -1,19 +1,19 @@
-//! Decoding and encoding as Go does it, on JSON values.
+//! Go's JSON decoding and encoding, on JSON values.
 //!
-//! Guarantees: what comes out is what kube-apiserver would store and send: unknown fields are gone, times and quantities
-//! have their canonical form, and zero values are left out or written exactly where Go's struct tags say so. A value of the
-//! wrong type is an error in the words of Go's `encoding/json` (sigs.k8s.io/json). Where several fields are wrong or
-//! unknown they are met in alphabetical order, which is also kubectl's.
+//! Guarantees: the result is what kube-apiserver would store and send. Unknown fields are removed, times and quantities have
+//! their canonical form, and zero values are omitted or written as Go's struct tags require. A value of the wrong type is an
+//! error in the words of Go's `encoding/json` (sigs.k8s.io/json). Several wrong or unknown fields are reported in alphabetical
+//! order, which is also kubectl's.
 
 use serde_json::{Map, Number, Value};
 
 use super::types::{self, Field, Struct, Type};
 use super::{quantity, time};
 
-/// Normalises an object of the Go type `root`. Gives the paths of the unknown fields, which are dropped.
+/// Normalizes an object of the Go type `root`. Returns the paths of the unknown fields, which are removed.
 ///
 /// # Errors
-/// The text of Go's decoding error, without the sentence that the server puts in front of it.
+/// The text of Go's decoding error, without the server's prefix.
 pub(super) fn normalize(object: &mut Value, root: &str) -> Result<Vec<String>, String> {
     let mut decoder = Decoder { unknown: Vec::new(), error: None };
     decoder.decode_struct(object, types::lookup(root), &Place::Root)?;
@@ -23,7 +23,7 @@ pub(super) fn normalize(object: &mut Value, root: &str) -> Result<Vec<String>, S
     }
 }
 
-/// Where the decoder is. It is put into words only when there is something to say.
+/// The decoder's position. It is formatted only for messages.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     Root,
@@ -32,7 +32,7 @@ enum Place<'a> {
 }
 
 impl Place<'_> {
-    /// Fields with indices.
+    /// The fields with indices.
     fn path(&self) -> String {
         match self {
             Self::Root => String::new(),
@@ -53,7 +53,7 @@ impl Place<'_> {
         }
     }
 
-    /// The struct that the field is in.
+    /// The struct of the field.
     fn struct_name(&self) -> &str {
         match self {
             Self::Root => "",
@@ -65,11 +65,11 @@ impl Place<'_> {
 
 struct Decoder {
     unknown: Vec<String>,
-    /// The first value of a wrong type; Go goes on after it.
+    /// The first value of a wrong type; Go continues after it.
     error: Option<String>,
 }
 
-/// What Go writes for the fields of a struct that are not given.
+/// The values that Go writes for the absent fields of a struct.
 fn absent(shape: &'static Struct) -> &'static [(String, Value)] {
     shape.absent.get_or_init(|| {
         let mut decoder = Decoder { unknown: Vec::new(), error: None };
@@ -91,7 +91,7 @@ impl Decoder {
             *value = Value::Object(Map::new());
         }
         let Some(fields) = value.as_object_mut() else { return Ok(()) };
-        // The unknown fields of a struct are told before those of the structs in it.
+        // The unknown fields of a struct are reported before those of nested structs.
         let (mut failure, mut unknown, told) = (None, Vec::new(), self.unknown.len());
         fields.retain(|name, value| {
             let Some(field) = shape.fields.get(name) else {
@@ -119,7 +119,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// False where Go would leave the field out.
+    /// Returns false if Go would omit the field.
     fn decode_field(&mut self, value: &mut Value, field: &'static Field, place: &Place) -> Result<bool, String> {
         let given_null = value.is_null();
         if field.pointer && given_null {
@@ -127,7 +127,7 @@ impl Decoder {
         }
         self.decode(value, &field.type_, place)?;
         let empty = match &*value {
-            // `omitempty` never leaves a struct out, and times are structs.
+            // `omitempty` never omits a struct, and times are structs.
             Value::Null => given_null && !matches!(field.type_, Type::Time | Type::MicroTime),
             Value::Bool(value) => !value,
             Value::Number(number) => number.as_f64() == Some(0.0) && field.type_ != Type::IntOrString,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::fields::{at, list, number, text};
 use super::{age, time};
 
-/// What is said of the rows of Pods that have ended. Matches `podSuccessConditions` and `podFailedConditions`.
+/// The row conditions of Pods that have ended. Matches `podSuccessConditions` and `podFailedConditions`.
 pub(super) fn row_conditions(pod: &Value) -> Value {
     let (reason, message) = match text(pod, "status.phase") {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
@@ -19,7 +19,7 @@ pub(super) fn row_conditions(pod: &Value) -> Value {
     json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}])
 }
 
-/// What is counted on the way through a Pod's containers.
+/// The counts over a Pod's containers.
 #[derive(Default)]
 struct Tally {
     ready: usize,
@@ -91,7 +91,7 @@ fn first_reason(status: &Value) -> String {
     }
 }
 
-/// How a container ended, in a word.
+/// The word for how a container ended.
 fn ending(terminated: &Value) -> String {
     let (reason, signal) = (text(terminated, "reason"), number(terminated, "signal").unwrap_or(0));
     if !reason.is_empty() {
@@ -103,7 +103,7 @@ fn ending(terminated: &Value) -> String {
     }
 }
 
-/// Whether the Pod is still initializing, and what its sidecars count.
+/// Whether the Pod is still initializing, and the counts of its sidecars.
 fn init_containers(pod: &Value, sidecars: &[&str], tally: &mut Tally) -> (bool, Tally) {
     let mut sidecar_tally = Tally::default();
     for (index, status) in list(pod, "status.initContainerStatuses").iter().enumerate() {

@@ -1,9 +1,9 @@
-//! What a Pod's specification must be.
+//! Validation of a Pod's specification.
 //!
-//! Guarantees: the fields that Jobs and CronJobs are made of are judged in upstream's order and words: names, images,
-//! ports, environment, volumes and their mounts, resources, probes, policies, names of other objects, tolerations. Rare
-//! fields (affinity, security contexts, volume sources, ephemeral containers) are not judged at all. Matches
-//! k8s.io/kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodTemplateSpec` and `ValidatePodSpec`.
+//! Guarantees: the fields that Jobs and CronJobs commonly use are validated in upstream's order and words: names, images,
+//! ports, environment, volumes and their mounts, resources, probes, policies, names of other objects, tolerations. Rare fields
+//! (affinity, security contexts, volume sources, ephemeral containers) are not validated. Matches k8s.io/kubernetes
+//! `pkg/apis/core/validation/validation.go`, `ValidatePodTemplateSpec` and `ValidatePodSpec`.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +17,11 @@ use super::fields::{
     subdomain_errors, text,
 };
 
-/// Judges a Pod template at `path`.
+/// Validates a Pod template at `path`.
 pub(super) fn validate_template(template: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = validate_labels(&template["metadata"]["labels"], &format!("{path}.labels"));
     for key in template["metadata"]["annotations"].as_object().into_iter().flat_map(|entries| entries.keys()) {
-        // Upstream judges annotation keys in lower case.
+        // Upstream validates annotation keys in lower case.
         errors.extend(each_message(&format!("{path}.annotations"), key, label_key_errors(&key.to_lowercase())));
     }
     errors.extend(validate(&template["spec"], &format!("{path}.spec")));
@@ -32,7 +32,7 @@ pub(super) fn validate_template(template: &Value, path: &str) -> Vec<FieldError>
     errors
 }
 
-/// Judges a map of labels. Matches apimachinery `ValidateLabels`.
+/// Validates a map of labels. Matches apimachinery `ValidateLabels`.
 pub(super) fn validate_labels(labels: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
@@ -43,7 +43,7 @@ pub(super) fn validate_labels(labels: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Judges a Pod's spec at `path`.
+/// Validates a Pod's spec at `path`.
 pub(super) fn validate(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let volumes = validate_volumes(spec, path, &mut errors);
@@ -136,13 +136,13 @@ fn validate_tolerations(tolerations: &[Value], path: &str, errors: &mut Vec<Fiel
     }
 }
 
-/// Matches `ValidateVolumes`, without the sources' own fields; gives the names.
+/// Matches `ValidateVolumes` without the sources' own fields; returns the names.
 fn validate_volumes<'a>(spec: &'a Value, path: &str, errors: &mut Vec<FieldError>) -> BTreeSet<&'a str> {
     let mut names = BTreeSet::new();
     for (index, volume) in list(spec, "volumes").iter().enumerate() {
         let at = format!("{path}.volumes[{index}]");
         let before = errors.len();
-        // Sources are looked at in the order of the Go struct, of which these are the common ones.
+        // Sources are checked in the order of the Go struct, of which these are the common ones.
         let order = ["emptyDir", "hostPath", "gitRepo", "secret", "nfs", "persistentVolumeClaim", "downwardAPI"];
         let mut sources: Vec<&str> = volume
             .as_object()
@@ -171,7 +171,7 @@ fn validate_volumes<'a>(spec: &'a Value, path: &str, errors: &mut Vec<FieldError
         if names.contains(name) {
             errors.push(duplicate(field, name));
         }
-        // Only sound volumes can be mounted.
+        // Only valid volumes can be mounted.
         if errors.len() == before {
             names.insert(name);
         }
@@ -179,7 +179,7 @@ fn validate_volumes<'a>(spec: &'a Value, path: &str, errors: &mut Vec<FieldError
     names
 }
 
-/// Warnings about a Pod's spec at `path`. Matches `GetWarningsForPodSpec`, of which it knows the negative grace period.
+/// Warnings about a Pod's spec at `path`. Matches `GetWarningsForPodSpec` for a negative grace period only.
 pub(super) fn warnings(spec: &Value, path: &str) -> Vec<String> {
     let negative = number(spec, "terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0);
     let warning = format!(

@@ -1,9 +1,9 @@
 //! Pods of core/v1.
 //!
-//! Guarantees: a new Pod is Pending, has a quality of service class, and what kube-apiserver's default admission plugins give
-//! it (priority 0, tolerations of nodes that are not ready); a Pod's spec hardly changes afterwards. Matches
+//! Guarantees: a new Pod is Pending and has a quality of service class. It also has what kube-apiserver's default admission
+//! plugins set: priority 0 and tolerations of nodes that are not ready. A Pod's spec is mostly immutable. Matches
 //! k8s.io/kubernetes `pkg/registry/core/pod/strategy.go`, `ValidatePodUpdate`, and the plugins Priority and
-//! DefaultTolerationSeconds. The difference that upstream shows with a refused update is left out.
+//! DefaultTolerationSeconds. The diff that upstream prints with a rejected update is omitted.
 
 use apimachinery::field::FieldError;
 use chrono::{DateTime, Utc};
@@ -114,10 +114,10 @@ impl Kind for Pods {
     }
 }
 
-/// What the default admission plugins add.
+/// Sets what the default admission plugins set.
 fn admit(pod: &mut Value) {
     let spec = child(pod, "spec");
-    // The two classes that every cluster has; no other is known here.
+    // The two classes that every cluster has; no other class is known here.
     let priority = match text(spec, "priorityClassName") {
         "system-node-critical" => 2_000_001_000,
         "system-cluster-critical" => 2_000_000_000,

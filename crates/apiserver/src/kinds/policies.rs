@@ -1,6 +1,6 @@
-//! The policies of a Job: what a failed Pod means, when the Job has succeeded, when Pods are replaced.
+//! The policies of a Job: pod failure policy, success policy and pod replacement policy.
 //!
-//! Guarantees: rules are judged in upstream's order and words. Matches k8s.io/kubernetes
+//! Guarantees: rules are validated in upstream's order and words. Matches k8s.io/kubernetes
 //! `pkg/apis/batch/validation/validation.go`, `validatePodFailurePolicy`, `validateSuccessPolicy`,
 //! `validatePodReplacementPolicy` and `validateIndexesFormat`.
 
@@ -19,7 +19,7 @@ const MOST_RULES: usize = 20;
 const MOST_EXIT_CODES: usize = 255;
 const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 
-/// Judges `podFailurePolicy` at `path`.
+/// Validates `podFailurePolicy` at `path`.
 pub(super) fn validate_failure(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if spec["podFailurePolicy"].is_null() {
         return;
@@ -119,7 +119,7 @@ fn validate_exit_codes(codes: &Value, names: &BTreeSet<&str>, path: &str, errors
     }
 }
 
-/// Judges `podReplacementPolicy` at `path`.
+/// Validates `podReplacementPolicy` at `path`.
 pub(super) fn validate_replacement(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(policy) = spec["podReplacementPolicy"].as_str() else { return };
     let all = ["Failed", "TerminatingOrFailed"];
@@ -129,7 +129,7 @@ pub(super) fn validate_replacement(spec: &Value, path: &str, errors: &mut Vec<Fi
     }
 }
 
-/// Judges `successPolicy` of an indexed Job at `path`.
+/// Validates `successPolicy` of an indexed Job at `path`.
 pub(super) fn validate_success(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let rules = list(spec, "successPolicy.rules");
     let completions = number(spec, "completions").unwrap_or(0);
@@ -171,7 +171,7 @@ pub(super) fn validate_success(spec: &Value, path: &str, errors: &mut Vec<FieldE
     }
 }
 
-/// How many indexes a text such as `0-3,5` names.
+/// The number of indexes in a text such as `0-3,5`.
 pub(super) fn count_indexes(indexes: &str, completions: i64) -> Result<i64, String> {
     let mut last = None;
     let mut total = 0;

@@ -1,8 +1,8 @@
-//! Objects in Kubernetes' protobuf form, which typed Go clients (kubectl's `create` among them) send.
+//! Decoding of Kubernetes' protobuf encoding, which typed Go clients send (among them kubectl's `create`).
 //!
-//! Guarantees: an object of a served kind, or DeleteOptions, becomes the JSON that the same client would have sent, less the
-//! difference between fields that are empty and fields that are missing; `normalize` removes that. Unknown fields are
-//! skipped, as protobuf wants it, and malformed input is an error and never a panic. Matches apimachinery
+//! Guarantees: an object of a served kind, or DeleteOptions, becomes the JSON that the same client would have sent. Only the
+//! difference between empty and missing fields is lost; `normalize` removes it anyway. Unknown fields are skipped, as protobuf
+//! requires. Malformed input is an error and never a panic. Matches apimachinery
 //! `runtime/serializer/protobuf` (the envelope) and the `generated.proto` files of k8s.io/api.
 
 use base64::Engine;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::types::{self, Struct, Type};
 
 const MAGIC: &[u8] = b"k8s\0";
-/// Deeper nesting than any Kubernetes type has.
+/// A limit above the nesting of every Kubernetes type.
 const MOST_DEPTH: usize = 64;
 
 /// Whether a body has the envelope's prefix.
@@ -23,7 +23,7 @@ pub fn is_protobuf(body: &[u8]) -> bool {
 /// Decodes an envelope to the JSON object in it, apiVersion and kind included.
 ///
 /// # Errors
-/// When the body is no envelope, is cut off, or holds a kind that is not known here.
+/// When the body is not an envelope, is truncated, or holds an unknown kind.
 pub fn decode(body: &[u8]) -> Result<Value, String> {
     let envelope = body
         .strip_prefix(MAGIC)
@@ -57,7 +57,7 @@ pub fn decode(body: &[u8]) -> Result<Value, String> {
 fn root(api_version: &str, kind: &str) -> Option<String> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let package = types::package(group);
-    // DeleteOptions are sent under the group of what they delete.
+    // DeleteOptions are sent under the group of the deleted object.
     let name =
         if kind == "DeleteOptions" { "meta.v1.DeleteOptions".into() } else { format!("{package}.{version}.{kind}") };
     types::exists(&name).then_some(name)
@@ -72,7 +72,7 @@ struct WireField<'a> {
 enum Wire<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
-    /// Fixed-width numbers, which no served type has.
+    /// Fixed-width numbers; no served type has them.
     Fixed,
 }
 
@@ -113,7 +113,7 @@ fn take<'a>(bytes: &mut &'a [u8], length: u64) -> Result<&'a [u8], String> {
     Ok(head)
 }
 
-/// All fields of a message in the order of the wire.
+/// All fields of a message in wire order.
 fn fields(mut bytes: &[u8]) -> Result<Vec<WireField<'_>>, String> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -139,7 +139,8 @@ fn decode_struct(bytes: &[u8], shape: &Struct, depth: usize) -> Result<Value, St
     Ok(Value::Object(object))
 }
 
-/// Reads a message into `object`. Embedded structs are messages of their own on the wire, known by their numbers' prefix.
+/// Decodes a message into `object`. Embedded structs are nested messages on the wire; field numbers with a prefix identify
+/// them.
 fn fill(
     bytes: &[u8],
     shape: &Struct,
@@ -164,7 +165,7 @@ fn fill(
     Ok(())
 }
 
-/// Adds one occurrence of a field: lists and maps grow, everything else is replaced.
+/// Adds one occurrence of a field: lists and maps are extended, other values replaced.
 fn add(
     object: &mut Map<String, Value>,
     name: &str,
@@ -203,7 +204,7 @@ fn decode_value(type_: &Type, wire: &WireField<'_>, depth: usize) -> Result<Valu
     Ok(match (type_, &wire.value) {
         (Type::Pointer(inner), _) => decode_value(inner, wire, depth)?,
         (Type::Bool, Wire::Varint(value)) => Value::Bool(*value != 0),
-        // Negative numbers are written as 64 bits of two's complement.
+        // Negative numbers are written in two's complement with 64 bits.
         (Type::Number(_), Wire::Varint(value)) => Value::from(value.cast_signed()),
         (Type::String(_), Wire::Bytes(bytes)) => Value::String(text(bytes)?),
         (Type::Bytes, Wire::Bytes(bytes)) => base64::engine::general_purpose::STANDARD.encode(bytes).into(),
@@ -215,7 +216,7 @@ fn decode_value(type_: &Type, wire: &WireField<'_>, depth: usize) -> Result<Valu
             serde_json::from_str(&string_field(bytes)?).map_err(|error| format!("fieldsV1: {error}"))?
         }
         (Type::IntOrString, Wire::Bytes(bytes)) => decode_int_or_string(bytes)?,
-        // A list inside a map is a message with the items.
+        // A list inside a map is a message that holds the items.
         (Type::List(element), Wire::Bytes(bytes)) => {
             let items = fields(bytes)?;
             items.iter().map(|item| decode_value(element, item, depth + 1)).collect::<Result<Value, String>>()?
@@ -224,12 +225,12 @@ fn decode_value(type_: &Type, wire: &WireField<'_>, depth: usize) -> Result<Valu
     })
 }
 
-/// The first field of a message that holds one text.
+/// The first field of a message that holds a string.
 fn string_field(bytes: &[u8]) -> Result<String, String> {
     fields(bytes)?.iter().find(|field| field.number == 1).map_or(Ok(String::new()), WireField::text)
 }
 
-/// A timestamp; the zero time is an empty message, and null in JSON.
+/// A timestamp. The zero time is an empty message, and null in JSON.
 fn decode_time(bytes: &[u8], precision: SecondsFormat) -> Result<Value, String> {
     let (mut seconds, mut nanos) = (0, 0);
     for field in fields(bytes)? {

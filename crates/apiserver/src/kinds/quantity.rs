@@ -1,15 +1,15 @@
 //! Resource quantities such as `500m` and `1.5Gi`.
 //!
-//! Guarantees: a quantity has one canonical text, which is what kube-apiserver stores: the largest suffix that needs no
-//! fraction, rounded up to thousandths. Matches apimachinery `api/resource`, `ParseQuantity` and `CanonicalizeBytes`, and
-//! core/v1 `SetDefaults_ResourceList`, for what lies within 10^26.
+//! Guarantees: a quantity has one canonical text, which kube-apiserver stores: the largest suffix that needs no fraction,
+//! rounded up to thousandths. Matches apimachinery `api/resource`, `ParseQuantity` and `CanonicalizeBytes`, and core/v1
+//! `SetDefaults_ResourceList`, for values up to 10^26.
 
-/// The error for a text that is no quantity, in upstream's words.
+/// The error for an invalid quantity, in upstream's words.
 pub(super) const FORMAT_ERROR: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/// From 10^-9 on, in steps of a thousand.
+/// The suffixes from 10^-9 on, in steps of a thousand.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
 /// A quantity in thousandths, rounded up, with the family of its suffix.
@@ -29,12 +29,12 @@ enum Family {
 /// The canonical text of a quantity.
 ///
 /// # Errors
-/// [`FORMAT_ERROR`] when it is none.
+/// [`FORMAT_ERROR`] when the text is not a quantity.
 pub(super) fn canonical(text: &str) -> Result<String, String> {
     parse(text.trim()).map(Quantity::text).ok_or_else(|| FORMAT_ERROR.to_owned())
 }
 
-/// Reads a quantity.
+/// Parses a quantity.
 pub(super) fn parse(text: &str) -> Option<Quantity> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
@@ -45,7 +45,7 @@ pub(super) fn parse(text: &str) -> Option<Quantity> {
     }
     let mantissa: i128 = format!("0{whole}{fraction}").parse().ok()?;
     let (family, multiplier, exponent) = parse_suffix(suffix)?;
-    // mantissa · multiplier · 10^(exponent - digits of the fraction), in thousandths.
+    // Computes mantissa · multiplier · 10^(exponent - digits of the fraction), in thousandths.
     let power = exponent - i32::try_from(fraction.len()).ok()? + 3;
     let scaled = mantissa.checked_mul(multiplier)?;
     let factor = 10_i128.checked_pow(power.unsigned_abs())?;
@@ -53,7 +53,7 @@ pub(super) fn parse(text: &str) -> Option<Quantity> {
     Some(Quantity { milli: if text.starts_with('-') { -milli } else { milli }, family })
 }
 
-/// The family, the factor, and the power of ten.
+/// The family, the factor and the power of ten of a suffix.
 fn parse_suffix(suffix: &str) -> Option<(Family, i128, i32)> {
     if let Some(index) = BINARY.iter().position(|s| *s == suffix).filter(|index| *index > 0) {
         return Some((Family::Binary, 1 << (10 * index), 0));

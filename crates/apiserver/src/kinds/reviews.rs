@@ -1,7 +1,7 @@
 //! Reviews of authentication.k8s.io/v1 and authorization.k8s.io/v1, which are answered and never stored.
 //!
-//! Guarantees: everybody may do everything, and everybody is the user `admin` of the group system:masters: the server has no
-//! users. Malformed questions are refused in upstream's words. Matches k8s.io/kubernetes
+//! Guarantees: every request is allowed, and every client is the user `admin` of the group system:masters, because the server
+//! has no users. Malformed reviews are rejected in upstream's words. Matches k8s.io/kubernetes
 //! `pkg/apis/authorization/validation/validation.go`.
 
 use apimachinery::field::FieldError;
@@ -82,7 +82,7 @@ impl Kind for SelfSubjectRules {
     const VIRTUAL: bool = true;
 
     fn answer(&self, object: &mut Value) {
-        // Upstream does not repeat the question here.
+        // Upstream does not repeat the spec here.
         object["spec"] = json!({});
         object["status"] = json!({
             "incomplete": false,

@@ -1,10 +1,10 @@
-//! Kinds that are kept and do nothing, so that whatever is applied to a cluster can be applied here.
+//! Kinds that are stored without effect, so that every manifest for a cluster can be applied here.
 //!
-//! Guarantees: their objects are read, defaulted, merged, counted and shown as kube-apiserver's own types say, and what
-//! every object of the kind needs is missed. Nothing else is judged, and nothing comes of them: a Deployment starts no Pod,
-//! a Service has no address, a Role gives no right, a quota is not kept.
+//! Guarantees: objects are decoded, defaulted, merged and printed as kube-apiserver does, and their generation counts changes.
+//! Missing required fields are errors. Nothing else is validated, and no controller acts on the objects: a Deployment starts no
+//! Pod, a Service has no address, a Role grants nothing, a quota is not enforced.
 //!
-//! Matches k8s.io/kubernetes `pkg/printers/internalversion/printers.go` for what is shown.
+//! Tables match k8s.io/kubernetes `pkg/printers/internalversion/printers.go`.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::{age, columns, container_cells, count, defaults, names, normalize, re
 use crate::openapi;
 use crate::registry::{Column, NameRule, Resource, Strategy};
 
-/// The kinds; they are served where they are asked for.
+/// The stored kinds; a server serves them if its configuration includes them.
 pub fn stored() -> Vec<Resource> {
     let core = |kind, plural| resource("", kind, plural);
     let flow = |kind, plural| resource("flowcontrol.apiserver.k8s.io", kind, plural).cluster();
@@ -79,7 +79,7 @@ pub fn stored() -> Vec<Resource> {
     ]
 }
 
-/// A Secret's texts become data. Matches `Convert_v1_Secret_To_core_Secret` of k8s.io/kubernetes
+/// Merges a Secret's `stringData` into `data`. Matches `Convert_v1_Secret_To_core_Secret` of k8s.io/kubernetes
 /// `pkg/apis/core/v1/conversion.go`.
 fn encode_string_data(secret: &mut Value) {
     let texts = secret.as_object_mut().and_then(|secret| secret.remove("stringData"));
@@ -92,26 +92,26 @@ fn called(short_names: &[&str], resource: Resource) -> Resource {
     Resource { short_names: names(short_names), ..resource }
 }
 
-/// What is known of such a kind.
+/// The description of a stored kind.
 #[derive(Clone, Copy)]
 pub(super) struct Stored {
-    /// The field whose changes the generation counts; empty for kinds without generations.
+    /// The field whose changes increment the generation; empty for kinds without a generation.
     pub(super) counted: &'static str,
-    /// The fields without which an object is refused.
+    /// The required fields.
     pub(super) needs: &'static [&'static str],
-    /// What becomes of the fields that are only ever written.
+    /// Converts write-only fields.
     pub(super) fold: fn(&mut Value),
-    /// What else is judged.
+    /// Validates further fields.
     pub(super) judge: fn(&Value) -> Vec<FieldError>,
-    /// The fields that field selectors may name.
+    /// The fields that field selectors accept.
     pub(super) selectable: &'static [&'static str],
-    /// What names must be.
+    /// The rule for names.
     pub(super) names: NameRule,
-    /// What is shown behind the name.
+    /// The columns after the name.
     pub(super) columns: &'static [Shown],
 }
 
-/// A kind with nothing of its own.
+/// A kind without special rules.
 pub(super) const PLAIN: Stored = Stored {
     counted: "",
     needs: &[],
@@ -123,7 +123,7 @@ pub(super) const PLAIN: Stored = Stored {
 };
 
 impl Stored {
-    /// The resource; it has a status where its Go type has one.
+    /// The resource; it has a status if its Go type has one.
     pub(super) fn of(self, resource: super::Unserved) -> Resource {
         let root = format!("{}.v1.{}", types::package(resource.group), resource.kind);
         let has_status = types::lookup(&root).fields.contains_key("status");
@@ -131,7 +131,7 @@ impl Stored {
     }
 }
 
-/// A [`Stored`] kind as the server wants it.
+/// Implements the strategy of a [`Stored`] kind.
 struct Kept {
     root: String,
     kind: Stored,
@@ -149,7 +149,7 @@ impl Kept {
         missing.chain((self.kind.judge)(object)).collect()
     }
 
-    /// The status that Go writes where there is none.
+    /// The status that Go writes if there is none.
     fn empty_status(&self) -> Option<Value> {
         let mut empty = json!({});
         normalize::normalize(&mut empty, &self.root).ok()?;
@@ -226,7 +226,7 @@ impl Strategy for Kept {
     }
 }
 
-/// A column, and what stands in it.
+/// A column and its cell.
 pub(super) struct Shown {
     heading: &'static str,
     type_: &'static str,
@@ -235,7 +235,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Nobody prints what describes a column, so there is none.
+    /// Descriptions are empty: kubectl does not print them.
     fn column(&self) -> Column {
         Column {
             name: self.heading.into(),
@@ -251,7 +251,7 @@ const fn shown(heading: &'static str, cell: fn(&Value, DateTime<Utc>) -> Value) 
     Shown { heading, type_: "string", priority: 0, cell }
 }
 
-/// A column of wide tables only.
+/// A column of wide output only.
 const fn wide(heading: &'static str, cell: fn(&Value, DateTime<Utc>) -> Value) -> Shown {
     Shown { priority: 1, ..shown(heading, cell) }
 }
@@ -269,7 +269,7 @@ const SECRETS: [Shown; 3] = [
     AGE,
 ];
 
-/// Nobody counts, so neither requests nor limits are known.
+/// No quota controller runs, so neither requests nor limits are known.
 const QUOTAS: [Shown; 3] = [shown("Request", |_, _| "".into()), shown("Limit", |_, _| "".into()), AGE];
 
 const SERVICES: [Shown; 6] = [
@@ -323,7 +323,7 @@ const FLOW_SCHEMAS: [Shown; 5] = [
     shown("MatchingPrecedence", |object, _| at(object, "spec.matchingPrecedence").clone()),
     shown("DistinguisherMethod", |object, _| or_none(at(object, "spec.distinguisherMethod.type"))),
     AGE,
-    // Nobody looks whether there is such a level.
+    // The server does not check whether such a priority level exists.
     shown("MissingPL", |_, _| "?".into()),
 ];
 
@@ -346,7 +346,7 @@ const BINDINGS: [Shown; 5] = [
     wide("ServiceAccounts", |object, _| subjects(object, "ServiceAccount")),
 ];
 
-/// The configurations of admission webhooks.
+/// The columns of admission webhook configurations.
 pub(super) const WEBHOOKS: [Shown; 2] =
     [Shown { type_: "integer", ..shown("Webhooks", |object, _| list(object, "webhooks").len().into()) }, AGE];
 

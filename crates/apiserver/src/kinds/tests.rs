@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
-//! `recorded.jsonl` holds objects that were given to kube-apiserver v1.36.3 (dry run) and what came back: the object, the
-//! refused fields, or the decoding error. The strategies must say the same.
+//! `recorded.jsonl` holds objects that were sent to kube-apiserver v1.36.3 (dry run) and its answers: the object, the invalid
+//! fields, or the decoding error. The strategies must give the same.
 
 use apimachinery::field::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn causes(errors: Vec<FieldError>) -> Value {
     errors.into_iter().map(|error| json!([reason(error.kind), error.field, error.body])).collect()
 }
 
-/// The first uid in a text, which is the one that the real server had given.
+/// The first UID in a text: the one that the real server had set.
 fn uid_in(text: &str) -> Option<&str> {
     let is_uid = |text: &str| {
         text.bytes()
@@ -39,7 +39,7 @@ fn uid_in(text: &str) -> Option<&str> {
     (0..text.len()).filter_map(|start| text.get(start..start + 36)).find(|text| is_uid(text))
 }
 
-/// What the server does with an object, as far as strategies take part: the answer, or the refused fields, or the error.
+/// The part of the server's work that strategies do: returns the object, the invalid fields, or the error.
 fn run(record: &Value) -> (&'static str, Value, Vec<String>) {
     let resource = resource_of(record["kind"].as_str().unwrap());
     let strategy = &resource.strategy;
@@ -90,7 +90,7 @@ fn run(record: &Value) -> (&'static str, Value, Vec<String>) {
     ("result", object, warnings)
 }
 
-/// Where ours differs from the real server, and why.
+/// Known differences from the real server, with reasons.
 const KNOWN_DIFFERENCES: [(&str, &str); 6] = [
     ("the template may not change", "upstream shows the template in the form of its internal types"),
     ("a suspended job may not change its image", "upstream shows the template in the form of its internal types"),
@@ -110,7 +110,7 @@ fn strategies_say_what_kube_apiserver_says() {
         let (outcome, mut answer, warnings) = run(&record);
         let mut expected = record[outcome].clone();
         if outcome == "causes" {
-            // Maps have no order in Go; the same cause twice is one to the server.
+            // Go's maps have no order, and the server merges equal causes.
             for list in [&mut answer, &mut expected] {
                 let list = list.as_array_mut();
                 if let Some(list) = list {
@@ -140,7 +140,7 @@ fn strategies_say_what_kube_apiserver_says() {
     assert!(failures.is_empty(), "{} differ, {equal} are equal:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// The cells of an object, as text with bars between.
+/// The cells of an object as text, separated by bars.
 pub(super) fn row(plural: &str, object: &Value) -> String {
     let now = "2026-11-20T12:00:00Z".parse().unwrap();
     let resource = resource_of(plural);

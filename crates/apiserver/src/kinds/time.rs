@@ -1,4 +1,4 @@
-//! Timestamps as Go's metav1 types read and write them, and ages as people read them.
+//! Timestamps as Go's metav1 types parse and print them, and ages as kubectl prints them.
 //!
 //! Guarantees: `Time` is written in UTC with whole seconds, `MicroTime` with six digits; a text that is not a time is an
 //! error in the words of Go's `time.Parse`. Durations are printed as `duration.HumanDuration` does.
@@ -62,7 +62,7 @@ fn parse(text: &str, layout: &str, micro: bool) -> Result<DateTime<Utc>, String>
         .map_err(|_| format!("parsing time {text:?}: {} out of range", out_of_range(text)))
 }
 
-/// Which part of a well-formed time does not exist. Go looks at the month first.
+/// Which component of a well-formed time is out of range. Go checks the month first.
 fn out_of_range(text: &str) -> &'static str {
     let number = |from: usize| text.get(from..from + 2).and_then(|digits| digits.parse::<u32>().ok()).unwrap_or(0);
     if !(1..=12).contains(&number(5)) {
@@ -78,7 +78,7 @@ fn out_of_range(text: &str) -> &'static str {
     }
 }
 
-/// Reads a timestamp of a stored object.
+/// Parses a timestamp of a stored object.
 pub(super) fn read(text: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc())
 }

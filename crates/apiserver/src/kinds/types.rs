@@ -1,7 +1,7 @@
-//! How Go writes the served kinds as JSON.
+//! The JSON form of the served kinds' Go types.
 //!
-//! Guarantees: the table holds every field of every type that the served kinds reach, with its Go type and the rules by
-//! which Go leaves it out. It is read off k8s.io/api v0.36.3 by `tests/controlplane/gotypes` and never written by hand.
+//! Guarantees: the table holds every field of every type that the served kinds use, with its Go type and the rules by which Go
+//! omits it. `tests/controlplane/gotypes` generates it from k8s.io/api v0.36.3; it is never edited by hand.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{LazyLock, OnceLock};
@@ -11,10 +11,10 @@ use serde_json::Value;
 /// The type of a field, an element or a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
-    /// Text; Go's name of the type is kept for messages.
+    /// A string; messages use Go's name of the type.
     String(String),
     Bool,
-    /// A number with Go's name: `int32`, `int64`, `float64`…
+    /// A number with Go's name of its type: `int32`, `int64`, `float64`…
     Number(String),
     Time,
     MicroTime,
@@ -22,7 +22,7 @@ pub(super) enum Type {
     IntOrString,
     /// Base64 text.
     Bytes,
-    /// Kept as it comes (`fieldsV1`).
+    /// Any value, unchanged (`fieldsV1`).
     Any,
     List(Box<Type>),
     Map(Box<Type>),
@@ -58,7 +58,7 @@ impl Type {
         }
     }
 
-    /// Go's name of the type, as its JSON errors give it.
+    /// Go's name of the type, as its JSON errors print it.
     pub(super) fn go_name(&self) -> String {
         match self {
             Self::String(name) | Self::Number(name) => name.clone(),
@@ -72,7 +72,7 @@ impl Type {
             Self::List(element) => format!("[]{}", element.go_name()),
             Self::Map(element) => format!("map[string]{}", element.go_name()),
             Self::Pointer(element) => element.go_name(),
-            // `batch.v1.CronJobSpec` is `v1.CronJobSpec` to Go.
+            // Go prints `batch.v1.CronJobSpec` as `v1.CronJobSpec`.
             Self::Struct(name) => name.split_once('.').map_or(name.as_str(), |(_, rest)| rest).to_owned(),
         }
     }
@@ -87,21 +87,21 @@ pub(super) struct Field {
     /// `omitzero`.
     pub(super) omit_zero: bool,
     pub(super) pointer: bool,
-    /// The merge key in strategic merge patches: empty for lists of scalars that are merged, none for lists that are replaced.
+    /// The merge key in strategic merge patches: empty for merged lists of scalars, `None` for lists that are replaced.
     pub(super) merge_key: Option<String>,
-    /// The name of the embedded struct that the field comes from; Go's errors name it.
+    /// The embedded struct that the field comes from; Go's errors print it.
     pub(super) embedded: Option<String>,
-    /// The protobuf field number, with those of the embedded structs around it in front: `2.1`. Empty where there is none.
+    /// The protobuf field number, prefixed with those of the surrounding embedded structs: `2.1`. Empty if there is none.
     pub(super) number: String,
 }
 
 /// One struct: its fields by their JSON names.
 #[derive(Clone, Debug)]
 pub(super) struct Struct {
-    /// Go's bare name, as `CronJobSpec`.
+    /// Go's name without the package, such as `CronJobSpec`.
     pub(super) name: String,
     pub(super) fields: BTreeMap<String, Field>,
-    /// The fields that Go writes although they are not given, once somebody has asked.
+    /// The fields that Go writes although they are absent, computed on first use.
     pub(super) absent: OnceLock<Vec<(String, Value)>>,
 }
 
@@ -133,7 +133,7 @@ fn parse_field(entry: &[String]) -> Field {
 /// The struct of a name such as `batch.v1.CronJob`.
 ///
 /// # Panics
-/// When the table has no such type: names come from the table itself, and from constants that a test checks.
+/// When the table has no such type. Names come from the table itself, and from constants that a test checks.
 pub(super) fn lookup(name: &str) -> &'static Struct {
     TABLE.get(name).unwrap_or_else(|| panic!("the table of Go types has no {name}"))
 }
@@ -143,7 +143,7 @@ pub(super) fn exists(name: &str) -> bool {
     TABLE.contains_key(name)
 }
 
-/// The struct type that a list of structs, a map of them or a pointer ends in.
+/// The struct type inside a list, a map or a pointer.
 pub(super) fn element(type_: &Type) -> Option<&str> {
     match type_ {
         Type::Struct(name) => Some(name),
@@ -152,8 +152,8 @@ pub(super) fn element(type_: &Type) -> Option<&str> {
     }
 }
 
-/// The package that holds the Go types of an API group: `rbac` for `rbac.authorization.k8s.io`. Groups of other domains
-/// have none, and are themselves.
+/// The package of an API group's Go types: `rbac` for `rbac.authorization.k8s.io`. A group of another domain has no package and
+/// is returned as it is.
 pub(crate) fn package(group: &str) -> &str {
     match group.strip_suffix(".k8s.io") {
         _ if group.is_empty() => "core",
@@ -162,7 +162,7 @@ pub(crate) fn package(group: &str) -> &str {
     }
 }
 
-/// The key by which the items of the list at `path` are merged, from the struct `root`.
+/// The merge key of the list at `path`, from the struct `root`.
 pub(super) fn merge_key(root: &str, path: &[&str]) -> Option<&'static str> {
     field_at(root, path)?.merge_key.as_deref().filter(|key| !key.is_empty())
 }

@@ -1,8 +1,8 @@
 //! The merge of server-side apply.
 //!
-//! Guarantees: pure; what the configuration names it sets, atomic lists and maps as a whole, and lists with keys in the
-//! configuration's order; what a manager applied before and does not apply now goes, with the fields around it that are
-//! left without an owner, unless somebody else owns it or something below it.
+//! Guarantees: pure. The applied configuration sets the fields it names. Atomic lists and maps are replaced as a whole; keyed
+//! lists get the configuration's order. A field that the manager applied before and no longer applies is removed, together with
+//! surrounding fields left without an owner. It stays if another manager owns it or a field below it.
 //!
 //! Matches structured-merge-diff `typed/merge.go` (`Merge`, `visitListItems`), `typed/remove.go` (`RemoveItems`), and the
 //! decision of `merge/update.go` (`prune`).
@@ -66,17 +66,17 @@ fn list<'a>(resource: &Resource, target: &mut Value, items: &'a [Value], names: 
     }
 }
 
-/// Where an item of a merged list comes from.
+/// The origin of an item of a merged list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Only from the live list.
+    /// The live list only.
     Live(usize),
-    /// From the applied list, merged with the live item of the same key.
+    /// The applied list, merged with the live item of the same key.
     Applied(usize),
 }
 
-/// The order of a merged list: that of the applied items among themselves, and what only the live list has before the
-/// applied item that it came before.
+/// The order of a merged list. Applied items keep their order; an item of the live list alone stays before the applied item
+/// that followed it.
 fn merged_order(live: &[&str], applied: &[String]) -> Vec<Place> {
     let places: HashMap<&str, usize> = applied.iter().enumerate().map(|(index, key)| (key.as_str(), index)).collect();
     let is_live: HashSet<&str> = live.iter().copied().collect();
@@ -91,7 +91,7 @@ fn merged_order(live: &[&str], applied: &[String]) -> Vec<Place> {
                 shared.next();
                 continue;
             }
-            // An item of both, but not the one whose turn it is.
+            // An item of both lists, but not the next one.
             if places.contains_key(live[left]) && shared.peek().is_some_and(|next| *next != live[left]) {
                 left += 1;
                 continue;
@@ -117,15 +117,16 @@ fn merged_order(live: &[&str], applied: &[String]) -> Vec<Place> {
     order
 }
 
-/// Takes out what was given up and is owned by nobody.
+/// Removes the fields that were given up and have no owner.
 pub fn prune(resource: &Resource, object: &mut Value, given_up: &FieldSet, owned: &[&FieldSet]) {
     let is_owned = |path: &[String]| owned.iter().any(|set| set.has_prefix(path));
-    // Containers before what is in them.
+    // Containers come before their contents.
     for path in &given_up.iterate() {
-        // A field goes with all that it holds, what nobody owns (defaults, say) included, once nobody owns any of it.
+        // A field is removed with everything below it, also unowned fields such as defaults, once no manager owns any part of
+        // it.
         let ends = (1..=path.len()).filter(|end| *end == path.len() || path[end - 1].starts_with("f:"));
         let doomed = ends.map(|end| &path[..end]).find(|part| !is_owned(part));
-        // The keys of an item go with the item or not at all.
+        // The keys of an item are removed with the item or not at all.
         if let Some(doomed) = doomed.filter(|doomed| !is_item_key(doomed)) {
             remove(resource, object, doomed, &mut Vec::new());
         }
@@ -151,7 +152,7 @@ fn remove(resource: &Resource, value: &mut Value, path: &[String], names: &mut V
                 names.push(field.to_owned());
                 remove(resource, child, rest, names);
                 names.pop();
-                // A list that lost its last item through this is not left behind empty.
+                // A list whose last item was removed here is removed too.
                 if child.as_array().is_some_and(Vec::is_empty) {
                     map.remove(field);
                 }

@@ -17,10 +17,10 @@ use crate::rest::{Call, Target, WriteOptions};
 use crate::store::Store;
 use crate::write::{Written, judge_problems, store_patched};
 
-/// A JSON patch may not have more operations.
+/// The maximum number of operations in a JSON patch.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// Changes an object, or (apply) makes it.
+/// Changes an object, or creates it (apply only).
 pub fn patch(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Written> {
     let target = &call.target;
     let Some(patch_type) = PatchType::from_content_type(&call.content_type) else {
@@ -50,7 +50,7 @@ struct Work<'a> {
     now: chrono::DateTime<chrono::Utc>,
 }
 
-/// Matches the Invalid of a patch, which names neither kind nor object.
+/// Matches the Invalid error of a patch, which names neither kind nor object.
 fn invalid_patch(value: &str, detail: &str) -> Box<Status> {
     status::invalid(&Qualified::default(), "", &[invalid_field("patch", &json!(value), detail)])
 }
@@ -77,8 +77,8 @@ impl Work<'_> {
         }
     }
 
-    /// Reads the result of a JSON or merge patch as the kind. `apply` makes it of the old object; a refusal shows it as it
-    /// was before it was read.
+    /// Decodes the result of a JSON or merge patch as the kind. `apply` makes it from the old object; an error shows it before
+    /// decoding.
     fn decode(
         &self,
         old: &Value,
@@ -95,14 +95,14 @@ impl Work<'_> {
         let mut patched = make();
         self.check_kind(&patched).map_err(|error| refuse(&error))?;
         let unknown = body::normalize(self.resource(), &mut patched).map_err(|error| refuse(&error))?;
-        // Duplicates are found in the patch, before the result is read.
+        // Duplicates are found in the patch, before the result is decoded.
         let mut problems = strict_problems(Vec::new(), duplicates);
         problems.extend(strict_problems(unknown, Vec::new()));
         judge_problems(problems, self.options.validation, warnings, refuse)?;
         Ok(self.finish(old, patched))
     }
 
-    /// A patch may not make another kind of an object.
+    /// Rejects a patch that changes the kind of an object.
     fn check_kind(&self, patched: &Value) -> std::result::Result<(), String> {
         let (kind, version) = (&patched["kind"], &patched["apiVersion"]);
         if *kind == json!(self.resource().kind) && *version == json!(self.resource().api_version()) {
@@ -113,7 +113,7 @@ impl Work<'_> {
     }
 
     fn parse(&self, form: &str) -> Result<Document> {
-        // Without strict reading the library that applies the patch finds the error, and words it in its way.
+        // Without strict decoding, the library that applies the patch finds the error and words it.
         let ignore = self.options.validation == FieldValidation::Ignore;
         let word = |error: String| if ignore { error } else { format!("error decoding patch: {error}") };
         let document = parse_json(self.body).map_err(|error| status::bad_request(word(error)))?;
@@ -145,7 +145,7 @@ impl Work<'_> {
             invalid_patch(&patched.to_string(), error)
         })?;
         let apply = |object: &mut Value| {
-            // It went well a moment ago.
+            // The same operations have just succeeded.
             let _ = json_patch(object, operations);
         };
         self.decode(old, apply, Vec::new(), warnings)
@@ -235,7 +235,7 @@ fn go_form(value: &Value) -> &'static str {
     }
 }
 
-/// The words of runtime's unstructured converter for what encoding/json words otherwise.
+/// Converts an error of encoding/json into the words of runtime's unstructured converter.
 fn convert_error(error: &str) -> String {
     let Some((got, rest)) = error.strip_prefix("json: cannot unmarshal ").and_then(|e| e.split_once(" into ")) else {
         return error.to_owned();
@@ -255,7 +255,7 @@ fn convert_error(error: &str) -> String {
     }
 }
 
-/// The words of structured-merge-diff for what encoding/json words otherwise.
+/// Converts an error of encoding/json into the words of structured-merge-diff.
 fn typed_error(error: &str, applied: &Value) -> String {
     let parts = error.split_once("Go struct field ").and_then(|(_, rest)| rest.split_once(" of type "));
     let Some((field, wanted)) = parts else { return error.to_owned() };

@@ -1,21 +1,20 @@
-//! RFC 6902, as github.com/evanphx/json-patch (the library of the real server) reads it: replacing a member that is
-//! not there adds it.
+//! RFC 6902, as github.com/evanphx/json-patch (the real server's library) implements it: replacing a missing member adds it.
 
 use serde_json::Value;
 
-/// Why an operation cannot be done. The real server tells clients nothing of it.
+/// Why an operation fails. The real server does not report this to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Impossible;
 
 type Result<T> = std::result::Result<T, Impossible>;
 
-/// How many bytes of JSON a patch may copy. Matches `JSONPatchMaxCopyBytes`.
+/// The maximum number of JSON bytes that a patch may copy. Matches `JSONPatchMaxCopyBytes`.
 const MAX_COPIED: usize = 3 << 20;
 
-/// Does all operations of `patch`, a list.
+/// Applies all operations of `patch`, a list.
 ///
 /// # Errors
-/// When one cannot be done, or the patch copies too much; `target` may then be changed in part.
+/// When an operation fails or the patch copies too much. `target` may then be partly changed.
 pub fn apply(target: &mut Value, patch: &[Value]) -> Result<()> {
     let mut left = MAX_COPIED;
     patch.iter().try_for_each(|operation| one(target, operation, &mut left))
@@ -39,7 +38,7 @@ fn one(target: &mut Value, operation: &Value, left: &mut usize) -> Result<()> {
             add(target, &path, copied.clone())
         }
         "test" => {
-            // A member that is not there equals null.
+            // A missing member equals null.
             let equal = get(target, &path).map_or(value.is_null(), |found| *found == value);
             equal.then_some(()).ok_or(Impossible)
         }

@@ -1,8 +1,8 @@
 //! Strategic merge patches.
 //!
-//! Matches k8s.io/apimachinery `pkg/util/strategicpatch` for what kubectl and controllers send: lists merged by key,
-//! lists of primitives merged by value (finalizers), `$patch: delete|replace|merge`, `$deleteFromPrimitiveList`,
-//! `$retainKeys`. `$setElementOrder` orders the items it names.
+//! Matches k8s.io/apimachinery `pkg/util/strategicpatch` for what kubectl and controllers send: lists merged by key, lists of
+//! primitives merged by value (finalizers), `$patch: delete|replace|merge`, `$deleteFromPrimitiveList`, `$retainKeys`.
+//! `$setElementOrder` sorts the items that it names.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ const RETAIN: &str = "$retainKeys";
 /// Merges `patch` into `target`, an object of the kind `resource`.
 ///
 /// # Errors
-/// In upstream's words; `target` may then be changed in part.
+/// Upstream's messages. `target` may then be partly changed.
 pub fn apply(resource: &Resource, target: &mut Value, patch: &Map<String, Value>) -> Result<(), String> {
     let mut names = Vec::new();
     Merge { resource }.map(target, patch, &mut names)
@@ -69,7 +69,7 @@ impl Merge<'_> {
                 map.remove(key);
                 continue;
             }
-            // Upstream drops what carries a directive and has nothing to be applied to.
+            // Upstream drops a value with a directive if there is nothing to apply it to.
             if !map.contains_key(key) && value.get(DIRECTIVE).is_some() {
                 continue;
             }
@@ -136,7 +136,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Lists without a merge key are replaced, save sets, which grow.
+    /// Lists without a merge key are replaced, except sets, which are extended.
     #[allow(clippy::unused_self, clippy::unnecessary_wraps)]
     fn unkeyed(&self, target: &mut Value, items: &[Value], shape: &ListShape) -> Result<(), String> {
         match target.as_array_mut() {
@@ -153,9 +153,8 @@ impl Merge<'_> {
     }
 }
 
-/// Orders every list that was merged: the items that `$setElementOrder` (or else the patch itself) names keep its order,
-/// the others theirs; among each other they stand as they stood before, new ones first. Matches
-/// `normalizeElementOrder`.
+/// Sorts every merged list. Items that `$setElementOrder` names (or else the patch itself) get its order, the others keep
+/// theirs. Between the two groups the previous order counts, with new items first. Matches `normalizeElementOrder`.
 fn order_lists(
     map: &mut Map<String, Value>,
     changes: &Map<String, Value>,

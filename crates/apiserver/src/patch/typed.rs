@@ -1,9 +1,9 @@
-//! What server-side apply says of a configuration that does not fit the kind's schema: undeclared fields, items of keyed
-//! lists and sets that are there twice or have no key.
+//! Validation of an applied configuration against the kind's schema: undeclared fields, and items of keyed lists and sets that
+//! are duplicates or have no key.
 //!
-//! Guarantees: pure; of the answers that upstream may give, always the same one. Upstream walks a map in Go's random
-//! order and leaves it at the first undeclared field, so that the map's later fields are judged only by chance. Here a
-//! map's undeclared fields come first: the first of them in alphabetical order is told, and nothing below that map.
+//! Guarantees: pure. Of the answers that upstream may give, it always gives the same one. Upstream walks a map in Go's random
+//! order and leaves it at the first undeclared field, so it reaches the map's later fields only by chance. Here a map's
+//! undeclared fields come first: only the first in alphabetical order is reported, and nothing below that map.
 //!
 //! Matches structured-merge-diff `typed/validate.go` (`visitListItems`, `visitMapItems`) and `typed/helpers.go`
 //! (`ValidationErrors.Error`, `listItemToPathElement`).
@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::fields::{ListShape, item_element, list_shape, path_text};
 use crate::registry::Resource;
 
-/// What is wrong with `applied`, whose undeclared fields are `unknown`, written as decoding gives them
-/// (`spec.containers[0].shape`); `None` when nothing is.
+/// The error for `applied`; `None` if it is valid. `unknown` are its undeclared fields as decoding returns them
+/// (`spec.containers[0].shape`).
 pub fn problems(resource: &Resource, applied: &Value, unknown: &[String]) -> Option<String> {
     let mut walk = Walk { resource, unknown, names: Vec::new(), path: Vec::new(), found: Vec::new() };
     walk.visit(applied, "");
@@ -32,9 +32,9 @@ const UNDECLARED: &str = "field not declared in schema";
 struct Walk<'a> {
     resource: &'a Resource,
     unknown: &'a [String],
-    /// Field names from the root, without items.
+    /// Field names from the root, without list items.
     names: Vec<&'a str>,
-    /// Elements as managed fields have them.
+    /// Path elements as in managed fields.
     path: Vec<String>,
     found: Vec<String>,
 }
@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Why an item of a list has no path element.
+/// Why a list item has no path element.
 fn keyless(shape: &ListShape, item: &Value) -> Option<&'static str> {
     match (shape, item) {
         (ListShape::Set, Value::Null) => Some("associative list without keys has an element that's an explicit null"),

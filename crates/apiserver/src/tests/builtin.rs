@@ -1,4 +1,4 @@
-//! What only the kinds of the real server show.
+//! Behaviour that only the real server's kinds show.
 
 use serde_json::json;
 

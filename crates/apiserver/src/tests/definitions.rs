@@ -1,4 +1,4 @@
-//! Kinds that come and go with their definitions.
+//! Kinds that are created and deleted with their definitions.
 
 use std::time::Duration;
 

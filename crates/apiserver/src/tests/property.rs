@@ -64,7 +64,7 @@ fn names(list: &Value) -> BTreeMap<String, String> {
     items.map(|item| (text(&item["metadata"]["name"]), text(&item["metadata"]["resourceVersion"]))).collect()
 }
 
-/// What a client that saw these events believes to be there.
+/// The objects that exist according to these events.
 fn fold(events: &[Value]) -> BTreeMap<String, String> {
     let mut view = BTreeMap::new();
     let mut last = 0;
@@ -117,7 +117,7 @@ proptest! {
                 assert_eq!(fold(&server.watch(&path).await), list, "the watch against the list: {query}");
                 assert_eq!(paged(&server, query).await, list, "the pages against the list: {query}");
             }
-            // Nobody is left whose only owner is gone.
+            // No object is left whose only owner is gone.
             let all = server.get(WIDGETS).await.expect(200);
             let items = all["items"].as_array().unwrap();
             for item in items {

@@ -1,4 +1,4 @@
-//! A server of three invented kinds, and short ways to ask it things.
+//! A server of three invented kinds, and helpers for requests.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ impl Strategy for Widgets {
     }
 }
 
-/// Namespaces, as far as the server itself needs them.
+/// Namespaces with the minimum that the server needs.
 struct Namespaces;
 
 impl Strategy for Namespaces {
@@ -174,7 +174,7 @@ impl Reply {
         self.body["message"].as_str().unwrap_or_default()
     }
 
-    /// Fails with the whole answer where the code is another.
+    /// Fails with the whole answer if the code differs.
     pub fn expect(self, code: u16) -> Value {
         assert_eq!(self.code, code, "{}", self.body);
         self.body
@@ -201,7 +201,7 @@ impl Server {
         Self::with_history(1000)
     }
 
-    /// With the kinds that the real server has, and the namespace `default`.
+    /// A server with the real server's kinds and the namespace `default`.
     pub async fn with_kinds() -> Self {
         let server = Self::of(|clock| Config::new(clock, kinds::all()));
         let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
@@ -277,7 +277,7 @@ pub fn widget(name: &str) -> Value {
     json!({"apiVersion": "test/v1", "kind": "Widget", "metadata": {"name": name}, "spec": {"size": 1}})
 }
 
-/// A widget that belongs to another.
+/// A widget that another one owns.
 pub fn owned(name: &str, owner: &Value, block: bool) -> Value {
     let mut object = widget(name);
     object["metadata"]["ownerReferences"] = json!([{

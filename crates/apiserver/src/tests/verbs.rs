@@ -553,7 +553,7 @@ async fn kubes_client_works_without_sockets() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_show_one_state_and_count_what_is_left_however_much_changes_between_them() {
-    // More than keep their trees, and more than a run of keys.
+    // More than keep their trees, and more than one run of keys.
     const ALL: usize = 1600;
     let server = Server::new();
     for number in 0..ALL {
@@ -567,7 +567,7 @@ async fn pages_show_one_state_and_count_what_is_left_however_much_changes_betwee
         let left = page["metadata"]["remainingItemCount"].as_u64().unwrap_or_default();
         assert_eq!(left, u64::try_from(ALL - names.len()).unwrap(), "what was left of the first page's state");
         token = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
-        // Behind the page and before it, some go, some come and some change.
+        // Before and after the page, some objects are deleted, some created and some changed.
         for at in [round * 10, 1590 - round * 10] {
             server.delete(&format!("{WIDGETS}/w{at:04}")).await.expect(200);
             server.post(WIDGETS, &widget(&format!("w{at:04}-new"))).await.expect(201);

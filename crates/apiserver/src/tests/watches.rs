@@ -1,4 +1,4 @@
-//! Watches, on paused time.
+//! Watches, with paused time.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn pairs(rows: &[(&str, &str)]) -> Vec<(String, String)> {
     rows.iter().map(|(kind, name)| ((*kind).to_owned(), (*name).to_owned())).collect()
 }
 
-/// Why, the query, and what is shown.
+/// The case, the query, and the events.
 type Row<'a> = (&'a str, String, &'a [(&'a str, &'a str)]);
 
 async fn history(server: &Server) -> String {

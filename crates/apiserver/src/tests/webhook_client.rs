@@ -1,4 +1,4 @@
-//! Webhooks over HTTPS on loopback: who is trusted, how long is waited, and what is said of what went wrong.
+//! Webhooks over HTTPS on loopback: trust, timeouts and error messages.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ struct Hooks {
     _stop: DropGuard,
 }
 
-/// Answers every review as the mutating webhook does: with a label.
+/// Answers every review as a mutating webhook that adds a label.
 async fn label(Json(review): Json<Value>) -> Json<Value> {
     let labels = json!([{ "op": "add", "path": "/metadata/labels", "value": { "seen": "yes" } }]);
     Json(allowed(&review, &json!({ "name": "mutatingwebhookconfiguration" }), &labels))
 }
 
-/// Serves one connection. A client that trusts nobody here ends it in the handshake.
+/// Serves one connection. A client that does not trust the certificate ends it in the handshake.
 async fn answer(stream: TcpStream, acceptor: TlsAcceptor, router: Router) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let connection = auto::Builder::new(TokioExecutor::new());
@@ -82,7 +82,7 @@ impl Hooks {
     }
 }
 
-/// A server that calls webhooks as this configuration says. Services hooks and others have their endpoints at `hooks`.
+/// A server that calls webhooks by this configuration. The Services `hooks` and `others` have their endpoints at `hooks`.
 async fn server(hooks: &Hooks, more: &Value) -> Server {
     let server = configured(more).await;
     let addr = hooks.addr;
@@ -209,7 +209,7 @@ async fn connections_are_kept_until_the_configuration_changes_and_the_time_limit
     }
     assert_eq!(queries.load(Ordering::Relaxed), 6);
 
-    // Whoever is not trusted any more is not asked on an old connection either.
+    // A webhook that is no longer trusted is not called over an old connection either.
     for plural in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/tests");
         let mut object = server.get(&path).await.expect(200);

@@ -1,4 +1,4 @@
-//! Writes about which webhooks are asked, in process: when they are asked, about what, and what the others do meanwhile.
+//! Webhook calls in process: when the server makes them, with which objects, and what other clients do meanwhile.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{WebhookAnswer, WebhookCall, kinds};
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// A server with a mutating and a validating webhook for widgets, in this order; more are the webhooks' other fields.
+/// A server with a mutating and a validating webhook for widgets, in this order; `more` holds further fields of both.
 pub async fn configured(more: &Value) -> Server {
     let server = Server::new();
     for resource in kinds::extensions() {
@@ -41,7 +41,7 @@ pub async fn configured(more: &Value) -> Server {
     server
 }
 
-/// The answer that lets the object pass, with these operations of a JSON patch where the webhook may change it.
+/// An answer that allows the object, with these operations of a JSON patch if the webhook is mutating.
 pub fn allowed(review: &Value, webhook: &Value, operations: &Value) -> Value {
     let mut response = json!({ "uid": review["request"]["uid"], "allowed": true });
     if webhook["name"] == "mutatingwebhookconfiguration" {
@@ -51,10 +51,10 @@ pub fn allowed(review: &Value, webhook: &Value, operations: &Value) -> Value {
     json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response })
 }
 
-/// What was asked, and how often.
+/// The calls so far.
 type Asked = Arc<Mutex<Vec<WebhookCall>>>;
 
-/// Webhooks that label what they are asked about, and do `first` before the first answer.
+/// Webhooks that label every object and run `first` before the first answer.
 fn labelling<F>(server: &Server, first: impl Fn(kube::Client) -> F + Send + Sync + 'static) -> Asked
 where
     F: Future<Output = ()> + Send + 'static,
@@ -78,7 +78,7 @@ where
     asked
 }
 
-/// What somebody else does while a webhook thinks.
+/// A write by another client during a webhook call.
 async fn send(client: kube::Client, method: &str, path: String, content_type: &str, body: Value) {
     let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
     client.request::<Value>(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap();
@@ -156,7 +156,7 @@ async fn an_object_that_changes_while_a_webhook_thinks_is_asked_about_again() {
         }));
         server.post(WIDGETS, &widget("a")).await.expect(201);
         let asked = labelling(&server, move |client| {
-            // The webhook's own status is nobody's business.
+            // Another client changes the object during the first call.
             send(client, "PATCH", at("a"), MERGE, resize(7))
         });
         let path = format!("{}?fieldManager=tester", at("a"));
@@ -203,7 +203,7 @@ async fn an_object_that_never_stays_as_it_was_asked_about_is_given_up() {
     server.api.set_webhook_caller(Arc::new(move |call| {
         let (client, size) = (client.clone(), Arc::clone(&size));
         async move {
-            // Only the patch of this test is interfered with.
+            // Only the patch of this test is disturbed.
             if call.review["request"]["object"]["spec"]["name"] == "b" {
                 let next = {
                     let mut size = size.lock();

@@ -1,4 +1,4 @@
-//! YAML in and out.
+//! YAML bodies and answers.
 
 use super::support::{APPLY, Server, WIDGETS, at, widget};
 

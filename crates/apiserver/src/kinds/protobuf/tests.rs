@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-//! `recorded.jsonl` holds objects as upstream's own encoders (k8s.io/apimachinery v0.36.3) write them, in both forms.
+//! `recorded.jsonl` holds objects as upstream's encoders (k8s.io/apimachinery v0.36.3) write them, in both encodings.
 
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
-//! `recorded.jsonl` holds objects of `manifests/` and what kube-apiserver v1.36.3 made of them, without what differs from
-//! object to object, the addresses of a Service, and what the server's own controllers wrote into a status.
+//! `recorded.jsonl` holds objects of `manifests/` and kube-apiserver v1.36.3's answers. Fields that differ between objects, the
+//! addresses of a Service, and status fields that controllers wrote are removed.
 
 use super::*;
 use crate::fields;

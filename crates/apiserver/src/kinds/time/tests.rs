@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The rows of apimachinery's `TestHumanDuration`, and its boundaries.
+/// The rows of apimachinery's `TestHumanDuration` and its boundaries.
 #[test]
 fn durations_read_as_human_duration_prints_them() {
     const MINUTE: i64 = 60;
