@@ -111,8 +111,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     context.run_to_end(work, served, stop).await
 }
 
-/// Runs the controller until `stop` on the caller's client and clock, without listeners and leader election.
-/// `seed` decides every jitter.
+/// Runs the controller until `stop` on the caller's client and clock, without listeners or election; `seed` sets all jitter.
 ///
 /// # Errors
 /// When a metric is registered twice, an informer ends, or the work in flight does not end.
@@ -533,8 +532,7 @@ fn recorder(
     }
 }
 
-/// Works under the lease that `elector` contends for, until `stop` or until the lease is lost. The lease is released after
-/// the work has ended cleanly; otherwise it is left to expire.
+/// Works until `stop` or until the lease of `elector` is lost. Releases the lease only after the work has ended cleanly.
 async fn under_lease<W>(
     elector: Elector,
     stop: &CancellationToken,

@@ -1,13 +1,13 @@
-//! Leader election on a coordination.k8s.io/v1 Lease: client-go's algorithm, with the loose ends tied.
+//! Leader election on a coordination.k8s.io/v1 Lease: client-go's algorithm with stricter guarantees.
 //!
-//! Guarantees: of all processes that contend for one lease by this protocol, at most one holds a valid [`Leadership`]
-//! at any moment, whatever the network does to requests and answers and however their wall clocks are set, as long as
-//! their monotonic clocks run at about the same rate and nobody edits or deletes the lease by hand. A leader that
-//! cannot renew stops being valid one renew deadline after the start of its last successful renewal; others take over
-//! no sooner than one lease duration after it. Giving the lease up never takes it away from somebody else.
+//! Guarantees: of all processes that contend for one lease by this protocol, at most one holds a valid [`Leadership`] at any
+//! moment. This holds whatever the network does to requests and answers and however their wall clocks are set. It requires
+//! that their monotonic clocks run at about the same rate and that no user edits or deletes the lease. A leader that cannot
+//! renew loses its right to write one renew deadline after the start of its last successful renewal. Other candidates take
+//! over one lease duration after it at the earliest. Releasing the lease never takes it from another holder.
 //!
-//! [`decide`] is the pure heart; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
-//! [`shares`] decides for which leases a candidate runs where there are several.
+//! [`decide`] is the pure decision; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
+//! With several leases, [`shares`] decides for which of them a candidate runs.
 
 mod config;
 pub mod decision;
@@ -36,16 +36,16 @@ pub use self::lease_lock::{KubeLeaseLock, LeaseLock, LockError};
 pub use self::leases::Leases;
 pub use self::record::LeaderElectionRecord;
 
-/// How often giving up the lease is tried: an answer may be lost, or a renewal still on its way may win the race.
+/// How often a release is tried: an answer may be lost, or a renewal still in flight may win the race.
 const RELEASE_ATTEMPTS: u32 = 3;
 
-/// Hears the note of an Event and the metadata of the lease it is about.
+/// Receives the note of an Event and the metadata of the lease it is about.
 pub type EventHook = Box<dyn Fn(&ObjectMeta, &str) + Send + Sync>;
 
-/// Hears an identity.
+/// Receives an identity.
 pub type NameHook = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What the rest of the program hears of the election. Every hook is optional and must not block.
+/// The elector's reports to the rest of the program. Every hook is optional and must not block.
 #[derive(Default)]
 pub struct Hooks {
     /// Whether this process leads: for `leader_election_master_status`. Called with `false` once at the start.
@@ -54,14 +54,14 @@ pub struct Hooks {
     pub on_slowpath: Option<Box<dyn Fn() + Send + Sync>>,
     /// The note of an Event with reason `LeaderElection` about the lease with this metadata.
     pub on_event: Option<EventHook>,
-    /// A holder that was not the last one reported, this process included; empty when the lease was given up.
+    /// A new holder, this process included; empty when the lease was released.
     pub on_new_leader: Option<NameHook>,
 }
 
 /// Why leadership was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loss {
-    /// No renewal succeeded within the renew deadline; the last error.
+    /// No renewal succeeded within the renew deadline; holds the last error.
     RenewDeadline(String),
     /// The lease names another holder.
     TakenBy(String),
@@ -70,11 +70,12 @@ pub enum Loss {
 /// How an election ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// This process led and may no longer. It should exit at once.
+    /// This process led and lost the lease. It should exit at once.
     Lost(Loss),
-    /// Cancelled while leading, and the lease was given up: another candidate takes over at its next attempt.
+    /// Cancelled while leading, and the lease was released: another candidate takes over at its next attempt.
     Released,
-    /// Cancelled without giving up a lease: there was none, or it was to be kept, or the API server did not answer.
+    /// Cancelled without a release: this process held no lease, or was configured to keep it, or the API server did not
+    /// answer.
     Cancelled,
 }
 
@@ -99,7 +100,7 @@ pub struct LeaderElector<L> {
     lease: Option<Lease>,
     observed: Option<Observed>,
     reported_leader: String,
-    /// A write that would make this process the holder has been sent, with whatever result.
+    /// Whether this process has sent a write that would make it the holder, with whatever result.
     may_hold: bool,
 }
 
@@ -126,23 +127,23 @@ impl<L: LeaseLock> LeaderElector<L> {
         Ok(elector)
     }
 
-    /// The same, which has seen the lease before: how long it stayed the same counts from then.
+    /// Starts with an earlier observation of the lease: the time for which it stayed unchanged counts from then.
     #[must_use]
     pub fn having_observed(mut self, observed: Observed) -> Self {
-        // A renewal is of a version that this elector has read or written itself.
+        // A renewal needs a version that this elector has read or written itself.
         if observed.record.holder_identity != self.config.identity {
             self.observed = Some(observed);
         }
         self
     }
 
-    /// The health check of this elector; `timeout` is what is tolerated beyond the end of the lease (upstream: 20 s).
+    /// The health check of this elector; `timeout` is tolerated beyond the end of the lease (upstream: 20 s).
     pub fn healthz_adaptor(&self, timeout: Duration) -> HealthzAdaptor {
         HealthzAdaptor::new(self.leadership.clone(), &self.config.name, timeout)
     }
 
-    /// Contends for the lease until it is held, calls `on_started_leading` once, and renews until the lease is lost or
-    /// `cancel` fires. The work under the lease must have ended before `cancel` fires. Matches `Run` in client-go's
+    /// Contends for the lease until this process holds it, calls `on_started_leading` once, and renews until the lease is
+    /// lost or `cancel` fires. The work under the lease must have ended before `cancel` fires. Matches `Run` in client-go's
     /// tools/leaderelection/leaderelection.go.
     pub async fn run<F>(mut self, cancel: CancellationToken, on_started_leading: F) -> Outcome
     where
@@ -159,8 +160,8 @@ impl<L: LeaseLock> LeaderElector<L> {
 
         match cancel.run_until_cancelled(self.renew()).await {
             Some(loss) => {
-                // The lease is not given up here: the work under it may still be ending, and the time until the lease
-                // runs out is what it has for that.
+                // The lease is not released here: the work under it may still be ending, and has until the lease expires to
+                // do so.
                 self.leadership.revoke(matches!(loss, Loss::RenewDeadline(_)));
                 self.master_status(false);
                 warn!(lease = self.config.lease(), ?loss, "lost the lease");
@@ -196,8 +197,7 @@ impl<L: LeaseLock> LeaderElector<L> {
             }
             let result = timeout_at(fence, self.try_acquire_or_renew()).await;
             self.report_transition();
-            // Counted from the start: with slow answers the next renewal follows at once, since the fence counts from
-            // the start too.
+            // Counted from the start of the attempt, as the fence is: with slow answers the next renewal follows at once.
             next = started + self.config.retry_period;
             match result {
                 Ok(Ok(())) => {}
@@ -235,7 +235,8 @@ impl<L: LeaseLock> LeaderElector<L> {
                 if is_own {
                     self.hooks.on_slowpath.iter().for_each(|hook| hook());
                 }
-                // If this elector has not written it, it is from an earlier term of this process: with shards it lives on.
+                // If this elector has not written it, it is from an earlier term of this process: a process with shards
+                // outlives it.
                 if !is_own || !self.may_hold {
                     self.leadership.taken_over(seen.record.takeover());
                 }
@@ -250,7 +251,7 @@ impl<L: LeaseLock> LeaderElector<L> {
         decide(knowledge, candidate, Instant::now().into_std(), self.clock.now())
     }
 
-    /// Notes the lease that was read. The time of observation moves only when the lease has changed.
+    /// Stores the lease that was read. The time of observation moves only when the lease has changed.
     fn observe(&mut self, lease: Lease) {
         let seen = Observed::new(&lease, Instant::now().into_std());
         self.observed = Some(match self.observed.take() {
@@ -283,14 +284,14 @@ impl<L: LeaseLock> LeaderElector<L> {
         Ok(())
     }
 
-    /// The lease as last seen, metadata and all, with a new record.
+    /// The lease as last seen, with its metadata and a new record.
     fn replacement(&self, record: &LeaderElectionRecord) -> Lease {
         let metadata = self.lease.as_ref().map(|lease| lease.metadata.clone()).unwrap_or_default();
         Lease { metadata, spec: Some(record.to_lease_spec()) }
     }
 
-    /// A write that names this process the holder has succeeded. The leadership is counted from the moment the call
-    /// *began*: that is the earliest moment from which others can have counted the lease's duration.
+    /// Handles a successful write that names this process the holder. The leadership counts from the moment the call *began*:
+    /// other candidates can have counted the lease's duration from that moment at the earliest.
     fn holds(&mut self, written: Lease, record: LeaderElectionRecord, started: Instant) {
         let resource_version = written.metadata.resource_version.clone();
         self.observed = Some(Observed { record, resource_version, at: Instant::now().into_std() });
@@ -309,7 +310,7 @@ impl<L: LeaseLock> LeaderElector<L> {
         })
     }
 
-    /// Ends the right to write, then gives the lease up if that is wanted. Bounded by the renew deadline.
+    /// Ends the right to write, then releases the lease if configured. Bounded by the renew deadline.
     async fn stop(&mut self) -> Outcome {
         self.leadership.revoke(false);
         self.master_status(false);
@@ -328,8 +329,8 @@ impl<L: LeaseLock> LeaderElector<L> {
         Outcome::Cancelled
     }
 
-    /// Gives the lease up if, and only if, the server still names this process the holder. `Ok(false)`: somebody else
-    /// holds it, or it is gone. Matches `release` in client-go's tools/leaderelection/leaderelection.go.
+    /// Releases the lease only if the server still names this process the holder. `Ok(false)`: another process holds it, or
+    /// it does not exist. Matches `release` in client-go's tools/leaderelection/leaderelection.go.
     async fn try_release(&mut self) -> Result<bool, LockError> {
         let Some(lease) = self.call("get", self.lock.get()).await? else { return Ok(false) };
         self.observe(lease);

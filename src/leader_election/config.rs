@@ -1,7 +1,7 @@
 //! The elector's settings, their validity, and the identity of a candidate.
 //!
-//! Guarantees: settings that pass [`Config::validate`] leave room between the moment a leader stops writing and the
-//! moment others may take the lease, and room for more than one attempt to renew before that.
+//! Guarantees: settings that pass [`Config::validate`] leave time between the moment a leader stops writing and the moment
+//! others may take the lease, and time for more than one renewal attempt before that.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// `1 + JITTER_FACTOR` times it. Client-go's value.
 pub const JITTER_FACTOR: f64 = 1.2;
 
-/// What is elected, under which name, and how fast. Matches `LeaderElectionConfig` in client-go's
+/// What is elected, under which name, and with which times. Matches `LeaderElectionConfig` in client-go's
 /// tools/leaderelection/leaderelection.go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -17,19 +17,19 @@ pub struct Config {
     pub namespace: String,
     /// Name of the lease; also the label `name` of the metrics.
     pub name: String,
-    /// What this process writes as the holder; must be unique among all candidates, also after a restart.
+    /// The holder identity of this process; must be unique among all candidates, also after a restart.
     pub identity: String,
-    /// How long others wait for a silent leader. Written into the lease in whole seconds; a fraction is cut off.
+    /// How long other candidates wait for a silent leader. Written into the lease in whole seconds, rounded up.
     pub lease_duration: Duration,
     /// How long a leader that cannot renew goes on writing.
     pub renew_deadline: Duration,
     /// The pause between attempts.
     pub retry_period: Duration,
-    /// Whether the lease is given up when the elector is cancelled. The work under the lease must have ended by then.
+    /// Whether the lease is released when the elector is cancelled. The work under the lease must have ended by then.
     pub release_on_cancel: bool,
 }
 
-/// Settings under which an election would not be safe.
+/// Settings with which an election would not be safe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("leader election: {0}")]
 pub struct ConfigError(String);
@@ -49,11 +49,10 @@ impl Config {
     }
 
     /// Checks the settings against each other. Matches `NewLeaderElector` in client-go's
-    /// tools/leaderelection/leaderelection.go, except that the lease duration counts in the whole seconds that others
-    /// will read.
+    /// tools/leaderelection/leaderelection.go, and checks that the lease duration fits into the record.
     ///
     /// # Errors
-    /// One sentence that names the first setting in the way.
+    /// One sentence that names the first invalid setting.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let problem = if self.namespace.is_empty() || self.name.is_empty() {
             Some("the lease's namespace and name must not be empty".to_owned())
@@ -79,9 +78,9 @@ impl Config {
         problem.map_or(Ok(()), |problem| Err(ConfigError(problem)))
     }
 
-    /// How long one call on the lease may take: half the renew deadline, as kube-controller-manager gives its client
-    /// (`NewFromKubeconfig` in client-go's tools/leaderelection/resourcelock/interface.go), so that one hanging call
-    /// does not cost the leadership.
+    /// How long one call on the lease may take: half the renew deadline, so that one hanging call does not cost the
+    /// leadership. kube-controller-manager gives its client the same limit (`NewFromKubeconfig` in client-go's
+    /// tools/leaderelection/resourcelock/interface.go).
     pub(super) fn call_timeout(&self) -> Duration {
         self.renew_deadline / 2
     }
@@ -92,8 +91,8 @@ impl Config {
     }
 }
 
-/// A lease duration as the record holds it, rounded up: cut off, as client-go does it, 10.9 s beside a renew deadline of 9.9 s
-/// would leave a tenth of a second between the last write and the next leader, and not the second that was asked for.
+/// A lease duration as the record holds it, rounded up. client-go cuts it off: 10.9 s beside a renew deadline of 9.9 s would
+/// then leave 0.1 s between the last write and the next leader, instead of the configured second.
 pub fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

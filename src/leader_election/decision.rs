@@ -1,9 +1,9 @@
-//! What a candidate or a leader does next, decided without a clock, a client or a lock.
+//! The next step of a candidate or a leader, decided without a clock, a client or a lock.
 //!
-//! Guarantees: a lease that somebody else holds is taken only when its record has stayed the same, as seen by us, for
-//! the whole duration that the record itself names, measured on our monotonic clock. The wall-clock times inside the
-//! record are never compared with ours, so skewed clocks of others cannot make us leader too early. Every record that
-//! is written differs from the one it replaces, so that a renewal is always visible to the other candidates.
+//! Guarantees: a candidate takes another holder's lease only after observing the same record for the whole duration that the
+//! record names, on its own monotonic clock. It never compares the wall-clock times in the record with its own, so skewed
+//! clocks of other processes cannot make it leader too early. Every written record differs from the one it replaces, so a
+//! renewal is always visible to the other candidates.
 
 use std::time::{Duration, Instant};
 
@@ -13,32 +13,32 @@ use k8s_openapi::api::coordination::v1::Lease;
 use super::config::whole_seconds;
 use super::record::LeaderElectionRecord;
 
-/// What a lease said and the monotonic moment at which this process first saw it say so.
+/// What a lease contained, and the monotonic time at which this process first saw that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
-    /// What the lease said.
+    /// The record in the lease.
     pub record: LeaderElectionRecord,
-    /// The lease's version. A lease has been renewed when this has changed: a holder whose clock was set back can come to
-    /// write the very record that was seen last.
+    /// The lease's version. A lease was renewed if this has changed: a holder whose clock was set back may write exactly the
+    /// record that was seen last.
     pub resource_version: Option<String>,
-    /// When the answer that said so had arrived.
+    /// When the answer with that record had arrived.
     pub at: Instant,
 }
 
 impl Observed {
-    /// A lease as an answer showed it that had arrived `at`.
+    /// A lease from an answer that had arrived `at`.
     pub fn new(lease: &Lease, at: Instant) -> Self {
         let resource_version = lease.metadata.resource_version.clone();
         Self { record: LeaderElectionRecord::from_lease(lease), resource_version, at }
     }
 
-    /// What is known when `newer` was seen after this: an unchanged lease counts from when it was first seen.
+    /// The observation after `newer` was seen: an unchanged lease counts from when it was first seen.
     #[must_use]
     pub fn followed_by(self, newer: Self) -> Self {
         if newer.resource_version == self.resource_version { self } else { newer }
     }
 
-    /// Whether the record's own duration has not yet run out at `now`. Matches `isLeaseValid` in client-go's
+    /// Whether the lease, by the record's own duration, has not yet expired at `now`. Matches `isLeaseValid` in client-go's
     /// tools/leaderelection/leaderelection.go.
     pub fn is_lease_valid(&self, now: Instant) -> bool {
         let seconds = u64::try_from(self.record.lease_duration_seconds).unwrap_or(0);
@@ -49,7 +49,7 @@ impl Observed {
 /// What is known about the lease before a step.
 #[derive(Debug, Clone, Copy)]
 pub enum Knowledge<'a> {
-    /// Only what was seen earlier, if anything; the lease was not read in this attempt.
+    /// Only earlier observations, if any; the lease was not read in this attempt.
     Remembered(Option<&'a Observed>),
     /// The lease was read in this attempt.
     Fresh(&'a Observed),
@@ -64,28 +64,28 @@ pub enum Action {
     Read,
     /// Create the lease with this record.
     Create(LeaderElectionRecord),
-    /// Replace the record in the version of the lease that was seen last.
+    /// Replace the record, in the version of the lease that was seen last.
     Update(LeaderElectionRecord),
-    /// The lease is held by this other identity and has not run out.
+    /// Another identity holds the lease, and it has not expired.
     Wait(String),
 }
 
-/// Who is asking, and for how long it wants the lease.
+/// The candidate, and the lease duration that it writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// The identity that is written as the holder.
+    /// The identity that it writes as the holder.
     pub identity: &'a str,
     /// The duration that is written into the record, in whole seconds (rounded up).
     pub lease_duration: Duration,
 }
 
-/// Chooses the next step. `now` is monotonic, `wall` is only ever written, never compared.
+/// Chooses the next step. `now` is monotonic; `wall` is only written, never compared.
 ///
 /// Matches `tryAcquireOrRenew` in client-go's tools/leaderelection/leaderelection.go.
 pub fn decide(knowledge: Knowledge<'_>, candidate: Candidate<'_>, now: Instant, wall: DateTime<Utc>) -> Action {
     let wall = wall.trunc_subsecs(6);
     match knowledge {
-        // The fast path: whoever believes to hold the lease renews the version it saw last, without reading.
+        // The fast path: a presumed holder renews the version it saw last, without reading.
         Knowledge::Remembered(Some(observed))
             if observed.record.holder_identity == candidate.identity && observed.is_lease_valid(now) =>
         {
@@ -107,7 +107,7 @@ pub fn decide(knowledge: Knowledge<'_>, candidate: Candidate<'_>, now: Instant, 
     }
 }
 
-/// The record by which a replica says that it is there, in a lease of its own; `old` is what it said before.
+/// The record by which a replica announces itself in its own lease; `old` is the previous record.
 pub fn presence(
     old: Option<&LeaderElectionRecord>,
     candidate: Candidate<'_>,
@@ -117,7 +117,7 @@ pub fn presence(
     old.map_or_else(|| fresh_record(candidate, wall), |old| renewal(old, candidate, wall))
 }
 
-/// The record that gives the lease up: no holder, and one second to run. Matches `release` in client-go's
+/// The record of a released lease: no holder, and a duration of one second. Matches `release` in client-go's
 /// tools/leaderelection/leaderelection.go.
 pub fn released(old: &LeaderElectionRecord, wall: DateTime<Utc>) -> LeaderElectionRecord {
     let wall = wall.trunc_subsecs(6);
@@ -141,8 +141,8 @@ fn fresh_record(candidate: Candidate<'_>, wall: DateTime<Utc>) -> LeaderElection
 }
 
 fn renewal(old: &LeaderElectionRecord, candidate: Candidate<'_>, wall: DateTime<Utc>) -> LeaderElectionRecord {
-    // A wall clock that was stepped back may show the very time of the last renewal. Others would see an unchanged
-    // record and count it as silence.
+    // A wall clock that was stepped back may show exactly the time of the last renewal. Other candidates would then see an
+    // unchanged record and take it for silence.
     let renew_time = if old.renew_time == Some(wall) { wall + TimeDelta::microseconds(1) } else { wall };
     LeaderElectionRecord {
         acquire_time: old.acquire_time,

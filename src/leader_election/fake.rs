@@ -49,7 +49,7 @@ impl FakeServer {
         Ok(lease)
     }
 
-    /// Writes a record past all checks, as somebody with kubectl does.
+    /// Writes a record without any checks, as a user with kubectl could.
     pub fn force(&self, record: Option<&LeaderElectionRecord>) {
         let mut state = self.0.lock();
         state.1 += 1;
@@ -65,9 +65,9 @@ impl FakeServer {
 /// What the network does to one call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fault {
-    /// How long the request is under way; it arrives even when the caller has given up by then.
+    /// How long the request is in flight; it arrives even when the caller has stopped waiting.
     pub before: Duration,
-    /// How long the answer is under way.
+    /// How long the answer is in flight.
     pub after: Duration,
     pub lost: Lost,
 }

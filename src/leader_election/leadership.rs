@@ -1,8 +1,8 @@
-//! The right to write, as a handle that runs out by itself.
+//! The right to write, as a handle that expires by itself.
 //!
-//! Guarantees: a [`Leadership`] is valid only while no other process that follows the protocol can hold the lease. It
-//! needs nobody to end it: if the elector is stopped, starved or dropped, the handle still runs out at its deadline.
-//! Once it has been revoked it never becomes valid again.
+//! Guarantees: a [`Leadership`] is valid only while no other process that follows the protocol can hold the lease. It expires
+//! at its deadline without further action, also when the elector is stopped, starved or dropped. A revoked handle never
+//! becomes valid again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// What the elector tells its handles.
+/// The state that the elector shares with its handles.
 #[derive(Debug)]
 struct State {
-    /// Writes may begin before this moment. `None`: there is no election and writes may always begin.
+    /// Writes may begin before this moment. `None`: without leader election, writes may always begin.
     fence: Option<Instant>,
     /// The moment from which others may take the lease; `None` while this process does not hold it.
     lease_end: Option<Instant>,
@@ -21,44 +21,44 @@ struct State {
     takeover: Takeover,
 }
 
-/// From whom the lease came.
+/// How the previous holder left the lease.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Takeover {
-    /// From none: this process created it, or there is no election.
+    /// There was none: this process created the lease, or runs without leader election.
     #[default]
     First,
-    /// It was given up by its holder, whose writes had ended.
+    /// The holder released it after its writes had ended.
     Released,
-    /// Its holder let it run out: writes that it had sent may still be committed.
+    /// The holder let it expire: writes that it had sent may still be committed.
     RanOut,
 }
 
-/// A cheap handle on this process's leadership, to be asked before each write.
+/// A cheap handle on this process's leadership, to be checked before each write.
 ///
-/// The fence lies one renew deadline after the *start* of the last successful renewal, and others take over at the
-/// earliest one lease duration after it. A write that begins before [`Leadership::deadline`] and must not be committed under
+/// The fence lies one renew deadline after the *start* of the last successful renewal. Other candidates take over one lease
+/// duration after it at the earliest. A write that begins before [`Leadership::deadline`] and must not be committed under
 /// another leader has [`Leadership::time_left`] for that.
 ///
-/// It is measured on the monotonic clock, which stands still while the machine is suspended: after a wake-up the
-/// handle can look valid until the elector's next renewal fails (one retry period).
+/// It is measured on the monotonic clock, which stands still while the machine is suspended. After a wake-up the handle can
+/// look valid until the elector's next renewal fails (one retry period).
 #[derive(Debug, Clone)]
 pub struct Leadership(Arc<Mutex<State>>);
 
 impl Leadership {
-    /// Leadership without an election, for `--leader-elect=false`: valid for ever.
+    /// Leadership without an election (`--leader-elect=false`): always valid.
     pub fn unconditional() -> Self {
         Self(Arc::new(Mutex::new(State { fence: None, lease_end: None, revoked: false, takeover: Takeover::First })))
     }
 
-    /// Not yet held.
+    /// A leadership that is not held yet.
     pub(super) fn none() -> Self {
         let takeover = Takeover::First;
         Self(Arc::new(Mutex::new(State { fence: Some(Instant::now()), lease_end: None, revoked: false, takeover })))
     }
 
-    /// Until when writes may begin; in the past when leadership was lost or never held.
+    /// The time before which writes may begin; in the past when leadership was lost or never held.
     pub fn deadline(&self) -> Instant {
-        // The answer for "never" has to be an instant; a century is far enough and cannot overflow.
+        // "Never" needs an instant; a century is far enough and cannot overflow.
         const NEVER: Duration = Duration::from_secs(100 * 366 * 86_400);
         self.0.lock().fence.unwrap_or_else(|| Instant::now() + NEVER)
     }
@@ -68,7 +68,7 @@ impl Leadership {
         self.0.lock().fence.is_none_or(|fence| Instant::now() < fence)
     }
 
-    /// How long it is until another process can hold the lease, if a write may begin now; without an election for ever.
+    /// The time until another process can hold the lease, if a write may begin now; unlimited without an election.
     pub fn time_left(&self) -> Option<Duration> {
         let state = self.0.lock();
         let now = Instant::now();
@@ -77,17 +77,17 @@ impl Leadership {
         Some(end.saturating_duration_since(now))
     }
 
-    /// Whether others can lead after this process: not without an election.
+    /// Whether other processes can lead after this one; false without an election.
     pub fn is_shared(&self) -> bool {
         self.0.lock().fence.is_some()
     }
 
-    /// From whom the lease came.
+    /// How the previous holder left the lease.
     pub fn takeover(&self) -> Takeover {
         self.0.lock().takeover
     }
 
-    /// Notes from whom the lease is taken; of several attempts the worst counts.
+    /// Records how the previous holder left the lease; of several attempts the worst counts.
     pub(super) fn taken_over(&self, takeover: Takeover) {
         let mut state = self.0.lock();
         state.takeover = state.takeover.max(takeover);
@@ -102,8 +102,8 @@ impl Leadership {
         }
     }
 
-    /// Ends the right to write, for good. `holds_lease` says whether the lease itself is still ours and merely could
-    /// not be renewed: then the health check goes on watching it.
+    /// Ends the right to write, for good. `holds_lease`: whether this process still holds the lease and only failed to renew
+    /// it. Then the health check goes on watching the lease.
     pub(super) fn revoke(&self, holds_lease: bool) {
         let mut state = self.0.lock();
         let now = Instant::now();
@@ -114,15 +114,14 @@ impl Leadership {
         }
     }
 
-    /// The moment from which others may take the lease, while this process holds it.
+    /// The moment from which other candidates may take the lease, while this process holds it.
     pub(super) fn lease_end(&self) -> Option<Instant> {
         self.0.lock().lease_end
     }
 }
 
-/// The health check `leaderElection`: it fails only for a leader whose lease ran out longer ago than is tolerated, that
-/// is, for a process that should have ended and did not. Matches `HealthzAdaptor` in client-go's
-/// tools/leaderelection/healthzadaptor.go.
+/// The health check `leaderElection`. It fails only for a leader whose lease expired longer ago than is tolerated: a process
+/// that should have ended and did not. Matches `HealthzAdaptor` in client-go's tools/leaderelection/healthzadaptor.go.
 #[derive(Debug, Clone)]
 pub struct HealthzAdaptor {
     leadership: Leadership,
@@ -131,7 +130,7 @@ pub struct HealthzAdaptor {
 }
 
 impl HealthzAdaptor {
-    /// The name of the check, as upstream's.
+    /// The name of the check; the same as upstream's.
     pub const NAME: &'static str = "leaderElection";
 
     pub(super) fn new(leadership: Leadership, lease_name: &str, timeout: Duration) -> Self {
@@ -142,7 +141,7 @@ impl HealthzAdaptor {
     /// tools/leaderelection/leaderelection.go.
     ///
     /// # Errors
-    /// When this process holds the lease and it ran out more than the tolerated time ago.
+    /// When this process holds the lease and it expired more than the tolerated time ago.
     pub fn check(&self) -> Result<(), String> {
         match self.leadership.lease_end() {
             Some(end) if Instant::now() > end + self.timeout => {

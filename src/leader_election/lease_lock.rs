@@ -1,8 +1,7 @@
-//! The port to the Lease object, and the real one on kube's client.
+//! The port to the Lease object, and its implementation on kube's client.
 //!
-//! Guarantees: a write either carries the resourceVersion of the lease it was decided on, or it is a create; two
-//! candidates can therefore never both succeed on the same observation. A lease that does not exist is an answer, not
-//! an error.
+//! Guarantees: a write carries the resourceVersion of the lease it was decided on, or it is a create. So two candidates can
+//! never both succeed on the same observation. A lease that does not exist is not an error.
 
 use std::error::Error;
 
@@ -12,14 +11,14 @@ use kube::api::{Api, PostParams};
 /// Why a call on the lease failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The call was answered with an error, or could not be made.
+    /// The call was answered with an error, or could not be sent.
     #[error("{operation} lease {lease}: {source}")]
     Call {
         /// `get`, `list`, `create`, `update` or `delete`.
         operation: &'static str,
-        /// `namespace/name`; of a list, the namespace.
+        /// `namespace/name`; for a list, the namespace.
         lease: String,
-        /// What the client said.
+        /// The client's error.
         source: Box<dyn Error + Send + Sync>,
     },
     /// No answer came in time; whether a write took effect is unknown.
@@ -27,14 +26,14 @@ pub enum LockError {
     Timeout {
         /// `get`, `list`, `create`, `update` or `delete`.
         operation: &'static str,
-        /// `namespace/name`; of a list, the namespace.
+        /// `namespace/name`; for a list, the namespace.
         lease: String,
-        /// How long was waited.
+        /// How long the caller waited.
         seconds: f64,
     },
 }
 
-/// Reads and writes the one lease. Matches the storage half of `Interface` in client-go's
+/// Reads and writes one lease. Matches the storage half of `Interface` in client-go's
 /// tools/leaderelection/resourcelock/interface.go.
 pub trait LeaseLock: Send + Sync + 'static {
     /// The lease as it is now; `None` if it does not exist.
@@ -49,7 +48,7 @@ pub trait LeaseLock: Send + Sync + 'static {
 
 /// A lease on a real API server. Matches `LeaseLock` in client-go's tools/leaderelection/resourcelock/leaselock.go.
 ///
-/// The client should not retry by itself (`Config::default_retry = false`): the elector has its own rhythm.
+/// The client should not retry by itself (`Config::default_retry = false`): the elector schedules its own attempts.
 #[derive(Clone)]
 pub struct KubeLeaseLock {
     api: Api<Lease>,
@@ -97,7 +96,7 @@ mod tests {
 
     type Seen = Arc<Mutex<Vec<(String, Value)>>>;
 
-    /// A lock whose API server answers every request alike and notes it down.
+    /// A lock whose API server gives the same answer to every request and records it.
     fn lock(status: StatusCode, answer: Value) -> (KubeLeaseLock, Seen) {
         let seen = Seen::default();
         let notes = seen.clone();

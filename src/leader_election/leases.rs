@@ -1,7 +1,7 @@
-//! All leases of a namespace, for replicas that look at each other's.
+//! All leases of a namespace, for replicas that read each other's leases.
 //!
-//! Guarantees: of a lease that was seen nothing but the version that was seen is removed, so that a replica that renews is
-//! never taken for a dead one; no call takes longer than it may.
+//! Guarantees: only the observed version of a lease is removed, so a replica that renews is never taken for a dead one. Every
+//! call has a time limit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Leases {
         Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned(), limit }
     }
 
-    /// All of them as they are now, by name.
+    /// All leases as they are now, by name.
     ///
     /// # Errors
     /// When the server does not answer, or refuses.
@@ -34,11 +34,11 @@ impl Leases {
         Ok(list.items.into_iter().filter_map(|lease| Some((lease.metadata.name.clone()?, lease))).collect())
     }
 
-    /// Removes a lease in the version that was seen, in any if that names none. One that is gone already is what was
-    /// wanted.
+    /// Removes a lease in the observed version, or in any version if `seen` names none. Succeeds if the lease is gone
+    /// already.
     ///
     /// # Errors
-    /// When the server does not answer, or refuses: a conflict if it has changed since.
+    /// When the server does not answer, or refuses; with a conflict if the lease has changed since.
     pub async fn remove(&self, seen: &Lease) -> Result<(), LockError> {
         let resource_version = seen.metadata.resource_version.clone();
         let preconditions = Some(Preconditions { resource_version, uid: seen.metadata.uid.clone() });

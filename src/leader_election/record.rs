@@ -1,8 +1,8 @@
-//! The election record and its form on the wire, a coordination.k8s.io/v1 Lease.
+//! The election record and its representation as a coordination.k8s.io/v1 Lease.
 //!
-//! Guarantees: a record written to a Lease and read back is the same record, to the microsecond; a Lease with missing
-//! or unreadable fields reads as an empty value rather than as an error; metadata of the Lease (labels, annotations,
-//! resourceVersion) is never touched by a new record.
+//! Guarantees: a record that is written to a Lease and read back is unchanged, to the microsecond. A Lease with missing or
+//! unreadable fields reads as empty values, not as an error. A new record never changes the metadata of the Lease (labels,
+//! annotations, resourceVersion).
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -14,9 +14,9 @@ use super::leadership::Takeover;
 /// tools/leaderelection/resourcelock/interface.go, without the fields of coordinated leader election.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeaderElectionRecord {
-    /// The holder; empty when nobody holds the lease.
+    /// The holder; empty while the lease has none.
     pub holder_identity: String,
-    /// How many seconds without a change others wait before they take the lease.
+    /// How many seconds without a change other candidates wait before they take the lease.
     pub lease_duration_seconds: i32,
     /// The holder's wall clock when it became leader.
     pub acquire_time: Option<DateTime<Utc>>,
@@ -40,7 +40,7 @@ impl LeaderElectionRecord {
         }
     }
 
-    /// From whom another process gets the lease that has this record.
+    /// How the holder in this record left the lease to the next one.
     pub fn takeover(&self) -> Takeover {
         if self.holder_identity.is_empty() { Takeover::Released } else { Takeover::RanOut }
     }

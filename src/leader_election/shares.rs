@@ -1,11 +1,12 @@
-//! How the replicas of one program share its shards out: one lease for each shard, one for each replica, and this
-//! decision, which every replica makes for itself from what it sees of them. Pure.
+//! How the replicas of one program distribute its shards. There is one lease for each shard and one for each replica. Every
+//! replica makes this decision by itself from the leases that it observes. Pure.
 //!
-//! Guarantees: who holds a shard is the business of that shard's elector, and nothing here can give it two holders. Among
-//! replicas that see the same leases, no two reach for the same shard, each gives up at most one at a time, and once
-//! every shard is held and no two shares differ by more than one, nobody moves. A replica whose own lease has run out has
-//! no share; one that gives its lease back on leaving has none at once. What is free a newcomer gets at once; what others
-//! hold is given up for it only when it has lived for a while, so that one that crashes again and again disturbs nobody.
+//! Guarantees: the shard's elector alone decides who holds a shard, so this decision can never give a shard two holders.
+//! Among replicas that observe the same leases, no two contend for the same shard, and each gives up at most one shard at a
+//! time. Once every shard is held and no two shares differ by more than one, no shard moves. A replica whose own lease has
+//! expired has no share; one that releases its lease on shutdown has none at once. A new replica gets free shards at once.
+//! Other replicas give up shards for it only after it has lived for a while, so a replica that crashes repeatedly does not
+//! disturb them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -14,24 +15,24 @@ use std::time::{Duration, Instant};
 use super::decision::Observed;
 use crate::sharding;
 
-/// After so many of its durations without a renewal the lease of a replica is removed: its replica is not coming back.
+/// After this many of its durations without a renewal, the lease of a replica is removed: the replica does not return.
 const REMEMBERED: u32 = 6;
 
-/// The names of the leases of replicas that share so many shards out.
+/// The names of the leases of replicas that distribute a given number of shards.
 #[derive(Clone, Debug)]
 pub struct Names {
     base: String,
     count: NonZeroU32,
 }
 
-/// What a lease is to those who go by these names.
+/// What a lease means to replicas with these names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Shard(u32),
     Replica,
-    /// A replica that shares out another number of shards.
+    /// A replica that distributes another number of shards.
     Stranger,
-    /// The lease of one who leads alone, or of a shard among another number of them.
+    /// The lease of a single leader, or of a shard among another number of shards.
     Foreign,
     Unrelated,
 }
@@ -47,12 +48,12 @@ impl Names {
         self.count
     }
 
-    /// The lease of the shard of that number.
+    /// The name of the lease of the shard of that number.
     pub fn shard(&self, index: u32) -> String {
         format!("{}-shard-{index}-of-{}", self.base, self.count)
     }
 
-    /// The lease of a replica. Not every identity can be part of a name.
+    /// The name of a replica's lease. Not every identity can be part of a name.
     pub fn replica(&self, identity: &str) -> String {
         format!("{}-replica-{:016x}-of-{}", self.base, sharding::hash(identity), self.count)
     }
@@ -74,7 +75,7 @@ impl Names {
     }
 }
 
-/// What a replica has seen of the leases, and since when each shows what it shows.
+/// What a replica has observed of the leases, and since when each has been unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseObservations(BTreeMap<String, LeaseObservation>);
 
@@ -82,12 +83,12 @@ pub struct LeaseObservations(BTreeMap<String, LeaseObservation>);
 struct LeaseObservation {
     role: Role,
     last: Observed,
-    /// When the lease was first seen, in whatever state.
+    /// When the lease was first observed, in whatever state.
     first: Instant,
 }
 
 impl LeaseObservation {
-    /// When the lease runs out unless it is renewed.
+    /// When the lease expires unless it is renewed.
     fn end(&self) -> Instant {
         self.last.at + self.duration()
     }
@@ -104,7 +105,7 @@ impl LeaseObservation {
 }
 
 impl LeaseObservations {
-    /// Takes in a list of all leases, by name.
+    /// Records a list of all leases, by name.
     pub fn see(&mut self, names: &Names, leases: impl IntoIterator<Item = (String, Observed)>) {
         let mut before = std::mem::take(&mut self.0);
         for (name, last) in leases {
@@ -120,12 +121,12 @@ impl LeaseObservations {
         }
     }
 
-    /// What was last seen of the lease of a shard.
+    /// The last observation of the lease of a shard.
     pub fn shard(&self, index: u32) -> Option<&Observed> {
         self.of(Role::Shard(index)).next().map(|seen| &seen.last)
     }
 
-    /// The next moment after `now` at which a lease runs out unless it is renewed: worth another look.
+    /// The next moment after `now` at which a lease expires unless it is renewed: the leases should be listed again then.
     pub fn next_end(&self, now: Instant) -> Option<Instant> {
         self.0.values().filter(|seen| seen.holder(now).is_some()).map(LeaseObservation::end).min()
     }
@@ -139,13 +140,13 @@ impl LeaseObservations {
         self.of(role).filter_map(move |seen| seen.holder(now))
     }
 
-    /// The replicas that have been there for longer than they would be if they had died at once.
+    /// The replicas that have lived for longer than the lease of one that crashed at once.
     fn settled(&self, now: Instant) -> impl Iterator<Item = &str> {
         let old = self.of(Role::Replica).filter(move |seen| now >= seen.first + seen.duration());
         old.filter_map(move |seen| seen.holder(now))
     }
 
-    /// The leases of replicas other than `me` that have not been renewed for long.
+    /// The leases of replicas other than `me` that have not been renewed for a long time.
     fn gone(&self, me: &str, now: Instant) -> impl Iterator<Item = &String> {
         let replicas = self.0.iter().filter(|(_, seen)| matches!(seen.role, Role::Replica | Role::Stranger));
         let others = replicas.filter(move |(_, seen)| seen.last.record.holder_identity != me);
@@ -154,29 +155,29 @@ impl LeaseObservations {
     }
 }
 
-/// What this replica does with a shard.
+/// This replica's state for one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardState {
-    /// It tries to get the lease.
+    /// It contends for the lease.
     Contending,
-    /// It has the lease.
+    /// It holds the lease.
     Holding,
-    /// It is about to give the lease up.
+    /// It is about to release the lease.
     Leaving,
 }
 
-/// What a replica does next.
+/// The next action of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// Contend for the lease of a shard that is free.
+    /// Contend for the lease of a free shard.
     Take(u32),
-    /// End the work on a shard and give its lease up; or contend for it no longer.
+    /// End the work on a shard and release its lease; or stop contending for it.
     GiveUp(u32),
-    /// Remove the lease, so called, of a replica that is long gone.
+    /// Remove the lease of this name, of a replica that is long gone.
     Remove(String),
 }
 
-/// Chooses the moves of the replica `me`, which does with its shards what `mine` says.
+/// Chooses the moves of the replica `me`, whose state for its shards is `mine`.
 pub fn decide(
     me: &str,
     names: &Names,
@@ -197,7 +198,7 @@ pub fn decide(
             (None, None) => {}
         }
     }
-    // Those who share the cluster out otherwise, or not at all, were here first: what is theirs has to come free.
+    // Replicas with another number of shards, or a single leader, came first: their leases have to come free.
     if seen.holders(Role::Foreign, now).next().is_none() {
         let live = seen.holders(Role::Replica, now).chain([me]).collect();
         moves.extend(taken(&shares(live, names.count, &holders), me, names.count, &holders));
@@ -208,14 +209,15 @@ pub fn decide(
     moves
 }
 
-/// What one replica has and what it should have.
+/// The current and the intended number of shards of one replica.
 struct Share<'a> {
     replica: &'a str,
     held: u32,
     fair: u32,
 }
 
-/// The shares of those alive: as equal as can be, and the greater ones to those who have most, so that they keep them.
+/// The shares of the live replicas: as equal as possible. The larger shares go to the replicas with most shards, so that they
+/// keep them.
 fn shares<'a>(live: BTreeSet<&'a str>, count: NonZeroU32, holders: &BTreeMap<u32, &str>) -> Vec<Share<'a>> {
     let held = |replica: &str| u32::try_from(holders.values().filter(|holder| **holder == replica).count());
     let mut shares: Vec<Share<'a>> =
@@ -229,9 +231,9 @@ fn shares<'a>(live: BTreeSet<&'a str>, count: NonZeroU32, holders: &BTreeMap<u32
     shares
 }
 
-/// The free shards that `me` takes to come to its share.
+/// The free shards that `me` takes to reach its share.
 fn taken(shares: &[Share<'_>], me: &str, count: NonZeroU32, holders: &BTreeMap<u32, &str>) -> Vec<Move> {
-    // Handed out in the order in which all see the shares, so that no two reach for the same.
+    // All replicas see the shares in the same order, so no two take the same shard.
     let takers = shares.iter().flat_map(|share| {
         let wanted = share.fair.saturating_sub(share.held);
         std::iter::repeat_n(share.replica, usize::try_from(wanted).unwrap_or(usize::MAX))
@@ -240,7 +242,7 @@ fn taken(shares: &[Share<'_>], me: &str, count: NonZeroU32, holders: &BTreeMap<u
     free.zip(takers).filter(|(_, taker)| *taker == me).map(|(index, _)| Move::Take(index)).collect()
 }
 
-/// The shard that `me` gives up to come to its share: one after the other, so that few stand still at a time.
+/// The shard that `me` gives up to reach its share: one at a time, so that few shards are without a controller.
 fn given_up(shares: &[Share<'_>], me: &str, mine: &BTreeMap<u32, ShardState>) -> Option<Move> {
     let has_too_many = shares.iter().any(|share| share.replica == me && share.held > share.fair);
     let is_leaving = mine.values().any(|tenure| *tenure == ShardState::Leaving);

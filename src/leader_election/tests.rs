@@ -35,10 +35,10 @@ fn record(holder: &str, renewed: i64) -> LeaderElectionRecord {
     }
 }
 
-/// What the network does from a moment on: to the calls of one kind (empty: all), for a number of seconds.
+/// What the network does to the calls of one kind (empty: all), from a moment on and for a number of seconds.
 type Weather = (f64, f64, &'static str, Fault);
 
-/// What somebody else does to the lease at a moment.
+/// What another client does to the lease at a moment.
 type Deed = (f64, fn(&FakeServer, i64));
 
 const OK: Fault = Fault { before: Duration::ZERO, after: Duration::ZERO, lost: Lost::Nothing };
@@ -354,7 +354,7 @@ async fn play(scenario: Scenario) {
     assert_eq!(outcome, scenario.outcome, "{name}");
     assert!(within(ended, scenario.ends), "{name}: ended at {ended}, want {:?}", scenario.ends);
     assert!(led.is_none_or(|(_, leadership)| !leadership.is_valid_now()), "{name}: leadership outlives the run");
-    // Whatever is still under way may arrive now.
+    // Requests that are still in flight may arrive now.
     sleep(Duration::from_secs(10)).await;
     assert_eq!(server.holder().as_deref(), scenario.holder, "{name}");
 }
@@ -387,7 +387,7 @@ async fn transitions_and_times_are_written_as_client_go_writes_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_seen_before_is_taken_when_it_has_run_out_since_then() {
-    // Who was seen, what it renewed with meanwhile, and after how many seconds the lease is ours.
+    // The observed holder, what it renewed with meanwhile, and after how many seconds this process takes the lease.
     let rows = [
         ("what was seen to run out is taken at once", "other", None, 0),
         ("what was renewed meanwhile is waited for", "other", Some(1), 15),
@@ -516,7 +516,7 @@ async fn leadership_without_an_election_is_always_valid() {
     assert!(leadership.deadline() > Instant::now());
 }
 
-/// A network that does anything to a call with the given probability of harm.
+/// A network that causes each kind of fault to a call with the given probability.
 fn storm(seed: u64, harm: f64, calm_from: Instant) -> Network {
     let mut rng = StdRng::seed_from_u64(seed);
     Box::new(move |_| {
@@ -542,8 +542,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// A new term may begin only when nobody else may begin a write, and when every lease that was not given up in
-    /// order has run out, so that writes of the last leader that began in time have had their time to end.
+    /// A new term may begin only when no other replica may begin a write, and when every lease that was not released in order
+    /// has expired. So writes of the last leader that began in time have had their time to end.
     fn begin(&mut self, who: &str, leadership: Leadership) {
         let now = Instant::now();
         for (other, theirs) in &self.terms {
@@ -560,7 +560,7 @@ impl Tally {
     }
 }
 
-/// One replica: contends, is cancelled now and then, and comes back under a new identity after each run.
+/// One replica: contends, is cancelled occasionally, and returns under a new identity after each run.
 async fn replica(index: u64, seed: u64, harm: f64, server: FakeServer, calm_from: Instant, tally: Arc<Mutex<Tally>>) {
     let mut rng = StdRng::seed_from_u64(seed ^ (index << 32));
     for life in 0u64.. {
@@ -583,7 +583,7 @@ async fn replica(index: u64, seed: u64, harm: f64, server: FakeServer, calm_from
         let lifetime = Duration::from_millis(rng.random_range(1_000..120_000));
         let stepped_at = lifetime.mul_f64(rng.random());
         let leave = Instant::now() + lifetime;
-        // After the storm nobody leaves any more.
+        // After the storm no replica leaves any more.
         let leaves = leave < calm_from;
         let crash = rng.random_bool(0.5);
         tokio::select! {
@@ -594,7 +594,7 @@ async fn replica(index: u64, seed: u64, harm: f64, server: FakeServer, calm_from
                     cancel.cancel();
                     run.await;
                 }
-                // A crash drops the elector in whatever state it is; its leadership must run out on its own.
+                // A crash drops the elector in whatever state it is; its leadership must expire on its own.
             }
         }
     }
@@ -644,8 +644,8 @@ fn the_storm_is_strong_enough_to_change_leaders() {
     assert!(terms > 5 && takeovers > 3, "{terms} terms, {takeovers} takeovers");
 }
 
-/// The leader's clock is set back by 30 s, and 30 s later it renews with the record that its rival saw last, who was blind
-/// in between.
+/// The leader's clock is set back by 30 s. 30 s later it renews with the record that the other candidate, cut off in between,
+/// saw last.
 #[test]
 fn a_renewal_with_a_record_that_was_seen_before_is_a_renewal() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
