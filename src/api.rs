@@ -40,7 +40,8 @@ pub use uid::Uid;
 /// The `Accept` header of a write of whose answer only the metadata is read: the server encodes no more, where it can.
 pub const ACCEPT_METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// The query of a write. The server's default is to decode strictly, only to send warnings that nobody reads.
+/// The query of a write. By default the server validates fields strictly, only to send warnings that the controller
+/// does not read.
 pub const NO_FIELD_VALIDATION: &str = "?fieldValidation=Ignore";
 
 /// A namespaced object's name: the key of stores and of the workqueue. Matches client-go's `cache.ObjectName`.

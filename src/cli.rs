@@ -1,8 +1,8 @@
-//! What the binary does for a person at a terminal: `next`, `explain`, `check`, and what goes with them.
+//! The binary's commands for a user at a terminal: `next`, `explain`, `check` and others.
 //!
-//! Guarantees: everything that is said is decided by pure modules, with the time passed in, on the parser, the search and the
-//! `reconcile` that the controller runs on, so that what is said is what it does; nothing is ever written to a cluster. The
-//! same commands answer as `kubectl cronjob` when the binary has the name `kubectl-cronjob`.
+//! Guarantees: pure modules compute every answer, with the time passed in. They use the parser, the slot search and the
+//! `reconcile` of the controller, so that an answer matches the controller's behaviour. No command writes to a cluster.
+//! The same commands run as `kubectl cronjob` when the binary is named `kubectl-cronjob`.
 
 #[cfg(feature = "dev")]
 pub mod check;
@@ -24,40 +24,40 @@ use schedule::Zone;
 use crate::client::ConnectError;
 use output::{Format, render};
 
-/// What is asked for, complete and judged.
+/// A complete and validated command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Tell the next runs of a schedule.
+    /// Print the next runs of a schedule.
     Next(next::Question, Format),
-    /// Say why a CronJob did or did not run.
+    /// Explain why a CronJob did or did not run.
     Explain(explain::read::Target, Zone, Format),
-    /// Judge manifests.
+    /// Check manifests.
     #[cfg(feature = "dev")]
     Check(Vec<PathBuf>, check::Rules, Format),
-    /// Write pages of the manual into files of these names in a directory.
+    /// Write manual pages into files of these names in a directory.
     Manual(Vec<(String, String)>, PathBuf),
 }
 
-/// What is printed, and how the process ends.
+/// The output and the exit code.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     /// For stdout.
     pub text: String,
-    /// Whether all is well: the exit code is 0, else 1.
+    /// Whether the exit code is 0, else 1.
     pub is_good: bool,
 }
 
-/// Why there is no answer. Each is one sentence.
+/// Why a command failed. Each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// A manifest cannot be read.
     #[cfg(feature = "dev")]
     #[error(transparent)]
     Manifest(#[from] crate::dev::manifests::ManifestError),
-    /// There is no way to a cluster.
+    /// No client for the cluster could be created.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The cluster does not answer as it should.
+    /// Reading from the cluster failed.
     #[error(transparent)]
     Read(#[from] explain::read::ReadError),
     /// A page cannot be written.
@@ -65,18 +65,17 @@ pub enum CliError {
     Write {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// There are no threads.
+    /// The async runtime cannot start.
     #[error("starting the runtime: {0}")]
     Runtime(std::io::Error),
 }
 
-/// Answers a command.
+/// Runs a command.
 ///
-/// # Errors
-/// See [`CliError`].
+/// # Errors See [`CliError`].
 pub fn run(command: &Command, clock: &dyn Clock) -> Result<Answer, CliError> {
     match command {
         Command::Next(question, format) => {

@@ -1,8 +1,9 @@
-//! What is wrong with manifests of CronJobs, and what will surprise their owners.
+//! Reports errors in manifests of CronJobs, and valid settings that are likely to surprise users.
 //!
-//! Guarantees: a batch/v1 CronJob is judged by the rules and in the words of kube-apiserver (the embedded server's, which are
-//! held against the real one), the other kinds by their definitions; every finding names the file, the
-//! document in it and, where there is one, the field; one document that cannot be read harms no other. Pure.
+//! Guarantees: a batch/v1 CronJob is validated by the rules and with the messages of kube-apiserver. They are those of
+//! the embedded server, which is tested against a real one. The other kinds are validated by their definitions. Every
+//! finding names the file, the document in it and, where there is one, the field. An unreadable document does not
+//! affect others. Pure.
 
 mod load;
 mod manifest;
@@ -25,28 +26,28 @@ use manifest::Kind;
 pub struct Source {
     /// Its name.
     pub file: String,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
-/// What is judged by.
+/// The settings of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The zone of CronJobs that name none, and of the histogram.
+    /// The zone of CronJobs without one, and of the histogram.
     pub zone: Zone,
-    /// How many CronJobs may start in one minute.
+    /// The largest number of CronJobs that may start in one minute.
     pub max_per_minute: usize,
-    /// The least that makes the verdict a bad one.
+    /// The lowest severity that makes the check fail.
     pub fail_on: Severity,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// It is allowed, and is seldom meant.
+    /// Allowed, but rarely intended.
     Warning,
-    /// It is refused, or never does what it says.
+    /// Refused by the API server, or without the effect that it states.
     #[default]
     Error,
 }
@@ -74,7 +75,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// What is said of one object.
+/// A finding about one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fault {
     severity: Severity,
@@ -93,12 +94,12 @@ impl Fault {
     }
 }
 
-/// One thing that was found.
+/// One finding.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Finding {
     severity: Severity,
-    /// The file; none for what several objects do together.
+    /// The file; `None` for what several objects cause together.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     /// The document in the file, from 1.
@@ -111,19 +112,19 @@ struct Finding {
     message: String,
 }
 
-/// Everything that was found.
+/// All findings.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {
-    /// How many CronJobs were judged, ApiExamples among them.
+    /// The number of CronJobs checked, including ApiExamples.
     cron_jobs: usize,
-    /// How many objects of other kinds were passed over.
+    /// The number of objects of other kinds, which are skipped.
     others: usize,
     findings: Vec<Finding>,
     load: Load,
 }
 
-/// Judges manifests as they are at `now`.
+/// Checks manifests at time `now`.
 pub fn check(sources: &[Source], rules: &Rules, now: DateTime<Utc>) -> CheckReport {
     let mut findings = Vec::new();
     let (mut cron_jobs, mut others) = (0, 0);
@@ -187,7 +188,7 @@ impl Finding {
 }
 
 impl CheckReport {
-    /// Whether something was found that the rules call a failure.
+    /// Whether there is a finding that counts as a failure.
     pub fn fails(&self, rules: &Rules) -> bool {
         self.findings.iter().any(|finding| finding.severity >= rules.fail_on)
     }

@@ -1,37 +1,37 @@
-//! What changes of the clocks do to a schedule: runs that are skipped, and runs that come twice.
+//! The effects of clock changes on a schedule: runs that are skipped, and runs that happen twice.
 //!
-//! Guarantees: nothing is guessed from the fields; a run is said to be skipped when the same fields name its time on a clock
-//! that is never changed, and to come twice when the schedule itself fires at both. Pure.
+//! Guarantees: the effects are computed from runs, not guessed from the fields. A run is skipped if the same fields
+//! name its time on a clock without changes. A run happens twice if the schedule itself fires at both times. Pure.
 
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Timelike, Utc};
 use schedule::{Change, Schedule, Zone};
 
-/// No clock was ever changed by more (Pacific/Apia left out a day).
+/// The largest clock change ever made: Pacific/Apia skipped a day.
 const LONGEST_CHANGE: TimeDelta = TimeDelta::days(1);
 
-/// What a change of the clocks does to the runs of a schedule.
+/// The effect of a clock change on the runs of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
     /// The change.
     pub change: Change,
-    /// The times on the clock that are left out, or that have a run each time they come; at least one.
+    /// The local times that are skipped, or that have a run at each of their two occurrences; at least one.
     pub times: Vec<NaiveDateTime>,
 }
 
 impl Effect {
-    /// Whether the clocks go forward, so that the runs are left out.
+    /// Whether the clocks go forward, so that runs are skipped.
     pub fn is_skip(&self) -> bool {
         self.change.after > self.change.before
     }
 }
 
-/// What the clocks show just before a change, and what from then on.
+/// The local time just before a change, and the local time at it.
 pub fn clocks(change: Change) -> (NaiveDateTime, NaiveDateTime) {
     let show = |offset: i32| change.at.naive_utc() + TimeDelta::seconds(offset.into());
     (show(change.before), show(change.after))
 }
 
-/// What the changes after `from` and not after `until` do to `schedule`, in order. An `@every` has no clock to be changed.
+/// The effects of all changes after `from` and up to `until` on `schedule`, in order. An `@every` has none.
 pub fn effects(schedule: &Schedule, from: DateTime<Utc>, until: DateTime<Utc>) -> Vec<Effect> {
     let zone = schedule.zone().unwrap_or(Zone::UTC);
     let on_a_steady_clock = schedule.in_zone(Zone::UTC);
@@ -65,7 +65,7 @@ fn fires_at(schedule: &Schedule, t: DateTime<Utc>) -> bool {
     schedule.next_after(t - TimeDelta::seconds(1)) == Some(t)
 }
 
-/// Which of two runs at the same time on the clock a run is.
+/// Which of two runs at the same local time a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Twin {
@@ -75,7 +75,7 @@ pub enum Twin {
     Second,
 }
 
-/// Whether the run at `t` is one of two, and the change that makes it so.
+/// Whether the run at `t` is one of two at the same local time, and the change that causes it.
 pub fn twin(schedule: &Schedule, t: DateTime<Utc>) -> Option<(Twin, Change)> {
     let zone = schedule.zone()?;
     let mut from = t - LONGEST_CHANGE;
@@ -91,8 +91,8 @@ pub fn twin(schedule: &Schedule, t: DateTime<Utc>) -> Option<(Twin, Change)> {
     None
 }
 
-/// Whether a schedule has a run in every hour of the day on which the clocks change. Then it goes on at its pace, and that
-/// an hour is missing or comes twice makes no difference to it.
+/// Whether a schedule has a run in every hour of the day on which the clocks change. Such a schedule keeps its pace,
+/// and a skipped or repeated hour makes no difference to it.
 pub fn runs_in_every_hour(schedule: &Schedule, change: Change) -> bool {
     let (old, new) = clocks(change);
     let midnight = old.min(new).date().and_hms_opt(0, 0, 0).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Which of the program's command lines is meant: the controller's own, a subcommand's, or the plugin's.
+//! Selects the command line: the controller's own, a subcommand's, or the plugin's.
 //!
-//! Guarantee: by the program's file name and the first word alone; everything behind that is read by the module of the
-//! subcommand, or by `options`. Pure.
+//! Guarantee: only the program's file name and the first word decide. The module of the subcommand, or `options`,
+//! parses the rest. Pure.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,19 +12,19 @@ use super::{crd, options as subcommands};
 use crate::dev::options::{self as dev, DevConfig, Request};
 use crate::options::{self, Config, Environment, PROGRAM, UsageError};
 
-/// What a command line asks for.
+/// The command that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Invocation {
     /// Run the controller.
     Run(Box<Config>),
-    /// Run a cluster in this process, to try the controller on.
+    /// Run a cluster in this process, for trying the controller.
     #[cfg(feature = "dev")]
     Dev(Box<DevConfig>),
     /// Print the CustomResourceDefinitions as YAML, or write each into a file of this directory.
     Crd(Option<PathBuf>),
-    /// Answer a question.
+    /// Run a command for a user at a terminal.
     Cli(Box<super::Command>),
-    /// Print this text to stdout and exit with 0: the help, a page of the manual, a shell's completions.
+    /// Print this text to stdout and exit with 0: the help, a manual page, or shell completions.
     Help(String),
     /// Print this line, name and version, to stdout and exit with 0.
     Version(String),
@@ -50,11 +50,11 @@ impl From<Request> for Invocation {
     }
 }
 
-/// The subcommands that stand on the in-memory API server, which this build is without.
+/// The subcommands that need the in-memory API server, which this build does not include.
 #[cfg(not(feature = "dev"))]
 const LEFT_OUT: [&str; 2] = ["dev", "check"];
 
-/// Reads a command line; `args` begins with the program's name, as [`std::env::args_os`] does.
+/// Parses a command line; `args` begins with the program's name, as [`std::env::args_os`] does.
 ///
 /// # Errors
 /// Every fault of the command line, one sentence each. Exit with 2.

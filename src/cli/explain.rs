@@ -1,8 +1,8 @@
-//! Why a CronJob did or did not run, and what it will do next, in plain words.
+//! Explains why a CronJob did or did not run, and what it will do next.
 //!
-//! Guarantees: what is said follows from the verdicts of `reconcile`, asked as the controller asks it, at the time that is
-//! passed in (`rehearsal`), and from the Warnings that a controller has left; where something depends on what happens until
-//! then (a Job ends, somebody resumes it), that case is rehearsed, too. Pure, but for [`read`].
+//! Guarantees: an explanation follows from the decisions of `reconcile`, called as the controller calls it, at the time
+//! that is passed in (`rehearsal`), and from the Warnings that a controller has recorded. Where the next run depends on
+//! an earlier event (a Job ends, a user resumes the CronJob), that case is rehearsed, too. Pure, except for [`read`].
 
 pub mod read;
 mod rehearsal;
@@ -21,44 +21,44 @@ use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 use read::Said;
 use rehearsal::Rehearsal;
 
-/// What is known of a CronJob.
+/// What was read about a CronJob.
 #[derive(Debug)]
 pub struct Facts {
     /// The CronJob.
     pub cron_job: Arc<CronJob>,
-    /// Whether it was handed over, and reads as a controller with `--manage=annotated` sees it.
+    /// Whether it was handed over; if so, its fields are as a controller with `--manage=annotated` sees them.
     pub handed_over: bool,
     /// All Jobs (or Pods) of its namespace.
     pub jobs: Vec<Arc<Job>>,
-    /// The Warnings about it, the newest first; or why there are none to be had.
+    /// The Warnings about it, newest first, or why they could not be read.
     pub warnings: Result<Vec<Said>, String>,
 }
 
-/// How a CronJob is.
+/// The state of a CronJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
-    /// It goes.
+    /// It is being deleted.
     BeingDeleted,
-    /// `spec.timeZone` is none.
+    /// `spec.timeZone` is not a known zone.
     UnknownTimeZone,
     /// `spec.suspend` is true.
     Suspended,
-    /// `spec.schedule` is none.
+    /// `spec.schedule` cannot be parsed.
     UnparseableSchedule,
-    /// No time will come that the schedule names.
+    /// The schedule has no future time.
     NeverFires,
-    /// A run is due and is held up by one that goes on.
+    /// A run is due, and a running one blocks it.
     Blocked,
-    /// A run is due whose name belongs to somebody else's Job.
+    /// A run is due, and a Job of another owner has its name.
     NameTaken,
-    /// A run is due, and the template makes no Job.
+    /// A run is due, and the template cannot become a Job.
     BadTemplate,
     /// A run has just come due.
     Starting,
-    /// A run is due and nobody has started it.
+    /// A run is due, and no controller has started it.
     Overdue,
-    /// All is done until the next run.
+    /// Nothing is due until the next run.
     Waiting,
 }
 
@@ -70,10 +70,10 @@ pub struct Explanation {
     namespace: String,
     name: String,
     state: State,
-    /// The answer in a sentence or two.
+    /// The answer in one or two sentences.
     summary: String,
     schedule: String,
-    /// The zone it runs in; none for `@every` and what cannot be read.
+    /// The zone of the schedule; `None` for `@every` and for an unreadable zone.
     time_zone: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_run: Option<LastRun>,
@@ -82,9 +82,9 @@ pub struct Explanation {
     active: Vec<Active>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_run: Option<NextRun>,
-    /// What else there is to know.
+    /// Further remarks.
     notes: Vec<String>,
-    /// What a controller has said, the newest first.
+    /// The Warnings that a controller recorded, newest first.
     warnings: Vec<Said>,
     #[serde(skip)]
     now: DateTime<Utc>,
@@ -109,18 +109,18 @@ struct Active {
 #[serde(rename_all = "camelCase")]
 struct NextRun {
     time: DateTime<FixedOffset>,
-    /// What it will do if nothing changes until then.
+    /// The effect of the next run if nothing changes until then.
     effect: String,
 }
 
-/// A run that is due this long is late, and not just about to start.
+/// A run that is due for this long counts as late, not as about to start.
 const STARVATION_LIMIT: TimeDelta = TimeDelta::seconds(60);
-/// Runs are counted up to this.
+/// Counting of runs stops here.
 const MANY: usize = 100;
-/// So many Warnings are told.
+/// The largest number of Warnings in an explanation.
 const MAX_WARNINGS: usize = 5;
 
-/// Explains what is known at `now`. `local` is the zone of the controller, in which schedules without one run.
+/// Explains a CronJob at `now`. `local` is the zone of the controller, in which schedules without one run.
 pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
     let case = Case::new(facts, local, now);
     let (state, summary) = case.verdict();
@@ -145,20 +145,20 @@ pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
     }
 }
 
-/// When a Job began.
+/// When a Job started.
 fn since(job: &Job) -> DateTime<Utc> {
     job.start_time.unwrap_or(job.creation_timestamp)
 }
 
-/// A CronJob under examination.
+/// A CronJob that is being explained.
 struct Case<'a> {
     facts: &'a Facts,
     cron_job: &'a Arc<CronJob>,
     local: Zone,
-    /// The zone in which times are told.
+    /// The zone of the times in the answer.
     zone: Zone,
     now: DateTime<Utc>,
-    /// What a sync would do now.
+    /// The result of a sync now.
     sync: Rehearsal,
 }
 
@@ -182,14 +182,14 @@ impl<'a> Case<'a> {
         moment(self.zone, t)
     }
 
-    /// A sync of the CronJob as it would be, with its Jobs as they would be.
+    /// Rehearses a sync of a changed CronJob with the given Jobs.
     fn rehearse(&self, change: impl FnOnce(&mut CronJob), jobs: &[Arc<Job>], at: DateTime<Utc>) -> Rehearsal {
         let mut cron_job = CronJob::clone(self.cron_job);
         change(&mut cron_job);
         Rehearsal::of(&Arc::new(cron_job), jobs, self.local, at)
     }
 
-    /// The children that have not ended, the oldest first.
+    /// The unfinished children, oldest first.
     fn running(&self) -> Vec<&'a Arc<Job>> {
         let children = self.facts.jobs.iter().filter(|job| job.is_child_of(self.cron_job));
         let mut running: Vec<_> = children.filter(|job| job.finished.is_none()).collect();
@@ -197,7 +197,7 @@ impl<'a> Case<'a> {
         running
     }
 
-    /// The slot that was last started, whether the status says so yet or not.
+    /// The newest slot that was started, even if the status does not have it yet.
     fn last_slot(&self) -> Option<DateTime<Utc>> {
         let children = self.facts.jobs.iter().filter(|job| job.is_child_of(self.cron_job));
         children.filter_map(|job| job.slot_of(self.cron_job)).chain(self.cron_job.status.last_schedule_time).max()
@@ -252,7 +252,7 @@ impl<'a> Case<'a> {
         format!("It does not run: it is suspended (spec.suspend). Were it resumed now, {then}.")
     }
 
-    /// Held up by what still runs, under Forbid.
+    /// A running Job blocks the run under Forbid.
     fn blocked(&self) -> String {
         let noun = self.noun();
         let blockers: Vec<String> = self
@@ -286,7 +286,7 @@ impl<'a> Case<'a> {
         end.map(|end| format!(" (until {}, its startingDeadlineSeconds)", self.moment(end))).unwrap_or_default()
     }
 
-    /// How many runs there were since the last one that started.
+    /// The number of runs since the last one that started.
     fn skipped(&self) -> Option<String> {
         let schedule = self.schedule()?;
         let from = self.last_slot().unwrap_or(self.cron_job.creation_timestamp);
@@ -320,7 +320,7 @@ impl<'a> Case<'a> {
         format!("The run of {slot} cannot start: there is a {noun} {name} already, and it belongs to somebody else.")
     }
 
-    /// Nobody was there in time.
+    /// The run was not started before its deadline.
     fn too_late(&self, slot: DateTime<Utc>) -> String {
         let seconds = self.cron_job.spec.starting_deadline_seconds.unwrap_or_default();
         let slot = self.moment(slot);
@@ -341,7 +341,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What was started for a slot, while it is there.
+    /// The Job that was started for a slot, if it still exists.
     fn job_of(&self, slot: DateTime<Utc>) -> Option<&Arc<Job>> {
         let name = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
         self.facts.jobs.iter().find(|job| *job.name.name == *name && job.is_child_of(self.cron_job))
@@ -362,7 +362,7 @@ impl<'a> Case<'a> {
         Some(LastRun { time: self.zone.at(slot), job, outcome })
     }
 
-    /// The next time, and what a sync would then do.
+    /// The next time, and what a sync would do then.
     fn next_run(&self, state: State) -> Option<NextRun> {
         if matches!(state, State::Suspended | State::BeingDeleted) {
             return None;
@@ -428,7 +428,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The same Job, over.
+/// The same Job, finished.
 fn over(job: &Arc<Job>) -> Arc<Job> {
     Arc::new(Job { finished: job.finished.or(Some(FinishedCondition::Failed)), ..Job::clone(job) })
 }

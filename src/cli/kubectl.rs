@@ -1,8 +1,8 @@
-//! The binary as a plugin of kubectl.
+//! The binary as a kubectl plugin.
 //!
-//! Guarantees: under the file name `kubectl-cronjob` all help speaks of `kubectl cronjob`, and no controller is ever
-//! started; under `kubectl_complete-cronjob` the arguments are the words that were typed, and candidates for the last one
-//! are printed in the form of cobra's `__complete`, as kubectl wants them from the plugin's helper. Pure.
+//! Guarantees: under the file name `kubectl-cronjob`, all help texts say `kubectl cronjob`, and no controller is ever
+//! started. Under `kubectl_complete-cronjob`, the arguments are the typed words. Candidates for the last one are
+//! printed in the form of cobra's `__complete`, which kubectl expects from a plugin's completion helper. Pure.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -12,19 +12,19 @@ use clap::ValueHint;
 use super::pages;
 use crate::options::PROGRAM;
 
-/// As what the binary was started.
+/// The role in which the binary was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// The controller, with commands for a person beside it.
+    /// The controller, with the commands for a user at a terminal.
     Controller,
-    /// The plugin, which has nothing but these commands.
+    /// The plugin, which has only these commands.
     Plugin,
     /// The plugin's helper for completion.
     Completer,
 }
 
 impl Program {
-    /// By the name of the file; of whatever has another name, the controller.
+    /// The role that belongs to the file name; any other name is the controller's.
     pub fn of(argv0: &OsStr) -> Self {
         match Path::new(argv0).file_stem().and_then(OsStr::to_str) {
             Some("kubectl-cronjob") => Self::Plugin,
@@ -33,7 +33,7 @@ impl Program {
         }
     }
 
-    /// What a person types to start it.
+    /// The words that start it on a command line.
     pub fn said(self) -> &'static str {
         match self {
             Self::Controller => PROGRAM,
@@ -55,7 +55,7 @@ const WITH_FILES: &str = ":0";
 /// cobra's `ShellCompDirectiveNoFileComp`.
 const NO_FILES: &str = ":4";
 
-/// The candidates for the last of `words`, one a line, and the directive.
+/// The candidates for the last of `words`, one per line, and the directive.
 pub fn complete(words: &[String]) -> String {
     let (last, before) = words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
     let (candidates, directive) = candidates(before, last);

@@ -1,7 +1,7 @@
 //! The next runs of a schedule.
 //!
-//! Guarantees: the runs are those of the controller, by the same parser and the same search; what a change of the clocks
-//! leaves out between them is told in its place. Pure.
+//! Guarantees: the runs are those of the controller, from the same parser and the same search. Runs that a clock change
+//! skips are listed among them. Pure.
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
 use schedule::{Schedule, Zone};
@@ -11,16 +11,16 @@ use super::clock_changes::{Effect, Twin, clocks, effects, twin};
 use super::output::{MOMENT, Report, count};
 use crate::terminal;
 
-/// A question.
+/// The arguments of `next`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// The schedule as written.
     pub text: String,
     /// The schedule.
     pub schedule: Schedule,
-    /// Runs after this instant are told; without it, after now.
+    /// List the runs after this instant; without it, after now.
     pub from: Option<DateTime<Utc>>,
-    /// How many.
+    /// The number of runs.
     pub count: usize,
 }
 
@@ -29,12 +29,12 @@ pub struct Question {
 #[serde(rename_all = "camelCase")]
 pub struct NextRuns {
     schedule: String,
-    /// The zone that the fields are read in; none for `@every`.
+    /// The zone of the fields; `None` for `@every`.
     time_zone: Option<&'static str>,
     from: DateTime<FixedOffset>,
     runs: Vec<Run>,
     skipped: Vec<Skipped>,
-    /// Whether no run follows, as far as the controller looks.
+    /// Whether no further run exists within the controller's search limit.
     ends: bool,
 }
 
@@ -43,14 +43,14 @@ pub struct NextRuns {
 struct Run {
     time: DateTime<FixedOffset>,
     utc: DateTime<Utc>,
-    /// Which of two runs it is that the clocks show the same time for.
+    /// Which of two runs at the same local time this is.
     #[serde(skip_serializing_if = "Option::is_none")]
     twice: Option<Twin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// Times on the clock that do not come.
+/// Local times that a clock change skips.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Skipped {
@@ -62,7 +62,7 @@ struct Skipped {
     note: String,
 }
 
-/// Answers a question.
+/// Computes the answer.
 pub fn next_runs(question: &Question, now: DateTime<Utc>) -> NextRuns {
     let Question { text, schedule, from, count } = question;
     let from = from.unwrap_or(now);
@@ -139,7 +139,7 @@ impl Report for NextRuns {
         let skipped =
             |skip: &Skipped| (skip.at, [skip.first.format("%a %F %T").to_string(), "-".to_owned(), skip.note.clone()]);
         let mut rows: Vec<_> = self.skipped.iter().map(skipped).chain(self.runs.iter().map(run)).collect();
-        // What is left out at an instant comes before a run at that instant.
+        // What a change skips at an instant comes before a run at that instant.
         rows.sort_by_key(|(at, _)| *at);
         let table: Vec<[String; 3]> =
             std::iter::once(HEADINGS.map(str::to_owned)).chain(rows.into_iter().map(|(_, cells)| cells)).collect();

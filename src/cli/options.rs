@@ -1,7 +1,7 @@
-//! The command lines of the commands for a person.
+//! The command lines of the commands for a user at a terminal.
 //!
-//! Guarantees: the syntax is that of the controller's own flags; every fault is said in one sentence that names the flag or
-//! the argument, the value and what is allowed, all faults at once. Pure.
+//! Guarantees: the syntax is that of the controller's own flags. All faults are reported at once, each as one sentence
+//! that names the flag or argument, the value and the allowed values. Pure.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::options::go_syntax::parse_int;
 use crate::options::resolve::Faults;
 use crate::options::{Environment, UsageError, flags, version_line};
 
-/// A command for a person, before it knows what the program is called.
+/// A command, independent of the program's name.
 pub(super) struct Entry {
     /// The word on the command line.
     pub name: &'static str,
@@ -31,11 +31,11 @@ pub(super) struct Entry {
     pub usage: &'static str,
     /// Its flags.
     pub command: fn() -> clap::Command,
-    /// What the help ends with, `{}` for the program.
+    /// The end of the help, with `{}` for the program.
     pub remark: &'static str,
 }
 
-/// All of them, in the order of the help.
+/// All commands, in the order of the help.
 pub(super) const COMMANDS: &[Entry] = &[
     Entry {
         name: "next",
@@ -221,7 +221,7 @@ pub(super) fn is_command(word: &OsString) -> bool {
     COMMANDS.iter().any(|entry| word == entry.name)
 }
 
-/// Reads the command line behind the program's name.
+/// Parses the command line after the program's name.
 ///
 /// # Errors
 /// One sentence per fault.
@@ -259,7 +259,7 @@ fn answer<T: FromArgMatches>(
     resolve(raw)
 }
 
-/// The plugin without one of its commands.
+/// An unknown command of the plugin.
 fn other_word(program: Program, word: &str) -> Result<Invocation, UsageError> {
     match word {
         "help" | "--help" | "-h" => Ok(Invocation::Help(pages::tree(program).render_help().to_string())),
@@ -302,7 +302,7 @@ fn next(raw: &Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
     let format = faults.read("output", &raw.output, FORMATS, Format::parse);
     let Some((text, schedule)) = parsed else { return Err(faults.into_error()) };
     faults.into_result()?;
-    // Whatever could not be read was a fault: the stand-ins never leave these functions.
+    // A value that could not be parsed is a fault: its placeholder never leaves these functions.
     let question = next::Question { text, schedule, from, count: count.unwrap_or_default() };
     Ok(cli(Command::Next(question, format.unwrap_or_default())))
 }
@@ -378,7 +378,7 @@ fn manual(program: Program, raw: Man) -> Invocation {
     }
 }
 
-/// The single argument. Several are what a shell makes of a schedule without quotes.
+/// The single argument. Several arguments are usually a schedule without quotes.
 fn the_one<'a>(words: &'a [String], argument: &str, what: &str, faults: &mut Faults) -> Option<&'a str> {
     match words {
         [one] => Some(one),
@@ -393,12 +393,12 @@ fn the_one<'a>(words: &'a [String], argument: &str, what: &str, faults: &mut Fau
     }
 }
 
-/// A zone by its name; `Local` is none, since nobody else would know which is meant.
+/// A zone by its name. `Local` is refused, since it means a different zone in each process.
 fn zone_named(name: &str) -> Option<Zone> {
     Zone::load(name, Zone::UTC).ok().filter(|_| !matches!(name, "" | "Local"))
 }
 
-/// RFC 3339, or a local time, or the beginning of a day, in `zone`.
+/// RFC 3339, a local time, or the start of a day, in `zone`.
 fn time_from(text: &str, zone: Zone) -> Option<DateTime<Utc>> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Some(time.to_utc());

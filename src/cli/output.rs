@@ -1,7 +1,7 @@
-//! The forms in which a report is shown.
+//! The output formats of a report.
 //!
-//! Guarantees: JSON and YAML have the same fields, in camel case, times in RFC 3339; what is in an object never steers the
-//! terminal. Pure.
+//! Guarantees: JSON and YAML have the same fields, in camel case, with times in RFC 3339. Text from an object cannot
+//! send control sequences to the terminal. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::terminal;
 
-/// The form of a report.
+/// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// For people.
@@ -36,13 +36,13 @@ impl Format {
     }
 }
 
-/// Something that can be shown in each form.
+/// A report that can be printed in each format.
 pub trait Report: Serialize {
     /// The lines for people.
     fn lines(&self) -> Vec<String>;
 }
 
-/// The report in the form that was asked for.
+/// The report in the given format.
 pub fn render(report: &impl Report, format: Format) -> String {
     match format {
         Format::Table => report.lines().iter().map(|line| terminal::plain(line) + "\n").collect(),
@@ -52,7 +52,7 @@ pub fn render(report: &impl Report, format: Format) -> String {
     }
 }
 
-/// A time as people read it, with the day of the week and the offset.
+/// A time for people, with the day of the week and the offset.
 pub fn moment(zone: Zone, t: DateTime<Utc>) -> String {
     zone.at(t).format(MOMENT).to_string()
 }
@@ -60,12 +60,12 @@ pub fn moment(zone: Zone, t: DateTime<Utc>) -> String {
 /// The format of [`moment`].
 pub const MOMENT: &str = "%a %F %T %:z";
 
-/// A stretch of time in at most two units; one that has begun counts whole.
+/// A duration in at most two units; a unit that has begun counts as whole.
 pub fn stretch(delta: TimeDelta) -> String {
     terminal::countdown(delta)
 }
 
-/// One of something, or several.
+/// A number with its noun, singular or plural.
 pub fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,7 +1,7 @@
-//! The command line as a whole: its help, its manual, and what a shell completes.
+//! The help, the manual pages and the shell completions of the whole command line.
 //!
-//! Guarantee: all of it is made from the declarations that command lines are read by, so that none of it can be out of date.
-//! Pure.
+//! Guarantee: all of them are generated from the declarations that parse the command lines, so they are never out of
+//! date. Pure.
 
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
@@ -17,18 +17,18 @@ use crate::api::ControllerKind;
 use crate::dev;
 use crate::options::flags;
 
-/// The shells whose completions can be made.
+/// The supported shells.
 pub const SHELLS: [Shell; 5] = [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell, Shell::Elvish];
 
-/// One command, as it is called in this program.
+/// One command, under its name in this program.
 pub(super) fn command(program: Program, entry: &Entry) -> clap::Command {
     let Entry { name, usage, command, remark } = entry;
     let said = program.said();
     command().name(*name).override_usage(format!("{said} {name} {usage}")).after_help(remark.replace("{}", said))
 }
 
-/// The program with all its commands. It is for reading, and reads nothing: values that the command lines judge in a later
-/// step are listed here.
+/// The program with all its commands. It is for documentation and parses nothing: values that the command lines
+/// validate in a later step are listed here.
 pub fn tree(program: Program) -> clap::Command {
     let root = match program {
         Program::Controller => flags::command().subcommands([
@@ -47,7 +47,7 @@ pub fn tree(program: Program) -> clap::Command {
         .subcommands(COMMANDS.iter().map(|entry| with_values(command(program, entry))))
 }
 
-/// The values that are known beforehand.
+/// Adds the values that are known in advance.
 fn with_values(command: clap::Command) -> clap::Command {
     let values: Vec<(&str, Vec<String>)> = vec![
         ("output", Format::NAMES.map(str::to_owned).into()),
@@ -63,7 +63,7 @@ fn with_values(command: clap::Command) -> clap::Command {
     })
 }
 
-/// The script that teaches a shell this program's command line.
+/// The completion script of a shell.
 pub fn completion(program: Program, shell: Shell) -> String {
     let mut script = Vec::new();
     generate(shell, &mut tree(program), program.file(), &mut script);
@@ -71,13 +71,13 @@ pub fn completion(program: Program, shell: Shell) -> String {
     if shell != Shell::Bash {
         return script;
     }
-    // In the script for bash a command of a program with a hyphen is looked for by one name and found by another
-    // (clap-rs/clap#6421); where they are one, nothing is replaced.
+    // The script for bash looks up a command of a program with a hyphen by one name and defines it by another
+    // (clap-rs/clap#6421). Where the names are equal, nothing is replaced.
     let [written, sought] = ["__subcmd__", "__"].map(|hyphen| program.file().replace('-', hyphen) + "__subcmd__");
     script.replace(&written, &sought)
 }
 
-/// The pages of the manual with the names of their files: first the program's own, then one for each command.
+/// The manual pages with their file names: first the program's own, then one for each command.
 pub fn manual(program: Program) -> Vec<(String, String)> {
     let mut tree = tree(program);
     tree.build();

@@ -123,7 +123,7 @@ pub(super) struct SecureFlags {
     pub authorization_webhook_cache_unauthorized_ttl: String,
 }
 
-/// Judges the flags; `None` where nothing is served.
+/// Validates the flags; `None` when the listener is off.
 pub(super) fn resolve(raw: &RawFlags, faults: &mut Faults) -> Option<SecureServing> {
     faults.read("bind-address", &raw.bind_address, "an IP address, such as 0.0.0.0 or ::1", ip);
     let addr = listener(raw, "secure-port", &raw.secure_port, faults);
@@ -146,7 +146,7 @@ pub(super) fn resolve(raw: &RawFlags, faults: &mut Faults) -> Option<SecureServi
     Some(SecureServing { addr: addr?, certificate, tls, authentication, authorization })
 }
 
-/// What of TLS is offered, on every listener; faults are for [`resolve`] to find.
+/// The TLS versions and cipher suites of every listener; [`resolve`] reports the faults.
 pub(super) fn tls(raw: &RawFlags, faults: &mut Faults) -> TlsParameters {
     let flags = &raw.secure;
     let allowed = "VersionTLS12 or VersionTLS13, the versions that are still safe";
@@ -157,7 +157,7 @@ pub(super) fn tls(raw: &RawFlags, faults: &mut Faults) -> TlsParameters {
     });
     let mut suites = Vec::new();
     for name in values(&flags.tls_cipher_suites) {
-        // Go's names from before the RFC are two short.
+        // Two of Go's names from before the RFC are shorter.
         let suite = cipher_suites().find(|suite| suite == name || suite.strip_suffix("_SHA256") == Some(name));
         if suite.is_none() {
             let known: Vec<String> = cipher_suites().collect();
@@ -207,7 +207,7 @@ fn ttl_of(flag: &str, text: &str, faults: &mut Faults) -> Duration {
     faults.read(flag, text, "a duration, such as 10s or 0", read).unwrap_or_default()
 }
 
-/// The values of a flag that may be repeated and takes commas; `--flag=` alone asks for none, as in pflag.
+/// The values of a flag that may be repeated and takes commas; `--flag=` alone means an empty list, as in pflag.
 fn values(lists: &[String]) -> impl Iterator<Item = &str> {
     lists.iter().filter(|list| !list.is_empty()).flat_map(|list| list.split(','))
 }

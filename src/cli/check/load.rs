@@ -1,7 +1,7 @@
-//! How many CronJobs start together, minute by minute.
+//! The number of CronJobs that start in each minute.
 //!
-//! Guarantees: the week that begins now is counted, run by run, with a CronJob counted once in a minute; what is suspended
-//! and every `@every`, whose minutes depend on when it last ran, is left out. Pure.
+//! Guarantees: every run in the week from now is counted, and each CronJob once per minute. Suspended CronJobs are left
+//! out, and so is every `@every`, whose minutes depend on its last run. Pure.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::terminal;
 
 const DAYS: usize = 7;
 const MINUTES: usize = DAYS * 24 * 60;
-/// How many busy minutes are told.
+/// The largest number of busy minutes in a report.
 const MAX_TOLD: usize = 10;
-/// How many CronJobs of a busy minute are named.
+/// The largest number of CronJobs named for a busy minute.
 const MAX_NAMED: usize = 3;
 /// The longest bar, in characters.
 const BAR: f64 = 40.0;
@@ -27,7 +27,7 @@ const BAR: f64 = 40.0;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Load {
     time_zone: &'static str,
-    /// How many CronJobs are counted.
+    /// The number of CronJobs counted.
     cron_jobs: usize,
     /// The hours of the day, from midnight.
     hours: Vec<Bucket>,
@@ -46,7 +46,7 @@ pub(super) struct Load {
 struct Bucket {
     hour: usize,
     runs_a_day: f64,
-    /// The most runs in one minute, and when that is.
+    /// The largest number of runs in one minute, and its time.
     most: usize,
     most_at: String,
 }
@@ -72,7 +72,7 @@ impl Load {
         load
     }
 
-    /// The minute's beginning, in the report's zone.
+    /// The start of the minute, in the report's zone.
     fn time(&self, minute: usize) -> DateTime<FixedOffset> {
         let minutes = i64::try_from(minute).unwrap_or_default();
         self.zone.at(self.start + TimeDelta::minutes(minutes))
@@ -100,7 +100,7 @@ impl Load {
 
     /// The minutes of the day in which more than `max` start together, the worst first.
     pub fn busy(&self, runners: &[(String, Schedule)], max: usize) -> Vec<Fault> {
-        // By the time of the day: the most runs, the minute that has them, and the number of days.
+        // By time of day: the most runs, the minute that has them, and the number of days.
         let mut busy: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
         for (minute, &runs) in self.minutes.iter().enumerate().filter(|(_, runs)| **runs > max) {
             let (most, at, days) = busy.entry(self.time(minute).format("%H:%M").to_string()).or_default();
@@ -127,7 +127,7 @@ impl Load {
         told.chain(rest).collect()
     }
 
-    /// The first few of those that start in a minute.
+    /// The names of the first few that start in a minute.
     fn names(&self, runners: &[(String, Schedule)], minute: usize) -> Vec<String> {
         let start = self.time(minute).to_utc();
         let end = start + TimeDelta::minutes(1);
@@ -138,7 +138,7 @@ impl Load {
         names.take(MAX_NAMED).collect()
     }
 
-    /// The histogram; nothing where nothing runs.
+    /// The histogram; empty without runs.
     pub fn lines(&self) -> Vec<String> {
         if self.cron_jobs == 0 {
             return Vec::new();

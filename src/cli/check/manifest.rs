@@ -1,8 +1,8 @@
-//! From a document to objects, and what an API server would say of each.
+//! Splits a document into objects and validates each as an API server does.
 //!
-//! Guarantees: a batch/v1 CronJob passes the steps of a create on the embedded server, with unknown fields refused as kubectl
-//! asks for it; so does an object of the other kinds, by its definition, and its schedule is judged by the controller's own
-//! parser. Pure.
+//! Guarantees: a batch/v1 CronJob passes the steps of a create on the embedded server. Unknown fields are refused, as
+//! kubectl requests. An object of the other kinds is validated by its definition, and its schedule by the controller's
+//! own parser. Pure.
 
 use apimachinery::field::invalid_field;
 use apiserver::{Resource, kinds};
@@ -13,20 +13,20 @@ use super::Fault;
 use crate::api::{ControllerKind, crd};
 use crate::dev::manifests;
 
-/// What an object is to this program.
+/// The kind of an object.
 pub(super) enum Kind {
-    /// Something with a schedule.
+    /// A kind with a schedule.
     Scheduled(ControllerKind),
-    /// Something else.
+    /// Any other kind.
     Other,
 }
 
-/// The objects of a document: none in an empty one, and of a List its items.
+/// The objects of a document: none in an empty one, and the items of a List.
 pub(super) fn objects(document: &str) -> Result<Vec<Value>, Fault> {
     manifests::objects(document).map_err(|cause| Fault::error("", format!("not YAML: {cause}")))
 }
 
-/// Kind, namespace and name, as far as they are there.
+/// Kind, namespace and name, as far as present.
 pub(super) fn name_of(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (kind, namespace) = (text("/kind"), text("/metadata/namespace"));
@@ -59,7 +59,7 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
     }
 }
 
-/// Everything that an API server would say of a new object of that kind.
+/// All errors that an API server would report for a new object of that kind.
 pub(super) fn judge(controller_kind: ControllerKind, object: &Value) -> Vec<Fault> {
     let definitions = crd::all();
     let defined = definitions.iter().filter_map(|definition| kinds::custom(definition).ok());
@@ -69,7 +69,7 @@ pub(super) fn judge(controller_kind: ControllerKind, object: &Value) -> Vec<Faul
     let Some(resource) = kinds::builtin().into_iter().chain(defined).find(is_meant) else { return Vec::new() };
     let judgement = match apiserver::judge_new(&resource, object.clone()) {
         Ok(judgement) => judgement,
-        // Go's sentence names the type and the field.
+        // Go's message names the type and the field.
         Err(error) => return vec![Fault::error("", error)],
     };
     let unknown = judgement.unknown.into_iter().map(|field| Fault::error(field, "there is no such field"));
@@ -79,7 +79,7 @@ pub(super) fn judge(controller_kind: ControllerKind, object: &Value) -> Vec<Faul
     unknown.chain(refused).chain(warned).chain(webhook).collect()
 }
 
-/// What no schema can say, and a webhook does where there is one.
+/// The rule that no schema can express; a webhook checks it where there is one.
 fn schedule_fault(controller_kind: ControllerKind, object: &Value) -> Option<Fault> {
     let schedule = &object["spec"]["schedule"];
     let text = schedule.as_str().filter(|_| controller_kind != ControllerKind::CronJob)?;

@@ -1,6 +1,6 @@
-//! Manifests as they are on disk, or come in through stdin.
+//! Reads manifests from files or stdin.
 //!
-//! Guarantee: each file is read whole, and directories are read as `kubectl apply -f` reads them.
+//! Guarantee: each file is read completely, and directories are read as `kubectl apply -f` reads them.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::Source;
 use crate::dev::manifests::{self, ManifestError};
 
-/// The texts of all files that `paths` mean.
+/// The texts of all files that `paths` refer to.
 ///
 /// # Errors
 /// The first file that cannot be read.
@@ -20,7 +20,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Source>, ManifestError> {
     Ok(sources)
 }
 
-/// The files that `path` means, with their text; `-` is stdin.
+/// The files that `path` refers to, with their text; `-` is stdin.
 fn sources_of(path: &Path) -> Result<Vec<Source>, ManifestError> {
     let source = |file: String, text| Source { file, text };
     let failed = |path: &Path| {

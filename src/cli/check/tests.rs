@@ -13,12 +13,12 @@ fn judged(text: &str) -> CheckReport {
     check(&[Source { file: "a.yaml".to_owned(), text: text.to_owned() }], &rules(), NOW.parse().unwrap())
 }
 
-/// What is found in `text`.
+/// The findings in `text`.
 fn found(text: &str) -> Vec<String> {
     judged(text).findings.iter().map(Finding::line).collect()
 }
 
-/// A whole manifest with these fields in its spec.
+/// A complete manifest with these fields in its spec.
 fn cron_job(api_version: &str, name: &str, spec: &str) -> String {
     format!(
         "apiVersion: {api_version}\nkind: CronJob\nmetadata: {{name: {name}, namespace: shop}}\nspec:\n  {spec}\n  jobTemplate:\n    \

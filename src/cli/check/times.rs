@@ -1,7 +1,6 @@
-//! What a schedule does that its owner may not have meant.
+//! Warnings about the times of a schedule.
 //!
-//! Guarantee: nothing is said twice that is an error already: where the schedule or the zone cannot be read, nothing is said
-//! here. Pure.
+//! Guarantee: errors are not repeated as warnings. For an unreadable schedule or zone there are no warnings here. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::{Schedule, Timing, Zone};
@@ -12,20 +11,20 @@ use crate::api::ControllerKind;
 use crate::cli::clock_changes::{Effect, clocks, effects, runs_in_every_hour};
 use crate::cli::output::count;
 
-/// How far is looked ahead for changes of the clocks: over at least one spring and one autumn, whatever the weekday is.
+/// How far ahead clock changes are searched: over at least one spring and one autumn, whatever the weekday.
 const AHEAD: TimeDelta = TimeDelta::days(2 * 365);
 
-/// An object whose schedule can be read.
+/// An object with a readable schedule.
 pub(super) struct Timed {
     controller_kind: ControllerKind,
     /// The schedule, in its zone.
     pub schedule: Schedule,
-    /// Whether it is held back.
+    /// Whether it is suspended.
     pub suspended: bool,
 }
 
 impl Timed {
-    /// As the controller reads it; `zone` is that of objects which name none.
+    /// Reads the schedule as the controller does; `zone` is that of objects without one.
     pub fn of(controller_kind: ControllerKind, object: &Value, zone: Zone) -> Option<Self> {
         let spec = &object["spec"];
         let timing = Timing::parse(spec["schedule"].as_str()?, spec["timeZone"].as_str(), zone);
@@ -33,7 +32,7 @@ impl Timed {
         Some(Self { controller_kind, schedule: timing.schedule.ok()?, suspended: spec["suspend"] == true })
     }
 
-    /// What there is to be said of its times.
+    /// All warnings about its times.
     pub fn judge(&self, now: DateTime<Utc>) -> Vec<Fault> {
         let field = "spec.schedule";
         let Some(first) = self.schedule.next_after(now) else {
@@ -62,7 +61,7 @@ impl Timed {
     }
 }
 
-/// Says what the first of several changes does, and that there are more.
+/// Describes the first of several clock changes, and states their number.
 fn sentence(effect: &Effect, changes: usize, zone: Zone) -> String {
     let (old, new) = clocks(effect.change);
     let (first, last) = (effect.times[0], effect.times[effect.times.len() - 1]);

@@ -1,7 +1,7 @@
-//! What there is to be known of a CronJob, read from a cluster.
+//! Reads the facts about a CronJob from a cluster.
 //!
-//! Guarantees: three reads (the CronJob, the children of its namespace, the Warnings about it) and never a write; Events that
-//! may not be read are told of and harm nothing; a Job that cannot be read is left out.
+//! Guarantees: three reads (the CronJob, the children of its namespace, the Warnings about it) and no writes.
+//! Unreadable Events are reported in the explanation and are no failure. A Job that cannot be decoded is left out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::cli::CliError;
 use crate::client::connect_for_person;
 use crate::controller::control::with_causes;
 
-/// Which object, and in which cluster.
+/// The object and its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Of which kind it is.
+    /// Its kind.
     pub controller_kind: ControllerKind,
     /// Its namespace; without it, the context's.
     pub namespace: Option<String>,
@@ -34,41 +34,41 @@ pub struct Target {
     pub context: Option<String>,
 }
 
-/// Why it cannot be explained.
+/// Why the facts cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// There is no such object.
     #[error("there is no {kind} {name} in namespace {namespace}")]
     NotFound {
-        /// What was looked for.
+        /// The kind of the object.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// Where it was looked for.
+        /// The namespace.
         namespace: String,
     },
-    /// Its kind is not served.
+    /// The server does not serve the kind.
     #[error("the cluster serves no {kind} of {api_version}")]
     NoKind {
-        /// What was looked for.
+        /// The kind of the object.
         kind: &'static str,
         /// Its group and version.
         api_version: String,
     },
-    /// The server refuses, or does not answer.
+    /// The server refused the request, or did not answer.
     #[error("read {what}: {cause}")]
     Request {
-        /// What was read.
+        /// The object or list that was read.
         what: String,
-        /// What the server said, or why it said nothing.
+        /// The server's message, or why there is no answer.
         cause: String,
     },
-    /// The answer is not what it should be.
+    /// The answer cannot be decoded.
     #[error("read {what}: {cause}")]
     Decode {
-        /// What was read.
+        /// The object or list that was read.
         what: String,
-        /// What is wrong with the answer.
+        /// The decoder's error.
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
 }
@@ -77,27 +77,26 @@ pub enum ReadError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Said {
-    /// When it was said last.
+    /// The time of its last occurrence.
     pub time: DateTime<Utc>,
-    /// How often.
+    /// The number of occurrences.
     pub count: u64,
-    /// The reason, a word in camel case.
+    /// The reason in camel case.
     pub reason: String,
     /// The text.
     pub message: String,
 }
 
-/// Reads what is known from the cluster that `target` names.
+/// Reads the facts from the cluster that `target` names.
 ///
-/// # Errors
-/// When there is no way to it, or no such object.
+/// # Errors When the cluster cannot be reached, or the object does not exist.
 pub async fn connect_and_read(target: &Target) -> Result<Facts, CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
     Ok(read(&client, target.controller_kind, namespace, &target.name).await?)
 }
 
-/// Reads what is known of one object.
+/// Reads the facts about one object.
 ///
 /// # Errors
 /// When there is no such object, or it or its children cannot be read.
@@ -113,7 +112,7 @@ pub async fn read(
     let path = format!("{}/{name}", controller_kind.parent.path(Some(namespace)));
     let text = get(client, &path).await.map_err(|cause| match cause {
         kube::Error::Api(status) if status.code == 404 => {
-            // Where there is no such kind, the answer names no object.
+            // If the kind is not served, the answer names no object.
             if status.details.is_some_and(|details| details.name == name) {
                 ReadError::NotFound { kind, name: name.to_owned(), namespace: namespace.to_owned() }
             } else {
@@ -139,7 +138,7 @@ async fn get(client: &Client, path: &str) -> Result<String, kube::Error> {
     client.request_text(request.map_err(kube::Error::HttpError)?).await
 }
 
-/// What went wrong, for a person: the server's own words where there are some.
+/// The error for people: the server's own message where there is one.
 fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
@@ -147,7 +146,7 @@ fn words(error: &kube::Error) -> String {
     }
 }
 
-/// So many at a time, as kubectl asks for them.
+/// The page size, the same as kubectl's.
 const PAGE: u32 = 500;
 
 #[derive(Deserialize)]
@@ -168,7 +167,7 @@ async fn list(client: &Client, path: &str, query: &str) -> Result<Vec<Box<RawVal
     let mut items = Vec::new();
     let mut continue_token = String::new();
     loop {
-        // Tokens are base64 for URLs.
+        // Continue tokens are base64 for URLs.
         let uri = format!("{path}?limit={PAGE}{query}&continue={continue_token}");
         let text = get(client, &uri).await;
         let text = text.map_err(|cause| ReadError::Request { what: path.to_owned(), cause: words(&cause) })?;
@@ -197,7 +196,7 @@ struct Warning {
     event_time: Option<DateTime<Utc>>,
 }
 
-/// The Warnings, the newest first.
+/// The Warnings, newest first.
 fn said(items: Vec<Box<RawValue>>) -> Vec<Said> {
     let read = |raw: Box<RawValue>| serde_json::from_str::<Warning>(raw.get()).ok();
     let said = |event: Warning| {

@@ -1,7 +1,7 @@
-//! A sync without a cluster: what `reconcile` would do, if every write of it succeeded.
+//! A sync without a cluster: what `reconcile` would do if every write succeeded.
 //!
-//! Guarantees: the decisions are `reconcile`'s own, asked with the same kind of observation that the controller has; every
-//! question it has is answered from what was read; nothing is sent. Pure.
+//! Guarantees: the decisions are those of `reconcile`, called with the same kind of observation as in the controller.
+//! What was read answers each of its questions. Nothing is sent. Pure.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use crate::controller::observation::{CreateReply, Observation};
 use crate::controller::plan::{Lookup, Plan, Settlement, Verdict};
 use crate::controller::reconcile::reconcile;
 
-/// What a sync would do.
+/// The result of a rehearsed sync.
 #[derive(Debug)]
 pub(super) struct Rehearsal {
-    /// What it would create, and for which slot.
+    /// The object it would create, and for which slot.
     pub start: Option<(ObjectName, DateTime<Utc>)>,
-    /// What it would delete to make room.
+    /// The running Jobs it would delete under Replace.
     pub replaced: Vec<ObjectName>,
-    /// How many finished ones the history has no room for.
+    /// The number of finished Jobs beyond the history limits.
     pub pruned: usize,
-    /// How it would end.
+    /// The end of the sync.
     pub settlement: Settlement,
 }
 
 impl Rehearsal {
-    /// Rehearses the sync of `cron_job` at `now`, where `jobs` are those of its namespace. `zone` is that of schedules which
-    /// name none.
+    /// Rehearses the sync of `cron_job` at `now`; `jobs` are those of its namespace. `zone` is that of schedules
+    /// without one.
     pub fn of(cron_job: &Arc<CronJob>, jobs: &[Arc<Job>], zone: Zone, now: DateTime<Utc>) -> Self {
         let children = jobs.iter().filter(|job| job.is_child_of(cron_job)).cloned().collect();
         let mut observation = Observation::new(Arc::clone(cron_job), children, zone);
@@ -67,19 +67,19 @@ impl Rehearsal {
         }
     }
 
-    /// The message of the Event with that reason, if the sync would say so.
+    /// The message of the Event with that reason, if the sync would record one.
     pub fn event(&self, reason: &str) -> Option<&str> {
         let event = self.settlement.events.iter().find(|event| event.reason == reason);
         event.map(|event| event.message.as_str())
     }
 
-    /// Whether what it would create can be created, as far as is known.
+    /// The object it would create, if the create would succeed as far as is known.
     pub fn starts(&self) -> Option<&(ObjectName, DateTime<Utc>)> {
         self.start.as_ref().filter(|_| matches!(self.settlement.verdict, Verdict::Started { .. }))
     }
 }
 
-/// What the API server would answer.
+/// The API server's answer to the create.
 fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTime<Utc>, zone: Zone) -> CreateReply {
     if jobs.iter().any(|job| job.name == *name) {
         return CreateReply::Refused(refusal(409, "AlreadyExists", name.clone()));

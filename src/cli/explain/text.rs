@@ -1,6 +1,6 @@
-//! An explanation as lines for a person.
+//! Formats an explanation as lines for people.
 //!
-//! Guarantee: the answer comes first, then the facts, then what else there is to know. Pure.
+//! Guarantee: the answer comes first, then the facts, then further remarks. Pure.
 
 use super::Explanation;
 use crate::cli::output::{MOMENT, Report, stretch};
