@@ -1,4 +1,4 @@
-//! The controller as a whole, on the embedded API server and paused time.
+//! Tests of the whole controller on the embedded API server, with paused time.
 #![allow(clippy::unwrap_used)]
 
 mod controller_kinds;
@@ -40,7 +40,7 @@ async fn a_minutely_cron_job_fires_at_each_minute_and_settles() {
     stop.cancel();
 
     let created = world.wire.asked(Verb::Create, "jobs");
-    // The slot of 10:00 was due when the controller began; then one each minute, on the dot.
+    // The slot of 10:00 was due when the controller started. Then one Job starts each minute, on time.
     let names: Vec<String> = (0..11).map(|at| format!("hello-{}", 29_540_760 + at)).collect();
     assert_eq!(world.seen_names(), names);
     for (at, ask) in created.iter().enumerate().skip(1) {
@@ -220,7 +220,7 @@ async fn a_changed_schedule_is_waited_for_and_any_other_change_is_synced_now() {
         let world = World::new("2026-03-02T10:05:30Z").await;
         world.create_cron_job("a", json!({ "schedule": "0 * * * *" })).await;
         world.ready().await;
-        // Not all of it would pass the server's judgement today.
+        // The API server's validation would reject some of these edits today.
         world.smuggle("cronjobs.batch", "a", json!({ "spec": spec })).await;
         let scheduled = world.controller.queue().scheduled_for(&key("a"));
         assert_eq!(scheduled.and_then(|timers| timers.at), timer.map(time), "{sentence}");
@@ -277,8 +277,8 @@ async fn a_gap_in_either_watch_alone_is_enough_for_a_cron_job_to_be_read_before_
         world.create_cron_job("hello", json!({})).await;
         let stop = world.work(1);
         world.pass_until("2026-03-02T10:01:30Z").await;
-        // The watch that has seen the last write, which was that of the status, goes on; the other is refused, and lists by a
-        // watch of its own.
+        // The watch that saw the last write resumes; unless a Job is written here, that was the status write. The other
+        // watch is refused and lists again with a new watch.
         if relisted == "cronjobs" {
             world.write("POST", JOBS, &job("by-hand", &json!([]))).await;
         }
@@ -306,7 +306,7 @@ async fn a_suspension_that_fell_into_a_gap_is_seen_before_the_next_slot() {
     assert_eq!(world.seen_names(), [""; 0]);
 }
 
-/// What becomes of the create, and what that costs in creates and live reads of the Job.
+/// What happens to the create, and how many creates and live reads of the Job follow.
 #[tokio::test(start_paused = true)]
 async fn a_create_of_unknown_outcome_ends_in_one_job() {
     let table = [
@@ -325,7 +325,7 @@ async fn a_create_of_unknown_outcome_ends_in_one_job() {
             if troubled { fate } else { Fate::Pass }
         });
         let stop = world.work(2);
-        // A create of which nothing is heard is given up after 39 s.
+        // The client gives up on a create without an answer after 39 s.
         world.pass_until("2026-03-02T10:01:00Z").await;
         stop.cancel();
         assert_eq!(world.seen_names(), ["hello-29540760"], "{sentence}");
@@ -344,7 +344,7 @@ async fn a_watch_that_lags_costs_neither_a_second_job_nor_a_read() {
     world.wire.hold_watches(true);
     world.pass(seconds(20)).await;
     assert_eq!(world.wire.count(Verb::Create, "jobs"), 1);
-    // What else may wake the key meanwhile finds nothing to do.
+    // A sync in between finds nothing to do.
     world.controller.queue().add(key("hello"));
     world.catch_up().await;
     world.wire.hold_watches(false);

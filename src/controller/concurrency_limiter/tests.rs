@@ -1,4 +1,4 @@
-//! The limits against simulated servers.
+//! Tests of the limits against simulated servers.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -44,7 +44,7 @@ impl World {
         self.limits.get(namespace).copied().unwrap_or(WORKERS)
     }
 
-    /// So many syncs at once, all with the same end.
+    /// Runs `count` syncs at once, all with the same signal.
     fn round(&mut self, namespace: &str, count: usize, signal: Signal, millis: (u64, u64)) {
         let begun: Vec<_> = (0..count).map(|_| self.begin(namespace, millis.0)).collect();
         for begun in begun {

@@ -25,7 +25,7 @@ struct Seen {
 
 type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// A control whose server answers every request with `status`, `headers` and `body`, after `delay`.
+/// A control whose server answers every request with `status`, `headers` and `body` after `delay`.
 fn control(
     status: u16,
     header: Option<(&'static str, &'static str)>,

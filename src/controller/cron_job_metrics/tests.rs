@@ -11,7 +11,7 @@ use crate::controller::tests::support::{CRON_JOBS, Ending, JOBS, LEDGERS, World,
 use crate::controller::tests::wire::{Fate, Verb};
 use crate::metrics::encode;
 
-/// What a scrape shows of a CronJob: values by the end of the metric's name, with the reason behind a slash.
+/// The values that a scrape shows of a CronJob, by metric name suffix, with the reason after a slash.
 fn shown(registry: &Registry, name: &str) -> BTreeMap<String, f64> {
     let text = encode(registry);
     let of_it = format!("{{controller=\"cronjob\",name=\"{name}\",namespace=");
@@ -167,7 +167,7 @@ async fn no_more_cron_jobs_have_series_than_were_asked_for() {
     let having = || -> Vec<&String> { names.iter().filter(|name| !shown(&world.registry, name).is_empty()).collect() };
     assert!(having().len() <= LEDGERS);
     assert_eq!(omitted(&world.registry), (names.len() - having().len()).to_string());
-    // One of the namespace that has fewest.
+    // A CronJob of the namespace with the fewest places.
     let (before, gone) = (having().len(), having()[having().len() - 1].clone());
     let path = format!("/apis/batch/v1/namespaces/{}/cronjobs/{gone}", &gone[..1]);
     world.write("DELETE", &path, &Value::Null).await;
@@ -198,7 +198,7 @@ async fn series_are_left_for_others_by_a_namespace_with_more_cron_jobs_than_plac
 
 #[test]
 fn places_are_shared_between_namespaces() {
-    // (limit, the CronJobs of each namespace in the order in which they ask, how many of each have a place)
+    // (limit, the CronJobs of each namespace in the order of requests, how many of each have a place)
     let rows: [(usize, &[(&str, usize)], &[usize]); 5] = [
         (5_000, &[("a", 10_000)], &[3_750]),
         (5_000, &[("a", 10_000), ("b", 10_000), ("c", 10_000)], &[3_750, 625, 625]),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::controller::tests::objects::{cron_job, job, time};
 
-/// A time on the day of all these tests. The CronJob is hourly and fired at nine.
+/// A time on the day of these tests. The CronJob is hourly and last fired at nine.
 fn at(clock: &str) -> DateTime<Utc> {
     time(&format!("2026-03-02T{clock}Z"))
 }
@@ -20,13 +20,13 @@ fn skipped(why: Skip) -> Verdict {
     Verdict::Skipped(why)
 }
 
-/// Fires, missed, skipped slots, and the earliest slot that is still to be decided.
+/// Fires, missed slots, skipped slots, and the earliest undecided slot.
 fn told(stats: &CronJobStats, cron_job: &CronJob) -> (u64, u64, Skipped, Option<String>) {
     let next = stats.next_slot(cron_job, Zone::UTC).map(|next| next.format("%H:%M").to_string());
     (stats.fires, stats.missed, stats.skipped, next)
 }
 
-/// A sentence, what is decided when, and what is told then.
+/// A sentence, the decisions with their times, and the statistics after them.
 type Row<'a> = (&'a str, &'a [(&'a str, Verdict)], (u64, u64, Skipped, &'a str));
 
 #[test]
@@ -167,7 +167,7 @@ fn a_start_ends_the_row_of_forbidden_slots() {
 }
 
 proptest! {
-    /// Whatever is decided at whatever time, no slot is in two counts and none that was decided is in none.
+    /// For any decisions at any times, every decided slot is in exactly one count.
     #[test]
     fn counts_add_up_to_the_slots_that_have_passed(
         steps in prop::collection::vec((0u8..6, 1i64..7_200), 1..40),
@@ -179,7 +179,7 @@ proptest! {
         for (kind, seconds) in steps {
             now += TimeDelta::seconds(seconds);
             let newest = newest_slot(&cron_job, Zone::UTC, now).unwrap();
-            // A sync starts a slot only if there is one that has not been decided.
+            // A sync starts a slot only if it is undecided.
             if newest <= stats.decided {
                 continue;
             }

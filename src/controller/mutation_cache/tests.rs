@@ -123,7 +123,7 @@ fn long_template_of_a_known_version_is_not_kept() {
     assert_eq!(known.spec, whole.spec, "the digest says that nothing else changed");
 }
 
-/// The times are written out: they are the promise.
+/// The times are literals, because they are the guarantee.
 #[tokio::test(start_paused = true)]
 async fn mutation_cache_are_believed_for_thirty_seconds_beside_a_cache_that_does_not_show_them() {
     for (waited, is_believed) in [(0, true), (29, true), (30, false), (45, false), (2_999, false)] {

@@ -14,7 +14,7 @@ use crate::controller::observation::{CreateReply, Observation, Ownership, Pendin
 use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
 use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
 
-/// 10:00:00 on the day of all these tests; the schedule is hourly unless a row says otherwise.
+/// 10:00:00 on the day of these tests; the schedule is hourly unless a row says otherwise.
 const SLOT: &str = "2026-03-02T10:00:00Z";
 const NAME: &str = "report-29540760";
 
@@ -93,7 +93,7 @@ fn a_due_slot_is_created_before_anything_is_pruned_or_written() {
     assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
 }
 
-/// With a search through all edits for each of them this would take minutes.
+/// A linear search through the edits for each Job would take minutes.
 #[test]
 fn a_history_of_a_hundred_thousand_jobs_is_pruned_some_at_a_time() {
     const JOBS: usize = 100_000;
@@ -113,7 +113,7 @@ fn a_history_of_a_hundred_thousand_jobs_is_pruned_some_at_a_time() {
 
 #[test]
 fn what_was_decided_before_a_live_read_is_written_to_the_live_version() {
-    // Upstream goes on with the live copy and writes the cached one: the new Job's reference is lost.
+    // Upstream continues with the live copy but writes the cached one, and so loses the new Job's reference.
     let stale = json!({ "status": { "active": [reference("report-a", "a")] } });
     let done = job("report-a", "a", finished("Complete"));
     let running = job("report-b", "b", json!({}));
@@ -362,7 +362,7 @@ fn the_history_keeps_the_newest_by_start_time_then_name() {
     assert!(oldest_beyond_limit(&jobs, false, 0).is_empty());
 }
 
-/// What is asked for next, in words.
+/// The next step, as text.
 fn next_step(observation: &Observation, at: &str) -> String {
     match reconcile(observation, time(at)) {
         Plan::Create { name, .. } => format!("create {}", name.name),
@@ -379,7 +379,8 @@ fn next_step(observation: &Observation, at: &str) -> String {
     }
 }
 
-/// The slot of 10:00 was begun, and no answer came; it is 11:00:05. Its Job is report-29540760, the next report-29540820.
+/// The create for 10:00 was sent and has no answer; it is 11:00:05. Its Job is report-29540760, the next
+/// report-29540820.
 #[test]
 fn an_earlier_create_without_an_answer_is_settled_before_a_later_slot_starts() {
     let (may_commit, cannot) = (Some(TimeDelta::seconds(20)), None);
@@ -431,7 +432,7 @@ fn an_earlier_create_is_settled_by_its_answer_or_its_job() {
     assert_eq!(next_step(&shown, at), "wait until 12:00:00", "the watch has shown it");
 }
 
-/// The last leader let its lease run out ten seconds ago; it is 11:00:05.
+/// The last leader's lease expired ten seconds ago; it is 11:00:05.
 #[test]
 fn after_a_lease_that_ran_out_only_what_a_name_fences_starts_at_once() {
     let due_once = json!({ "lastScheduleTime": SLOT });

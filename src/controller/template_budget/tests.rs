@@ -30,7 +30,7 @@ async fn added(queue: &WorkQueue<ObjectName>) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn templates_are_held_up_to_the_budget_and_to_the_namespaces_share() {
-    // (sentence, what is held, what is asked for, whether there is room)
+    // (sentence, bytes held, bytes requested, whether they fit)
     let rows: [(&str, &[(&str, usize)], (&str, usize), bool); 8] = [
         ("nothing is held", &[], ("a", MIB), true),
         ("longer than the budget, and nothing is held", &[], ("a", 2 * BUDGET), true),

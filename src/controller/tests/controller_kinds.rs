@@ -1,4 +1,4 @@
-//! The other kinds: the same controller on the tutorial's CronJobs and on ApiExamples.
+//! Tests of the other controller kinds: the tutorial's CronJobs, and ApiExamples.
 
 use super::*;
 use crate::api::ControllerKind;
@@ -52,7 +52,7 @@ async fn each_policy_does_what_it_is_called() {
     ];
     for controller_kind in BOTH {
         for (policy, left) in &table {
-            // Each runs for 90 seconds.
+            // Each Job runs for 90 seconds.
             let ends = |_: &Job| Some((seconds(90), Ending::Complete));
             let world = World::of(controller_kind, "2026-03-02T09:59:30Z", ends).await;
             world.create_cron_job("hello", json!({ "concurrencyPolicy": policy })).await;
@@ -136,7 +136,7 @@ async fn a_child_made_by_one_who_died_before_the_status_counts_before_forbid_is_
         let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
         world.create_cron_job("hello", json!({ "concurrencyPolicy": "Forbid" })).await;
         world.pass_until("2026-03-02T10:00:30Z").await;
-        // The first sync starts the Job, and leaves the status to the second.
+        // The first sync starts the Job and leaves the status to the second.
         assert!(world.controller.process_next_work_item().await);
         assert_eq!(world.get("hello").await["status"], Value::Null);
         let world = world.successor().await;
@@ -258,7 +258,7 @@ async fn a_zone_in_the_schedule_is_warned_of_where_there_is_a_field_for_it() {
     for controller_kind in ControllerKind::ALL {
         let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
         world.create_cron_job("hello", json!({ "schedule": "* * * * *" })).await;
-        // A new batch/v1 CronJob with such a schedule is refused by the server.
+        // The API server rejects a new batch/v1 CronJob with such a schedule.
         let collection = controller_kind.parent.qualified_name();
         world.smuggle(&collection, "hello", json!({ "spec": { "schedule": "TZ=Asia/Kathmandu 45 15 * * *" } })).await;
         let stop = world.work(1);

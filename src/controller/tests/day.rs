@@ -1,4 +1,4 @@
-//! A simulated day of many CronJobs: what should have happened is computed from the schedules alone.
+//! A simulated day of many CronJobs. The expected Jobs are computed from the schedules alone.
 
 use std::collections::BTreeMap;
 use std::time::Instant as WallInstant;
@@ -13,15 +13,15 @@ use super::wire::Verb;
 use super::*;
 use crate::api::batch_v1::Job;
 
-/// Clocks go forward in Europe.
+/// Daylight saving time begins in Europe.
 const BEGIN: &str = "2026-03-29T00:00:00Z";
-/// Every Job of the day that ends has ended by then.
+/// By then, every Job of the day that ends has ended.
 const END: &str = "2026-03-30T00:00:50Z";
 
-/// How many CronJobs there are; code that is not optimised has less of a day.
+/// The number of CronJobs; fewer in unoptimised builds.
 const MANY: usize = if cfg!(debug_assertions) { 40 } else { 200 };
 
-/// Every so many CronJobs there is one of these: schedule, zone, policy.
+/// Schedule, zone and policy, repeated every ten CronJobs.
 const EVERY_TENTH: [(&str, &str, &str); 10] = [
     ("17 * * * *", "UTC", "Forbid"),
     ("30 2 * * *", "Europe/Berlin", "Allow"),
@@ -41,7 +41,7 @@ struct Plan {
     schedule: &'static str,
     zone: &'static str,
     policy: &'static str,
-    /// Of successful and failed Jobs.
+    /// The limits of successful and failed Jobs.
     history: [usize; 2],
 }
 
@@ -54,8 +54,8 @@ fn plan(number: usize) -> Plan {
     Plan { name: format!("c{number}"), schedule, zone, policy, history: [number % 4, number / 4 % 3] }
 }
 
-/// How a Job of that name, `c<number>-<minute>`, ends: 5 to 44 seconds after its slot, each third as a failure; those
-/// of Replace in every second CronJob go on until they are replaced.
+/// How a Job named `c<number>-<minute>` ends: 5 to 44 seconds after its slot, every third as a failure. Some CronJobs'
+/// Jobs run until Replace deletes them.
 fn ends(name: &str) -> Option<(Duration, Ending)> {
     let (number, minute) = name.trim_start_matches('c').split_once('-').unwrap();
     let (number, minute): (u64, u64) = (number.parse().unwrap(), minute.parse().unwrap());
@@ -67,7 +67,7 @@ fn ends(name: &str) -> Option<(Duration, Ending)> {
     Some((Duration::from_secs(5 + mixed % 40), ending))
 }
 
-/// Every instant from the creation on.
+/// Every slot from the creation on.
 fn slots(plan: &Plan) -> Vec<DateTime<Utc>> {
     let schedule = Schedule::parse_standard(plan.schedule, Zone::load(plan.zone, Zone::UTC).unwrap()).unwrap();
     let following = |slot: &DateTime<Utc>| schedule.next_after(*slot).filter(|next| *next <= time(END));
@@ -78,7 +78,7 @@ fn minute(slot: DateTime<Utc>) -> i64 {
     slot.timestamp() / 60
 }
 
-/// What is left of a CronJob's Jobs, and what its status says.
+/// The remaining Jobs of a CronJob, and its status.
 #[derive(Debug, Default, PartialEq)]
 struct Left {
     active: Vec<String>,

@@ -1,4 +1,4 @@
-//! Fire first, settle after: in which order the requests of a burst leave.
+//! Fire first, settle after: tests of the order of requests in a burst.
 
 use super::wire::Ask;
 use super::*;
@@ -7,7 +7,7 @@ use crate::controller::OVERLOAD_PAUSE;
 const WORKERS: usize = 8;
 const LATENCY: Duration = Duration::from_millis(5);
 
-/// So many CronJobs that are due at 10:01, and a server that takes its time; it is 10:00:30.
+/// A world at 10:00:30 with this many CronJobs due at 10:01, and a server with latency.
 async fn burst(cron_jobs: usize, spec: Value) -> World {
     burst_of(World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await, cron_jobs, spec).await
 }
@@ -61,7 +61,7 @@ async fn history_is_pruned_when_everything_that_is_due_runs() {
         let times = ("2026-03-02T10:01:00Z", "2026-03-02T10:01:40Z");
         let status =
             json!({ "startTime": times.0, "completionTime": times.1, "succeeded": 1, "conditions": [criteria, done] });
-        // While no watch tells of it: the controller learns of all ends at the next slot.
+        // The watches are held: the controller learns of all ends at the next slot.
         world.request("PATCH", &path, &json!({ "status": status })).await.unwrap();
         world.wire.hold_watches(true);
     }
@@ -93,7 +93,7 @@ async fn while_the_server_is_overloaded_settling_waits_and_firing_goes_on() {
     let stop = world.work(WORKERS);
     world.pass_until("2026-03-02T10:02:20Z").await;
     let refused = world.wire.count(Verb::Patch, "cronjobs/status");
-    // Without the pause each of them would have been tried a dozen times.
+    // Without the pause, each would have been tried a dozen times.
     let rounds = usize::try_from(seconds(52).as_millis() / OVERLOAD_PAUSE.as_millis()).unwrap();
     assert!(refused <= rounds * WORKERS, "{refused} status writes met a server that asks to be left alone");
     let late = world.seen().iter().find(|job| job.name.name.starts_with("late-")).cloned().unwrap();
@@ -104,7 +104,7 @@ async fn while_the_server_is_overloaded_settling_waits_and_firing_goes_on() {
     assert_eq!(settled(&world), 40);
 }
 
-/// An API server that takes one request of ours in twenty-five milliseconds and refuses what else comes.
+/// An API server that accepts one request every 25 ms and refuses all others.
 fn squeezed(world: &World) {
     let next = std::sync::Mutex::new(tokio::time::Instant::now());
     world.wire.judge(move |_| {
@@ -146,7 +146,7 @@ async fn what_a_new_leader_finds_overdue_is_not_held_back_while_the_server_is_ov
 
 #[tokio::test(start_paused = true)]
 async fn what_was_fired_is_settled_before_the_end() {
-    // Half of the workers begin, the others follow the first answer.
+    // Half of the workers start at once, the others after the first answer.
     let world = burst(13 * WORKERS - WORKERS / 2, json!({})).await;
     let stop = world.work(WORKERS);
     world.pass_until("2026-03-02T10:01:00.128Z").await;
@@ -208,7 +208,7 @@ async fn a_status_that_cannot_be_written_is_owed_until_it_can_and_delays_no_slot
         let refused = ask.is(Verb::Patch, "cronjobs/status");
         Orders::from(if refused { Fate::Refused(403, "Forbidden") } else { Fate::Pass })
     });
-    // Ten slots whose statuses are refused: each replaces the Job of the one before, on the dot.
+    // Ten slots whose status writes are refused: each replaces the Job of the one before, on time.
     world.pass_until("2026-03-02T10:11:30Z").await;
     let created: Vec<_> = world.seen().iter().map(|job| job.creation_timestamp).collect();
     let slots: Vec<_> = (0..11).map(|at| time("2026-03-02T10:01:00Z") + TimeDelta::minutes(at)).collect();

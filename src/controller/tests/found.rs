@@ -1,4 +1,4 @@
-//! What the simulation found, each in its smallest form.
+//! Regressions that the simulation found, each reduced to its smallest form.
 
 use prometheus::Registry;
 
@@ -8,7 +8,7 @@ use crate::controller::PRUNE_RETRY;
 use crate::metrics::encode;
 use crate::workqueue::QueueGroup;
 
-/// A world at 10:00:30 with the CronJob `c`, and a controller that works.
+/// A world at 10:00:30 with the CronJob `c` and a running controller.
 async fn working(spec: Value) -> World {
     let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
     world.create_cron_job("c", spec).await;
@@ -44,7 +44,7 @@ async fn what_a_new_leader_read_live_is_not_forgotten_while_its_watches_are_sile
     let uid = world.create_cron_job("c", json!({ "concurrencyPolicy": "Forbid" })).await["metadata"]["uid"].clone();
     world.catch_up().await;
     world.wire.hold_watches(true);
-    // The leader before starts the Job of 10:01, says so, and dies.
+    // The previous leader starts the Job of 10:01, writes its status, and dies.
     let mut theirs = job("c-29540761", &json!([objects::controlled_by("c", uid.as_str().unwrap())]));
     theirs["metadata"]["annotations"] =
         json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-02T10:01:00Z" });
@@ -216,7 +216,7 @@ async fn a_pruning_that_failed_is_tried_again_before_the_next_slot() {
     assert!(world.list(JOBS).await.is_empty());
 }
 
-/// A clock that runs two hours ahead for a while, and a slot in between that is too late by it.
+/// The clock runs two hours ahead for a while. By that clock, a slot in between has missed its deadline.
 #[tokio::test(start_paused = true)]
 async fn slots_between_the_true_time_and_that_of_a_clock_that_ran_ahead_are_not_lost() {
     for (sentence, held) in [("set back while the key waits", false), ("set back while its sync waits", true)] {
@@ -226,7 +226,7 @@ async fn slots_between_the_true_time_and_that_of_a_clock_that_ran_ahead_are_not_
         world.clock.step(TimeDelta::hours(2));
         let back = Duration::from_secs(if held { 3 } else { 0 });
         world.wire.judge(move |_| Orders { back, ..Orders::default() });
-        // With a doubtful view and a Job that nobody knows, its sync waits for an answer.
+        // With a stale cache and an unknown Job, the sync waits for an answer.
         if held {
             let uid = world.cron_jobs.get(&key("c")).unwrap().uid.to_string();
             world.write("POST", JOBS, &job("manual", &json!([controlled_by("c", &uid)]))).await;

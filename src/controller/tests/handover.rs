@@ -1,5 +1,5 @@
-//! Beside kube-controller-manager's own controller: what was handed over, and nothing else. What that controller does to a
-//! suspended CronJob is done by the tests.
+//! Tests beside kube-controller-manager's own controller: only CronJobs that are handed over are managed. The tests do
+//! what that controller does to a suspended CronJob.
 
 use super::wire::Ask;
 use super::*;
@@ -18,7 +18,7 @@ fn over() -> Value {
     json!({ "metadata": { "annotations": { "cronjob-controller.dev/managed": "true" } }, "spec": { "suspend": true } })
 }
 
-/// Takes it back.
+/// Releases it.
 fn back() -> Value {
     json!({ "metadata": { "annotations": { "cronjob-controller.dev/managed": null } }, "spec": { "suspend": false } })
 }
@@ -33,7 +33,7 @@ async fn create_handed_over(world: &World, name: &str, spec: Value) -> String {
     world.write("POST", CRON_JOBS, &object).await["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
-/// The Job that another controller starts for a slot.
+/// The Job that the other controller starts for a slot.
 fn theirs(cron_job: &str, uid: &str, slot: &str) -> Value {
     let minutes = time(slot).timestamp() / 60;
     let mut theirs = job(&format!("{cron_job}-{minutes}"), &json!([controlled_by(cron_job, uid)]));
@@ -45,7 +45,7 @@ async fn status_of(world: &World, name: &str) -> Value {
     world.get(name).await["status"].take()
 }
 
-/// What was asked of the server about CronJobs and Jobs, but for lists and watches.
+/// The requests for CronJobs and Jobs, except lists and watches.
 fn asked(world: &World) -> Vec<(Verb, String)> {
     let all = world.wire.asked_for_anything().into_iter();
     let asked = all.filter(|ask| !matches!(ask.verb, Verb::List | Verb::Watch) && ask.resource != "events");
@@ -66,7 +66,7 @@ async fn what_is_not_handed_over_is_neither_fired_nor_pruned_nor_written_nor_tol
     world.write("POST", JOBS, &theirs("theirs", &uid, "2026-03-02T09:59:00Z")).await;
     let stop = world.work(2);
     world.pass_until("2026-03-02T10:01:30Z").await;
-    // Nothing of this is our affair.
+    // This controller ignores these edits.
     world.smuggle("cronjobs.batch", "theirs", json!({ "spec": { "schedule": "bad" } })).await;
     world.smuggle("cronjobs.batch", "held", json!({ "spec": { "schedule": 5 } })).await;
     world.pass_until("2026-03-02T10:02:30Z").await;
@@ -84,7 +84,7 @@ async fn a_cron_job_that_is_handed_over_is_taken_up_and_one_that_is_taken_back_i
     let world = beside("2026-03-02T10:00:30Z", |_| None).await;
     let uid = world.create_cron_job("c", json!({})).await["metadata"]["uid"].as_str().unwrap().to_owned();
     let stop = world.work(2);
-    // They start the Job of 10:01 and could not say so; we know it from its name.
+    // The other controller starts the Job of 10:01 and does not write its status. The Job's name shows its slot.
     world.pass_until("2026-03-02T10:01:00.100Z").await;
     world.write("POST", JOBS, &theirs("c", &uid, "2026-03-02T10:01:00Z")).await;
     world.pass_until("2026-03-02T10:01:30Z").await;
@@ -97,7 +97,7 @@ async fn a_cron_job_that_is_handed_over_is_taken_up_and_one_that_is_taken_back_i
     world.pass_until("2026-03-02T10:02:30Z").await;
     patch(&world, "c", &back()).await;
     world.pass_until("2026-03-02T10:03:30Z").await;
-    // Over again, though nobody has started the Job of 10:03: that is now for us to do.
+    // It is handed over again before the Job of 10:03 was started, so this controller starts it.
     patch(&world, "c", &over()).await;
     world.pass_until("2026-03-02T10:04:30Z").await;
     patch(&world, "c", &back()).await;
@@ -153,10 +153,10 @@ async fn a_shared_history_is_pruned_by_the_other_and_what_it_leaves_with_the_nex
     assert_eq!((world.children().await, world.wire.count(Verb::Delete, "jobs")), (both.map(str::to_owned).to_vec(), 0));
     let status = status_of(&world, "c").await;
     assert_eq!((&status["active"], &status["lastSuccessfulTime"]), (&Value::Null, &json!("2026-03-02T10:01:05Z")));
-    // The other is not there; so it is done here after all.
+    // The other controller is not running, so this one prunes the history.
     world.pass_until("2026-03-02T10:02:02Z").await;
     assert_eq!(world.children().await, ["c-29540761", "c-29540762"]);
-    // Now it is.
+    // Now the other controller is running.
     world.pass_until("2026-03-02T10:02:10Z").await;
     world.write("DELETE", &format!("{JOBS}/c-29540761"), &json!({ "propagationPolicy": "Background" })).await;
     world.pass_until("2026-03-02T10:03:02Z").await;
@@ -196,7 +196,7 @@ async fn a_cron_job_that_was_taken_back_unseen_is_read_before_it_fires_and_left_
     assert_eq!(asked(&world).iter().filter(|(verb, _)| *verb != Verb::Get).count(), 0, "{:?}", asked(&world));
 }
 
-/// The answer to a create takes half a second, and then this becomes of it.
+/// The answer to a create takes half a second and then has this fate.
 fn slowly(fate: Fate) -> impl Fn(&Ask) -> Orders {
     move |ask| {
         let is_create = ask.is(Verb::Create, "jobs");
@@ -208,7 +208,7 @@ fn slowly(fate: Fate) -> impl Fn(&Ask) -> Orders {
     }
 }
 
-/// A CronJob that is taken back at 10:01:00.250, while its Job of 10:01 is there and the answer is on its way.
+/// Releases a CronJob at 10:01:00.250, when its Job of 10:01 exists and the answer to the create is on its way.
 async fn taken_back_in_the_very_moment(judge: impl Fn(&Ask) -> Orders + Send + 'static) -> (World, CancellationToken) {
     let world = beside("2026-03-02T10:00:30Z", |_| None).await;
     create_handed_over(&world, "c", json!({ "concurrencyPolicy": "Forbid" })).await;
@@ -220,7 +220,7 @@ async fn taken_back_in_the_very_moment(judge: impl Fn(&Ask) -> Orders + Send + '
     (world, stop)
 }
 
-/// Nothing is remembered, and nothing more is asked.
+/// Asserts that no state is kept and no more requests are sent.
 async fn assert_forgotten(world: &World) {
     let before = asked(world);
     world.pass(seconds(120)).await;
@@ -288,7 +288,7 @@ async fn what_is_owed_to_one_that_was_taken_back_ends_with_it() {
 #[tokio::test(start_paused = true)]
 async fn one_that_is_taken_back_and_handed_over_again_loses_nothing() {
     let (world, stop) = taken_back_in_the_very_moment(slowly(Fate::Pass)).await;
-    // Its read tells before the watch does.
+    // The live read shows this before the watch does.
     world.wire.hold_watches(true);
     patch(&world, "c", &over()).await;
     world.pass_until("2026-03-02T10:01:01Z").await;

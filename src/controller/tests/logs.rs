@@ -1,9 +1,9 @@
-//! What the log says, as whoever collects it reads it.
+//! The log lines, as a log collector reads them.
 
 use super::*;
 use crate::logging::tests::{Page, subscriber};
 
-/// Lines of the controller as text, with what differs from run to run taken out.
+/// The controller's log lines as text, without the fields that differ between runs.
 fn told(page: &Page) -> Vec<String> {
     let of_controller = |line: &Value| line["caller"].as_str().unwrap().starts_with("controller/");
     let lines = page
@@ -21,7 +21,8 @@ fn told(page: &Page) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn every_decision_is_one_line_with_the_key_and_the_form_of_lines_is_stable() {
     let page = Page::default();
-    // Where there is one subscriber, a line that another test's thread comes to first, and which has none, is off for good.
+    // A second subscriber. With only one, tracing caches a callsite as disabled if another test's thread, without a
+    // subscriber, reaches it first.
     let _second = tracing::Dispatch::new(subscriber(2, &Page::default()));
     let _guard = tracing::subscriber::set_default(subscriber(2, &page));
     let ends: support::Ends = |job| match job.name.name.split('-').next() {
@@ -65,7 +66,7 @@ async fn every_decision_is_one_line_with_the_key_and_the_form_of_lines_is_stable
     world.pass(seconds(1)).await;
     drop(world);
 
-    // The controller that comes next finds what is late.
+    // The next leader finds the overdue slots.
     let world = World::new("2026-03-02T10:01:30Z").await;
     world.create_cron_job("late", json!({})).await;
     world.create_cron_job("too-late", json!({ "schedule": "2 10 * * *", "startingDeadlineSeconds": 60 })).await;

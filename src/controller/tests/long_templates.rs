@@ -1,11 +1,11 @@
-//! CronJobs whose templates are too long to be cached.
+//! Tests with templates that are too long for the cache.
 
 use super::wire::Ask;
 use super::*;
 use crate::api::job_template::LONGEST_KEPT;
 use crate::controller::template_budget::{BUDGET, NAMESPACE_SHARE};
 
-/// A Pod template with arguments of so many bytes, which begin with `mark`.
+/// A Pod template with arguments of this many bytes, which begin with `mark`.
 fn template(mark: &str, bytes: usize) -> Value {
     let container = json!({ "name": "c", "image": "busybox", "args": [mark, "x".repeat(bytes)] });
     json!({ "spec": { "template": { "spec": { "restartPolicy": "Never", "containers": [container] } } } })
@@ -19,7 +19,7 @@ fn args(job: &Value) -> &Value {
     &job["spec"]["template"]["spec"]["containers"][0]["args"]
 }
 
-/// A world at 10:00:30 with the CronJob `c`, and a controller that works.
+/// A world at 10:00:30 with the CronJob `c` and a running controller.
 async fn working(spec: Value) -> World {
     let world = World::new("2026-03-02T10:00:30Z").await;
     world.create_cron_job("c", spec).await;
@@ -118,7 +118,7 @@ fn merged_spec(specs: &[Value]) -> Value {
     specs.iter().cloned().reduce(objects::merged).unwrap()
 }
 
-/// How many requests for that were under way at once, when each takes so long.
+/// The maximum number of these requests in flight at once, if each takes this long.
 fn most_at_once(asks: &[Ask], each: Duration) -> usize {
     let at_once = |ask: &Ask| asks.iter().filter(|other| other.at <= ask.at && ask.at < other.at + each).count();
     asks.iter().map(at_once).max().unwrap_or(0)
@@ -149,7 +149,7 @@ async fn long_templates_due_at_once_are_read_a_few_at_a_time_and_all_fire() {
     let reads = world.wire.asked(Verb::Get, "cronjobs");
     assert_eq!(reads.len(), 12);
     let fitting = NAMESPACE_SHARE / LENGTH;
-    // A read, and then the create.
+    // Each template is held for a read and a create.
     assert_eq!(most_at_once(&reads, 2 * TOOK), fitting, "of {BUDGET} bytes");
     assert!(world.controller.unattended().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Objects for the tests of this room.
+//! Objects for the controller's tests.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub fn time(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-/// Puts `patch` into `base`, object by object; anything else it replaces.
+/// Merges `patch` into `base`: objects recursively, anything else is replaced.
 pub fn merge(base: &mut Value, patch: Value) {
     match (base, patch) {
         (Value::Object(base), Value::Object(patch)) => {
@@ -25,13 +25,13 @@ pub fn merge(base: &mut Value, patch: Value) {
     }
 }
 
-/// `base` with `patch` put into it.
+/// `base` with `patch` merged into it.
 pub fn merged(mut base: Value, patch: Value) -> Value {
     merge(&mut base, patch);
     base
 }
 
-/// The CronJob `ns/report`, hourly, that fired at nine, with `patch` put into it.
+/// The hourly CronJob `ns/report`, last fired at nine, with `patch` merged into it.
 pub fn cron_job(patch: Value) -> Arc<CronJob> {
     let object = json!({
         "metadata": {
@@ -44,7 +44,7 @@ pub fn cron_job(patch: Value) -> Arc<CronJob> {
     Arc::new(CronJob::decode(&merged(object, patch).to_string(), &Interner::default()).unwrap())
 }
 
-/// A Job of that CronJob, with `patch` put into it.
+/// A Job of that CronJob, with `patch` merged into it.
 pub fn job(name: &str, uid: &str, patch: Value) -> Arc<Job> {
     let object = json!({ "metadata": {
         "name": name, "namespace": "ns", "uid": uid, "resourceVersion": "3",

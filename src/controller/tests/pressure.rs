@@ -1,4 +1,4 @@
-//! Slow admission, and tenants whose requests are never answered.
+//! Tests with slow admission, and with tenants whose requests are never answered.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::controller::{NAMESPACE_BACKOFF, UNAVAILABLE_BACKOFF};
 const WORKERS: usize = 64;
 const LATENCY: Duration = Duration::from_millis(5);
 
-/// CronJobs that are due at 10:01; it is 10:00:30.
+/// A world at 10:00:30 with CronJobs due at 10:01.
 async fn due(cron_jobs: usize) -> World {
     let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", |_| None).await;
     for at in 0..cron_jobs {
@@ -21,7 +21,7 @@ async fn due(cron_jobs: usize) -> World {
     world
 }
 
-/// How late the Job was that came last.
+/// How late the last Job was created.
 fn last(world: &World) -> TimeDelta {
     let last = world.seen().iter().map(|job| job.creation_timestamp).max().unwrap();
     last - time("2026-03-02T10:01:00Z")

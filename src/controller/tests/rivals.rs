@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A world at 10:00:30 with the CronJob `c`, and what its Jobs of another controller are like.
+/// A world at 10:00:30 with the CronJob `c`, and the Jobs that another controller makes for it.
 async fn contested(spec: Value) -> (World, impl Fn(&str) -> Value) {
     let world = World::new("2026-03-02T10:00:30Z").await;
     let uid = world.create_cron_job("c", spec).await["metadata"]["uid"].as_str().unwrap().to_owned();
@@ -24,11 +24,11 @@ async fn jobs_that_another_controller_starts_are_counted_once_each_and_start_no_
     let stop = world.work(2);
     world.pass_until("2026-03-02T10:01:30Z").await;
     assert_eq!(foreign(&world), 0);
-    // Its clock is ahead.
+    // The other controller's clock is ahead.
     world.pass_until("2026-03-02T10:01:59.900Z").await;
     world.write("POST", JOBS, &theirs("2026-03-02T10:02:00Z")).await;
     assert_eq!(foreign(&world), 1);
-    // It is faster, and our watch has yet to tell.
+    // The other controller is faster, and the watch has not shown its Job yet.
     world.pass_until("2026-03-02T10:02:59.900Z").await;
     world.wire.hold_watches(true);
     world.write("POST", JOBS, &theirs("2026-03-02T10:03:00Z")).await;
@@ -47,7 +47,7 @@ async fn jobs_that_another_controller_starts_are_counted_once_each_and_start_no_
 #[tokio::test(start_paused = true)]
 async fn what_a_predecessor_left_is_not_another_controllers() {
     let (world, theirs) = contested(json!({})).await;
-    // Of these the informers tell only when the work has begun.
+    // The informers show these Jobs only after the controller has started.
     world.wire.hold_watches(true);
     world.pass_until("2026-03-02T10:01:05Z").await;
     world.write("POST", JOBS, &theirs("2026-03-02T10:01:00Z")).await;

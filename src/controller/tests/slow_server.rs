@@ -1,9 +1,9 @@
-//! What a slow or silent API server costs, and what it must not.
+//! Tests of what a slow or silent API server may and may not affect.
 
 use super::*;
 use crate::api::batch_v1::Job;
 
-/// A Job of the CronJob with that UID, which has succeeded.
+/// A succeeded Job of the CronJob with that UID.
 async fn finished_job(world: &World, name: &str, uid: &str) {
     world.request("POST", JOBS, &job(name, &json!([objects::controlled_by("c", uid)]))).await.unwrap();
     let conditions = ["SuccessCriteriaMet", "Complete"]
@@ -17,7 +17,8 @@ async fn finished_job(world: &World, name: &str, uid: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_history_whose_deletions_hang_costs_no_slot() {
-    // A request is given up after 10 s: pruning that went on and on would end at each full minute if it began at 10:00:30.
+    // The client gives up on a request after 10 s. Pruning without a time limit, begun at 10:00:30, would end at each
+    // full minute.
     let world = World::with_jobs_that_end("2026-03-02T10:00:33Z", |_| Some((seconds(1), Ending::Complete))).await;
     let uid = world.create_cron_job("c", json!({ "successfulJobsHistoryLimit": 0 })).await["metadata"]["uid"].clone();
     for number in 0..50 {
@@ -99,7 +100,7 @@ async fn a_status_that_hangs_costs_no_slot() {
     let stop = world.work(2);
     world.pass_until("2026-03-02T10:05:30Z").await;
     stop.cancel();
-    // Slots of one minute share a Job's name.
+    // Slots of the same minute share a Job's name.
     let late = |job: &Arc<Job>| (job.creation_timestamp - job.scheduled_timestamp.unwrap()).num_seconds();
     let skews: Vec<_> = world.seen().iter().map(late).collect();
     assert!(skews.len() >= 5 && skews.iter().all(|skew| *skew < 1), "{skews:?}");

@@ -1,7 +1,7 @@
-//! A controller on the embedded API server, both of them real, with a [`Wire`] between.
+//! A real controller on the real embedded API server, with a [`Wire`] in between.
 //!
-//! Guarantees: no sockets, no threads, no clock but tokio's paused one, no chance. What the test itself asks of the server
-//! does not pass the wire. Jobs end as the test says ([`Ends`]); there are no Pods.
+//! Guarantees: no sockets, no threads, no clock except tokio's paused one, no randomness. The test's own requests
+//! bypass the wire. The test decides how Jobs end ([`Ends`]); there are no Pods.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -33,16 +33,16 @@ use crate::events;
 use crate::metrics::ControllerMetrics;
 use crate::workqueue::{self, WorkQueue};
 
-/// The namespace of whatever the tests make.
+/// The namespace of the tests' objects.
 pub const NAMESPACE: &str = "default";
-/// Its CronJobs.
+/// The path of its CronJobs.
 pub const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
-/// How many CronJobs have metrics of their own.
+/// The number of CronJobs with series of their own.
 pub const LEDGERS: usize = 10;
-/// Its Jobs.
+/// The path of its Jobs.
 pub const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
 
-/// How and how long after its creation a Job ends; none if it runs for ever.
+/// How a Job ends, and how long after its creation; `None` if it runs for ever.
 pub type Ends = fn(&Job) -> Option<(Duration, Ending)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum Ending {
     Failed,
 }
 
-/// A controller that does not work yet, its informers, which do, and the server.
+/// A controller that is not running yet, its running informers, and the API server.
 pub struct World {
     controller_kind: ControllerKind,
     manage: Manage,
@@ -83,7 +83,7 @@ impl World {
         Self::managing(Manage::All, controller_kind, now, ends).await
     }
 
-    /// The same for a controller to whom not everything may belong.
+    /// The same for a controller that may manage only some objects.
     pub async fn managing(manage: Manage, controller_kind: ControllerKind, now: &str, ends: Ends) -> Self {
         let clock = TestClock::new(time(now));
         let shared: SharedClock = clock.clone();
@@ -93,7 +93,7 @@ impl World {
         Self::on(server, clock, (controller_kind, manage), ends).await
     }
 
-    /// Whoever comes after this controller, which is gone without a word.
+    /// The next leader, after this controller died without a clean shutdown.
     pub async fn successor(self) -> Self {
         Self::on(self.server.clone(), Arc::clone(&self.clock), (self.controller_kind, self.manage), |_| None).await
     }
@@ -156,12 +156,12 @@ impl World {
         Self { controller_kind, manage, server, wire, clock, controller, cron_jobs, jobs, registry, seen, _ends: ends }
     }
 
-    /// Lets the controller work until the answer is cancelled.
+    /// Runs the controller until the returned token is cancelled.
     pub fn work(&self, workers: usize) -> CancellationToken {
         self.work_to_end(workers).0
     }
 
-    /// The same, with what ends when the controller has.
+    /// The same, with a handle that completes when the controller has stopped.
     pub fn work_to_end(&self, workers: usize) -> (CancellationToken, JoinHandle<()>) {
         let (stop, controller) = (CancellationToken::new(), Arc::clone(&self.controller));
         let cancel = stop.clone();
@@ -169,22 +169,23 @@ impl World {
         (stop, working)
     }
 
-    /// Lets time pass, and whatever happens in it happen.
+    /// Advances the time and runs everything due in it.
     pub async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
-    /// Lets time pass until the clock shows `at`.
+    /// Advances the time until the clock shows `at`.
     pub async fn pass_until(&self, at: &str) {
         self.pass((time(at) - self.clock.now()).to_std().unwrap()).await;
     }
 
-    /// Lets the informers show what was written.
+    /// Waits until the informers show the last write.
     pub async fn catch_up(&self) {
         self.pass(Duration::from_millis(1)).await;
     }
 
-    /// Loses the history while nobody watches, and with it what happens in `meanwhile`; ends when all is listed again.
+    /// Compacts the watch history while the watches are held, so that the informers miss `meanwhile`. Returns after the
+    /// relist.
     pub async fn gap(&self, meanwhile: impl AsyncFnOnce()) {
         self.wire.hold_watches(true);
         meanwhile().await;
@@ -194,19 +195,20 @@ impl World {
         self.pass(Duration::from_secs(5)).await;
     }
 
-    /// Asks the server past the wire.
+    /// Sends a request that bypasses the wire.
     pub async fn request(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
         request(&self.server, method, path, body).await
     }
 
-    /// Creates, changes (by merge patch) or deletes what must be possible, and waits for the informers.
+    /// Creates, changes (by merge patch) or deletes an object, and waits for the informers. Panics if the request
+    /// fails.
     pub async fn write(&self, method: &str, path: &str, body: &Value) -> Value {
         let answer = self.request(method, path, body).await.unwrap();
         self.catch_up().await;
         answer
     }
 
-    /// Creates a CronJob, minutely unless `spec` says otherwise, and waits for the informers.
+    /// Creates a CronJob, due every minute unless `spec` says otherwise, and waits for the informers.
     pub async fn create_cron_job(&self, name: &str, spec: Value) -> Value {
         let mut object = cron_job(name, spec);
         object["apiVersion"] = self.controller_kind.parent.api_version().into();
@@ -217,13 +219,13 @@ impl World {
         self.write("POST", &self.controller_kind.parent.path(Some(NAMESPACE)), &object).await
     }
 
-    /// A CronJob as it is on the server.
+    /// A CronJob as stored by the API server.
     pub async fn get(&self, name: &str) -> Value {
         let path = format!("{}/{name}", self.controller_kind.parent.path(Some(NAMESPACE)));
         self.request("GET", &path, &Value::Null).await.unwrap()
     }
 
-    /// The names of the children that are on the server.
+    /// The names of the children stored by the API server.
     pub async fn children(&self) -> Vec<String> {
         let children = self.list(&self.controller_kind.child.path(Some(NAMESPACE))).await;
         children.iter().map(|child| child["metadata"]["name"].as_str().unwrap().to_owned()).collect()
@@ -233,7 +235,8 @@ impl World {
         self.request("GET", path, &Value::Null).await.unwrap()["items"].as_array().unwrap().clone()
     }
 
-    /// Writes an object past all that judges it, as an older server may have left it, and lets the informers list it.
+    /// Writes an object without validation, as an older API server may have left it, and waits until the informers list
+    /// it.
     pub async fn smuggle(&self, collection: &str, name: &str, patch: Value) {
         let mut state = self.server.snapshot();
         let revision = state["revision"].as_u64().unwrap() + 1;
@@ -246,7 +249,7 @@ impl World {
         self.pass(Duration::from_secs(5)).await;
     }
 
-    /// Every Job that ever was, in the order in which the informer showed them.
+    /// Every Job ever created, in the order in which the informer showed them.
     pub fn seen(&self) -> Vec<Arc<Job>> {
         self.seen.lock().clone()
     }
@@ -256,7 +259,7 @@ impl World {
         self.seen().iter().map(|job| job.name.name.to_string()).collect()
     }
 
-    /// Reason and object of the Events on the server, each as often as it counts, by time.
+    /// Reason and object of the stored Events by time, each repeated by its count.
     pub async fn events(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let mut events = self.list("/api/v1/events").await;
@@ -273,7 +276,7 @@ impl World {
         self.events().await.into_iter().map(|(reason, _)| reason).collect()
     }
 
-    /// What is in the queue now; takes it out.
+    /// Removes and returns the keys in the queue.
     pub async fn ready(&self) -> Vec<String> {
         let queue = self.controller.queue();
         let mut keys = Vec::new();
@@ -323,7 +326,7 @@ async fn request(server: &ApiServer, method: &str, path: &str, body: &Value) -> 
     if is_success { Ok(answer) } else { Err(answer) }
 }
 
-/// Notes every Job that appears, and ends it in time.
+/// Records every new Job, and ends it at its time.
 struct Finisher {
     controller_kind: ControllerKind,
     server: ApiServer,
@@ -346,7 +349,7 @@ impl ResourceEventHandler<Job> for Finisher {
                 _ => final_status(ending, job.creation_timestamp, clock.now()),
             };
             let body = json!({ "metadata": { "uid": job.uid }, "status": status });
-            // It may be gone by now, or another of its name be there.
+            // The Job may be deleted by now, or replaced by another of the same name.
             let _ = request(&server, "PATCH", &path, &body).await;
         });
     }

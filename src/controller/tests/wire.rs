@@ -1,11 +1,11 @@
-//! The way between a client and the embedded API server, with troubles to order.
+//! The connection between a client and the embedded API server, with faults on demand.
 //!
-//! Guarantees: a [`Wire`] that was told nothing passes every request on untouched. Every request is noted ([`Ask`]) and
-//! judged once, the moment it is sent; what becomes of it ([`Orders`]) follows from the judge alone. Time is tokio's and
-//! there is no chance but the judge's own, so a run can be repeated. Streams of open watches are not requests: they are
-//! held back, let go and cut by hand, one wire's at a time, and lose nothing by being held.
+//! Guarantees: without a judge, a [`Wire`] passes every request unchanged. Every request is recorded ([`Ask`]) and
+//! judged once, when it is sent; the judge alone decides what happens to it ([`Orders`]). Time is tokio's, and only the
+//! judge may use randomness, so a run can be repeated. Streams of open watches are not requests: a test holds, releases
+//! and cuts them, for one wire at a time. Holding loses no event.
 //!
-//! One wire stands for one client's network; two controllers in one test have a wire each.
+//! One wire models one client's network; two controllers in one test have a wire each.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tower::{BoxError, Service, ServiceExt};
 
-/// The body of an answer on its way back.
+/// The body of a response.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
-/// What a request wants, as authorization would see it.
+/// The verb of a request, as authorization names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     Get,
@@ -40,7 +40,8 @@ pub enum Verb {
     Delete,
 }
 
-/// A request, as far as its method and URL tell: the name of an object that is created is in the body.
+/// A request, as described by its method and URL. The name of an object to create is in the body, so it is missing
+/// here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// When it was sent.
@@ -57,7 +58,7 @@ pub struct Ask {
 impl Ask {
     fn read(method: &Method, uri: &Uri) -> Self {
         let mut parts = uri.path().split('/').skip(1);
-        // The version, behind the group where there is one.
+        // The version, after the group if there is one.
         let skip = if parts.next() == Some("apis") { 2 } else { 1 };
         let mut parts: Vec<&str> = parts.skip(skip).collect();
         let mut namespace = "";
@@ -91,29 +92,29 @@ impl Ask {
 /// How a request ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fate {
-    /// As the server says.
+    /// The server answers it.
     #[default]
     Pass,
-    /// The connection breaks before the server has it.
+    /// The connection breaks before the request reaches the server.
     Unreachable,
-    /// The server carries it out, and the connection breaks before the answer.
+    /// The server processes the request, and the connection breaks before the answer.
     AnswerLost,
-    /// It is gone, and nobody says so.
+    /// The request is lost, and the client gets neither answer nor error.
     Swallowed,
-    /// Somebody before the server refuses it, with this code and reason.
+    /// A proxy before the server refuses it, with this code and reason.
     Refused(u16, &'static str),
-    /// Somebody before the server is overloaded and asks to be left alone for so many seconds.
+    /// A proxy before the server is overloaded and answers 429 with this Retry-After in seconds.
     Overloaded(u32),
-    /// What sends it panics.
+    /// The sender panics.
     Panic,
 }
 
-/// What is to become of a request.
+/// What happens to a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
-    /// How long it travels.
+    /// The latency of the request.
     pub there: Duration,
-    /// How long its answer travels.
+    /// The latency of the answer.
     pub back: Duration,
     pub fate: Fate,
 }
@@ -127,7 +128,7 @@ impl From<Fate> for Orders {
 /// Decides on requests in the order in which they are sent.
 type Judge = Box<dyn FnMut(&Ask) -> Orders + Send>;
 
-/// The handle on a way to the server; clones share it.
+/// A handle on a connection to the server; clones share it.
 #[derive(Clone)]
 pub struct Wire {
     state: Arc<Mutex<State>>,
@@ -139,11 +140,11 @@ struct State {
     asked: Vec<Ask>,
 }
 
-/// What open watches look at.
+/// The state that open watches observe.
 #[derive(Clone, Copy, Default)]
 struct Streams {
     held: bool,
-    /// How often the watches were cut.
+    /// How many times the watches were cut.
     cuts: u64,
 }
 
@@ -158,12 +159,12 @@ impl Wire {
         Wired { wire: self.clone(), service }
     }
 
-    /// From now on `judge` decides.
+    /// Lets `judge` decide from now on.
     pub fn judge<O: Into<Orders>>(&self, mut judge: impl FnMut(&Ask) -> O + Send + 'static) {
         self.state.lock().judge = Box::new(move |ask| judge(ask).into());
     }
 
-    /// From now on every answer to such a request takes so long, and everything else no time.
+    /// Delays every answer to such a request from now on, and nothing else.
     pub fn answer_late(&self, verb: Verb, resource: &'static str, back: Duration) {
         self.judge(move |ask| Orders {
             back: if ask.is(verb, resource) { back } else { Duration::ZERO },
@@ -171,12 +172,12 @@ impl Wire {
         });
     }
 
-    /// From now on every request passes.
+    /// Lets every request pass from now on.
     pub fn calm(&self) {
         self.judge(|_| Orders::default());
     }
 
-    /// The requests of that kind so far, oldest first, whatever became of them.
+    /// The requests of that kind so far, oldest first, whatever happened to them.
     pub fn asked(&self, verb: Verb, resource: &str) -> Vec<Ask> {
         self.state.lock().asked.iter().filter(|ask| ask.is(verb, resource)).cloned().collect()
     }
@@ -196,7 +197,7 @@ impl Wire {
         self.streams.send_modify(|streams| streams.cuts += 1);
     }
 
-    /// Keeps back what watches have to say, or lets it go.
+    /// Holds back the watches' events, or releases them.
     pub fn hold_watches(&self, held: bool) {
         self.streams.send_modify(|streams| streams.held = held);
     }
@@ -263,7 +264,7 @@ where
     }
 }
 
-/// A timer of no time still waits for the next millisecond.
+/// A timer of zero duration still waits for the next millisecond.
 async fn travel(time: Duration) {
     if !time.is_zero() {
         sleep(time).await;
