@@ -2,15 +2,15 @@
 //!
 //! Guarantees:
 //! - The [`Store`] of an [`Informer`] converges to the server's state, through disconnects, expired histories, silent
-//!   connections and servers without streaming lists; while it runs, something is always under way to that end.
-//! - What handlers are told, in order, folds to what the store holds. An object that vanished unseen is a deletion whose
-//!   final state is unknown.
-//! - An object that cannot be decoded harms no other object: it is left out, reported once per version, and the rest
-//!   lives.
-//! - Nothing here knows what a CronJob is; time is tokio's, chance comes from the seed, so tests and simulations repeat.
+//!   connections and servers without streaming lists. While the informer runs, a request or a timer always works to that end.
+//! - The deltas that handlers receive, in order, add up to the store's contents. An object whose deletion was missed is
+//!   reported as a deletion whose final state is unknown.
+//! - An object that cannot be decoded does not affect other objects: it is left out and reported once per version.
+//! - Nothing here depends on CronJobs. Time is tokio's and randomness comes from the seed, so tests and simulations repeat.
 //!
-//! The parts: `reflector` speaks the protocol, `transport` the HTTP, `error` decides how to go on after a failure,
-//! `decode` reads pages and events, `pages` knows a list without end, `mirror` applies them to the `store` and calls the `handlers`.
+//! The parts: `reflector` speaks the protocol, `transport` the HTTP, and `error` decides how to recover from a failure.
+//! `decode` reads pages and events, and `pages` detects endless lists. `store_updater` applies changes to the `store` and
+//! calls the `handlers`.
 //!
 //! Matches client-go `tools/cache` (`Reflector`, `DeltaFIFO`, `SharedIndexInformer`), without resync and without a queue
 //! between the reflector and the handlers.
@@ -48,11 +48,11 @@ use crate::api::{Interner, Object, ResourceKind};
 use crate::sharding::Shard;
 use crate::task;
 
-/// Says whether an object that was decoded is kept, and may change how it reads. What is not kept is, for the store and its
-/// handlers, not there.
+/// Decides whether a decoded object is kept, and may modify it. For the store and its handlers, an object that is not kept
+/// does not exist.
 pub type Select<T> = Arc<dyn Fn(&mut T) -> bool + Send + Sync>;
 
-/// Keeps a [`Store`] equal to the objects of one kind, in some namespaces or in all, and tells handlers of every change.
+/// Keeps a [`Store`] equal to the objects of one kind, in some namespaces or in all, and calls handlers for every change.
 pub struct Informer<T> {
     client: Client,
     resource: ResourceKind,
@@ -65,14 +65,14 @@ pub struct Informer<T> {
 }
 
 impl<T: Object> Informer<T> {
-    /// An informer that does nothing until [`Self::run`]. No namespace means all of them; a namespace that is named
-    /// twice is watched once. `seed` decides the jitter of waits and timeouts.
+    /// An informer that does nothing until [`Self::run`]. An empty list means all namespaces; a duplicate is watched once.
+    /// `seed` decides the jitter of waits and timeouts.
     pub fn new(client: Client, namespaces: &[String], seed: u64) -> Self {
         Self::of_shard(client, namespaces, Shard::WHOLE, seed)
     }
 
-    /// The same for those namespaces that are in `shard`. The server is asked for no others; whether it knows how to
-    /// leave them out or not, what it shows of them is passed over.
+    /// Like [`Self::new`], for the namespaces in `shard`. The server is asked for this shard only. Objects of other shards
+    /// are skipped, whether or not the server can filter them.
     pub fn of_shard(client: Client, namespaces: &[String], shard: Shard, seed: u64) -> Self {
         let scopes = if namespaces.is_empty() {
             vec![None]
@@ -95,20 +95,20 @@ impl<T: Object> Informer<T> {
         }
     }
 
-    /// The same for objects that are read as `T` and live elsewhere.
+    /// Reads objects of another resource as `T`.
     #[must_use]
     pub fn of_resource(self, resource: ResourceKind) -> Self {
         Self { resource, ..self }
     }
 
-    /// The same for those objects only that `select` keeps: one that is no longer kept has gone, and one that is kept from
-    /// now on has appeared.
+    /// Keeps only objects for which `select` returns true. An object that is no longer kept counts as deleted, and one that
+    /// is kept from now on counts as added.
     #[must_use]
     pub fn selecting(self, select: impl Fn(&mut T) -> bool + Send + Sync + 'static) -> Self {
         Self { select: Arc::new(select), ..self }
     }
 
-    /// The store that this informer fills.
+    /// The store that this informer keeps.
     pub fn store(&self) -> Arc<Store<T>> {
         Arc::clone(&self.store)
     }
@@ -118,7 +118,7 @@ impl<T: Object> Informer<T> {
         self.handlers.push(handler);
     }
 
-    /// Sets where failures and malformed objects are counted.
+    /// Sets the observer that counts failures and malformed objects.
     pub fn set_observer(&mut self, observer: Arc<dyn Observer>) {
         self.observer = observer;
     }
@@ -126,14 +126,14 @@ impl<T: Object> Informer<T> {
     /// Lists and watches until `cancel`, one reflector per namespace.
     ///
     /// # Panics
-    /// If a reflector panics. Handlers' panics do not get here.
+    /// If a reflector panics. Panics of handlers are caught.
     pub async fn run(self, cancel: CancellationToken) {
         let dispatcher =
             Arc::new(Dispatcher { resource: self.resource, handlers: self.handlers, observer: self.observer });
         let interner = Arc::new(Interner::default());
         let mut reflectors = JoinSet::new();
         for (scope, namespace) in self.store.scopes().enumerate() {
-            // Of a namespace that is named, all is wanted.
+            // A named namespace is wanted as a whole.
             let selector = if namespace.is_none() { self.shard.selector() } else { None };
             let endpoint = Endpoint::new(self.client.clone(), self.resource.path(namespace.as_deref()), selector);
             let mirror = StoreUpdater {
@@ -154,7 +154,7 @@ impl<T: Object> Informer<T> {
             biased;
             () = cancel.cancelled() => {}
             Some(Err(ended)) = reflectors.join_next() => {
-                // Better to die in plain sight than to go on with a store that stands still.
+                // Panicking is better than going on with a store that no longer changes.
                 if let Ok(panic) = ended.try_into_panic() {
                     std::panic::resume_unwind(panic);
                 }

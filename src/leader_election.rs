@@ -235,8 +235,7 @@ impl<L: LeaseLock> LeaderElector<L> {
                 if is_own {
                     self.hooks.on_slowpath.iter().for_each(|hook| hook());
                 }
-                // If this elector has not written it, it is from an earlier term of this process: a process with shards
-                // outlives it.
+                // If this elector has not written it, an earlier term of this process has (with shards, it outlives a term).
                 if !is_own || !self.may_hold {
                     self.leadership.taken_over(seen.record.takeover());
                 }

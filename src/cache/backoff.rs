@@ -1,7 +1,7 @@
-//! How long to wait after a failure: jittered, growing, forgetting. Pure: the time is an argument.
+//! How long to wait after a failure: with jitter, growing, and reset after a while. Pure: the time is an argument.
 //!
-//! Guarantees: every failure waits, the first one for 0.8 to 1.6 seconds; the wait doubles with every further failure up
-//! to 30 to 60 seconds; after two minutes without a failure it starts over.
+//! Guarantees: every failure waits, the first one for 0.8 to 1.6 seconds. The wait doubles with every further failure up to
+//! 30 to 60 seconds. After two minutes without a failure it starts over.
 //!
 //! Matches client-go `tools/cache/reflector.go` (`defaultBackoff…`) and apimachinery's `wait.Backoff.DelayWithReset`.
 
@@ -14,7 +14,7 @@ const INIT: Duration = Duration::from_millis(800);
 const MAX: Duration = Duration::from_secs(30);
 const RESET: Duration = Duration::from_secs(120);
 
-/// The longest wait a server may ask for; beyond it, a mistaken Retry-After would leave the cache blind.
+/// The longest wait a server may ask for; with a mistaken, longer Retry-After the cache would be stale for too long.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// Failures at these times: how long must each wait, in milliseconds, at least and less than?
+    /// Failures at these times; how long each must wait, in milliseconds, at least and less than.
     fn assert_delays(failures: &[(u64, Option<u64>, u64, u64)]) {
         for seed in 0..100 {
             let (mut backoff, mut rng, start) = (Backoff::new(), StdRng::seed_from_u64(seed), Instant::now());

@@ -1,9 +1,9 @@
-//! From the bytes of a list's object or a watch line to objects, in two stages. Pure.
+//! Decodes the bytes of a list's object or a watch line into objects, in two stages. Pure.
 //!
-//! Guarantee: the envelope is read first and each object by itself, so an object that cannot be decoded is one
-//! [`MalformedObject`] and harms no other. The objects' text is borrowed from the bytes and never copied. A line in the
-//! form that servers write is read in one pass, by [`decode_quickly`]; it takes nothing that the two stages would refuse.
-//! What is said of text that cannot be read is short, however long the text.
+//! Guarantee: the envelope is read first and each object separately, so an object that cannot be decoded is one
+//! [`MalformedObject`] and does not affect others. Objects' text is borrowed from the bytes and never copied. A line in the
+//! form that servers write is read in one pass, by [`decode_quickly`], which accepts nothing that the two stages would
+//! refuse. Error messages about unreadable text are short, however long the text.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use super::error::ServerStatus;
 use super::handlers::MalformedObject;
 use crate::api::{Interner, Object, ObjectName, shortened};
 
-/// How much of a server's or a decoder's message is kept, in bytes. Both quote what they were given.
+/// How many bytes of a server's or a decoder's message are kept. Both quote their input.
 pub(super) const MAX_MESSAGE: usize = 512;
 
-/// What a page of a list says around its objects.
+/// The part of a list's page around its objects.
 #[derive(Deserialize)]
 pub(super) struct PageEnvelope<'a> {
     #[serde(default)]
     pub(super) metadata: PageMetadata,
-    /// Objects that were not taken out before, because their key was written in an odd way.
+    /// Objects that were not taken out before, because their key was written in an unusual way.
     #[serde(borrow, default)]
     items: Option<Vec<&'a RawValue>>,
 }
@@ -50,15 +50,15 @@ impl<'a> PageEnvelope<'a> {
 /// One line of a watch.
 #[derive(Debug)]
 pub(super) enum Event<'a> {
-    /// ADDED or MODIFIED: after a gap the two cannot be told apart, and the store knows better.
+    /// ADDED or MODIFIED: after a gap the two cannot be told apart, so the store decides.
     Upserted(&'a RawValue),
     /// DELETED, with the object's final state.
     Deleted(&'a RawValue),
-    /// BOOKMARK: everything up to this resource version was sent.
+    /// BOOKMARK: every change up to this resource version was sent.
     Bookmark { resource_version: String, ends_initial_events: bool },
     /// ERROR.
     Error(ServerStatus),
-    /// A type from a newer server.
+    /// An event type of a newer server.
     Unknown(String),
 }
 
@@ -110,7 +110,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What happened to an object that was read in one pass.
+/// The change to an object that was read in one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// ADDED or MODIFIED.
@@ -119,8 +119,8 @@ pub(super) enum Change {
     Deleted,
 }
 
-/// Reads a line that is exactly `{"type":"…","object":{…}}` and shows a change of a well-formed object. For any other,
-/// None: [`Event::decode`] then tells what it is.
+/// Reads a line that is exactly `{"type":"…","object":{…}}` and shows a change of a well-formed object. `None` for any other
+/// line, which [`Event::decode`] then reads.
 pub(super) fn decode_quickly<T: Object>(
     line: &[u8],
     namespace: Option<&str>,
@@ -133,13 +133,13 @@ pub(super) fn decode_quickly<T: Object>(
         "DELETED" => Change::Deleted,
         _ => return None,
     };
-    // If more than the object is in there, the decoder finds more than an object.
+    // If the line has more than the object, the decoder finds trailing text.
     let json = rest.strip_prefix(r#","object":"#)?.trim_ascii_end().strip_suffix('}')?;
     let object = T::decode_for_cache(json, interner).ok()?;
     fault(&object, namespace).is_none().then_some((change, object))
 }
 
-/// Decodes one object of the scope `namespace` (`None`: any).
+/// Decodes one object in the scope `namespace` (`None`: any).
 pub(super) fn decode_object<T: Object>(
     raw: &RawValue,
     namespace: Option<&str>,
@@ -152,7 +152,7 @@ pub(super) fn decode_object<T: Object>(
     }
 }
 
-/// Why an object could not be told from others, or would never be found missing.
+/// Why an object could not be distinguished from others, or its deletion could never be detected.
 fn fault<T: Object>(object: &T, namespace: Option<&str>) -> Option<String> {
     let ObjectName { namespace: own, name } = object.object_name();
     if name.is_empty() {
@@ -165,7 +165,7 @@ fn fault<T: Object>(object: &T, namespace: Option<&str>) -> Option<String> {
     Some(format!("it is not of the namespace {namespace}"))
 }
 
-/// Reads what can be read of a malformed object's metadata, each field by itself.
+/// Reads as much of a malformed object's metadata as possible, each field separately.
 fn malformed(raw: &RawValue, error: &str) -> MalformedObject {
     #[derive(Deserialize)]
     struct Outer<'a> {
@@ -203,8 +203,8 @@ fn malformed(raw: &RawValue, error: &str) -> MalformedObject {
     }
 }
 
-/// Reads a Status, from an ERROR event or from the body of an HTTP error with this code. A body that is no Status is
-/// itself the message: proxies answer in prose.
+/// Reads a Status from an ERROR event, or from the body of an HTTP error with this code. A body that is not a Status becomes
+/// the message: proxies answer in plain text.
 pub(super) fn decode_status(body: &[u8], code: Option<u16>) -> ServerStatus {
     #[derive(Default, Deserialize)]
     #[serde(default)]

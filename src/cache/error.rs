@@ -1,6 +1,6 @@
-//! What a list or a watch can fail with, and what follows from it. Pure.
+//! The errors of a list or a watch, and how to recover from them. Pure.
 //!
-//! Guarantees: an error names the operation, the resource and the cause; every failure leads on ([`Recovery`]), and none
+//! Guarantees: an error names the operation, the resource and the cause. Every failure leads to a [`Recovery`], and none
 //! leads to the same request for ever: a watch that cannot be resumed ends in a list.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::decode::MAX_MESSAGE;
 use crate::api::shortened;
 
-/// What was being done.
+/// The failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A list by a watch that sends the initial events (`sendInitialEvents`).
@@ -73,10 +73,10 @@ pub enum Cause {
     /// No answer, or not the whole of it, came in time.
     #[error("no complete answer within {0:?}")]
     Timeout(Duration),
-    /// A watch on which nothing was heard, not even a bookmark.
+    /// A watch that received nothing, not even a bookmark.
     #[error("nothing heard for {0:?}")]
     Silent(Duration),
-    /// A watch that the server did not end at the time it was asked to.
+    /// A watch that the server did not end at the requested time.
     #[error("still open {0:?} after it was opened")]
     Overdue(Duration),
     /// A watch that ended within a second.
@@ -97,18 +97,18 @@ pub enum Cause {
     /// A list without a resource version to watch from.
     #[error("the list carries no resource version")]
     NoResourceVersion,
-    /// A list whose pages do not come to an end.
+    /// A list whose pages never end.
     #[error("the list does not end: {sign} on page {pages}")]
     EndlessList {
         /// How many pages there were.
         pages: u32,
-        /// What says so.
+        /// How this was detected.
         sign: &'static str,
     },
-    /// A list's object, or what it says around its objects, exceeds every sensible size.
+    /// An object of a list, or the text around the objects, exceeds the size limit.
     #[error("an object of more than {0} bytes in a list")]
     ObjectTooLong(usize),
-    /// A watch event's line exceeds every sensible size.
+    /// A watch event's line exceeds the size limit.
     #[error("a watch event of more than {0} bytes")]
     LineTooLong(usize),
     /// The server's history went backwards, as after a restore from a backup.
@@ -130,9 +130,9 @@ pub struct ServerStatus {
     pub reason: String,
     /// `message`, shortened.
     pub message: String,
-    /// How long the server asks to be left alone.
+    /// How long the server asks the client to wait.
     pub retry_after: Option<Duration>,
-    /// Whether it has the cause `ResourceVersionTooLarge`.
+    /// Whether the Status has the cause `ResourceVersionTooLarge`.
     pub resource_version_too_large: bool,
 }
 
@@ -148,18 +148,18 @@ impl ServerStatus {
         self.code == 410 || self.reason == "Expired" || self.reason == "Gone"
     }
 
-    /// The resource version is what the server cannot serve, or may be.
+    /// Whether the server cannot, or may be unable to, serve the resource version.
     fn wants_another_version(&self) -> bool {
         self.is_expired() || self.is_invalid() || self.resource_version_too_large
     }
 
-    /// The request itself is refused: its parameters, not the moment.
+    /// Whether the server refuses the request itself: its parameters, not its timing.
     pub(super) fn is_invalid(&self) -> bool {
         matches!(self.code, 400 | 405 | 406 | 422 | 501)
     }
 }
 
-/// What the decoder says, without all of the text that it quotes.
+/// The decoder's message, without most of the text that it quotes.
 fn brief(error: &serde_json::Error) -> String {
     shortened(&error.to_string(), MAX_MESSAGE).to_owned()
 }
@@ -178,7 +178,7 @@ fn with_sources(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// How to go on after a failure.
+/// How to recover from a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recovery {
     /// Watch again from the last resource version, at once.
@@ -191,7 +191,7 @@ pub(super) enum Recovery {
     FallBackToPages,
 }
 
-/// What came before a failure: how often in a row a way of going on bore no fruit.
+/// How often in a row each kind of attempt has failed before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FailureCounts {
     /// Streaming lists that were answered and not completed.
@@ -202,17 +202,17 @@ pub(super) struct FailureCounts {
     pub(super) refusals: u32,
 }
 
-/// A watch that lasted less was not worth its request; the next one must wait.
+/// A watch that lasted less was too short to justify its request; the next one must wait.
 pub(super) const VERY_SHORT: Duration = Duration::from_secs(1);
-/// After so many streaming lists that were answered and not completed, pages it is.
+/// After this many streaming lists that were answered and not completed, the reflector lists in pages.
 const STREAMING_LISTS: u32 = 3;
-/// A second silence in a row may be a server that has gone back in time and has nothing newer to say.
+/// A second silence in a row may come from a server that was restored to an older state and has no newer change to send.
 const SILENCES: u32 = 2;
-/// After so many refusals in a row, the resource version may be what the server cannot serve.
+/// After this many refusals in a row, the resource version may be the cause.
 const REFUSALS: u32 = 5;
 
 impl FailureCounts {
-    /// Takes a failure into account.
+    /// Counts a failure.
     pub(super) fn count(&mut self, operation: Operation, cause: &Cause) {
         match (operation, cause) {
             (Operation::StreamingList, Cause::Request(_) | Cause::Send(_) | Cause::Timeout(_) | Cause::Status(_))
@@ -224,7 +224,7 @@ impl FailureCounts {
         }
     }
 
-    /// A watch has said something.
+    /// A watch has received something.
     pub(super) fn heard(&mut self) {
         self.silences = 0;
         self.refusals = 0;
@@ -234,7 +234,7 @@ impl FailureCounts {
 /// How to go on after `cause`, which `failures` counts already.
 ///
 /// Matches the decisions of client-go `reflector.go` (`ListAndWatchWithContext`, `watch`, `watchList`), which lists again
-/// after most errors of a watch; here a watch is resumed wherever nothing says that its resource version is the trouble.
+/// after most errors of a watch. Here a watch is resumed unless the error points to its resource version.
 pub(super) fn recovery(operation: Operation, cause: &Cause, failures: FailureCounts) -> Recovery {
     match operation {
         Operation::List => Recovery::Relist,
@@ -246,10 +246,10 @@ pub(super) fn recovery(operation: Operation, cause: &Cause, failures: FailureCou
         },
         Operation::Watch => match cause {
             Cause::Status(status) if status.wants_another_version() => Recovery::Relist,
-            // An event was lost on the way.
+            // An event was lost.
             Cause::Envelope(_) | Cause::LineTooLong(_) | Cause::WentBack { .. } => Recovery::Relist,
             _ if failures.silences >= SILENCES || failures.refusals >= REFUSALS => Recovery::Relist,
-            // What lasted may be resumed at once: it cannot spin.
+            // A watch that lasted may be resumed at once: this cannot loop quickly.
             Cause::Silent(_) | Cause::Overdue(_) => Recovery::Resume,
             Cause::CutOff { after, .. } if *after >= VERY_SHORT => Recovery::Resume,
             _ => Recovery::ResumeLater,

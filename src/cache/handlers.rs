@@ -1,10 +1,10 @@
-//! Who is told of changes, and how.
+//! Handlers of changes, and how they are called.
 //!
-//! Guarantees: a handler is called after the store was changed, in the order of the changes, by one reflector at a time
-//! per namespace; a handler that panics is logged and counted and harms neither the reflector nor the other handlers.
+//! Guarantees: a handler is called after the store was changed, in the order of the changes, by one reflector at a time per
+//! namespace. A handler that panics is logged and counted and affects neither the reflector nor the other handlers.
 //!
-//! Matches client-go `tools/cache/shared_informer.go` (`sharedProcessor`) and `controller.go` (`ResourceEventHandler`),
-//! with the handlers called in place: they only look into stores and add to queues, so no buffer stands between.
+//! Matches client-go `tools/cache/shared_informer.go` (`sharedProcessor`) and `controller.go` (`ResourceEventHandler`).
+//! Handlers are called directly: they only look into stores and add to queues, so no buffer is needed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,30 +16,31 @@ use super::error::ReflectorError;
 use super::store::Delta;
 use crate::api::{Object, ResourceKind};
 
-/// What is to happen when an object appears, changes or goes. Handlers must be quick and must not block: the reflector
-/// waits for them.
+/// Reacts when an object is added, changed or deleted. Handlers must be quick and must not block: the reflector waits for
+/// them.
 pub trait ResourceEventHandler<T>: Send + Sync {
-    /// An object has appeared; `is_in_initial_list` if it was there when the reflector started.
+    /// An object was added; `is_in_initial_list` if it existed when the reflector started.
     fn on_add(&self, object: &Arc<T>, is_in_initial_list: bool);
 
-    /// An object has changed. Unlike in client-go, `old` and `new` always have different resource versions and the same
-    /// UID: there is no resync, a relist that shows the stored version again is silent, and a successor of the same
-    /// name is a deletion followed by an addition.
+    /// An object was changed. Unlike in client-go, `old` and `new` always have different resource versions and the same UID.
+    /// There is no resync; a relist that shows the stored version again makes no call; a successor of the same name is a
+    /// deletion followed by an addition.
     fn on_update(&self, old: &Arc<T>, new: &Arc<T>);
 
-    /// An object has gone. With `final_state_unknown` nobody saw it go, and `last` may be older than its end.
+    /// An object was deleted. With `final_state_unknown` the deletion event was missed, and `last` may be older than the
+    /// final state.
     fn on_delete(&self, last: &Arc<T>, final_state_unknown: bool);
 
-    /// An object is there but cannot be read, and so is not in the store. Called once per object and resource version.
+    /// An object exists but cannot be decoded, so it is not in the store. Called once per object and resource version.
     fn on_malformed(&self, object: &MalformedObject) {
         let _ = object;
     }
 
-    /// After a gap in the watch everything was listed again; called when the differences have been delivered.
+    /// A relist after a gap in the watch is complete; called when the differences have been delivered.
     fn on_relisted(&self) {}
 }
 
-/// An object that could not be decoded. What could not be read of its metadata is empty.
+/// An object that could not be decoded. Metadata fields that could not be read are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MalformedObject {
     /// `metadata.namespace`.
@@ -50,11 +51,11 @@ pub struct MalformedObject {
     pub uid: String,
     /// `metadata.resourceVersion`.
     pub resource_version: String,
-    /// What the decoder met.
+    /// The decoder's error.
     pub error: String,
 }
 
-/// Where the cache reports what metrics are made of.
+/// Receives the numbers for metrics.
 pub trait Observer: Send + Sync {
     /// An object could not be decoded; once per object and resource version.
     fn malformed(&self, resource: ResourceKind, object: &MalformedObject) {
@@ -77,7 +78,7 @@ pub trait Observer: Send + Sync {
     }
 }
 
-/// Reports nothing.
+/// An observer that does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 

@@ -1,56 +1,56 @@
-//! Cuts a list into its objects while it arrives. Pure.
+//! Splits a list into its objects while it arrives. Pure.
 //!
-//! Guarantees: of a list's bytes no more is held than one object and what is said around the objects, beside the piece that
-//! arrived last; whatever the pieces, the objects and their order are those of the whole text; the syntax is not judged
-//! here, but each byte is in an object or in the envelope, whose decoders do judge it.
+//! Guarantees: at most one object and the text around the objects are held, beside the piece that arrived last. However the
+//! list is cut into pieces, the objects and their order are those of the whole text. Syntax is not checked here, but each
+//! byte is in an object or in the envelope, whose decoders check it.
 
 use std::ops::Range;
 
 /// A list of which some pieces have arrived.
 #[derive(Debug, Default)]
 pub(super) struct Items {
-    /// What was not handed out yet, behind what was handed out last.
+    /// Bytes that were not returned yet, after those that were returned last.
     buffer: Vec<u8>,
-    /// Where in the buffer the bytes begin that belong to nothing yet.
+    /// Where in the buffer the first unassigned bytes begin.
     begun: usize,
-    /// Up to where the buffer was looked at.
+    /// Up to where the buffer was scanned.
     scanned: usize,
-    /// All but the text of the objects and the commas between them.
+    /// Everything except the text of the objects and the commas between them.
     envelope: Vec<u8>,
     /// How many brackets and braces are open.
     depth: usize,
     text: Text,
-    /// The objects begin at the next bracket: the last text in the outermost braces was their key.
+    /// The objects begin at the next bracket: the last string in the outermost braces was their key.
     is_announced: bool,
-    /// The last text in the outermost braces, as far as it can be that key.
+    /// The last string in the outermost braces, as far as it can be that key.
     last_text: Vec<u8>,
-    /// Whether the scan is between the brackets of the objects, and whether one was there before.
+    /// Whether the scan is between the brackets of the objects, and whether an object was there before.
     inside: Option<Inside>,
 }
 
-/// Whether the scan is inside a text.
+/// Whether the scan is inside a string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Text {
     #[default]
     Outside,
     Inside,
-    /// Behind a backslash.
+    /// After a backslash.
     Escaped,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Inside {
-    /// A comma came, so that an object has to follow.
+    /// A comma came, so an object must follow.
     is_owed: bool,
 }
 
-/// A buffer larger than this is given back when it is empty.
+/// A larger buffer is freed when it is empty.
 pub(super) const KEEP_BUFFER: usize = 1 << 20;
 
 const KEY: &[u8] = b"items";
 
 impl Items {
-    /// Takes the next piece of the text. What was handed out is gone.
+    /// Takes the next piece of the text. Drops what was returned before.
     pub(super) fn push(&mut self, piece: &[u8]) {
         self.buffer.drain(..self.begun);
         self.scanned -= self.begun;
@@ -66,7 +66,7 @@ impl Items {
         self.buffer.len() - self.begun + self.envelope.len()
     }
 
-    /// Where the next object is that has arrived whole.
+    /// The range of the next complete object.
     pub(super) fn next(&mut self) -> Option<Range<usize>> {
         while self.scanned < self.buffer.len() {
             if self.text != Text::Outside {
@@ -107,12 +107,12 @@ impl Items {
         &self.buffer[item]
     }
 
-    /// What was said around the objects: a list without any. Call it when all pieces have been taken and looked at.
+    /// The text around the objects: a list without objects. Call it when all pieces have been pushed and scanned.
     pub(super) fn envelope(&self) -> &[u8] {
         &self.envelope
     }
 
-    /// Looks for the end of the text that the scan is in.
+    /// Scans to the end of the current string.
     fn skip_text(&mut self) {
         let from = self.scanned;
         if self.text == Text::Escaped {
@@ -145,7 +145,7 @@ impl Items {
         }
     }
 
-    /// At the end of the objects, the last of them.
+    /// At the end of the objects, returns the last one.
     fn close(&mut self, at: usize) -> Option<Range<usize>> {
         self.depth = self.depth.saturating_sub(1);
         if self.depth != 1 {
@@ -159,7 +159,7 @@ impl Items {
         (inside.is_owed || !is_blank).then_some(item)
     }
 
-    /// The object that ends before `at`, where something stands that belongs to none.
+    /// The object that ends before `at`, where a separator follows.
     fn cut(&mut self, at: usize) -> Range<usize> {
         let item = self.begun..at;
         self.begun = at + 1;
@@ -178,7 +178,7 @@ mod tests {
     use super::super::decode::PageEnvelope;
     use super::*;
 
-    /// The objects of a list that arrives in these pieces, and what is left of it, or that it is not understood.
+    /// The objects of a list that arrives in these pieces, and the text around them, or an error.
     fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<(Vec<String>, String), serde_json::Error> {
         let (mut items, mut found) = (Items::default(), Vec::new());
         for piece in pieces {

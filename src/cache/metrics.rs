@@ -1,8 +1,8 @@
-//! The metrics of informers: whether what they show is of today.
+//! The metrics of informers: whether their view is current.
 //!
-//! Guarantees: the age of a view is computed when it is asked for, and is that of the part that is most behind, of all
-//! informers of one controller for one resource; an informer that is gone is not counted any more; counters begin at 0 when
-//! the informer does, so that their first step is seen.
+//! Guarantees: the age of a view is computed at scrape time. For one controller and resource it is the age of the stalest
+//! part of all informers. An informer that has ended is no longer counted. Counters begin at 0 when the informer does, so
+//! that their first increment is visible.
 //!
 //! client-go had such metrics (`tools/cache/reflector_metrics.go`), which kube-controller-manager does not fill.
 
@@ -36,7 +36,7 @@ type Views = Arc<Mutex<Vec<(Labels, Weak<dyn View>)>>>;
 /// Controller and resource.
 type Labels = (&'static str, &'static str);
 
-/// What is asked of a store, whatever its objects.
+/// A store's view, for any type of object.
 trait View: Send + Sync {
     fn age(&self) -> Option<Duration>;
     fn malformed(&self) -> usize;
@@ -88,7 +88,7 @@ impl CacheMetrics {
         })
     }
 
-    /// Makes one series of each metric that has labels and exists before any informer does, for the generated reference.
+    /// Creates one series of each labelled metric that exists before any informer does, for the generated reference.
     pub fn touch(&self) {
         self.lists_total.with_label_values(&LABELS);
         self.failures_total.with_label_values(&[LABELS[0], LABELS[1], "operation"]);
@@ -139,7 +139,7 @@ pub fn collector(clock: SharedClock) -> Result<Box<dyn Collector>, MetricsError>
     Ok(Box::new(ViewCollector::new(Views::default(), clock)?))
 }
 
-/// Asks the stores.
+/// Collects the state of the stores.
 struct ViewCollector {
     views: Views,
     clock: SharedClock,

@@ -1,13 +1,12 @@
-//! How long the pages of a list are, and whether they can come to an end. Pure.
+//! The length of a list's pages, and whether they can end. Pure.
 //!
-//! Guarantee: however a server makes up its continue tokens, [`Pages::next`] refuses one of them after so many pages as are
-//! more than any cluster has, and long before where the tokens repeat or the pages stay empty; what it remembers is one
-//! token.
+//! Guarantee: whatever continue tokens a server sends, [`Pages::next`] refuses one after more pages than any cluster has. It
+//! refuses much earlier where tokens repeat or pages stay empty. It stores one token.
 //!
-//! A page is as many objects as make [`PAGE_BYTES`] when they are as long as those of the page before, [`PAGE_SIZE`] at most:
-//! so that a server need not hold hundreds of MB for one request, and that a page comes within its deadline.
+//! A page holds as many objects as make [`PAGE_BYTES`] at the length of those on the page before, [`PAGE_SIZE`] at most. So a
+//! server need not hold hundreds of MB for one request, and a page arrives within its deadline.
 //!
-//! client-go's `tools/pager/pager.go` asks for [`PAGE_SIZE`] every time, and for as long as there are tokens.
+//! client-go's `tools/pager/pager.go` always asks for [`PAGE_SIZE`], and as long as there are tokens.
 
 use super::error::Cause;
 
@@ -16,7 +15,7 @@ pub(super) const PAGE_SIZE: u32 = 500;
 /// How many bytes a page should have.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// How many objects to ask for after a page with so many objects in so many bytes.
+/// How many objects to ask for after a page with this many objects and bytes.
 pub(super) fn page_size(objects: usize, bytes: usize) -> u32 {
     let average = bytes / objects.max(1);
     let fitting = PAGE_BYTES / average.max(1);
@@ -25,26 +24,26 @@ pub(super) fn page_size(objects: usize, bytes: usize) -> u32 {
 
 /// Ten million objects in pages of 500: more than etcd holds.
 const MAX_PAGES: u32 = 20_000;
-/// A page ends where it is full or where the list does, so one that has nothing and does not end the list is odd; so many
-/// in a row are a server that goes nowhere.
+/// A page ends where it is full or where the list ends, so an empty page that does not end the list is unusual. This many in
+/// a row mean that the server makes no progress.
 const MAX_EMPTY: u32 = 10;
 
-/// How far a list has come.
+/// The progress of a list.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     count: u32,
-    /// How many in a row had nothing.
+    /// How many pages in a row were empty.
     empty: u32,
-    /// A token to compare later ones with. It is replaced at every power of two, so that one that stays for long enough
-    /// to meet itself again is found however long the circle is (Brent's algorithm).
+    /// A token to compare later ones with. It is replaced at every power of two pages, so a cycle of any length is found once
+    /// a token stays for long enough (Brent's algorithm).
     known: String,
 }
 
 impl Pages {
-    /// Notes a page of so many objects whose continue token is not empty.
+    /// Counts a page with this many objects whose continue token is not empty.
     ///
     /// # Errors
-    /// [`Cause::EndlessList`] if it makes no sense to ask for the next.
+    /// [`Cause::EndlessList`] if asking for the next page makes no sense.
     pub(super) fn next(&mut self, objects: usize, token: &str) -> Result<(), Cause> {
         self.count += 1;
         self.empty = if objects == 0 { self.empty + 1 } else { 0 };
@@ -70,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of an endless list whose pages have so many objects and such tokens.
+    /// The error for an endless list whose pages have these numbers of objects and these tokens.
     fn refusal(objects: impl Fn(u32) -> usize, token: impl Fn(u32) -> String) -> String {
         let mut pages = Pages::default();
         let refused = (1..=MAX_PAGES).find_map(|page| pages.next(objects(page), &token(page)).err());

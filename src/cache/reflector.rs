@@ -1,9 +1,9 @@
-//! List, then watch, and again: one collection's protocol.
+//! List, then watch, and again: the protocol for one collection.
 //!
-//! Guarantees: the mirror sees every change of its collection, or learns the difference by a list; lists are consistent
-//! (no resource version is asked for, so the server must show its latest state); a watch that ends, breaks, falls
-//! silent or is refused is followed by another request, and no two requests follow each other without either progress
-//! or a wait. A server that refuses to list a shard is asked for all of them; the mirror passes the others over.
+//! Guarantees: the store updater receives every change of its collection, or the difference by a list. Lists are consistent:
+//! no resource version is requested, so the server must return its latest state. A watch that ends, breaks, falls silent or
+//! is refused is followed by another request. Between two requests there is progress or a wait. If a server refuses to list a
+//! shard, all shards are requested and the store updater skips the others.
 //!
 //! Matches client-go `tools/cache/reflector.go`.
 
@@ -22,26 +22,26 @@ use super::store_updater::{Listing, StoreUpdater};
 use super::transport::{Endpoint, EventStream};
 use crate::api::{Object, compare_resource_versions};
 
-/// A page must be there within this time, body and all.
+/// A page must arrive completely within this time.
 const PAGE_DEADLINE: Duration = Duration::from_secs(60);
-/// A list that is not cut into pages must be there within this time.
+/// A list without pages must arrive completely within this time.
 const FULL_LIST_DEADLINE: Duration = Duration::from_secs(300);
-/// A watch's answer must begin within this time …
+/// A watch's response must begin within this time …
 const WATCH_HEADERS: Duration = Duration::from_secs(30);
-/// … or, once that was too short, this: some proxies hold the headers back until the first event, which is a bookmark
-/// after a minute at the latest.
+/// … or, once that was too short, within this time: some proxies hold the headers back until the first event, which is a
+/// bookmark after a minute at the latest.
 const WATCH_HEADERS_PATIENT: Duration = Duration::from_secs(90);
 /// The server is asked to end a watch after a random time in this range, in seconds. Matches client-go's
 /// `defaultMinWatchTimeout` and `defaultMaxWatchTimeout`.
 const WATCH_SECONDS: std::ops::Range<u32> = 300..600;
-/// Servers send a bookmark every minute. Three missed ones mean that the connection is dead.
+/// Servers send a bookmark every minute. After three missed ones the connection counts as dead.
 const SILENCE: Duration = Duration::from_secs(180);
-/// Nothing heard for so long before the initial events have ended: the server does not know streaming lists.
+/// If nothing arrives for this long before the initial events have ended, the server does not support streaming lists.
 const INITIAL_SILENCE: Duration = Duration::from_secs(30);
 /// The initial events must have ended within this time, however busy the stream is.
 const INITIAL_DEADLINE: Duration = Duration::from_secs(300);
 
-/// Where the protocol stands.
+/// The state of the protocol.
 enum State {
     /// A list by a watch that sends the initial events is due.
     StreamingList,
@@ -70,11 +70,11 @@ pub(super) struct Reflector<T> {
     rng: StdRng,
     backoff: Backoff,
     failures: FailureCounts,
-    /// Whether this server was found not to serve streaming lists.
+    /// Whether this server was found not to support streaming lists.
     pages_only: bool,
     /// Whether a watch's headers once took longer than [`WATCH_HEADERS`].
     slow_headers: bool,
-    /// Everything up to here is in the store.
+    /// Every change up to this version is in the store.
     resource_version: String,
 }
 
@@ -92,7 +92,7 @@ impl<T: Object> Reflector<T> {
         }
     }
 
-    /// Runs until it is dropped. It may be dropped at any time: the store and the handlers are never left apart.
+    /// Runs until it is dropped. It may be dropped at any time: the store and the handlers always agree.
     pub(super) async fn run(mut self) {
         let mut state = self.list_state();
         loop {
@@ -117,7 +117,7 @@ impl<T: Object> Reflector<T> {
         }
     }
 
-    /// Decides what follows a failure, and waits as long as it takes.
+    /// Decides how to recover from a failure, and waits if necessary.
     async fn recover(&mut self, operation: Operation, cause: Cause) -> State {
         self.failures.count(operation, &cause);
         self.slow_headers |= operation == Operation::Watch && matches!(cause, Cause::Timeout(_));
@@ -146,7 +146,8 @@ impl<T: Object> Reflector<T> {
                 self.failures.heard();
                 let is_invalid = matches!(&error.cause, Cause::Status(status) if status.is_invalid());
                 if operation == Operation::List && is_invalid && self.endpoint.forget_shard_selector() {
-                    // What was refused may be that; and streaming lists may have been refused for it.
+                    // The server may have refused the shard selector, and may have refused streaming lists for the same
+                    // reason.
                     info!(resource = self.endpoint.path(), "asking for all shards from now on");
                     self.pages_only = false;
                 }
@@ -157,7 +158,7 @@ impl<T: Object> Reflector<T> {
         next
     }
 
-    /// Lists by a watch; that watch then goes on.
+    /// Lists by a watch; the watch then continues.
     async fn streaming_list(&mut self) -> Result<State, Cause> {
         let seconds = self.watch_seconds();
         let mut stream = self.endpoint.streaming_list(seconds, WATCH_HEADERS).await?;
@@ -186,7 +187,7 @@ impl<T: Object> Reflector<T> {
         Ok(State::Watching(stream))
     }
 
-    /// Lists in pages. If the history behind a continue token was compacted, the whole list is asked for at once, once.
+    /// Lists in pages. If the history behind a continue token was compacted, it requests the whole list once.
     ///
     /// Matches client-go `tools/pager/pager.go` (`ListPager.list`).
     async fn paged_list(&mut self) -> Result<State, Cause> {
@@ -219,7 +220,7 @@ impl<T: Object> Reflector<T> {
                 self.mirror.list(&mut listing, raw);
                 objects += 1;
             }
-            // All pages show the state of the first one's version.
+            // All pages show the state at the first page's version.
             if resource_version.is_empty() {
                 resource_version = page.metadata.resource_version;
             }
@@ -283,7 +284,7 @@ impl<T: Object> Reflector<T> {
         Ok(State::Watch)
     }
 
-    /// Notes how far the watch has come. An object whose version could not be read leaves that to the next event.
+    /// Records the watch's progress. An object whose version could not be read leaves that to the next event.
     fn advance(&mut self, resource_version: String) -> Result<(), Cause> {
         if resource_version.is_empty() {
             return Ok(());

@@ -1,10 +1,10 @@
-//! The objects a watch has shown, and an index of them by controller.
+//! The objects that a watch has shown, indexed by controller.
 //!
-//! Guarantees: readers get an [`Arc`] and never a guard, so nothing they do can block the watch; objects and index
-//! change together, so a reader never sees one without the other; what a relist changes, it changes at once, so a reader
-//! never sees half a list. The lock is held for a few look-ups, or for as many as a relist has differences.
+//! Guarantees: readers get an [`Arc`] and never a guard, so they cannot block the watch. Objects and index change together,
+//! so a reader never sees one without the other. A relist changes everything at once, so a reader never sees half a list. The
+//! lock is held for a few look-ups, or for as many as a relist has differences.
 //!
-//! One store may be filled by several reflectors, one per namespace. Each writes inside its own scope only.
+//! Several reflectors may write to one store, one per namespace. Each writes only to its own scope.
 //!
 //! Matches client-go `tools/cache/thread_safe_store.go`, with one index: by the UID of the controlling owner.
 
@@ -21,10 +21,10 @@ use tokio::time::Instant;
 
 use crate::api::{Object, ObjectName, Uid};
 
-/// One change of a store, as handlers are told of it.
+/// One change of a store, as handlers receive it.
 #[derive(Debug)]
 pub enum Delta<T> {
-    /// An object that was not there.
+    /// An object that was not in the store.
     Added(Arc<T>),
     /// The same object (the same UID) in another version.
     Updated {
@@ -33,7 +33,7 @@ pub enum Delta<T> {
         /// The version that is in the store now.
         new: Arc<T>,
     },
-    /// An object that is there no longer.
+    /// An object that no longer exists.
     Deleted {
         /// Its last state, as far as it is known.
         last: Arc<T>,
@@ -54,14 +54,14 @@ pub struct Store<T> {
 #[derive(Debug)]
 struct Contents<T> {
     objects: Named<T>,
-    /// Holds exactly the objects of `objects` that have a controller; no list is empty.
+    /// Exactly those of `objects` that have a controller; no list is empty.
     by_controller: HashMap<Uid, Vec<Arc<T>>>,
 }
 
-/// Objects by name: the name is looked up in the object, so that it is kept once.
+/// Objects by name. The name is read from the object, so it is stored once.
 pub(super) type Named<T> = HashSet<ByName<T>>;
 
-/// An object that stands for its name.
+/// An object that is compared by its name.
 #[derive(Debug)]
 pub(super) struct ByName<T>(pub(super) Arc<T>);
 
@@ -85,26 +85,26 @@ impl<T: Object> PartialEq for ByName<T> {
 
 impl<T: Object> Eq for ByName<T> {}
 
-/// What one reflector fills: a namespace, or all of them.
+/// The part of a store that one reflector fills: a namespace, or all of them.
 #[derive(Debug)]
 struct Scope {
     namespace: Option<Arc<str>>,
     progress: Mutex<Progress>,
-    /// How many objects of it exist and cannot be read.
+    /// How many of its objects exist and cannot be decoded.
     malformed: AtomicUsize,
 }
 
-/// How far a scope has come.
+/// The progress of a scope.
 #[derive(Debug)]
 struct Progress {
     resource_version: String,
-    /// When the server last said so; at first, when the waiting began.
+    /// When the server last confirmed it; at first, when the scope was created.
     at: Instant,
 }
 
 impl<T: Object> Store<T> {
-    /// An empty store with these scopes: a namespace each, or `None` alone for all of them. Without any scope it is
-    /// synced from the start and stays empty.
+    /// An empty store with these scopes: one for each namespace, or a single `None` for all of them. A store without scopes
+    /// is synced from the start and stays empty.
     pub fn new(scopes: impl IntoIterator<Item = Option<Arc<str>>>) -> Self {
         let waits = || Progress { resource_version: String::new(), at: Instant::now() };
         let scope = |namespace| Scope { namespace, progress: Mutex::new(waits()), malformed: AtomicUsize::default() };
@@ -143,7 +143,7 @@ impl<T: Object> Store<T> {
         self.len() == 0
     }
 
-    /// Whether every scope's first list is in the store and the handlers have heard of it. Once true, it stays true.
+    /// Whether every scope's first list is in the store and was delivered to the handlers. Once true, it stays true.
     pub fn has_synced(&self) -> bool {
         *self.unsynced.borrow() == 0
     }
@@ -154,37 +154,36 @@ impl<T: Object> Store<T> {
         let _ = self.unsynced.subscribe().wait_for(|unsynced| *unsynced == 0).await;
     }
 
-    /// The newest resource version that the scope holding `namespace` has seen in a list, a watch event or a bookmark:
-    /// the store shows every change up to it. None before the first list, and for a namespace outside every scope.
+    /// The newest resource version that the scope of `namespace` has seen in a list, a watch event or a bookmark: the store
+    /// shows every change up to it. `None` before the first list, and for a namespace outside every scope.
     pub fn last_resource_version(&self, namespace: &str) -> Option<String> {
         let scope = self.scopes.iter().find(|scope| scope.namespace.as_deref().is_none_or(|own| own == namespace))?;
         Some(scope.progress.lock().resource_version.clone()).filter(|version| !version.is_empty())
     }
 
-    /// How long ago the server last showed a change, a bookmark or a list, in the scope in which that is longest ago. None
-    /// without any scope.
+    /// How long ago the server last sent a change, a bookmark or a list, for the stalest scope. `None` without scopes.
     pub fn age(&self) -> Option<Duration> {
         self.scopes.iter().map(|scope| scope.progress.lock().at.elapsed()).max()
     }
 
-    /// How many objects exist, cannot be read, and so are not here.
+    /// How many objects exist but cannot be decoded, and so are not in the store.
     pub fn malformed(&self) -> usize {
         self.scopes.iter().map(|scope| scope.malformed.load(Ordering::Relaxed)).sum()
     }
 
-    /// Puts one object in. The same UID in the same version changes nothing; another UID under the same name is the end
-    /// of the old object and a new one.
+    /// Adds or replaces one object. The same UID in the same version changes nothing. Another UID under the same name counts
+    /// as a deletion and an addition.
     pub fn upsert(&self, object: T) -> Vec<Delta<T>> {
         let old = self.get(object.object_name());
         let (changed, deltas) = compare(old, Arc::new(object));
         if let Some(new) = changed {
-            // Dropped after the lock is free, should this be the last reference.
+            // Dropped after the lock is released, in case this is the last reference.
             let _replaced = self.contents.write().insert(new);
         }
         deltas
     }
 
-    /// Takes an object out. `last` is its final state, if that is known; otherwise the stored one stands for it.
+    /// Removes an object. `last` is its final state, if known; otherwise the stored one is used.
     pub fn delete(&self, name: &ObjectName, last: Option<T>) -> Option<Delta<T>> {
         let stored = self.contents.write().remove(name)?;
         Some(match last {
@@ -195,8 +194,8 @@ impl<T: Object> Store<T> {
         })
     }
 
-    /// Makes the contents of one scope (a namespace, or all of them) equal to a list. Deltas come in the order of
-    /// names, deletions last. What the list has in the stored version is left alone and gives no delta.
+    /// Makes the contents of one scope (a namespace, or all of them) equal to a list. Deltas come in the order of names,
+    /// deletions last. Objects in the stored version are left alone and give no delta.
     ///
     /// Only one caller at a time may write to a scope.
     pub(super) fn replace(&self, namespace: Option<&str>, listed: Named<T>) -> Vec<Delta<T>> {
@@ -210,7 +209,7 @@ impl<T: Object> Store<T> {
             changed.extend(new);
             deltas.extend(found);
         }
-        // Dropped after the lock is free.
+        // Dropped after the lock is released.
         let mut replaced = Vec::new();
         let mut contents = self.contents.write();
         contents.objects.reserve(changed.len());
@@ -233,7 +232,7 @@ impl<T: Object> Store<T> {
         missing.map(|object| Arc::clone(&object.0)).collect()
     }
 
-    /// The namespaces of the scopes, in order; `None` is all of them.
+    /// The namespaces of the scopes, in order; `None` means all of them.
     pub(super) fn scopes(&self) -> impl Iterator<Item = Option<Arc<str>>> {
         self.scopes.iter().map(|scope| scope.namespace.clone())
     }
@@ -246,7 +245,7 @@ impl<T: Object> Store<T> {
         progress.at = Instant::now();
     }
 
-    /// Records how many objects of scope number `scope` cannot be read.
+    /// Records how many objects of scope number `scope` cannot be decoded.
     pub(super) fn set_malformed(&self, scope: usize, count: usize) {
         self.scopes[scope].malformed.store(count, Ordering::Relaxed);
     }
@@ -285,7 +284,7 @@ fn sort_by_name<T: Object>(objects: &mut [Arc<T>]) {
     objects.sort_unstable_by(|a, b| a.object_name().cmp(b.object_name()));
 }
 
-/// What takes the place of `old`, if anything does, and what handlers should hear of it.
+/// The replacement of `old`, if there is one, and the deltas for the handlers.
 fn compare<T: Object>(old: Option<Arc<T>>, mut new: Arc<T>) -> (Option<Arc<T>>, Vec<Delta<T>>) {
     let Some(old) = old else {
         return (Some(Arc::clone(&new)), vec![Delta::Added(new)]);
@@ -297,7 +296,7 @@ fn compare<T: Object>(old: Option<Arc<T>>, mut new: Arc<T>) -> (Option<Arc<T>>, 
     if old.resource_version() == new.resource_version() {
         return (None, Vec::new());
     }
-    // Nobody else holds the new version yet.
+    // The new version is not shared yet.
     if let Some(new) = Arc::get_mut(&mut new) {
         new.succeed(&old);
     }

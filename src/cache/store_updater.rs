@@ -1,12 +1,11 @@
-//! Applies what the server says to the store and tells the handlers.
+//! Applies the server's changes to the store and calls the handlers.
 //!
-//! Guarantees: the store is changed before a handler hears of it; the first list of a scope is announced as synced only
-//! after its last handler call; a malformed object is never in the store, nor is one of another shard, nor one that is not
-//! selected.
+//! Guarantees: the store is changed before a handler is called. The first list of a scope is marked as synced only after its
+//! last handler call. The store never has a malformed object, one of another shard, or one that is not selected.
 //!
-//! A malformed object takes its older, readable version with it, as a deletion whose final state is unknown. To keep the
-//! old version would be to act on what is known to be outdated: a CronJob would go on firing by a schedule its owner has
-//! changed. Handlers hear of both, the deletion and the malformed object.
+//! A malformed object removes its older, readable version, as a deletion whose final state is unknown. To keep the old
+//! version would be to act on outdated data: a CronJob would go on firing by a schedule that its owner has changed. Handlers
+//! receive both the deletion and the malformed object.
 //!
 //! Matches client-go `tools/cache/shared_informer.go` (`processDeltas`) and `the_real_fifo.go`, without a queue between.
 
@@ -23,7 +22,7 @@ use super::store::{ByName, Delta, Named, Store};
 use crate::api::{Interner, Object, ObjectName};
 use crate::sharding::Shard;
 
-/// One scope of a store, with all that hangs on it.
+/// One scope of a store, with its handlers and filters.
 pub(super) struct StoreUpdater<T> {
     pub(super) store: Arc<Store<T>>,
     pub(super) dispatcher: Arc<Dispatcher<T>>,
@@ -31,17 +30,17 @@ pub(super) struct StoreUpdater<T> {
     /// The scope's number in the store.
     pub(super) scope: usize,
     pub(super) namespace: Option<Arc<str>>,
-    /// What is in no namespace of it is passed over, also where the server was asked to leave it out.
+    /// Objects in other namespaces are skipped, also where the server was asked to leave them out.
     pub(super) shard: Shard,
     /// Which objects are kept.
     pub(super) select: Select<T>,
-    /// The objects that exist and cannot be read, with the resource version that was reported.
+    /// The objects that exist and cannot be decoded, with the resource version that was reported.
     pub(super) malformed: HashMap<ObjectName, String>,
     /// Whether a list was completed.
     pub(super) listed: bool,
 }
 
-/// A list in the making. Later words on an object replace earlier ones.
+/// An incomplete list. A later version of an object replaces an earlier one.
 pub(super) struct Listing<T> {
     readable: Named<T>,
     malformed: BTreeMap<ObjectName, MalformedObject>,
@@ -71,7 +70,7 @@ impl<T: Object> Listing<T> {
 }
 
 impl<T: Object> StoreUpdater<T> {
-    /// Applies a line of the initial events to a list in the making; false if it must be read in two stages.
+    /// Applies a line of the initial events to an incomplete list; false if the line must be read in two stages.
     pub(super) fn list_quickly(&self, listing: &mut Listing<T>, line: &[u8]) -> bool {
         match decode_quickly(line, self.namespace.as_deref(), &self.interner) {
             Some((Change::Upserted, object)) => self.take(listing, object),
@@ -81,7 +80,7 @@ impl<T: Object> StoreUpdater<T> {
         true
     }
 
-    /// Adds an object to a list in the making.
+    /// Adds an object to an incomplete list.
     pub(super) fn list(&self, listing: &mut Listing<T>, raw: &RawValue) {
         match self.decode(raw) {
             Ok(object) => self.take(listing, object),
@@ -106,7 +105,7 @@ impl<T: Object> StoreUpdater<T> {
         }
     }
 
-    /// Takes an object that was deleted meanwhile out of a list in the making.
+    /// Removes an object that was deleted meanwhile from an incomplete list.
     pub(super) fn unlist(&self, listing: &mut Listing<T>, raw: &RawValue) {
         match self.decode(raw) {
             Ok(object) => listing.forget(object.object_name()),
@@ -134,8 +133,8 @@ impl<T: Object> StoreUpdater<T> {
         }
     }
 
-    /// Applies a line that shows a change; returns the resource version that it leads to, or None if it must be read in
-    /// two stages.
+    /// Applies a line that shows a change; returns the resulting resource version, or `None` if the line must be read in two
+    /// stages.
     pub(super) fn apply_quickly(&mut self, line: &[u8]) -> Option<String> {
         let (change, object) = decode_quickly(line, self.namespace.as_deref(), &self.interner)?;
         Some(match change {
@@ -210,7 +209,7 @@ impl<T: Object> StoreUpdater<T> {
         decode_object(raw, self.namespace.as_deref(), &self.interner)
     }
 
-    /// The name under which a malformed object is known here. One without a readable name goes by its UID, behind a
+    /// The name under which a malformed object is stored here. One without a readable name is stored under its UID, after a
     /// slash, which no name contains.
     fn key(&self, malformed: &MalformedObject) -> ObjectName {
         let namespace = self.interner.intern(&malformed.namespace);
@@ -230,7 +229,7 @@ impl<T: Object> StoreUpdater<T> {
         if self.malformed.get(&name).is_some_and(|reported| *reported == malformed.resource_version) {
             return;
         }
-        // Without the object itself: it may hold secrets.
+        // Without the object itself: it may contain secrets.
         warn!(
             kind = self.dispatcher.resource.kind,
             object = %name,

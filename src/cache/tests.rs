@@ -30,7 +30,7 @@ struct Run {
 }
 
 impl Run {
-    /// What the handlers were told, without the errors.
+    /// What the handlers received, without the errors.
     fn told(&self) -> Vec<String> {
         self.recorder.log().into_iter().filter(|line| !line.contains("/apis/")).collect()
     }
@@ -67,7 +67,7 @@ async fn run_informer(seconds: u64, mut informer: Informer<Job>, script: Arc<Scr
     Run { script, recorder, store }
 }
 
-/// One conversation with the server and what must come of it.
+/// One conversation with the server and its expected result.
 struct Row {
     sentence: &'static str,
     replies: Vec<Reply>,
@@ -640,7 +640,7 @@ async fn two_namespaces_fill_one_store_and_relist_by_themselves() {
     running.await.unwrap();
 }
 
-/// Panics at everything.
+/// A handler that always panics.
 struct Bomb;
 
 impl ResourceEventHandler<Job> for Bomb {

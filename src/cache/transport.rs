@@ -1,7 +1,7 @@
 //! List and watch requests on kube's client.
 //!
-//! Guarantees: no request and no read waits for ever; an answer that is not a success is an error with the server's
-//! Status; of an object's or an event's bytes there is one copy, and of a list no more than one object is held at a time.
+//! Guarantees: no request and no read waits for ever. An answer that is not a success is an error with the server's Status.
+//! The bytes of an object or an event exist once, and of a list at most one object is held at a time.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -20,11 +20,12 @@ use super::error::{Cause, ServerStatus};
 use super::items::{Items, KEEP_BUFFER};
 use crate::client::ReadInPieces;
 
-/// The longest line of a watch, and the longest object of a list. etcd refuses objects beyond 1.5 MiB by default; this leaves room for whoever raised that.
+/// The maximum length of a watch line and of a list's object. etcd's default limit is 1.5 MiB; this allows for servers with a
+/// higher one.
 const MAX_LINE: usize = 32 << 20;
 /// How much of an error's body is read.
 const MAX_ERROR_BODY: usize = 64 << 10;
-/// How long a watch may stay open beyond the time it was asked to end.
+/// How long a watch may stay open after the requested time.
 const OVERDUE_MARGIN: Duration = Duration::from_secs(30);
 
 /// One collection on the API server, or a shard of it.
@@ -39,7 +40,7 @@ impl Endpoint {
         Self { client, path, shard_selector }
     }
 
-    /// From now on the whole collection is asked for; false if that was so before.
+    /// Requests the whole collection from now on; false if that was so before.
     pub(super) fn forget_shard_selector(&mut self) -> bool {
         self.shard_selector.take().is_some()
     }
@@ -49,8 +50,8 @@ impl Endpoint {
         &self.path
     }
 
-    /// Asks for one page, all of which must be there within `deadline`. Without a `limit` it is the whole list. The resource
-    /// version is left unset, which asks for the latest state, by a quorum if need be.
+    /// Requests one page, which must arrive completely within `deadline`. Without a `limit` it is the whole list. The
+    /// resource version is left unset, which requests the latest state, by a quorum read if necessary.
     pub(super) async fn list(
         &self,
         limit: Option<u32>,
@@ -92,9 +93,9 @@ impl Endpoint {
         self.open(&query, seconds, deadline).await
     }
 
-    /// Opens a watch, which the server is asked to end after `seconds`; its answer must begin within `deadline`.
+    /// Opens a watch that the server should end after `seconds`; its response must begin within `deadline`.
     async fn open(&self, query: &str, seconds: u32, deadline: Duration) -> Result<EventStream, Cause> {
-        // Before the request, since some proxies hold the headers back until the first event.
+        // Taken before the request, since some proxies hold the headers back until the first event.
         let opened = Instant::now();
         let body = timeout(deadline, self.get(query, true)).await.unwrap_or(Err(Cause::Timeout(deadline)))?;
         let lifetime = Duration::from_secs(seconds.into()) + OVERDUE_MARGIN;
@@ -109,7 +110,7 @@ impl Endpoint {
         }
         let mut request = Request::get(uri).header(header::ACCEPT, "application/json");
         if is_watch {
-            // Newer servers compress each event by itself, which decompressing layers do not expect.
+            // Newer servers compress each event separately, which decompressing layers do not support.
             request = request.header(header::ACCEPT_ENCODING, "identity");
         }
         let mut request = request.body(Body::empty())?;
@@ -126,7 +127,7 @@ impl Endpoint {
     }
 }
 
-/// Reads the body of an error. If it breaks off, what came is all there is; the status code says enough.
+/// Reads the body of an error. If it breaks off, the part that came is used; the status code is sufficient.
 async fn read_status(mut body: Body, code: StatusCode) -> ServerStatus {
     let mut bytes = Vec::new();
     while bytes.len() < MAX_ERROR_BODY {
@@ -150,7 +151,7 @@ pub(super) struct PageStream {
 }
 
 impl PageStream {
-    /// The next object; none at the end of the page.
+    /// The next object; `None` at the end of the page.
     pub(super) async fn next_item(&mut self) -> Result<Option<&RawValue>, Cause> {
         let item = loop {
             if let Some(item) = self.items.next() {
@@ -169,12 +170,12 @@ impl PageStream {
         serde_json::from_slice(self.items.text(item)).map(Some).map_err(Cause::Envelope)
     }
 
-    /// How many bytes have come.
+    /// How many bytes have arrived.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What was said around the objects, once there is no other.
+    /// The text around the objects, once every object was read.
     pub(super) fn envelope(&self) -> Result<PageEnvelope<'_>, Cause> {
         PageEnvelope::decode(self.items.envelope()).map_err(Cause::Envelope)
     }
@@ -184,24 +185,24 @@ impl PageStream {
 pub(super) struct EventStream {
     body: Body,
     buffer: Vec<u8>,
-    /// Where the bytes begin that were not returned yet.
+    /// Where the unreturned bytes begin.
     consumed: usize,
-    /// Up to where there is no line end after `consumed`.
+    /// Up to where no line end follows `consumed`.
     scanned: usize,
     opened: Instant,
     lifetime: Duration,
-    /// Whether the body has ended: it must not be read again.
+    /// Whether the body has ended; it must not be read again.
     ended: bool,
 }
 
 impl EventStream {
-    /// How long ago it was asked for.
+    /// How long ago the watch was requested.
     pub(super) fn age(&self) -> Duration {
         self.opened.elapsed()
     }
 
-    /// The next line that is not blank; none when the server has closed the watch. If nothing at all arrives for
-    /// `silence`, or the watch outlives its time, that is an error.
+    /// The next line that is not blank; `None` when the server has closed the watch. It is an error if nothing arrives for
+    /// `silence`, or if the watch exceeds its time.
     pub(super) async fn next_line(&mut self, silence: Duration) -> Result<Option<&[u8]>, Cause> {
         let line = loop {
             if let Some(line) = self.take_line() {
@@ -229,14 +230,14 @@ impl EventStream {
         Some(line)
     }
 
-    /// What follows the last line end, if it is whole; a piece of an event means that the connection was cut.
+    /// The text after the last line end, if it is complete; an incomplete event means that the connection was cut.
     fn take_rest(&mut self) -> Option<Range<usize>> {
         let rest = self.consumed..self.buffer.len();
         self.consumed = rest.end;
         serde_json::from_slice::<IgnoredAny>(&self.buffer[rest.clone()]).ok().map(|_| rest)
     }
 
-    /// Reads on; false when the server has closed the watch.
+    /// Reads more bytes; false when the server has closed the watch.
     async fn fill(&mut self, silence: Duration) -> Result<bool, Cause> {
         self.buffer.drain(..self.consumed);
         self.scanned -= self.consumed;
@@ -250,7 +251,7 @@ impl EventStream {
         let end = self.opened + self.lifetime;
         let now = Instant::now();
         let patience = now + silence;
-        // Asked apart from the timeout, which would let a stream go on that always has more to say.
+        // Checked separately from the timeout, which would let a stream that always has more data continue.
         if now >= end {
             return Err(Cause::Overdue(self.lifetime));
         }

@@ -1,5 +1,5 @@
-//! Random histories of a server that forgets, breaks off, falls silent and lies: in the end the store is what the server
-//! holds, and what the handlers were told adds up to the store.
+//! Random histories of a server that compacts, disconnects, falls silent and lies. In the end the store equals the server's
+//! objects, and the handlers' deltas add up to the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const OWNERS: [Option<&str>; 3] = [None, Some("p"), Some("q")];
 /// One step of a history.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Creates or changes the object; some changes nobody can decode.
+    /// Creates or changes the object; some changes cannot be decoded.
     Write {
         name: u8,
         owner: usize,
@@ -36,19 +36,19 @@ enum Step {
     Delete {
         name: u8,
     },
-    /// Deletes and creates again, so that only the UID tells.
+    /// Deletes and creates again, so that only the UID shows it.
     Recreate {
         name: u8,
     },
-    /// Forgets the history.
+    /// Compacts the history.
     Compact,
     /// Sends bookmarks, unless they are lost.
     Bookmark,
     /// Ends all watches: in good order, by a break, inside an event, by an ERROR, or by garbage.
     Disconnect(u8),
-    /// Open watches hear nothing from now on, and stay open.
+    /// Open watches receive nothing from now on, and stay open.
     Mute,
-    /// What becomes of the next request.
+    /// Makes the next request fail.
     Fault(Fault),
     /// Time passes.
     Pause(u64),
@@ -59,16 +59,16 @@ enum Fault {
     Code(u16),
     NoConnection,
     NoAnswer,
-    /// The answer breaks off after so many bytes.
+    /// The answer breaks off after this many bytes.
     Cut(usize),
 }
 
 #[derive(Clone, Debug)]
 struct Behaviour {
     streaming_lists: bool,
-    /// The server's own bound on a page.
+    /// The server's own limit for a page.
     page: usize,
-    /// Whether an expired resource version is told by an ERROR event instead of an HTTP status.
+    /// Whether an expired resource version is reported by an ERROR event instead of an HTTP status.
     expired_as_event: bool,
     namespaces: usize,
 }
@@ -197,7 +197,7 @@ impl Model {
         }
     }
 
-    /// A whole answer, or the lines of a watch.
+    /// A complete answer, or the lines of a watch.
     fn answer(&mut self, uri: &Uri) -> Response<Body> {
         let namespace = uri.path().strip_prefix("/apis/batch/v1/namespaces/");
         let namespace = namespace.and_then(|rest| rest.strip_suffix("/jobs")).map(str::to_owned);
@@ -283,7 +283,7 @@ async fn serve(server: Server, uri: Uri) -> Result<Response<Body>, BoxError> {
     };
     match fault {
         None => {
-            // Lists and history take a moment, in which the world may change.
+            // Lists and history take a moment, in which objects may change.
             sleep(Duration::from_millis(50)).await;
             Ok(server.lock().answer(&uri))
         }
@@ -303,7 +303,7 @@ async fn serve(server: Server, uri: Uri) -> Result<Response<Body>, BoxError> {
     }
 }
 
-/// Adds up what it is told, and minds the grammar: nothing changes or goes that is not there.
+/// Adds up the deltas and checks their order: only an existing object is changed or deleted.
 #[derive(Default)]
 struct Fold {
     view: Mutex<BTreeMap<ObjectName, Arc<Job>>>,
@@ -387,7 +387,7 @@ async fn live_through(behaviour: Behaviour, steps: Vec<Step>, seed: u64) -> Resu
         }
         server.lock().take(&step);
     }
-    // The server is well again, but for what was muted: half an hour is enough for everything.
+    // The server works again, except for muted watches: half an hour is enough for everything.
     server.lock().faults.clear();
     for minute in 0..30 {
         sleep(Duration::from_secs(60)).await;

@@ -1,4 +1,4 @@
-//! An API server that answers what the test wrote down, and a handler that writes down what it is told.
+//! An API server with scripted answers, and a handler that records its calls.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -45,11 +45,11 @@ pub enum Reply {
     Refused(u16, Option<u32>, String),
     /// The connection fails.
     NoConnection,
-    /// Not even a header.
+    /// No response at all, not even headers.
     NoAnswer,
 }
 
-/// The server: for each path the answers in order; after the last one, watches that stay silent.
+/// The server: the answers for each path in order; after the last one, silent watches.
 #[derive(Default)]
 pub struct Script {
     replies: Mutex<HashMap<String, VecDeque<Reply>>>,
@@ -76,7 +76,7 @@ impl Script {
         self.requests.lock().iter().map(|(_, request)| request.clone()).collect()
     }
 
-    /// How long after the one before each request came.
+    /// The time between each request and the one before.
     pub fn gaps(&self) -> Vec<Duration> {
         self.requests.lock().windows(2).map(|pair| pair[1].0 - pair[0].0).collect()
     }
@@ -118,7 +118,7 @@ fn stream_of(parts: Vec<Part>) -> Body {
     }))
 }
 
-/// `stream`, `list`, `list all`, `list next=token` or `watch 17`; anything unexpected stays as it is.
+/// `stream`, `list`, `list all`, `list next=token` or `watch 17`; any other query is unchanged.
 fn shorten(query: &str) -> String {
     const STREAM: &str = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     if let Some((query, _)) = query.split_once("&shardSelector=") {
@@ -142,7 +142,7 @@ fn shorten(query: &str) -> String {
     }
 }
 
-/// Writes down what it is told.
+/// Records its calls.
 #[derive(Default)]
 pub struct Recorder {
     log: Mutex<Vec<String>>,
@@ -208,12 +208,12 @@ pub fn job_of(namespace: &str, name: &str, uid: &str, resource_version: u64, own
     })
 }
 
-/// A Job of the namespace `a` whose UID is its name.
+/// A Job in namespace `a` whose UID is its name.
 pub fn job(name: &str, resource_version: u64) -> Value {
     job_of("a", name, name, resource_version, None)
 }
 
-/// One that cannot be decoded.
+/// A Job that cannot be decoded.
 pub fn bad(name: &str, resource_version: u64) -> Value {
     let mut job = job(name, resource_version);
     job["status"]["startTime"] = json!(7);

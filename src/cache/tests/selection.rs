@@ -1,10 +1,10 @@
-//! Informers that keep some of the objects: here Jobs that have not ended.
+//! Informers that keep only some objects: here Jobs that have not ended.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Ended, and so not kept.
+/// A Job that has ended, and so is not kept.
 fn over(name: &str, resource_version: u64) -> Value {
     let mut job = job(name, resource_version);
     job["status"]["conditions"] = json!([{ "type": "Complete", "status": "True" }]);

@@ -1,4 +1,4 @@
-//! Informers of a part of the cluster: what they ask for, and what they pass over.
+//! Informers of a shard: what they request, and what they skip.
 
 use std::num::NonZeroU32;
 
