@@ -109,7 +109,7 @@ pub struct Parts<C> {
     /// batch/v1 CronJobs, where kube-controller-manager's controller could confuse their children with those of this
     /// controller.
     pub name_conflicts: Option<Arc<Store<NameConflict>>>,
-    /// The API server.
+    /// Access to the API server.
     pub control: C,
     /// Records Events.
     pub recorder: Arc<dyn EventRecorder>,
@@ -126,7 +126,7 @@ pub struct Parts<C> {
     pub schedule_delta: TimeDelta,
 }
 
-/// The controller. Matches upstream `ControllerV2`.
+/// The CronJob controller. Matches upstream `ControllerV2`.
 pub struct Controller<C> {
     parts: Parts<C>,
     /// Locked also while its changes are applied to the queue.
@@ -177,8 +177,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         &self.parts.queue
     }
 
-    /// The CronJobs with a next slot but without a timer or an entry in the queue. The result is always empty. A
-    /// standby returns an empty list too.
+    /// The CronJobs with a next slot but without a timer or an entry in the queue. The controller guarantees that there
+    /// are none. For a standby the result is empty.
     pub fn unattended(&self) -> Vec<ObjectName> {
         if self.stands_by() {
             return Vec::new();

@@ -8,9 +8,9 @@
 //!
 //! - A namespace's limit falls when one of its own requests times out, and when latency grows with the number of its
 //!   requests in flight. A constant latency, however long, is not congestion.
-//! - The total limit falls when the API server reports overload (429, 503). It also falls when requests of most
-//!   namespaces, at least three, timed out while no other namespace got a prompt answer. It then falls to half of the
-//!   workers and no further, because the next namespace may be answered.
+//! - The total limit falls when the API server reports overload (429, 503). It also falls when most of the active
+//!   namespaces, with at least three active, had a timeout while no create was answered promptly. It then falls to half
+//!   of the workers and no further, because the next namespace may be answered.
 //!
 //! A namespace has an entry while it has a sync in flight or a limit, or had one within [`MEMORY`].
 
@@ -40,7 +40,7 @@ pub(super) enum Signal {
     Created,
     /// It succeeded.
     Succeeded,
-    /// A request timed out because of the namespace.
+    /// A request of the namespace was not answered in time.
     Congested,
     /// The API server reported overload.
     Overloaded,
@@ -65,7 +65,7 @@ pub(super) struct Changes {
     pub(super) namespaces: Vec<(Arc<str>, Option<usize>)>,
 }
 
-/// The limits.
+/// The concurrency limits of one controller.
 #[derive(Debug)]
 pub(super) struct ConcurrencyLimiter {
     workers: usize,
@@ -96,7 +96,7 @@ struct Sample {
     latency: Duration,
 }
 
-/// Additive increase, multiplicative decrease.
+/// A limit with additive increase and multiplicative decrease.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
     now: f64,
@@ -169,7 +169,7 @@ impl ConcurrencyLimiter {
         self.total = Limit::new(workers);
     }
 
-    /// A sync of `namespace` begins.
+    /// Records that a sync of `namespace` begins.
     pub(super) fn begin(&mut self, namespace: &Arc<str>, now: Instant) -> Begun {
         self.in_flight += 1;
         let entry = self.namespaces.entry(Arc::clone(namespace)).or_default();
@@ -177,7 +177,7 @@ impl ConcurrencyLimiter {
         Begun { at: now, in_flight: entry.in_flight }
     }
 
-    /// A sync of `namespace` has ended.
+    /// Records that a sync of `namespace` ended, and returns the limits that changed.
     pub(super) fn end(&mut self, namespace: &Arc<str>, begun: Begun, signal: Signal, now: Instant) -> Changes {
         let mut changes = Changes::default();
         let before = self.total.get();
@@ -251,8 +251,7 @@ impl ConcurrencyLimiter {
         concerns
     }
 
-    /// Whether most namespaces active since `began`, including `namespace`, had a timeout, and none got a prompt
-    /// answer.
+    /// Whether most namespaces active since `began` had a timeout, as `namespace` did, and none got a prompt answer.
     fn is_congested(&self, namespace: &Arc<str>, began: Instant) -> bool {
         if self.prompt.is_some_and(|prompt| prompt >= began) {
             return false;

@@ -1,7 +1,7 @@
 //! The facts that a sync decides on.
 //!
 //! Guarantees: an [`Observation`] only grows during a sync. Every answer of the API server is added and none is
-//! removed, so deciding again from the start reaches the same point and continues from there.
+//! removed. Deciding again from the start therefore reaches the same point and continues from there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub struct Observation {
     pub local_zone: Zone,
     /// Whether the cache may be stale; the CronJob is then read live before a Job is created.
     pub view_is_suspect: bool,
-    /// The slot for which a name conflict was already reported.
+    /// The slot whose Job name was already reported as taken by another owner.
     pub name_taken_reported: Option<DateTime<Utc>>,
     /// Status edits that an earlier sync decided and did not write.
     pub carried: Edits,

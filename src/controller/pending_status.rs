@@ -106,7 +106,8 @@ impl PendingStatuses {
         self.0.get(key).filter(|pending| pending.uid == *uid).and_then(|pending| pending.begun)
     }
 
-    /// Until when any create with an unknown result may be committed; an instant in the past if none may be any longer.
+    /// Until when any create with an unknown result may be committed. The instant is in the past if none may be
+    /// committed now.
     pub fn last_commit(&self) -> Option<Instant> {
         self.0.iter().filter_map(|pending| pending.begun?.may_commit_until).max()
     }
@@ -133,7 +134,7 @@ impl PendingStatuses {
         self.0.get(key).filter(|pending| pending.uid == *uid).map(|pending| pending.edits.clone()).unwrap_or_default()
     }
 
-    /// The pending status under that name, whatever the UID.
+    /// The pending status under that name, for any UID.
     pub fn pending(&self, key: &ObjectName) -> Option<PendingStatus> {
         self.0.get(key).map(|pending| pending.clone())
     }

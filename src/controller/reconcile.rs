@@ -240,7 +240,7 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Everything from the deletion check to the create.
+    /// Makes every decision from the deletion check to the create.
     fn start_due_job(&mut self) -> Decided<Outcome> {
         let cron_job = self.draft.base;
         if cron_job.deleting || self.is_taken_back() {
@@ -538,7 +538,7 @@ impl Sync<'_> {
         self.draft.base.controller_kind.noun
     }
 
-    /// A Job's key: Jobs are in their CronJob's namespace, whatever a reference says.
+    /// The key of a Job, which is always in its CronJob's namespace.
     fn name_of(&self, job: &str) -> ObjectName {
         ObjectName::new(Arc::clone(&self.draft.base.name.namespace), job)
     }
@@ -568,7 +568,7 @@ fn unsupported_schedule(schedule: &str) -> String {
     )
 }
 
-/// Go's `%q`, for the printable text that the API server lets into these fields.
+/// Go's `%q`, for the printable text that the API server accepts in these fields.
 fn quote(text: &str) -> String {
     format!("{text:?}")
 }

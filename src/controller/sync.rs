@@ -135,7 +135,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 let cron_job = Arc::clone(&observation.cron_job);
                 let (began, time) = (Instant::now(), settling_time(next, now));
                 end.get_or_insert(began + time);
-                // The other half is left to the status.
+                // The other half of the time is for the status write.
                 let prune_until = began + PRUNE_TIME.min(time / 2);
                 for (job, reply) in delete_jobs(control, hooks, &cron_job, jobs, prune_until).await {
                     let unanswered = || Err(not_in_time(&job.name));

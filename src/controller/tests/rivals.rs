@@ -1,4 +1,4 @@
-//! Another controller that starts Jobs of the same CronJobs.
+//! Tests with another controller that starts Jobs of the same CronJobs.
 
 use super::*;
 
