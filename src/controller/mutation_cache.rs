@@ -137,7 +137,7 @@ impl MutationCache {
         fresh
     }
 
-    /// Remembers a finished Job that was deleted, whoever deleted it and whether or not a sync saw its end.
+    /// Remembers a finished Job that was deleted, for any cause and whether or not a sync saw its end.
     pub fn job_vanished(&self, owner: &CronJob, job: &Arc<Job>) {
         let mut known = self.vanished.entry(owner.name.clone()).or_insert_with(|| (owner.uid.clone(), Vec::new()));
         if known.0 != owner.uid {
