@@ -1,9 +1,9 @@
-//! The admission webhooks of the tutorial's CronJobs: defaults, and what a schema cannot judge.
+//! The admission webhooks of the tutorial's CronJobs: defaulting, and validation beyond the schema.
 //!
-//! Guarantees: what is answered is a function of the request alone (`defaulting`, `validation`), so every replica
-//! answers alike, leader or not; a request that is too large, too slow or no AdmissionReview gets an answer that says so;
-//! nobody is turned away while a certificate is replaced. With a certificate of our own, all replicas serve the same one,
-//! and the API server has been told of its CA before it meets it.
+//! Guarantees: an answer depends on the request alone (`defaulting`, `validation`), so every replica gives the same answers,
+//! leader or not. A request that is too large, too slow or no AdmissionReview gets an answer that says so. Replacing a
+//! certificate rejects no request. With a self-signed certificate, all replicas serve the same one, and the API server has its
+//! CA before they serve it.
 
 mod authority;
 mod certificate;
@@ -27,13 +27,13 @@ pub use self::router::router;
 use crate::options::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
 use crate::server::{Bound, CertificateSlot, HealthCheck, RELOAD_PERIOD, ServerError, Tls, TlsSource, bind};
 
-/// Where defaults are set. Paths are those that controller-runtime makes of group, version and kind.
+/// The path of the mutating webhook. Controller-runtime derives such paths from group, version and kind.
 pub const MUTATE_PATH: &str = "/mutate-batch-tutorial-kubebuilder-io-v1-cronjob";
 
-/// Where objects are judged.
+/// The path of the validating webhook.
 pub const VALIDATE_PATH: &str = "/validate-batch-tutorial-kubebuilder-io-v1-cronjob";
 
-/// The webhooks' listener, which has its address and does not answer yet.
+/// The webhooks' listener: bound to its address, but not yet serving.
 pub struct Webhooks {
     bound: Bound,
     tls: Tls,
@@ -41,12 +41,12 @@ pub struct Webhooks {
     pace: Pace,
 }
 
-/// How the certificate is looked after.
+/// The intervals of certificate maintenance.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How often the files are looked at, or the Secret and the configurations.
+    /// How often the files, or the Secret and the webhook configurations, are checked.
     pub look: Duration,
-    /// How long an API server may take to notice a change of a configuration.
+    /// How long an API server may take to notice a changed configuration.
     pub settle: Duration,
 }
 
@@ -57,10 +57,10 @@ impl Default for Pace {
 }
 
 impl Webhooks {
-    /// Reads the certificate, where there is one to be read, and takes the address.
+    /// Reads the certificate files, if configured, and binds the address.
     ///
     /// # Errors
-    /// When the address cannot be had, or the certificate not be used.
+    /// When the address cannot be bound, or the certificate is unusable.
     pub async fn bind(config: &WebhookConfig) -> Result<Self, ServerError> {
         let (source, own) = match &config.certificate {
             WebhookCertificate::Directory(directory) => {
@@ -72,24 +72,24 @@ impl Webhooks {
         Ok(Self { bound: bind(config.addr).await?, tls, own, pace: Pace::default() })
     }
 
-    /// Looks after the certificate at another pace than the usual one.
+    /// Sets other maintenance intervals.
     #[must_use]
     pub fn at_pace(self, pace: Pace) -> Self {
         Self { tls: self.tls.looking_every(pace.look), pace, ..self }
     }
 
-    /// The address that was taken.
+    /// The bound address.
     pub fn local_addr(&self) -> SocketAddr {
         self.bound.local_addr()
     }
 
-    /// Fails until there is a certificate to serve with.
+    /// Fails until there is a serving certificate.
     pub fn health_check(&self) -> HealthCheck {
         let slot = self.tls.slot();
         HealthCheck::new("webhook", move || ready(&slot))
     }
 
-    /// Answers until `cancel`, and looks after a certificate of our own meanwhile.
+    /// Serves until `cancel`, and maintains a self-signed certificate meanwhile.
     pub fn serve(self, client: kube::Client, clock: SharedClock, cancel: &CancellationToken) -> Vec<JoinHandle<()>> {
         let mut tasks = Vec::new();
         if let Some(own) = self.own {

@@ -1,11 +1,11 @@
-//! Keeps a certificate of our own: one for all replicas, known to the API server, renewed in time.
+//! Maintains the self-signed certificate: one for all replicas, published to the API server, renewed in time.
 //!
-//! Guarantees: the replicas share one certificate, kept in a Secret; whoever comes second, at the first start as at a
-//! renewal, takes what the other wrote (create, or replace by resource version; on conflict, read). A renewed certificate
-//! is served only after both webhook configurations have its CA. An error is logged and tried again; what was served goes
-//! on being served.
+//! Guarantees: the replicas share one certificate, kept in a Secret. If two replicas write it at the same time, at the first
+//! start or at a renewal, the second uses what the first wrote (create, or replace by resourceVersion; on conflict, read). A
+//! renewed certificate is served only after both webhook configurations have its CA. An error is logged and retried; the old
+//! certificate stays in use meanwhile.
 //!
-//! These writes need no lease: each names the version that it replaces, and a standby has to answer webhooks, too.
+//! These writes need no lease: each names the version that it replaces, and standby replicas also serve webhooks.
 
 use std::time::Duration;
 
@@ -23,37 +23,37 @@ use super::certificate::{Certificate, names_of};
 use crate::options::SelfSignedWebhook;
 use crate::server::{CertificateSlot, ServerError};
 
-/// How long to wait after an error.
+/// The delay after an error.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
-/// How often a conflict is answered by reading again, before it counts as an error.
+/// How often a conflict is retried before it counts as an error.
 const ATTEMPTS: usize = 5;
 
-/// Why the certificate is not as it should be.
+/// Why the certificate could not be maintained.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
-    /// The API server refused, or did not answer.
+    /// The API server rejected a request or did not answer.
     #[error("{operation} {object}: {source}")]
     Call {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// On what.
+        /// The object.
         object: String,
-        /// What the client said.
+        /// The client's error.
         source: Box<kube::Error>,
     },
-    /// Somebody else was quicker, each time.
+    /// Other writers changed the Secret first, each time.
     #[error("write Secret {0}: others keep changing it")]
     Contended(String),
-    /// No certificate could be made.
+    /// Generating a certificate failed.
     #[error("make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    /// What the Secret holds cannot be served with.
+    /// The certificate in the Secret is unusable.
     #[error(transparent)]
     Use(#[from] ServerError),
 }
 
-/// Looks after the certificate.
+/// Maintains the certificate.
 pub struct Authority {
     client: Client,
     clock: SharedClock,
@@ -64,13 +64,13 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Hands certificates to `slot`.
+    /// Passes certificates to `slot`.
     pub fn new(client: Client, clock: SharedClock, own: SelfSignedWebhook, slot: CertificateSlot, pace: Pace) -> Self {
         let names = names_of(&own.service, &own.namespace);
         Self { client, clock, own, names, slot, pace }
     }
 
-    /// Looks after the certificate for ever.
+    /// Maintains the certificate forever.
     pub async fn run(self) {
         let mut served = None;
         loop {
@@ -84,17 +84,17 @@ impl Authority {
         }
     }
 
-    /// One look at the Secret and at the configurations.
+    /// Checks the Secret and the webhook configurations once.
     pub(super) async fn refresh(&self, served: &mut Option<Certificate>) -> Result<(), AuthorityError> {
         let current = self.shared(served.as_ref()).await?;
         if served.is_none() {
-            // Nobody can be turned away yet, and the configurations may come later than this program.
+            // No request can fail yet, and the configurations may be created after this program starts.
             self.serve(&current, served)?;
         }
         self.tell::<MutatingWebhookConfiguration>(&self.own.mutating, &current.ca).await?;
         self.tell::<ValidatingWebhookConfiguration>(&self.own.validating, &current.ca).await?;
         if served.as_ref() != Some(&current) {
-            // Another replica may have told the API servers a moment ago.
+            // Another replica may have updated the configurations a moment ago.
             sleep(self.pace.settle).await;
             self.serve(&current, served)?;
         }
@@ -108,8 +108,8 @@ impl Authority {
         Ok(())
     }
 
-    /// The certificate that all replicas share, made or renewed if need be. Where the Secret is gone, what is served is what
-    /// clients still trust.
+    /// The certificate that all replicas share, created or renewed if necessary. If the Secret is gone, the served certificate
+    /// is kept, because clients still trust it.
     async fn shared(&self, served: Option<&Certificate>) -> Result<Certificate, AuthorityError> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.own.namespace);
         let (name, now) = (&self.own.secret, self.clock.now());
@@ -144,7 +144,7 @@ impl Authority {
         }
     }
 
-    /// Sees to it that every webhook of a configuration trusts `ca`.
+    /// Ensures that every webhook of a configuration trusts `ca`.
     async fn tell<K>(&self, name: &str, ca: &str) -> Result<(), AuthorityError>
     where
         K: kube::Resource<DynamicType = ()>,
@@ -162,7 +162,7 @@ impl Authority {
     }
 }
 
-/// The strategic merge patch of `webhooks` that gives each of them this CA; `None` where all have it.
+/// The strategic merge patch of `webhooks` that sets this CA in each of them; `None` if all have it.
 fn missing_ca(configuration: &Value, ca: &str) -> Option<Vec<Value>> {
     use base64::Engine as _;
     let ca = base64::engine::general_purpose::STANDARD.encode(ca);

@@ -1,8 +1,8 @@
-//! A certificate of our own for the webhooks, and its CA.
+//! A self-signed certificate for the webhooks, and its CA.
 //!
-//! Guarantees: the CA's key is thrown away with the one certificate that it signs, so there is no key to lose; a renewed
-//! certificate comes with the CA of its predecessor beside its own, so that both are trusted while replicas change over;
-//! a certificate is due long before it ends. No I/O and no clock; the keys are the only randomness.
+//! Guarantees: the CA's key is discarded after it has signed one certificate, so it cannot leak. A renewed certificate comes
+//! with its own CA and its predecessor's, so that clients trust both while replicas switch. A certificate is due for renewal
+//! long before it expires. No I/O and no clock; the keys are the only randomness.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 
-/// How long a certificate is good for, and after how long it is replaced.
+/// The validity of a certificate, and the age at which it is replaced.
 const VALIDITY: TimeDelta = TimeDelta::days(365);
 const RENEW_AFTER: TimeDelta = TimeDelta::days(243);
 
 /// How far the API server's clock may be behind.
 const CLOCK_SKEW: TimeDelta = TimeDelta::days(1);
 
-/// On the Secret: when the certificate is to be replaced, and whom it is for.
+/// Annotations of the Secret: the renewal time, and the names of the certificate.
 const RENEW_AT: &str = "cronjob-controller/renew-at";
 const NAMES: &str = "cronjob-controller/names";
 
-/// A certificate with its key, and the CAs that a client has to trust. All PEM.
+/// A certificate, its key, and the CAs that a client has to trust. All PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// The CA of this certificate, then that of its predecessor.
@@ -38,7 +38,7 @@ pub struct Certificate {
     names: Vec<String>,
 }
 
-/// The names by which a Service is called, and those of this machine, for webhooks that are configured by URL.
+/// The names of a Service, and those of this machine for webhooks that are configured by URL.
 pub fn names_of(service: &str, namespace: &str) -> Vec<String> {
     let inside = format!("{service}.{namespace}");
     [format!("{inside}.svc"), format!("{inside}.svc.cluster.local"), inside, "localhost".into(), "127.0.0.1".into()]
@@ -46,10 +46,10 @@ pub fn names_of(service: &str, namespace: &str) -> Vec<String> {
 }
 
 impl Certificate {
-    /// Makes a CA, a key and a certificate for these names.
+    /// Generates a CA, a key and a certificate for these names.
     ///
     /// # Errors
-    /// When a name is no name.
+    /// When a name is invalid.
     pub fn make(names: &[String], predecessor: Option<&Self>, now: DateTime<Utc>) -> Result<Self, rcgen::Error> {
         let mut ca = params(&[], "cronjob-controller webhook CA", now)?;
         ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -72,12 +72,12 @@ impl Certificate {
         })
     }
 
-    /// Whether it is to be replaced by one for these names.
+    /// Whether the certificate is due for renewal or does not have these names.
     pub fn is_due(&self, names: &[String], now: DateTime<Utc>) -> bool {
         now >= self.renew_at || self.names != names
     }
 
-    /// Reads it from the Secret in which it is kept; `None` where something is missing.
+    /// Reads the certificate from its Secret; `None` if a part is missing.
     pub fn from_secret(secret: &Secret) -> Option<Self> {
         let data = secret.data.as_ref()?;
         let text = |key: &str| String::from_utf8(data.get(key)?.0.clone()).ok();
@@ -91,7 +91,7 @@ impl Certificate {
         })
     }
 
-    /// Writes it into a Secret; everything else of the Secret stays.
+    /// Writes the certificate into a Secret; everything else in the Secret stays.
     pub fn put_into(&self, secret: &mut Secret) {
         let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
         secret.data = Some(BTreeMap::from([
@@ -106,7 +106,7 @@ impl Certificate {
 }
 
 fn params(names: &[String], common_name: &str, now: DateTime<Utc>) -> Result<CertificateParams, rcgen::Error> {
-    // The midnight before: to the day is exact enough for a year.
+    // Truncated to midnight: a day's precision is enough for a year.
     let small = |number: u32| u8::try_from(number).unwrap_or(1);
     let day = |time: DateTime<Utc>| date_time_ymd(time.year(), small(time.month()), small(time.day()));
     let mut params = CertificateParams::new(names)?;

@@ -1,20 +1,20 @@
 //! The defaults of the tutorial's CronJobs.
 //!
-//! Guarantees: only what is missing is set; what is set already, though it be wrong, is left to those who judge. An object
-//! that has been defaulted is not changed again. Pure.
+//! Guarantees: only missing fields are set. Fields that are set, even if invalid, are left to validation. Defaulting an object
+//! twice changes nothing. Pure.
 
 use serde_json::{Value, json};
 
 use super::review::{Operation, Request, Verdict};
 
-/// The changes that give a CronJob its defaults: `Allow`, not suspended, three successful Jobs kept and one that failed.
-/// Matches the tutorial's `Default`, for which an empty policy is a missing one.
+/// The patch that gives a CronJob its defaults: `Allow`, not suspended, three successful Jobs kept and one failed Job. Matches
+/// the tutorial's `Default`, which treats an empty policy as missing.
 pub fn default_cron_job(request: &Request) -> Verdict {
     let spec = match request.operation {
         Operation::Create | Operation::Update => request.object.get("spec").and_then(Value::as_object),
         Operation::Delete | Operation::Connect => None,
     };
-    // Where there is no spec, the schema has the word.
+    // Without a spec, validation by the schema reports the error.
     let Some(spec) = spec else { return Verdict::Allowed };
     let defaults = [
         ("concurrencyPolicy", json!("Allow")),

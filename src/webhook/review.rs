@@ -1,7 +1,7 @@
 //! AdmissionReviews, `admission.k8s.io/v1`, as far as the webhooks need them.
 //!
-//! Guarantee: an answer carries the UID of its question, and the object that was asked about is never decoded into types
-//! that could drop a field. Matches k8s.io/api `admission/v1/types.go`.
+//! Guarantee: an answer carries the UID of its request, and the object is never decoded into types that could drop a field.
+//! Matches k8s.io/api `admission/v1/types.go`.
 
 use apimachinery::status::Status;
 use base64::Engine as _;
@@ -12,33 +12,33 @@ use serde_json::{Value, json};
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
-/// Why a body is no question.
+/// Why a body is not a request.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
-    /// Not JSON, or not of this shape.
+    /// Not JSON, or not an AdmissionReview.
     #[error("the body is no AdmissionReview: {0}")]
     Unreadable(#[from] serde_json::Error),
-    /// Some other object, or a version that is not spoken here.
+    /// Another kind, or an unsupported version.
     #[error("the body is a {kind:?} of {api_version:?}; this webhook answers an {KIND} of {API_VERSION}")]
     Other { api_version: String, kind: String },
-    /// An answer, or nothing.
+    /// The review has no request.
     #[error("the AdmissionReview has no request")]
     NoRequest,
 }
 
-/// A question.
+/// An admission request.
 #[derive(Debug, Deserialize)]
 pub struct Request {
-    /// To be repeated in the answer.
+    /// The UID, repeated in the answer.
     pub uid: String,
-    /// What is to be done with the object.
+    /// The operation.
     pub operation: Operation,
-    /// The object as it shall be; null where it shall not be any more.
+    /// The new object; null on deletion.
     #[serde(default)]
     pub object: Value,
 }
 
-/// What is to be done with an object.
+/// The operation of an admission request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
@@ -48,14 +48,14 @@ pub enum Operation {
     Connect,
 }
 
-/// What is answered.
+/// The decision on a request.
 #[derive(Debug, PartialEq)]
 pub enum Verdict {
-    /// As it is.
+    /// Allows the object unchanged.
     Allowed,
-    /// With these changes, operations of a JSON patch.
+    /// Allows the object with these operations of a JSON patch.
     Patched(Vec<Value>),
-    /// No, and why.
+    /// Rejects the object with this Status.
     Denied(Box<Status>),
 }
 
@@ -69,10 +69,10 @@ struct Review {
     request: Option<Request>,
 }
 
-/// Reads a question.
+/// Parses an AdmissionReview.
 ///
 /// # Errors
-/// One sentence for whoever sent the body.
+/// One sentence for the sender of the body.
 pub fn read(body: &[u8]) -> Result<Request, ReviewError> {
     let Review { api_version, kind, request } = serde_json::from_slice(body)?;
     if api_version != API_VERSION || kind != KIND {
@@ -81,7 +81,7 @@ pub fn read(body: &[u8]) -> Result<Request, ReviewError> {
     request.ok_or(ReviewError::NoRequest)
 }
 
-/// The answer to the question `uid`.
+/// The AdmissionReview that answers the request `uid`.
 pub fn answer(uid: &str, verdict: &Verdict) -> Value {
     let mut response = json!({ "uid": uid, "allowed": !matches!(verdict, Verdict::Denied(_)) });
     match verdict {

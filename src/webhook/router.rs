@@ -1,10 +1,9 @@
-//! The webhooks' paths, over HTTP.
+//! The HTTP endpoints of the webhooks.
 //!
-//! Guarantees: a body is read up to [`MAX_BODY`] and for at most [`READ_TIMEOUT`]; all bodies together hold at most
-//! [`BODIES`] bytes, and one is judged at a time, whatever clients send; and whatever the answer, a body is read before
-//! it is answered, since who is still writing would have its connection reset before it had read anything. What is wrong
-//! with a request is said in one sentence, in a Status: of any other answer the API server repeats the code alone to its own
-//! client (`Result.Error` in k8s.io/client-go `rest/request.go`).
+//! Guarantees: a body is read up to [`MAX_BODY`] and for at most [`READ_TIMEOUT`]. All bodies together hold at most [`BODIES`]
+//! bytes, and one is processed at a time, whatever clients send. A body is always read before the answer, because a client that
+//! is still writing would get a connection reset before it could read the answer. Each error is one sentence in a Status: the
+//! API server passes on only the code of any other answer (`Result.Error` in k8s.io/client-go `rest/request.go`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,18 +25,18 @@ use super::{MUTATE_PATH, VALIDATE_PATH, defaulting, validation};
 use crate::server::budgets::{BodyBudget, ReadError};
 use crate::server::not_found;
 
-/// The largest body in bytes: two objects as large as kube-apiserver takes them (3 MiB), old and new, and a mebibyte for
-/// the rest. Matches `maxRequestSize` in controller-runtime's `pkg/webhook/admission/http.go`.
+/// The largest body in bytes: the old and the new object at kube-apiserver's limit (3 MiB each), and 1 MiB for the rest.
+/// Matches `maxRequestSize` in controller-runtime's `pkg/webhook/admission/http.go`.
 pub const MAX_BODY: usize = 7 << 20;
 
-/// How many bytes all bodies may hold at a time: two of the largest, or thousands of the usual ones. A document takes some ten
-/// times its text, so that one at a time is read.
+/// The total number of bytes of all bodies: two of the largest, or thousands of usual ones. A parsed document takes about ten
+/// times its text, so only one is parsed at a time.
 pub(super) const BODIES: usize = 16 << 20;
 
-/// How long a body may take: no API server waits longer for a webhook.
+/// The time limit for a body: no API server waits longer for a webhook.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What cannot be answered with a review.
+/// An error that cannot be answered with a review.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error("the Content-Type is {0:?}; this webhook reads application/json")]
@@ -79,19 +78,19 @@ pub fn router() -> Router {
     router_within(READ_TIMEOUT)
 }
 
-/// Both webhooks, for bodies that come within `limit`.
+/// Both webhooks, with the time limit `limit` for bodies.
 pub(super) fn router_within(limit: Duration) -> Router {
     router_with(limit, BodyBudget::new(BODIES))
 }
 
-/// Both webhooks, for bodies that come within `limit` and fit into `budget`.
+/// Both webhooks, with the time limit `limit` and the byte budget `budget` for bodies.
 fn router_with(limit: Duration, budget: BodyBudget) -> Router {
     let turn = Arc::new(Semaphore::new(1));
     Router::new()
         .route(MUTATE_PATH, webhook(defaulting::default_cron_job, Arc::clone(&turn)))
         .route(VALIDATE_PATH, webhook(validation::validate_cron_job, turn))
         .fallback(async || not_found())
-        // The limit is `read_first`'s, which has words for it.
+        // `read_first` applies the limit with a better message.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn(move |request, next| read_first(request, next, limit, budget.clone())))
 }
@@ -109,7 +108,7 @@ fn webhook(judge: fn(&review::Request) -> Verdict, turn: Arc<Semaphore>) -> Meth
 async fn read_first(request: Request<Body>, next: Next, limit: Duration, budget: BodyBudget) -> Response {
     let (head, body) = request.into_parts();
     let refusal = match budget.read(body, MAX_BODY, limit).await {
-        // The bytes count until the answer is there.
+        // The bytes count against the budget until the answer is complete.
         Ok(body) => return next.run(Request::from_parts(head, Body::from(body.bytes.clone()))).await,
         Err(ReadError::TooLarge) => Refusal::TooLarge,
         Err(ReadError::TooSlow) => Refusal::TooSlow(limit),

@@ -1,4 +1,4 @@
-//! What the webhooks answer, how they are reached, and how their certificate is kept.
+//! Tests of the webhooks' answers, their endpoints, and certificate maintenance.
 #![allow(clippy::unwrap_used)]
 
 mod authority;

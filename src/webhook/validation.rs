@@ -1,7 +1,7 @@
-//! What is judged of the tutorial's CronJobs beyond their schema.
+//! Validation of the tutorial's CronJobs beyond their schema.
 //!
-//! Guarantees: a schedule is refused exactly where the controller could not read it, by the same parser; every fault is
-//! named with its field, all at once, in Kubernetes' own words. An object on its way out is never held up. Pure.
+//! Guarantees: a schedule is rejected exactly if the controller could not parse it, since both use the same parser. All errors
+//! are reported at once, with their fields and in Kubernetes' words. An object that is being deleted is always accepted. Pure.
 
 use apimachinery::field::{FieldError, invalid_field, required_field};
 use apimachinery::status::{Qualified, invalid};
@@ -12,11 +12,11 @@ use super::review::{Operation, Request, Verdict};
 use crate::api::crd::MAX_NAME_LENGTH;
 use crate::api::tutorial_v1::RESOURCE;
 
-/// Judges a CronJob that is created or changed. Matches the tutorial's `validateCronJob`.
+/// Validates a CronJob on create and update. Matches the tutorial's `validateCronJob`.
 pub fn validate_cron_job(request: &Request) -> Verdict {
     let object = &request.object;
     let judged = matches!(request.operation, Operation::Create | Operation::Update);
-    // The last change of a deleted object takes its finalizers away: refused, it would stay for ever.
+    // The last update of a deleted object removes its finalizers; if it were rejected, the object would stay forever.
     if !judged || object["metadata"]["deletionTimestamp"].is_string() {
         return Verdict::Allowed;
     }
@@ -39,7 +39,7 @@ fn schedule_fault(object: &Value) -> Option<FieldError> {
     let field = "spec.schedule";
     let schedule = &object["spec"]["schedule"];
     let Some(text) = schedule.as_str() else { return Some(required_field(field, "")) };
-    // Whether a text is a schedule does not depend on the zone that it is read in.
+    // Whether a schedule is valid does not depend on its zone.
     let fault = Schedule::parse_standard(text, Zone::UTC).err()?;
     Some(invalid_field(field, schedule, &fault.to_string()))
 }

@@ -1,11 +1,10 @@
-//! Wall-clock time as a port.
+//! Wall-clock time as an interface.
 //!
-//! Guarantees: nothing in this crate reads the wall clock except through [`Clock`]; the pure modules do not
-//! even see this trait and take `now` as an argument. Under `tokio::time::pause` a [`TestClock`] advances in
-//! step with tokio's timers, so a simulated day costs no wall time.
+//! Guarantees: the wall clock is read only through [`Clock`]. Pure modules do not use this trait and take `now` as an argument.
+//! Under `tokio::time::pause` a [`TestClock`] advances with tokio's timers, so a simulated day takes no real time.
 //!
-//! The machine's clock is stepped without a word, so whoever sleeps until a wall time must look at it now and then. A
-//! clock whose steps are told ([`Clock::steps`]) need not be looked at.
+//! The machine's clock can be stepped without notice, so code that sleeps until a wall time must recheck it at intervals. A
+//! clock that reports its steps ([`Clock::steps`]) needs no such check.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,18 +14,18 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Answers "what time is it" in UTC. Matches the `now func() time.Time` field of upstream's `ControllerV2`.
+/// A source of the current time in UTC. Matches the `now func() time.Time` field of upstream's `ControllerV2`.
 pub trait Clock: Debug + Send + Sync + 'static {
     /// The current wall-clock time.
     fn now(&self) -> DateTime<Utc>;
 
-    /// Changes whenever the clock is stepped, that is, ceases to run with tokio's time. `None`: nobody is told.
+    /// Changes whenever the clock is stepped, that is, deviates from tokio's time. `None` if the clock does not report steps.
     fn steps(&self) -> Option<watch::Receiver<()>> {
         None
     }
 }
 
-/// A clock that can be handed to many owners.
+/// A clock with shared ownership.
 pub type SharedClock = Arc<dyn Clock>;
 
 /// The machine's clock.
@@ -39,12 +38,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that starts where the test says, runs with tokio's (pausable) time, and can be stepped.
+/// A clock for tests: it starts at a given time, runs with tokio's (pausable) time, and can be stepped.
 #[derive(Debug)]
 pub struct TestClock {
     started: Instant,
     base: Mutex<DateTime<Utc>>,
-    /// `None` if the steps are not told.
+    /// `None` if the clock does not report steps.
     steps: Option<watch::Sender<()>>,
 }
 
@@ -54,12 +53,12 @@ impl TestClock {
         Arc::new(Self { started: Instant::now(), base: Mutex::new(base), steps: Some(watch::Sender::new(())) })
     }
 
-    /// As [`TestClock::new`], but stepped without a word, as the machine's clock is.
+    /// Like [`TestClock::new`], but without reported steps, like the machine's clock.
     pub fn silent(base: DateTime<Utc>) -> Arc<Self> {
         Arc::new(Self { started: Instant::now(), base: Mutex::new(base), steps: None })
     }
 
-    /// Steps the wall clock without any time passing, as NTP or an operator does.
+    /// Steps the wall clock while no time passes, as NTP or an operator does.
     pub fn step(&self, by: TimeDelta) {
         *self.base.lock() += by;
         if let Some(steps) = &self.steps {

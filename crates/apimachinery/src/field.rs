@@ -1,13 +1,13 @@
-//! Refused fields of an object.
+//! Validation errors of fields.
 //!
-//! Guarantee: a constructor gives the text that `field.Error.ErrorBody()` of k8s.io/apimachinery `pkg/util/validation/field`
+//! Guarantee: a constructor returns the text that `field.Error.ErrorBody()` of k8s.io/apimachinery `pkg/util/validation/field`
 //! prints for the same kind of error and the same value.
 
 use serde_json::Value;
 
 use crate::quoting::quote;
 
-/// Why a field is refused. Matches apimachinery `field.ErrorType`.
+/// The kind of a field error. Matches apimachinery `field.ErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
     /// `FieldValueRequired`.
@@ -30,14 +30,14 @@ pub enum FieldErrorKind {
     TypeInvalid,
 }
 
-/// One refused field, from which the server makes the Status of an Invalid answer.
+/// One field error, a cause of the Status of an Invalid answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// Why.
+    /// The kind of error.
     pub kind: FieldErrorKind,
-    /// Which, as `spec.schedule` or `spec.template.spec.containers[0].image`.
+    /// The path of the field, such as `spec.schedule` or `spec.template.spec.containers[0].image`.
     pub field: String,
-    /// The whole text of the cause, as `field.Error.ErrorBody()` prints it: `Invalid value: "x": …`.
+    /// The message of the cause, as `field.Error.ErrorBody()` prints it: `Invalid value: "x": …`.
     pub body: String,
 }
 
@@ -58,7 +58,7 @@ impl FieldErrorKind {
     }
 }
 
-/// A field that is refused, with the value that it has. Matches `field.Invalid`.
+/// The error for a field with an invalid value. Matches `field.Invalid`.
 pub fn invalid_field(field: impl Into<String>, value: &Value, detail: &str) -> FieldError {
     let value = match value {
         Value::String(text) => quote(text),
@@ -67,18 +67,18 @@ pub fn invalid_field(field: impl Into<String>, value: &Value, detail: &str) -> F
     FieldError { kind: FieldErrorKind::Invalid, field: field.into(), body: format!("Invalid value: {value}: {detail}") }
 }
 
-/// A field that must not be set so. Matches `field.Forbidden`.
+/// The error for a field that must not have this value. Matches `field.Forbidden`.
 pub fn forbidden_field(field: impl Into<String>, detail: &str) -> FieldError {
     FieldError { kind: FieldErrorKind::Forbidden, field: field.into(), body: format!("Forbidden: {detail}") }
 }
 
-/// A field that is missing. Matches `field.Required`.
+/// The error for a missing field. Matches `field.Required`.
 pub fn required_field(field: impl Into<String>, detail: &str) -> FieldError {
     let body = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
     FieldError { kind: FieldErrorKind::Required, field: field.into(), body }
 }
 
-/// A field that must have one of some values. Matches `field.NotSupported`.
+/// The error for a field that must have one of some values. Matches `field.NotSupported`.
 pub fn unsupported_field(field: impl Into<String>, value: &Value, supported: &[&str]) -> FieldError {
     let value = match value {
         Value::String(text) => quote(text),

@@ -1,6 +1,6 @@
-//! What API servers and their clients share: refusals, rules for names, quoting, and the clock.
+//! Code that API servers and their clients share: Status errors, rules for names, quoting, and the clock.
 //!
-//! Guarantees: every text is upstream's for the same arguments (k8s.io/apimachinery), and nothing here does any I/O.
+//! Guarantees: every text equals upstream's for the same arguments (k8s.io/apimachinery). Nothing here does I/O.
 
 pub mod clock;
 pub mod field;

@@ -1,7 +1,7 @@
 //! Rules for names, label keys and label values.
 //!
-//! Guarantee: each function refuses what the function of k8s.io/apimachinery `pkg/api/validate/content` refuses that it is
-//! named after, in the same words; an empty list means that the name is allowed.
+//! Guarantee: each function rejects what the function of the same name in k8s.io/apimachinery `pkg/api/validate/content`
+//! rejects, with the same messages. An empty list means that the name is valid.
 
 const DNS_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS_SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -121,7 +121,8 @@ pub fn label_value_errors(value: &str) -> Vec<String> {
     errors
 }
 
-/// The same errors, counted in characters: names of objects are judged by older code than labels, which says so (`util/validation`).
+/// Rewords the errors to count characters: object names use older validation code than labels (`util/validation`), which says
+/// so.
 pub fn in_characters(errors: Vec<String>) -> Vec<String> {
     errors.into_iter().map(|error| error.replace(" bytes", " characters")).collect()
 }

@@ -1,8 +1,8 @@
-//! Quoting as Go does it.
+//! Quoting in Go's format.
 //!
 //! Guarantee: [`quote`] prints ASCII text as `%q` of Go's fmt does, so that messages equal upstream's.
 
-/// Text in quotes as Go's `%q` prints it.
+/// Quotes text as Go's `%q` does.
 pub fn quote(text: &str) -> String {
     use std::fmt::Write;
     let mut out = String::with_capacity(text.len() + 2);

@@ -1,7 +1,7 @@
-//! Errors as clients see them.
+//! API errors as metav1 `Status`.
 //!
-//! Guarantees: every constructor gives the code, reason, message and details that the function of the same name in
-//! k8s.io/apimachinery `pkg/api/errors/errors.go` gives for the same arguments.
+//! Guarantees: every constructor returns the code, reason, message and details that the function of the same name in
+//! k8s.io/apimachinery `pkg/api/errors/errors.go` returns for the same arguments.
 
 use serde_json::{Map, Value, json};
 
@@ -13,48 +13,48 @@ use crate::quoting::quote;
 pub struct Cause {
     /// Machine-readable, such as `FieldValueInvalid`.
     pub reason: String,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// The field meant, empty for none.
+    /// The field; empty if the cause concerns none.
     pub field: String,
 }
 
-/// What a [`Status`] is about. Empty fields are left out.
+/// The subject of a [`Status`]. Empty fields are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// Name of the object.
     pub name: String,
     /// API group.
     pub group: String,
-    /// Kind, or (upstream's habit) plural name.
+    /// The kind or, as upstream often does, the plural name.
     pub kind: String,
     /// UID of the object.
     pub uid: String,
-    /// Why.
+    /// The causes.
     pub causes: Vec<Cause>,
-    /// Seconds until a retry may help; 0 for not said.
+    /// Seconds after which a retry may succeed; 0 if unknown.
     pub retry_after_seconds: u32,
 }
 
-/// A refusal, as metav1 `Status`.
+/// An API error, as metav1 `Status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// HTTP status code.
     pub code: u16,
-    /// Machine-readable, empty for unknown.
+    /// Machine-readable reason; empty if unknown.
     pub reason: &'static str,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// What it is about; `None` leaves the field out, which clients can tell from an empty one.
+    /// The details; `None` omits the field, which clients can distinguish from empty details.
     pub details: Option<Details>,
-    /// The token of an inconsistent continuation (expired continue tokens only).
+    /// The token of an inconsistent continuation (for expired continue tokens only).
     pub continue_token: Option<String>,
 }
 
-/// The result of everything that can be refused.
+/// The result of an operation that can fail with an API error.
 pub type Result<T> = std::result::Result<T, Box<Status>>;
 
-/// Group and name (plural, or kind) as messages print them.
+/// A group and a name (plural or kind) as messages print them.
 #[derive(Clone, Debug, Default)]
 pub struct Qualified {
     /// API group.
@@ -64,7 +64,7 @@ pub struct Qualified {
 }
 
 impl Qualified {
-    /// A resource (by its plural name) or a kind of a group; the core group is empty.
+    /// A resource (plural name) or a kind of a group; the core group is empty.
     pub fn new(group: &str, name: &str) -> Self {
         Self { group: group.to_owned(), name: name.to_owned() }
     }
@@ -118,7 +118,7 @@ pub fn forbidden(what: &Qualified, name: &str, why: &str) -> Box<Status> {
     status(403, "Forbidden", message, Some(what.details(name)))
 }
 
-/// 409 for a precondition or a resourceVersion that does not hold.
+/// 409 for a precondition or a resourceVersion that does not match.
 pub fn conflict(what: &Qualified, name: &str, why: &str) -> Box<Status> {
     let message = format!("Operation cannot be fulfilled on {what} {}: {why}", quote(name));
     status(409, "Conflict", message, Some(what.details(name)))
@@ -158,7 +158,7 @@ pub fn too_large(message: &str) -> Box<Status> {
     status(413, "RequestEntityTooLarge", format!("Request entity too large: {message}"), None)
 }
 
-/// 504 for a resourceVersion of the future.
+/// 504 for a resourceVersion in the future.
 pub fn too_large_resource_version(wanted: u64, current: u64) -> Box<Status> {
     let cause = Cause {
         reason: "ResourceVersionTooLarge".to_owned(),
@@ -170,22 +170,22 @@ pub fn too_large_resource_version(wanted: u64, current: u64) -> Box<Status> {
     status(504, "Timeout", message, Some(details))
 }
 
-/// 500 for an error that the real server does not translate.
+/// 500 for an error that the real server does not convert.
 pub fn unknown(message: impl Into<String>) -> Box<Status> {
     status(500, "", message.into(), None)
 }
 
-/// 406 by the negotiation of a handler.
+/// 406 from content negotiation.
 pub fn not_acceptable(message: impl Into<String>) -> Box<Status> {
     status(406, "NotAcceptable", message.into(), None)
 }
 
-/// 415 by the negotiation of a handler.
+/// 415 from content negotiation.
 pub fn unsupported_media_type(message: impl Into<String>) -> Box<Status> {
     status(415, "UnsupportedMediaType", message.into(), None)
 }
 
-/// What an answer without a Status means to a client. Matches `NewGenericServerResponse` without a resource.
+/// The Status that a client makes of an answer without one. Matches `NewGenericServerResponse` without a resource.
 pub fn generic(code: u16, server_message: &str) -> Box<Status> {
     let (reason, message) = match code {
         400 => ("BadRequest", "the server rejected our request for an unknown reason"),
@@ -272,13 +272,13 @@ impl Cause {
     }
 }
 
-/// The answer to a deletion that is done. Matches `Store.finalizeDelete`.
+/// The answer to a completed deletion. Matches `Store.finalizeDelete`.
 pub fn deleted(what: &Qualified, name: &str, uid: &str) -> Value {
     let details = Details { uid: uid.to_owned(), ..what.details(name) };
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details.to_value()})
 }
 
-/// All errors in one text, each once. Matches `field.ErrorList.ToAggregate` and `utilerrors.Aggregate`.
+/// All errors in one text without duplicates. Matches `field.ErrorList.ToAggregate` and `utilerrors.Aggregate`.
 fn aggregate(errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::new();
     for error in errors {

@@ -1,7 +1,7 @@
-//! The proleptic Gregorian calendar on day numbers.
+//! The proleptic Gregorian calendar in terms of day numbers.
 //!
-//! Guarantees: exact for every day that a chrono `DateTime<Utc>` can show, in constant time, without tables. Day 0 is
-//! 1970-01-01. The arithmetic counts years from March, so that a leap day comes last.
+//! Guarantees: exact for every day that a chrono `DateTime<Utc>` can represent, in constant time, without tables. Day 0 is
+//! 1970-01-01. Years are counted from March, so that the leap day comes last.
 
 /// Seconds in a day without a change of offset.
 pub(super) const SECONDS_PER_DAY: i64 = 86_400;
@@ -22,13 +22,13 @@ pub(super) struct Date {
     pub day: u32,
 }
 
-/// Eras added before a division, so that every day of chrono's range counts from zero up.
+/// Eras added before a division, so that every day in chrono's range is non-negative.
 const SHIFT: i64 = 700;
 
 /// The date of a day number.
 ///
-/// The method is Neri and Schneider's ("Euclidean affine functions and their application to calendar algorithms", 2022):
-/// each unit is the high half of one multiplication, and the low half gives the rest.
+/// Uses the method of Neri and Schneider ("Euclidean affine functions and their application to calendar algorithms", 2022):
+/// each unit is the high half of one multiplication, and the low half yields the remainder.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "each part is small and positive")]
 pub(super) fn from_days(days: i64) -> Date {
     let quarters = 4 * (days + EPOCH + SHIFT * DAYS_PER_ERA) as u32 + 3;
@@ -37,23 +37,23 @@ pub(super) fn from_days(days: i64) -> Date {
     let (year_of_century, day_of_year) = ((years >> 32) as u32, years as u32 / 2_939_745 / 4);
     let months = 2_141 * day_of_year + 197_913;
     let (month, day) = (months >> 16, (months & 0xffff) / 2_141 + 1);
-    // From 1 January on it is the next year, which began in the months 13 and 14 of the one that begins in March.
+    // January and February belong to the next year; in a year that begins in March they are months 13 and 14.
     let next_year = day_of_year >= 306;
     let year = i64::from(100 * century + year_of_century + u32::from(next_year)) - SHIFT * 400;
     Date { year, month: if next_year { month - 12 } else { month }, day }
 }
 
-/// How many days a month has; month 1 to 12.
+/// The number of days in a month; month 1 to 12.
 pub(super) fn days_in_month(year: i64, month: u32) -> u32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
-        // 30 and 31 alternate, but July is followed by August.
+        // 30 and 31 alternate, but July and August both have 31.
         _ => 30 + ((month ^ (month >> 3)) & 1),
     }
 }
 
-/// The day number of a date. A month beyond 12 runs into the next year and a day beyond the month's end into the next
+/// The day number of a date. A month above 12 overflows into the next year, and a day beyond the month's end into the next
 /// month, as in Go's `time.Date`.
 pub(super) fn to_days(year: i64, month: u32, day: u32) -> i64 {
     let year = year + i64::from((month - 1) / 12);

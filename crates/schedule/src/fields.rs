@@ -1,24 +1,24 @@
-//! The search for a five-field schedule's next instant.
+//! The search for the next instant of a five-field schedule.
 //!
-//! Guarantees: [`Fields::next`] gives robfig/cron v3.0.1's `SpecSchedule.Next` bit for bit, its surprises in daylight
-//! saving included, and always returns: where upstream never does, the answer is [`Search::Stuck`]. The cost does not
-//! depend on how far away the answer is by more than a few steps a month.
+//! Guarantees: [`Fields::next`] equals `SpecSchedule.Next` of robfig/cron v3.0.1 exactly, including its behaviour around
+//! daylight saving time. It always returns: where upstream loops forever, the answer is [`Search::Stuck`]. The cost grows by at
+//! most a few steps for each month until the answer.
 //!
-//! Upstream walks an instant forward one unit at a time: month, day, hour, minute, second, and starts over whenever a
-//! unit wraps around. What a step of a month or a day lands on depends on the zone (a midnight may not exist), so the walk
-//! is part of the result and is kept. But while the offset is known to stay the same, many steps are one addition; and where
-//! no step of the walk can land on anything odd, which is nearly always, `direct` finds the answer without walking.
+//! Upstream moves an instant forward one unit at a time (month, day, hour, minute, second) and starts over whenever a unit
+//! wraps around. Where a step of a month or a day lands depends on the zone, since a midnight may not exist. The walk therefore
+//! affects the result and is kept. While the offset is known to stay the same, many steps become one addition. If no step of
+//! the walk can land on an irregular local time, which is the usual case, `direct` computes the answer without walking.
 
 use super::civil::{self, Date, SECONDS_PER_DAY};
 use super::zone::{Span, Transitions, Zone};
 
 mod direct;
 
-/// The values at which a schedule fires, one bit each, and its zone. Seconds are always zero in this grammar. Made by
-/// [`Fields::judged`].
+/// The values of a schedule's fields, one bit each, and its zone. Seconds are always zero in this grammar. [`Fields::judged`]
+/// completes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fields {
-    /// Bits 0 to 59; none if no instant matches, whichever field is the reason.
+    /// Bits 0 to 59; empty if no instant matches, because of any field.
     pub minute: u64,
     /// Bits 0 to 23.
     pub hour: u32,
@@ -28,24 +28,25 @@ pub(super) struct Fields {
     pub month: u16,
     /// Bits 0 (Sunday) to 6, and [`Fields::DOW_STAR`].
     pub dow: u8,
-    /// Where the fields are read.
+    /// The zone in which the fields are interpreted.
     pub zone: Zone,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Search {
     /// The next instant, in Unix seconds.
     Found(i64),
-    /// Nothing until the end of the fifth year.
+    /// No instant matches until the end of the fifth year.
     Never,
-    /// Upstream's walk would go round in a circle.
+    /// Upstream's walk would loop forever.
     Stuck,
 }
 
-/// No search that ends needs this many steps: six years of twelve months and at most a few hundred steps in a matching one.
+/// A bound on the steps of any search that terminates: six years of twelve months and at most a few hundred steps in a matching
+/// one.
 const MAX_STEPS: u32 = 10_000;
-/// Further than this from a change of offset (in seconds), a local time has one reading and `time.Date` finds it.
+/// At this distance (in seconds) from a change of offset, a local time is unambiguous and `time.Date` finds it.
 const MARGIN: i64 = 2 * SECONDS_PER_DAY;
 const HOUR: i64 = 3_600;
 const MINUTE: i64 = 60;
@@ -56,10 +57,10 @@ impl Fields {
     /// The day-of-week field has a star.
     pub const DOW_STAR: u8 = 1 << 7;
 
-    /// No day of any month is left out.
+    /// The schedule matches every day of every month.
     const EVERY_DAY: u16 = 1;
 
-    /// With what follows from the fields worked out.
+    /// Sets the values that derive from the fields.
     pub fn judged(mut self) -> Self {
         if self.is_empty() {
             self.minute = 0;
@@ -73,7 +74,7 @@ impl Fields {
         self
     }
 
-    /// Whether some field is empty, so that no instant matches. A field of commas alone parses to that.
+    /// Whether some field is empty, so that no instant matches. A field of commas alone parses to an empty one.
     fn is_empty(&self) -> bool {
         let days = self.dom & !Self::DOM_STAR != 0;
         let weekdays = self.dow & !Self::DOW_STAR != 0;
@@ -81,7 +82,7 @@ impl Fields {
         self.minute == 0 || self.hour == 0 || self.month == 0 || no_day
     }
 
-    /// The first match at or after `from`, in Unix seconds. The caller has moved on to the upcoming second.
+    /// The first match at or after `from`, in Unix seconds. The caller has already moved to the next whole second.
     pub fn next(&self, from: i64) -> Search {
         if self.minute == 0 {
             return Search::Never;
@@ -91,7 +92,7 @@ impl Fields {
         self.direct(from, &span, transitions).unwrap_or_else(|| self.walk(from, span, transitions))
     }
 
-    /// The walk as upstream makes it.
+    /// The walk as upstream does it.
     #[cold]
     fn walk(&self, from: i64, span: Span, transitions: &'static Transitions) -> Search {
         let mut walk = Walk::new(transitions, span, from);
@@ -103,7 +104,7 @@ impl Fields {
             if walk.date.year > year_limit {
                 return Search::Never;
             }
-            // Each of these is false when its unit wrapped around: the larger ones have to be judged again.
+            // Each of these is false if its unit wrapped around; then the larger units are checked again.
             if self.seek_month(&mut walk)
                 && self.seek_day(&mut walk)
                 && self.seek_hour(&mut walk)
@@ -157,7 +158,7 @@ impl Fields {
                 walk.advance(ahead);
             } else {
                 walk.set_local(walk.days + 1, walk.second_of_day);
-                // Upstream's repair of a midnight that does not exist.
+                // Upstream's correction for a midnight that does not exist.
                 match walk.second_of_day / HOUR {
                     0 => {}
                     hour @ 13.. => walk.advance((24 - hour) * HOUR),
@@ -171,7 +172,7 @@ impl Fields {
         true
     }
 
-    /// Days to the next match of this month, else to the first of the next one.
+    /// The number of days to the next match in this month, else to the first day of the next month.
     fn days_ahead(&self, walk: &Walk) -> i64 {
         let Date { year, month, day } = walk.date;
         let length = civil::days_in_month(year, month);
@@ -180,9 +181,9 @@ impl Fields {
         i64::from(if after == 0 { length + 1 - day } else { after.trailing_zeros() + 1 })
     }
 
-    /// The matching days, as bits 1 to 31, of a month of that length whose first is that day of the week.
+    /// The matching days, as bits 1 to 31, of a month with that length and first weekday.
     fn days_of_month(&self, length: u32, first_weekday: u32) -> u32 {
-        // The week five and a half times over, bit 0 being a Sunday, and then moved so that bit 1 is the first's weekday.
+        // Repeats the week five and a half times with bit 0 as Sunday, then shifts it so that bit 1 is the first day's weekday.
         let weeks = u64::from(self.dow & !Self::DOW_STAR) * 0x0008_1020_4081;
         #[allow(clippy::cast_possible_truncation, reason = "only as many bits as a month has days are wanted")]
         let weekdays = (weeks >> ((first_weekday + 6) % 7)) as u32;
@@ -222,7 +223,7 @@ impl Fields {
             }
             if !walk.floored {
                 walk.floored = true;
-                // Whole minutes of universal time, whatever the zone's seconds are: `Truncate` knows no zone.
+                // Whole minutes of UTC, whatever the zone's seconds are: `Truncate` ignores zones.
                 walk.advance(-walk.t.rem_euclid(MINUTE));
             }
             let minute = walk.second_of_day / MINUTE % 60;
@@ -245,23 +246,23 @@ impl Fields {
     }
 }
 
-/// How many places after `from` the next set bit is, or the end.
+/// The distance from `from` to the next set bit, or to the end.
 fn bits_ahead(bits: u64, from: i64, end: i64) -> i64 {
     let above = (bits >> from) >> 1;
     if above == 0 { end - from } else { i64::from(above.trailing_zeros()) + 1 }
 }
 
-/// An instant on its way through a zone. The local date and time always belong to `t`.
+/// An instant that moves through a zone. The local date and time always correspond to `t`.
 struct Walk {
     transitions: &'static Transitions,
     t: i64,
-    /// The stretch of one offset that holds `t`.
+    /// The span of constant offset that holds `t`.
     span: Span,
     /// The local day number, and its date.
     days: i64,
     date: Date,
     second_of_day: i64,
-    /// Upstream's `added`: whether the smaller units have been set back to their start.
+    /// Upstream's `added`: whether the smaller units have been reset to their start.
     floored: bool,
     steps: u32,
 }
@@ -278,12 +279,12 @@ impl Walk {
         self.steps > MAX_STEPS
     }
 
-    /// Whether the offset is the same from now until `seconds` later.
+    /// Whether the offset stays the same until `seconds` later.
     fn keeps_offset(&self, seconds: i64) -> bool {
         self.t + seconds < self.span.end
     }
 
-    /// Goes on by `count` units at once if the offset allows, else by one.
+    /// Advances by `count` units at once if the offset stays the same, else by one.
     fn advance_units(&mut self, unit: i64, count: i64) {
         let all = unit * count;
         self.advance(if self.keeps_offset(all) { all } else { unit });
@@ -293,7 +294,7 @@ impl Walk {
         self.move_to(self.t + seconds);
     }
 
-    /// Goes to a local time, as Go's `time.Date` reads it.
+    /// Moves to a local time, as Go's `time.Date` interprets it.
     fn set_local(&mut self, days: i64, second_of_day: i64) {
         let local = days * SECONDS_PER_DAY + second_of_day;
         let clear = self.span.reads_as_itself(local);

@@ -1,12 +1,12 @@
 //! Cron schedules: parsing, the next instant, and missed starts. Pure: no I/O, no clock; `now` is an argument.
 //!
-//! Guarantees: [`Schedule::parse_standard`] accepts and refuses what robfig/cron v3.0.1's `ParseStandard` does, and
-//! [`Schedule::next`] is its `Next` bit for bit, through every gap and overlap of every zone. Nothing here panics or hangs,
-//! on any text and at any time from the first year to the last; the cost of a call is bounded and small, however far the
-//! answer lies away. Callers that loop use [`Schedule::next_after`], which always moves forward.
+//! Guarantees: [`Schedule::parse_standard`] accepts and rejects the same specs as robfig/cron v3.0.1's `ParseStandard`.
+//! [`Schedule::next`] equals its `Next` exactly, through every gap and overlap of every zone. No function panics or hangs, for
+//! any text and any time that chrono can represent. The cost of a call is small and bounded, however far away the answer is.
+//! Callers that loop use [`Schedule::next_after`], which always moves forward.
 //!
-//! Where upstream panics or never returns there is an error, or "never": a `TZ=` prefix without a blank after it, and a
-//! search that runs into a day that a zone left out (Pacific/Apia, 30 December 2011).
+//! Two cases in which upstream panics or loops forever return an error or "never": a `TZ=` prefix without a blank after it, and
+//! a search that reaches a day that a zone skipped (Pacific/Apia, 30 December 2011).
 
 mod civil;
 mod fields;
@@ -22,7 +22,7 @@ pub use parser::{ParseError, ParseIntError};
 pub use timing::Timing;
 pub use zone::{Change, TIME_ZONE_DATA, UnknownZone, Zone, local_zone};
 
-/// A parsed schedule: four words, to be parsed once per change of the spec and kept.
+/// A parsed schedule of four words. Parse it once for each change of the spec and keep it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule(Kind);
 
@@ -33,22 +33,22 @@ enum Kind {
     Every(i64),
 }
 
-/// How often the wrapper looks again from a minute later: more than the longest overlap of any zone, a whole day.
+/// How often [`Schedule::next_after`] searches again from a minute later: more than the longest overlap of any zone, a whole
+/// day.
 const MAX_RETRIES: u32 = 1_500;
 
 impl Schedule {
-    /// Parses five fields, a descriptor (`@daily`, `@every 90s`), or either after `TZ=…` or `CRON_TZ=…`. Without a prefix
-    /// the fields are read in `default_zone`, which upstream takes from the process. Matches robfig/cron v3.0.1 parser.go,
-    /// `ParseStandard`.
+    /// Parses five fields, a descriptor (`@daily`, `@every 90s`), or either after `TZ=…` or `CRON_TZ=…`. Without a prefix the
+    /// fields are in `default_zone`; upstream uses the process's zone. Matches robfig/cron v3.0.1 parser.go, `ParseStandard`.
     pub fn parse_standard(spec: &str, default_zone: Zone) -> Result<Schedule, ParseError> {
         parser::parse(spec, default_zone).map(Schedule)
     }
 
-    /// The next instant after `t`, on a whole second; none if nothing matches until the end of the fifth calendar year
-    /// after `t`'s, if the answer is beyond chrono's range, or if upstream would never return.
+    /// The next instant after `t`, on a whole second. Returns `None` if nothing matches until the end of the fifth calendar
+    /// year after `t`'s, if the answer is beyond chrono's range, or if upstream would loop forever.
     ///
-    /// Matches `SpecSchedule.Next` and `ConstantDelaySchedule.Next` of robfig/cron v3.0.1, whose zero time is `None` here.
-    /// Like them it may return `t` itself, or an instant before it, around a change of offset.
+    /// Matches `SpecSchedule.Next` and `ConstantDelaySchedule.Next` of robfig/cron v3.0.1, whose zero time is `None` here. Like
+    /// them it may return `t` itself, or an earlier instant, around a change of offset.
     #[inline]
     pub fn next(&self, t: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match &self.0 {
@@ -60,8 +60,8 @@ impl Schedule {
         }
     }
 
-    /// The next instant that lies strictly after `t`. It is [`Schedule::next`]'s wherever that moves forward. Where it does
-    /// not, the search goes on from a minute later, and where upstream would never return, from a day later.
+    /// The next instant strictly after `t`. It equals [`Schedule::next`] if that moves forward. If it does not, the search
+    /// continues from a minute later, and where upstream would loop forever, from a day later.
     pub fn next_after(&self, t: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut from = t.timestamp();
         for _ in 0..MAX_RETRIES {
@@ -75,7 +75,7 @@ impl Schedule {
         None
     }
 
-    /// The zone in which the fields are read; none for `@every`, which knows no calendar.
+    /// The zone of the fields; `None` for `@every`, which uses no calendar.
     pub fn zone(&self) -> Option<Zone> {
         match &self.0 {
             Kind::Fields(fields) => Some(fields.zone),
@@ -83,8 +83,7 @@ impl Schedule {
         }
     }
 
-    /// The same fields, read in another zone; an `@every` stays as it is. In UTC the fields are met by the times of a clock
-    /// that is never changed.
+    /// The same fields in another zone; `@every` stays as it is. UTC has no changes of offset.
     #[must_use]
     pub fn in_zone(&self, zone: Zone) -> Self {
         match &self.0 {
@@ -93,7 +92,7 @@ impl Schedule {
         }
     }
 
-    /// Searches from a second on; the fraction of a second that `t` may have had plays no part.
+    /// Searches from a whole second on; a fraction of `t` has no effect.
     fn search(&self, t: i64) -> Search {
         match &self.0 {
             Kind::Fields(fields) => fields.next(t + 1),
@@ -101,7 +100,7 @@ impl Schedule {
         }
     }
 
-    /// The constant distance between two instants, if the schedule has one by construction (`@every`).
+    /// The constant interval between instants, if the schedule has one by construction (`@every`).
     fn interval(&self) -> Option<TimeDelta> {
         match self.0 {
             Kind::Every(delay) => TimeDelta::try_seconds(delay),
@@ -110,9 +109,9 @@ impl Schedule {
     }
 }
 
-/// The whole second of `t`, and so many seconds later. None beyond chrono's range.
+/// Truncates `t` to a whole second and adds `seconds`. Returns `None` beyond chrono's range.
 ///
-/// The same as by way of Unix seconds; but most schedules fire again soon, and then most of chrono's fields stay.
+/// Faster than by way of Unix seconds: most schedules fire again soon, and then most of chrono's fields stay the same.
 #[inline]
 fn later(t: DateTime<Utc>, seconds: i64) -> Option<DateTime<Utc>> {
     let t = t.naive_utc();

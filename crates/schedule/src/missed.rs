@@ -1,18 +1,18 @@
-//! Which start is due, how many were missed, and when to look again.
+//! The due start, the number of missed starts, and the next requeue time.
 //!
-//! Guarantees: the most recent due start is exact for every schedule, found in a number of steps that depends on the
-//! logarithm of the time missed and not on the number of starts: ten years down with `@every 1s`, a clock in the year 1 or
-//! 2999 and a schedule that never fires cost microseconds and no memory. Times saturate, nothing overflows.
+//! Guarantees: the most recent due start is exact for every schedule. The number of search steps grows with the logarithm of
+//! the time missed and not with the number of starts. Ten years of downtime with `@every 1s`, a clock in the year 1 or 2999,
+//! and a schedule that never fires take microseconds and no memory. Times saturate; nothing overflows.
 //!
-//! Upstream guesses the most recent start from the first interval and loses the run of an uneven schedule
-//! (`15,45 9-17 * * *` after a night). Its guess of *how many* starts were missed is kept, because the
-//! TooManyMissedTimes Event hangs on it.
+//! Upstream estimates the most recent start from the first interval and loses the run of an uneven schedule (`15,45 9-17 * * *`
+//! after a night). Upstream's estimate of the *number* of missed starts is kept, because the TooManyMissedTimes Event depends
+//! on it.
 
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 
 use super::Schedule;
 
-/// What a CronJob says about its own past.
+/// The fields of a CronJob that determine its due starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// `metadata.creationTimestamp`.
@@ -24,16 +24,16 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// The last start, else the creation.
+    /// The last start, else the creation time.
     fn last(&self) -> DateTime<Utc> {
         self.last_schedule.unwrap_or(self.creation)
     }
 }
 
-/// A rough count of starts that were missed before the most recent one. Matches `missedSchedulesType`.
+/// An estimate of the starts missed before the most recent one. Matches `missedSchedulesType`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missed {
-    /// At most one start is due, and it is the most recent.
+    /// At most one start is due: the most recent one.
     #[default]
     None,
     /// Up to a hundred.
@@ -42,31 +42,31 @@ pub enum Missed {
     Many,
 }
 
-/// The answer of [`most_recent_schedule_time`].
+/// The result of [`most_recent_schedule_time`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MostRecent {
-    /// Starts before this are not looked at: the last start, else the creation, or the starting deadline if later.
+    /// Starts before this time do not count: the last start, else the creation time, or the starting deadline if later.
     pub earliest: DateTime<Utc>,
-    /// The newest start after `earliest` that is not after now.
+    /// The newest start after `earliest` and not after `now`.
     pub most_recent: Option<DateTime<Utc>>,
-    /// How many were missed.
+    /// The estimate of missed starts.
     pub missed: Missed,
 }
 
-/// The schedule can never fire (31 February). The text is upstream's.
+/// The schedule can never fire (31 February). The message is upstream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("time difference between two schedules is less than 1 second")]
 pub struct InvalidSchedule;
 
-/// More missed starts than this are many.
+/// The most missed starts that count as few.
 const FEW: i64 = 100;
-/// Go's greatest `Duration`, to which `Time.Sub` saturates, in whole seconds.
+/// Go's greatest `Duration` in whole seconds, to which `Time.Sub` saturates.
 const MAX_DURATION: i64 = i64::MAX / 1_000_000_000;
 
 /// Finds the newest start that is due at `now`. The starting deadline counts only if `include_deadline`.
 ///
-/// Matches `mostRecentScheduleTime` in pkg/controller/cronjob/utils.go, but for the exact start; see the module. A
-/// start that no other follows within five years is due like any other (upstream: an error).
+/// Matches `mostRecentScheduleTime` in pkg/controller/cronjob/utils.go, except that the start is exact (see the module). A
+/// start without a successor within five years is due like any other; upstream returns an error.
 pub fn most_recent_schedule_time(
     o: &Observed,
     now: DateTime<Utc>,
@@ -93,8 +93,8 @@ pub fn most_recent_schedule_time(
     found(Some(newest(schedule, first, second, now)), missed)
 }
 
-/// The start that is due at `now`, if any, and how many were missed before it (the caller warns of
-/// [`Missed::Many`] only when a start is due). Matches `nextScheduleTime` in pkg/controller/cronjob/utils.go.
+/// The start that is due at `now`, if any, and the estimate of starts missed before it. The caller warns of [`Missed::Many`]
+/// only if a start is due. Matches `nextScheduleTime` in pkg/controller/cronjob/utils.go.
 pub fn next_schedule_time(
     o: &Observed,
     now: DateTime<Utc>,
@@ -103,12 +103,12 @@ pub fn next_schedule_time(
     most_recent_schedule_time(o, now, schedule, true).map(|found| (found.most_recent, found.missed))
 }
 
-/// The instant of the next start, for which the CronJob is to be looked at again; none if the schedule will not fire.
+/// The instant of the next start, when the CronJob must be requeued; `None` if the schedule will not fire.
 ///
-/// Matches `nextScheduleTimeDuration` in pkg/controller/cronjob/utils.go, without the 100 ms that it adds. Upstream's
-/// delay for a schedule that never fires is the least i64, which means "now".
+/// Matches `nextScheduleTimeDuration` in pkg/controller/cronjob/utils.go without its extra 100 ms. Upstream's delay for a
+/// schedule that never fires is the smallest i64, which means "now".
 pub fn next_requeue_time(o: &Observed, now: DateTime<Utc>, schedule: &Schedule) -> Option<DateTime<Utc>> {
-    // The usual case, at the price of one search.
+    // The usual case needs only one search.
     let first = schedule.next_after(o.last())?;
     if now < first {
         return Some(first);
@@ -124,7 +124,7 @@ fn saturating_sub(t: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
     TimeDelta::try_seconds(seconds).and_then(|delta| t.checked_sub_signed(delta)).unwrap_or(limit)
 }
 
-/// Upstream finds out by searching from Go's zero time, because that is what a failed search returns there.
+/// Upstream detects this by searching from Go's zero time, which a failed search returns.
 fn never_fires(schedule: &Schedule) -> bool {
     let zero =
         NaiveDate::from_ymd_opt(1, 1, 1).map_or(DateTime::<Utc>::MIN_UTC, |d| d.and_time(NaiveTime::MIN).and_utc());
@@ -137,7 +137,8 @@ fn estimate(first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> 
     (now - first).num_seconds().min(MAX_DURATION) / interval + 1
 }
 
-/// The newest start not after `now`, given the first two, which are not. The first interval says how far to look back.
+/// The newest start not after `now`, given the first two, which are not after it. The first interval sets the first distance to
+/// look back.
 fn newest(schedule: &Schedule, first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
     if let Some(interval) = schedule.interval().map(|interval| interval.num_seconds()) {
         let count = (now - second).num_seconds() / interval;
@@ -145,7 +146,7 @@ fn newest(schedule: &Schedule, first: DateTime<Utc>, second: DateTime<Utc>, now:
     }
     let due_after = |t: DateTime<Utc>| schedule.next_after(t).filter(|next| *next <= now);
 
-    // Step back from now, twice as far each time, until a start comes after the place and before now.
+    // Searches backward from `now`, doubling the distance each time, until a start follows the position and is not after `now`.
     let mut best = second;
     let mut none_after = now;
     let mut stride = second - first;
@@ -157,12 +158,12 @@ fn newest(schedule: &Schedule, first: DateTime<Utc>, second: DateTime<Utc>, now:
         none_after = place;
         stride = stride * 2;
     }
-    // Then, as long as another start follows the best one, halve the distance to the place after which none does.
+    // While another start follows the best one, halves the distance to the position after which none follows.
     while let Some(next) = due_after(best) {
         best = next;
         let middle = best + (none_after - best) / 2;
         match due_after(middle) {
-            // Around a change of offset an earlier place may show an earlier start; `best` never goes back.
+            // Around a change of offset, an earlier position may yield an earlier start; `best` never decreases.
             Some(next) => best = best.max(next),
             None => none_after = middle,
         }

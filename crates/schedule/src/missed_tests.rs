@@ -11,7 +11,7 @@ fn parse(spec: &str) -> Schedule {
     Schedule::parse_standard(spec, Zone::UTC).unwrap()
 }
 
-/// What the row shows, the schedule, the last start, the deadline, now; the due start, the count, the requeue.
+/// The case, the schedule, the last start, the deadline, now; the due start, the estimate, the requeue time.
 type Row = (
     &'static str,
     &'static str,
@@ -161,7 +161,7 @@ const ROWS: &[Row] = &[
         None,
         "2999-01-01T00:00:00Z",
         Some("2996-02-29T00:00:00Z"),
-        // Upstream counts at most the 292 years that its durations hold.
+        // Upstream counts at most the 292 years that its durations can hold.
         Missed::Few,
         None,
     ),

@@ -1,8 +1,8 @@
 //! The grammar of robfig/cron v3.0.1's `ParseStandard`.
 //!
-//! Guarantees: every text parses or gives an error, without panic, and the two sets are upstream's. What users rely on is
-//! kept though it looks odd: `?` means `*` in any field; a star anywhere in a field's list marks the whole field, unless it
-//! has a step above 1; `N/step` runs to the field's maximum; `+5` is 5; a field of commas parses and never matches.
+//! Guarantees: every text parses or returns an error, without panic, exactly as upstream does. Upstream's peculiarities are
+//! kept because users rely on them: `?` means `*` in any field. A star anywhere in a field's list marks the whole field, unless
+//! it has a step above 1. `N/step` runs to the field's maximum; `+5` is 5; a field of commas parses and never matches.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::{Kind, civil};
 
 mod duration;
 
-/// Why a spec is no schedule. The texts are robfig's and Go's, so that an Event reads as it does upstream.
+/// Why a spec is invalid. The messages are robfig's and Go's, so that an Event reads as it does upstream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages document the variants")]
 pub enum ParseError {
@@ -47,12 +47,12 @@ pub enum ParseError {
     UnrecognizedDescriptor(String),
 }
 
-/// Why a text is no number, in the words of Go's `strconv`.
+/// Why a text is not a number, in the words of Go's `strconv`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseIntError {
-    /// Not digits with an optional sign.
+    /// The text is not digits with an optional sign.
     Syntax,
-    /// Beyond 64 bits.
+    /// The number exceeds 64 bits.
     Range,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for ParseIntError {
     }
 }
 
-/// A field's smallest and greatest value, and its names, which count up from the smallest.
+/// A field's minimum and maximum, and its names, which count up from the minimum.
 struct Bounds {
     min: u64,
     max: u64,
@@ -120,7 +120,7 @@ pub(super) fn parse(spec: &str, default_zone: Zone) -> Result<Kind, ParseError> 
     Ok(Kind::Fields(pack(fields, zone)))
 }
 
-/// Stores each field in the room it needs. Only the stars of the two day fields are ever asked for.
+/// Stores each field in its own integer type. The star matters only in the two day fields.
 #[allow(clippy::cast_possible_truncation, reason = "the bounds of each field fit its type")]
 fn pack([minute, hour, dom, month, dow]: [Field; 5], zone: Zone) -> Fields {
     let fields = Fields {
@@ -134,7 +134,7 @@ fn pack([minute, hour, dom, month, dow]: [Field; 5], zone: Zone) -> Fields {
     fields.judged()
 }
 
-/// Matches `parseDescriptor`. An `@every` drops the zone: a duration has none.
+/// Matches `parseDescriptor`. An `@every` drops the zone, since a duration has none.
 fn parse_descriptor(descriptor: &str, zone: Zone) -> Result<Kind, ParseError> {
     let first = |bounds: &Bounds| Field { bits: 1 << bounds.min, star: false };
     let all = |bounds: &Bounds| Field { bits: bits_between(bounds.min, bounds.max, 1), star: true };
@@ -149,7 +149,7 @@ fn parse_descriptor(descriptor: &str, zone: Zone) -> Result<Kind, ParseError> {
                 return Err(ParseError::UnrecognizedDescriptor(descriptor.to_owned()));
             };
             return match duration::parse_nanos(text) {
-                // Fractions of a second are cut off, and nothing is more frequent than once a second.
+                // Fractions of a second are truncated, and the minimum is one second.
                 Ok(nanos) => Ok(Kind::Every((nanos / civil::NANOS_PER_SECOND).max(1))),
                 Err(cause) => Err(ParseError::Duration { descriptor: descriptor.to_owned(), cause }),
             };
@@ -172,7 +172,7 @@ fn parse_range(text: &str, bounds: &Bounds) -> Result<Field, ParseError> {
     let range: Vec<&str> = parts.next().unwrap_or_default().split('-').collect();
     let is_star = matches!(range[0], "*" | "?");
     let (start, mut end) = if is_star {
-        // Upstream does not look at what follows a star and a hyphen.
+        // Upstream ignores what follows a star and a hyphen.
         (bounds.min, bounds.max)
     } else {
         let start = parse_value(range[0], bounds)?;
@@ -217,7 +217,7 @@ fn bits_between(start: u64, end: u64, step: u64) -> u64 {
 
 /// A name in any case, or a number.
 fn parse_value(text: &str, bounds: &Bounds) -> Result<u64, ParseError> {
-    // Go lowers each character on its own.
+    // Go lowercases each character on its own.
     let lower = || text.chars().map(|c| c.to_lowercase().next().unwrap_or(c));
     match bounds.names.iter().position(|name| lower().eq(name.chars())) {
         Some(index) => Ok(bounds.min + index as u64),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What the row shows, the spec, upstream's text.
+/// The case, the spec, upstream's message.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("nothing", "", "empty spec string"),
     ("four fields", "* * * *", "expected exactly 5 fields, found 4: [* * * *]"),
@@ -50,7 +50,7 @@ fn refusals_read_as_upstreams() {
     }
 }
 
-/// What the row shows and two specs that mean the same.
+/// The case and two specs with the same meaning.
 const SAME: &[(&str, &str, &str)] = &[
     ("any blanks separate", "\u{a0}1\t2\u{3000} 3  4 5 ", "1 2 3 4 5"),
     ("names in any case", "0 0 * JaN-mar sUN", "0 0 * 1-3 0"),

@@ -15,7 +15,7 @@ fn a_schedule_is_small() {
     assert!(size_of::<Schedule>() <= 64, "{} bytes", size_of::<Schedule>());
 }
 
-/// What the row shows, the spec, the time searched from, the next instants (none = never).
+/// The case, the spec, the start of the search, the next instants (empty for never).
 type Row = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 const NEXT: &[Row] = &[

@@ -1,7 +1,7 @@
-//! A CronJob's schedule and time zone together, as its author wrote them.
+//! A CronJob's schedule and time zone, parsed together.
 //!
-//! Guarantee: parsing never fails as a whole: what is wrong is kept in its place, since a sync reports an unknown zone,
-//! a zone inside the schedule and a bad schedule at different points.
+//! Guarantee: parsing never fails as a whole. Each error is kept in its field, since a sync reports an unknown zone, a zone
+//! inside the schedule and an invalid schedule at different points.
 
 use super::{ParseError, Schedule, UnknownZone, Zone};
 
@@ -10,14 +10,14 @@ use super::{ParseError, Schedule, UnknownZone, Zone};
 pub struct Timing {
     /// The zone of `spec.timeZone`, if one is set.
     pub time_zone: Result<Option<Zone>, UnknownZone>,
-    /// Whether `TZ` occurs in the schedule itself, where it is not officially supported and wins over `spec.timeZone`.
+    /// Whether the schedule itself contains `TZ`. This is not officially supported and takes precedence over `spec.timeZone`.
     pub zone_in_schedule: bool,
     /// The schedule.
     pub schedule: Result<Schedule, ParseError>,
 }
 
 impl Timing {
-    /// Parses both. `local` is the process's zone, in which a schedule without a zone runs.
+    /// Parses both. `local` is the process's zone, which applies to a schedule without a zone.
     ///
     /// Matches upstream `formatSchedule` and its callers.
     pub fn parse(schedule: &str, time_zone: Option<&str>, local: Zone) -> Self {

@@ -1,13 +1,13 @@
-//! Time zones as the schedule sees them.
+//! Time zones for schedules.
 //!
-//! Guarantees: a [`Zone`] is two bytes and always valid. Names are accepted and refused as Go's `time.LoadLocation` does on
-//! Linux. An offset asked for any second of any year is Go's answer; that holds beyond the year 2099 too, where the
-//! compiled tables of chrono-tz end and the zone's last rule goes on. Local times that do not exist or exist twice become
-//! the instant that Go's `time.Date` picks.
+//! Guarantees: a [`Zone`] is two bytes and always valid. Names are accepted and rejected as Go's `time.LoadLocation` does on
+//! Linux. Offsets equal Go's for any second of any year. That also holds after 2099, where chrono-tz's compiled tables end and
+//! the zone's last rule continues. A local time that does not exist or exists twice becomes the instant that Go's `time.Date`
+//! picks.
 //!
-//! The only I/O is in [`local_zone`], which reads the environment; everything else is a function of its arguments. A
-//! zone's transitions are collected from chrono-tz once per process, at first use, because a search needs to know how
-//! long an offset lasts and chrono-tz does not tell.
+//! Only [`local_zone`] does I/O: it reads the environment. Everything else is a function of its arguments. A zone's transitions
+//! are collected from chrono-tz once per process, at first use, because a search must know how long an offset lasts and
+//! chrono-tz does not provide that.
 
 use std::fmt;
 use std::path::Path;
@@ -19,17 +19,17 @@ use chrono_tz::{IANA_TZDB_VERSION, TZ_VARIANTS, Tz};
 
 use super::civil::{self, SECONDS_PER_DAY};
 
-/// The version of the IANA time zone database inside this program, such as `2025b`.
+/// The version of the embedded IANA time zone database, such as `2025b`.
 pub const TIME_ZONE_DATA: &str = IANA_TZDB_VERSION;
 
-/// A zone of the IANA database; UTC unless said otherwise.
+/// A zone of the IANA database; the default is UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Zone(Tz);
 
-/// A name that no zone answers to. The texts are those of Go's `time` package.
+/// A name that is not a zone. The messages are those of Go's `time` package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownZone {
-    /// The name could leave the database's directory.
+    /// The name could escape the database's directory.
     #[error("time: invalid location name")]
     Invalid,
     /// The database has no such name.
@@ -41,11 +41,11 @@ impl Zone {
     /// Coordinated universal time.
     pub const UTC: Zone = Zone(Tz::UTC);
 
-    /// Finds a zone by name, as Go's `time.LoadLocation` does: an empty name and `UTC` are UTC, `Local` is `local`, other
+    /// Finds a zone by name, as Go's `time.LoadLocation` does: an empty name and `UTC` are UTC, `Local` is `local`, and other
     /// names are case-sensitive.
     ///
-    /// Go opens a file of the system's database, so doubled slashes and `.` segments inside a name are harmless there and
-    /// here. Files of that directory which are no IANA names (`posixrules`, `right/…`) are unknown here.
+    /// Go opens a file of the system's database, so doubled slashes and `.` segments inside a name are harmless there and here.
+    /// Files of that directory that are not IANA names (`posixrules`, `right/…`) are unknown here.
     pub fn load(name: &str, local: Zone) -> Result<Zone, UnknownZone> {
         match name {
             "" | "UTC" => return Ok(Zone::UTC),
@@ -95,7 +95,7 @@ impl Zone {
         None
     }
 
-    /// The instant of a local time; where it comes twice or not at all, the one that Go's `time.Date` picks. None beyond
+    /// The instant of a local time. If it exists twice or not at all, the instant that Go's `time.Date` picks. `None` beyond
     /// chrono's range.
     pub fn instant(self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
         DateTime::from_timestamp(self.transitions().instant_of_local(local.and_utc().timestamp()), 0)
@@ -125,9 +125,9 @@ pub struct Change {
     pub after: i32,
 }
 
-/// The process's zone and where it was found: the `TZ` variable, else `/etc/localtime`, else UTC. Matches `initLocal` in
-/// Go's time/zoneinfo_unix.go, except that a file is known by its name only: a `/etc/localtime` that is a nameless copy is
-/// looked up in the system's own record of its zone, and is UTC when there is none.
+/// The process's zone and its source: the `TZ` variable, else `/etc/localtime`, else UTC. Matches `initLocal` in Go's
+/// time/zoneinfo_unix.go, with one difference. A file is identified by its name alone: if `/etc/localtime` is a copy without a
+/// name, the system's record of its zone is used, else UTC.
 pub fn local_zone() -> (Zone, &'static str) {
     let variable = std::env::var("TZ").ok();
     let target = std::fs::canonicalize("/etc/localtime").ok();
@@ -159,14 +159,14 @@ fn name_in_path(path: &Path) -> Option<&str> {
     path.to_str()?.split_once("/zoneinfo/").map(|(_, name)| name)
 }
 
-/// A stretch of time with one offset. Times are Unix seconds.
+/// A span of time with one offset. Times are Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub start: i64,
-    /// The first second that is no longer part of it.
+    /// The first second after the span.
     pub end: i64,
-    /// From here until [`Self::calm_end`] every day has one midnight, and local minutes begin with the minutes of universal
-    /// time. Later than the span where that does not hold inside it either.
+    /// From here until [`Self::calm_end`], every day has exactly one midnight, and local minutes begin with the minutes of UTC.
+    /// It lies after the span if that does not hold within it.
     pub calm_start: i64,
     pub calm_end: i64,
     /// Seconds east of UTC.
@@ -174,7 +174,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Whether [`Transitions::instant_of_local`] is sure to read a local time with this span's offset.
+    /// Whether [`Transitions::instant_of_local`] is certain to interpret a local time with this span's offset.
     pub fn reads_as_itself(&self, local: i64) -> bool {
         let t = local - i64::from(self.offset);
         t.min(local) >= self.start && t.max(local) < self.end
@@ -184,26 +184,26 @@ impl Span {
 /// A zone's offsets.
 #[derive(Debug)]
 pub(super) struct Transitions {
-    /// All time, in order; what comes after [`END`] counts only if no rule goes on.
+    /// All spans in order. Spans after [`END`] count only if no rule recurs.
     spans: Box<[Span]>,
-    /// For each stretch of 2^[`STEP`] seconds from 1970 to [`END`], the span that holds its beginning.
+    /// For each interval of 2^[`STEP`] seconds from 1970 to [`END`], the span that holds its beginning.
     index: Box<[u16]>,
-    /// Whether the last year's rule goes on after [`END`].
+    /// Whether the last year's rule recurs after [`END`].
     recurs: bool,
 }
 
-/// The length of a stretch of the index, as a power of two: seven weeks, in which an offset seldom changes twice.
+/// The length of an index interval, as a power of two: seven weeks, in which an offset seldom changes twice.
 const STEP: u32 = 22;
-/// 1800-01-01: no zone changed its offset before.
+/// 1800-01-01: no zone changed its offset earlier.
 const BEGIN: i64 = -5_364_662_400;
-/// 2100-01-01: where the tables of chrono-tz end.
+/// 2100-01-01: the end of chrono-tz's tables.
 const END: i64 = 4_102_444_800;
-/// 2099-01-01: a zone with a change after this has a rule that recurs.
+/// 2099-01-01: a zone with a later change has a recurring rule.
 const LAST_YEAR: i64 = 4_070_908_800;
 /// Shorter than the shortest time between two changes of any zone (America/Cambridge_Bay in 2000: 6 days 22 hours).
 const STRIDE: i64 = 6 * SECONDS_PER_DAY;
-/// Years whose months stand for the same months of later years. Explicit tables (Morocco, Gaza) end before, only rules
-/// are left; in twelve years a month begins on each of the seven weekdays.
+/// The years whose months represent the months of later years. Explicit tables (Morocco, Gaza) end earlier, so only rules
+/// apply. In twelve years each month begins on each of the seven weekdays.
 const MODEL_YEARS: std::ops::RangeInclusive<i64> = 2088..=2099;
 
 impl Transitions {
@@ -239,7 +239,7 @@ impl Transitions {
         Self { spans, index, recurs }
     }
 
-    /// The stretch that holds `t`.
+    /// The span that holds `t`.
     pub fn span(&self, t: i64) -> Span {
         if self.recurs && t >= END { self.recurring_span(t) } else { self.known_span(t) }
     }
@@ -258,8 +258,8 @@ impl Transitions {
         self.spans[at.min(last)]
     }
 
-    /// Beyond the tables a month is like the model year's month that begins on the same weekday; the span ends with the
-    /// month at the latest.
+    /// After the tables, a month equals the model year's month that begins on the same weekday. The span ends with the month at
+    /// the latest.
     fn recurring_span(&self, t: i64) -> Span {
         let date = civil::from_days(t.div_euclid(SECONDS_PER_DAY));
         let begin = civil::to_days(date.year, date.month, 1);
@@ -275,8 +275,8 @@ impl Transitions {
         Span { start, end, calm_start: start, calm_end: end, offset: span.offset }
     }
 
-    /// The instant of a local time (in seconds since the local 1970-01-01T00:00:00), matching Go's `time.Date`: the local
-    /// time is first looked up as if it were UTC, then once more with the offset found; a zero offset is believed at once.
+    /// The instant of a local time (in seconds since the local 1970-01-01T00:00:00), matching Go's `time.Date`. It first looks
+    /// up the local time as if it were UTC, then once more with the offset found. A zero offset is accepted at once.
     pub fn instant_of_local(&self, local: i64) -> i64 {
         let guess = self.span(local);
         let t = local - i64::from(guess.offset);
@@ -295,7 +295,7 @@ fn spans(first: i32, changes: &[(i64, i32)], horizon: i64) -> Box<[Span]> {
             Span { start, end, calm_start, calm_end: end, offset }
         })
         .collect();
-    // What is calm across a change is calm on both sides of it.
+    // A calm period extends across a change only if the change itself is calm.
     for at in 1..spans.len() {
         if is_calm(spans[at].start, spans[at - 1].offset, spans[at].offset) {
             spans[at].calm_start = spans[at - 1].calm_start;
@@ -314,7 +314,7 @@ fn spans(first: i32, changes: &[(i64, i32)], horizon: i64) -> Box<[Span]> {
     spans.into()
 }
 
-/// Whether the change leaves out or repeats no midnight and is between whole minutes.
+/// Whether the change skips or repeats no midnight and is between offsets of whole minutes.
 fn is_calm(when: i64, before: i32, after: i32) -> bool {
     let (before, after) = (when + i64::from(before), when + i64::from(after));
     let same_day = before.min(after).div_euclid(SECONDS_PER_DAY) == before.max(after).div_euclid(SECONDS_PER_DAY);

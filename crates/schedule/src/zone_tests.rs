@@ -34,7 +34,7 @@ fn names_are_found_as_go_finds_them() {
 
 #[test]
 fn the_process_zone_is_go_s() {
-    /// What the row shows, `TZ`, where /etc/localtime leads to; the zone and its source.
+    /// The case, `TZ`, the target of /etc/localtime; the zone and its source.
     type Row = (&'static str, Option<&'static str>, Option<&'static str>, (&'static str, &'static str));
     let localtime = Some("/usr/share/zoneinfo/Europe/Berlin");
     let rows: &[Row] = &[
@@ -66,7 +66,7 @@ fn local_times_are_printed_as_go_prints_them() {
 
 #[test]
 fn no_transition_of_any_zone_is_overlooked() {
-    // A stride that is neither a day's nor a week's divisor, so that every zone is met at every hour.
+    // The stride divides neither a day nor a week, so that every zone is tested at every hour.
     for tz in TZ_VARIANTS {
         let transitions = Zone(tz).transitions();
         let mut t = BEGIN;
@@ -103,7 +103,7 @@ fn a_rule_goes_on_after_the_tables_end() {
 
 #[test]
 fn local_times_in_gaps_and_overlaps_are_read_as_go_reads_them() {
-    // What Go's time.Date gives for each, printed by a Go program.
+    // The instants that a Go program printed with `time.Date`.
     let rows = [
         ("a gap, east of Greenwich", "Europe/Berlin", "2026-03-29T02:30:00Z", "2026-03-29T01:30:00Z"),
         ("a gap, west of it", "America/New_York", "2026-03-08T02:30:00Z", "2026-03-08T06:30:00Z"),

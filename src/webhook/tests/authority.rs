@@ -1,4 +1,4 @@
-//! Replicas that share a certificate, on a server that knows Secrets and webhook configurations and nothing else.
+//! Replicas that share a certificate, on a server that serves only Secrets and webhook configurations.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ const SECRET: &str = "/api/v1/namespaces/system/secrets/cert";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/mutating";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/validating";
 
-/// Objects by path, each with its version, and the writes that were carried out.
+/// Objects by path, each with its version, and the completed writes.
 #[derive(Default)]
 struct Server {
     objects: BTreeMap<String, Value>,
@@ -89,7 +89,7 @@ fn client(server: &Shared) -> kube::Client {
         async move {
             let (head, body) = request.into_parts();
             let body = body.collect().await.unwrap().to_bytes();
-            // Others come in between.
+            // Lets other tasks run in between.
             tokio::task::yield_now().await;
             let body = serde_json::from_slice(&body).unwrap_or_default();
             let (code, answer) = server.lock().answer(&head.method, head.uri.path(), &body);
@@ -138,7 +138,7 @@ fn start() -> (Shared, Arc<TestClock>) {
     (Shared::default(), TestClock::new(now))
 }
 
-/// The CAs of all webhooks, each once.
+/// The distinct CAs of all webhooks.
 fn told(server: &Shared) -> Vec<String> {
     let server = server.lock();
     let webhooks =
@@ -156,7 +156,7 @@ async fn replicas_that_start_at_once_share_one_certificate() {
     let (server, clock) = start();
     server.lock().configure();
     let mut replicas: Vec<Replica> = (0..3).map(|_| Replica::new(&server, &clock)).collect();
-    // A patch may meet another replica's; then the next look finds all well.
+    // A patch may conflict with another replica's; then the next check finds all in order.
     futures::future::join_all(replicas.iter_mut().map(Replica::refresh)).await;
     for replica in &mut replicas {
         replica.refresh().await.unwrap();

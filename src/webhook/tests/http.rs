@@ -1,4 +1,4 @@
-//! The webhooks' paths: what is answered to whom, and that nobody can hold them.
+//! The webhooks' endpoints: their answers, and that no client can block them.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn send(method: &str, path: &str, content_type: &str, body: impl Into<Body
 
 const JSON: &str = "application/json";
 
-/// What a Status of this code says; any other answer as it is.
+/// The message of a Status with this code; any other answer unchanged.
 fn message(code: u16, answer: &str) -> String {
     let status: Value = serde_json::from_str(answer).unwrap();
     if status["kind"] != "Status" {
@@ -125,7 +125,7 @@ async fn bodies_of_all_requests_share_a_budget_and_what_does_not_fit_is_told_to_
         let request = Request::post(VALIDATE_PATH).header("content-type", JSON).body(body).unwrap();
         router.clone().oneshot(request)
     };
-    // Two that hold six mebibytes each and do not end.
+    // Two unfinished bodies that hold six mebibytes each.
     let held: Vec<_> = (0..2)
         .map(|_| {
             let begun = stream::iter([Ok::<_, Infallible>(Bytes::from(vec![b' '; 6 << 20]))]);

@@ -1,5 +1,5 @@
-//! The webhooks over real sockets, in both versions of HTTP: what is too large, too slow, malformed or too many is answered,
-//! and others are served meanwhile.
+//! The webhooks over real sockets, in both versions of HTTP. Requests that are too large, too slow, malformed or too many are
+//! answered, and other clients are served meanwhile.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,13 +27,13 @@ use super::{cron_job, review};
 use crate::server::{Bound, Tls, TlsParameters, TlsSource, bind};
 
 const JSON: &str = "application/json";
-/// Patience for what should happen at once.
+/// The time limit for what should happen at once.
 const SOON: Duration = Duration::from_secs(20);
 const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"h2"];
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Webhooks that are served until this is dropped.
+/// Webhooks that are served until this value is dropped.
 struct Served {
     addr: SocketAddr,
     ca: String,
@@ -41,7 +41,7 @@ struct Served {
 }
 
 impl Served {
-    /// Bodies may take `read`; the other limits are as `limit` leaves them.
+    /// Serves with the read timeout `read`; `limit` changes the other limits.
     async fn start(read: Duration, limit: impl FnOnce(&mut Bound)) -> Self {
         let certificate = make(None);
         let tls = Tls::load(TlsSource::Handed, &TlsParameters::default()).unwrap();
@@ -61,7 +61,7 @@ impl Served {
         Sender::open(self.addr, &self.ca, protocol).await.unwrap()
     }
 
-    /// Whether somebody new is served.
+    /// Asserts that a new client is served.
     async fn serves(&self) {
         for protocol in PROTOCOLS {
             let mut sender = self.connect(protocol).await;
@@ -92,7 +92,7 @@ impl Sender {
         Ok(Self::Http1(sender))
     }
 
-    /// The status and the document of an answer; text is a document, too.
+    /// The status and the document of an answer; a text becomes a JSON string.
     async fn send(
         &mut self,
         method: Method,
@@ -173,7 +173,7 @@ async fn whoever_sends_what_cannot_be_answered_reads_why_though_it_is_still_writ
                 assert_eq!((&answer["kind"], &answer["code"]), (&json!("Status"), &json!(status)), "{sentence}");
                 assert!(answer["message"].as_str().unwrap().starts_with(says), "{sentence}: {answer}");
             }
-            // The connection is as good as before.
+            // The connection stays usable.
             sender.asks().await;
         }
     }
@@ -198,7 +198,7 @@ async fn whoever_sends_its_body_drop_by_drop_is_answered_in_time_and_others_are_
 async fn a_handshake_that_never_ends_is_ended_and_others_are_served_meanwhile() {
     let limit = Duration::from_secs(2);
     let served = Served::start(READ_TIMEOUT, |bound| bound.limits.handshake = limit).await;
-    // The first bytes of a record that is to hold a ClientHello, or nothing at all.
+    // The first bytes of a record that should hold a ClientHello, or nothing at all.
     for sent in [&b"\x16\x03\x01\x02\x00\x01"[..], b""] {
         let started = Instant::now();
         let mut silent = TcpStream::connect(served.addr).await.unwrap();

@@ -18,12 +18,12 @@ use super::super::{VALIDATE_PATH, router};
 use super::{cron_job, review};
 use crate::server::{CertificateSlot, Tls, TlsParameters, TlsSource, bind};
 
-/// A connection of a client that trusts these CAs, to the name of the Service.
+/// Connects a client that trusts these CAs, with the name of the Service.
 async fn connect(addr: SocketAddr, cas: &str) -> std::io::Result<TlsStream<TcpStream>> {
     connect_speaking(addr, cas, &[]).await
 }
 
-/// The same, for these protocols.
+/// The same with these ALPN protocols.
 pub async fn connect_speaking(
     addr: SocketAddr,
     cas: &str,
@@ -84,7 +84,7 @@ async fn a_certificate_of_our_own_is_trusted_by_who_knows_its_ca_and_by_nobody_e
     assert!(ask(&mut connect(addr, &first.ca).await.unwrap()).await.contains("\"allowed\":true"));
     assert!(connect(addr, &stranger.ca).await.is_err());
 
-    // While the replicas change over, who was told of the new CA trusts both.
+    // While the replicas switch, a client that has the new CA trusts both.
     let second = make(Some(&first));
     assert!(ask(&mut connect(addr, &second.ca).await.unwrap()).await.contains("\"allowed\":true"));
     install(&slot, &second);
@@ -115,7 +115,7 @@ async fn no_request_fails_while_certificates_are_replaced_under_load() {
             tokio::spawn(async move {
                 let mut kept = connect(addr, &cas).await.unwrap();
                 while !done.load(Ordering::Relaxed) {
-                    // Half of the clients keep their connection, the others come anew for each request.
+                    // Half of the clients reuse their connection; the others open a new one for each request.
                     if number % 2 == 0 {
                         kept = connect(addr, &cas).await.unwrap();
                     }

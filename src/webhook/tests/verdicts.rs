@@ -15,7 +15,7 @@ fn ask(judge: fn(&review::Request) -> Verdict, operation: &str, object: &Value) 
     answer(&question.uid, &judge(&question))["response"].clone()
 }
 
-/// The object with the answer's patch applied, and how many changes that were.
+/// The object with the answer's patch applied, and the number of operations.
 fn patched(response: &Value, object: &Value) -> (Value, usize) {
     let Some(patch) = response["patch"].as_str() else { return (object.clone(), 0) };
     assert_eq!(response["patchType"], "JSONPatch");

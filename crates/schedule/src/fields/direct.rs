@@ -1,19 +1,18 @@
 //! The answer of the walk without walking.
 //!
-//! Guarantee: where there is an answer it is the walk's. There is none where a step of the walk might land on a local time
-//! that does not exist, exists twice, or begins inside a minute; then the walk has to be made.
+//! Guarantee: an answer, if there is one, equals that of the walk. There is none if a step of the walk might land on a local
+//! time that does not exist, exists twice, or begins inside a minute; then the walk is needed.
 //!
-//! The walk does four kinds of steps: to the local midnight of a day (on its way through months and days), to the beginning
-//! of the local hour it starts in, and from there on by whole hours and minutes of elapsed time. As long as each midnight
-//! on the way is there once, it does not matter to the first kind how the offset changes between them; the others need
-//! the offset to stay what it is.
+//! The walk takes these steps: to the local midnight of a day (through months and days), to the beginning of the local hour it
+//! starts in, and then by whole hours and minutes of elapsed time. While each midnight on the way exists once, changes of
+//! offset between them do not affect the steps to midnights. The other steps need a constant offset.
 
 use super::{Fields, HOUR, MINUTE, Search};
 use crate::civil::{self, Date, SECONDS_PER_DAY};
 use crate::zone::{Span, Transitions};
 
 impl Fields {
-    /// The first match at or after `from`, which lies in `span`. The schedule has some match.
+    /// The first match at or after `from`, which lies in `span`. The schedule must have a match.
     pub(super) fn direct(&self, from: i64, span: &Span, transitions: &'static Transitions) -> Option<Search> {
         if from < span.calm_start {
             return None;
@@ -26,9 +25,9 @@ impl Fields {
         if !(every_day || self.fires_on(day)) {
             return self.on_later_day(day, span, transitions);
         }
-        // The hour's beginning is looked up as a local time when the walk leaves the hour.
+        // The walk looks up the hour's beginning as a local time when it leaves the hour.
         let hour_is_clear = span.reads_as_itself(local - second % HOUR);
-        // The first whole minute from here on, perhaps tomorrow's first.
+        // The first whole minute from here on, possibly the first of the next day.
         let minute = (second + 59) / MINUTE;
         let Some(minute_of_day) = self.time_of_day(minute) else {
             let ends_clear = hour_is_clear && (day + 1) * SECONDS_PER_DAY - offset < span.end;
@@ -44,7 +43,7 @@ impl Fields {
         self.month >> date.month & 1 == 1 && self.day_matches(date.day, civil::weekday(day))
     }
 
-    /// The first matching minute of a day from `minute` on, both counted from midnight.
+    /// The first matching minute of a day from `minute` on; both count from midnight.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1440")]
     fn time_of_day(&self, minute: i64) -> Option<i64> {
         let (hour, minute) = (minute as u32 / 60, minute as u32 % 60);
@@ -58,7 +57,7 @@ impl Fields {
         (hours != 0).then(|| i64::from(later * 60 + self.minute.trailing_zeros()))
     }
 
-    /// The first match on a day after `day`, whose offset is `span`'s.
+    /// The first match on a day after `day`; `span` gives the offset of `day`.
     fn on_later_day(&self, day: i64, span: &Span, transitions: &'static Transitions) -> Option<Search> {
         let next = if self.month & Self::EVERY_DAY != 0 {
             DayAfter { earliest: day, day: day + 1, fires: true }
@@ -66,7 +65,7 @@ impl Fields {
             self.day_after(day)
         };
         let offset = i64::from(span.offset);
-        // A day to spare is more than any offset.
+        // The margin of one day exceeds any offset.
         let calm = (next.earliest - 1) * SECONDS_PER_DAY - offset >= span.calm_start
             && (next.day + 1) * SECONDS_PER_DAY - offset < span.calm_end;
         if !calm {
@@ -120,13 +119,13 @@ impl Fields {
     }
 }
 
-/// Where a walk through days leads.
+/// The result of a walk through days.
 struct DayAfter {
-    /// The first day whose midnight the walk is at.
+    /// The first day at whose midnight the walk arrives.
     earliest: i64,
-    /// The day that it ends on.
+    /// The day on which it ends.
     day: i64,
-    /// Whether that day matches; otherwise it is the first after all years that are searched.
+    /// Whether that day matches; otherwise it is the first day after all searched years.
     fires: bool,
 }
 
@@ -142,7 +141,7 @@ mod tests {
     use super::*;
     use crate::{Kind, Schedule, Zone};
 
-    /// Specs with much to walk through, at the hours and days where offsets change.
+    /// Specs with long walks, at the hours and days of changes of offset.
     const SPECS: &[&str] = &[
         "* * * * *",
         "*/5 * * * *",
@@ -164,7 +163,7 @@ mod tests {
         "5 4 * 3,4,10,11 6",
     ];
 
-    /// Every zone is tried at instants around its own changes of offset and at others.
+    /// Tests every zone at instants around its own changes of offset and at others.
     #[test]
     fn what_is_answered_directly_is_what_the_walk_finds() {
         let mut rng = StdRng::seed_from_u64(7);

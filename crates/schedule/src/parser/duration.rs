@@ -1,7 +1,7 @@
-//! Durations as Go writes them: `1h30m`, `1.5h`, `-2µs`.
+//! Durations in Go's syntax: `1h30m`, `1.5h`, `-2µs`.
 //!
-//! Guarantees: accepts and refuses what Go's `time.ParseDuration` does and gives the same nanoseconds, overflow included;
-//! errors have Go's wording.
+//! Guarantees: accepts and rejects the same texts as Go's `time.ParseDuration` and returns the same nanoseconds, including
+//! overflow. Errors have Go's wording.
 
 /// The value in nanoseconds. Matches `ParseDuration` in Go's time/format.go.
 pub(super) fn parse_nanos(text: &str) -> Result<i64, String> {
@@ -50,7 +50,7 @@ pub(super) fn parse_nanos(text: &str) -> Result<i64, String> {
     i64::try_from(total).map_err(|_| invalid())
 }
 
-/// The magnitude of the least duration.
+/// The magnitude of the smallest duration.
 const LIMIT: u64 = 1 << 63;
 
 fn split_digits(text: &str) -> (&str, &str) {
@@ -70,7 +70,7 @@ fn unit_nanos(name: &str) -> Option<u64> {
     })
 }
 
-/// The digits after the point, in nanoseconds; digits beyond what 63 bits hold are dropped. The float arithmetic is Go's.
+/// The digits after the point in nanoseconds; digits beyond 63 bits are dropped. The float arithmetic is Go's.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -1,11 +1,11 @@
-//! Structural schemas of CustomResourceDefinitions: what they drop, fill in and refuse.
+//! Structural schemas of CustomResourceDefinitions: pruning, defaulting and validation.
 //!
-//! Guarantees: a schema is honoured whole or not at all: a keyword that is not known here makes it unreadable. What it
-//! refuses is refused with the field, the reason and the words of the real server; where several fields are wrong they
-//! come in the order of the alphabet. Pure.
+//! Guarantees: a schema is applied completely or not at all: an unsupported keyword makes it an error. Errors have the field,
+//! the reason and the words of the real server. Several invalid fields are reported in alphabetical order. Pure.
 //!
 //! Matches k8s.io/apiextensions-apiserver `pkg/apiserver/schema` (`pruning`, `defaulting`, `listtype`, `cel`) and
-//! `pkg/apiserver/validation`, and k8s.io/kube-openapi `pkg/validation/validate`. What an update does not change is not
+//! `pkg/apiserver/validation`, and k8s.io/kube-openapi `pkg/validation/validate`. Values that an update does not change are not
+//! validated again (ratcheting), except the items of a changed list.
 //! judged again (ratcheting), but for items of a list that has changed, which are.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +18,14 @@ use serde_json::{Map, Value, json};
 
 use super::super::fields::{duplicate, invalid, not_supported, required, too_long};
 
-/// What the real server adds where it stopped before the rules.
+/// The error that the real server adds if it stopped before the rules.
 const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing \
                          errors to complete validation";
 
-/// The name of no field.
+/// The field of an error that concerns no field.
 const NOWHERE: &str = "<nil>";
 
-/// A schema for one place of an object.
+/// The schema of one value.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Schema {
@@ -51,7 +51,7 @@ pub(super) struct Schema {
     keeps_unknown: bool,
     #[serde(default, rename = "x-kubernetes-list-map-keys")]
     map_keys: Vec<String>,
-    /// Who owns what; nothing that is judged.
+    /// Field ownership; it has no effect on validation.
     #[serde(default, rename = "x-kubernetes-list-type")]
     _list_type: IgnoredAny,
     #[serde(default, rename = "x-kubernetes-map-type")]
@@ -71,7 +71,7 @@ enum Type {
     Boolean,
 }
 
-/// A rule in CEL, as far as it is understood here.
+/// A CEL rule, as far as it is supported.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
@@ -79,7 +79,7 @@ struct Rule {
     message: String,
 }
 
-/// The one form of rule that is understood: `self.matches(r'…')`.
+/// The one supported form of rule: `self.matches(r'…')`.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 struct Matches(Regex);
@@ -95,7 +95,7 @@ impl TryFrom<String> for Matches {
     }
 }
 
-/// A member of an object at `path`.
+/// The path of the member `name` of an object at `path`.
 fn member(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
@@ -110,7 +110,7 @@ impl Schema {
         self.properties.get(name).or(self.additional_properties.as_deref())
     }
 
-    /// Drops what is not named, where nothing says that it is kept; gives the paths of what was dropped.
+    /// Removes unknown fields unless the schema preserves them; returns their paths.
     pub(super) fn prune(&self, value: &mut Value) -> Vec<String> {
         let mut unknown = Vec::new();
         self.prune_at(value, "", &mut unknown);
@@ -141,7 +141,7 @@ impl Schema {
         }
     }
 
-    /// Sets the defaults of what is missing, and drops the nulls of what has none.
+    /// Sets the defaults of missing fields, and removes nulls without a default.
     pub(super) fn fill(&self, value: &mut Value) {
         match value {
             Value::Object(map) => {
@@ -167,7 +167,7 @@ impl Schema {
         }
     }
 
-    /// Everything that is wrong with `value`, which is to take the place of `old`.
+    /// All errors of `value`, which replaces `old`.
     pub(super) fn errors(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = Vec::new();
         self.judge(value, old, "", &mut errors);
@@ -273,7 +273,7 @@ impl Schema {
         errors
     }
 
-    /// Calls `look` with everything below that has changed and has a schema.
+    /// Calls `look` for every child that has changed and has a schema.
     fn descend<'a>(
         &'a self,
         value: &'a Value,
@@ -294,7 +294,7 @@ impl Schema {
         }
     }
 
-    /// Refuses items with the key of another. Matches `ValidateListSetsAndMaps`.
+    /// Rejects items with duplicate keys. Matches `ValidateListSetsAndMaps`.
     fn find_duplicates(&self, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
         if !self.map_keys.is_empty() {
             let mut seen = BTreeSet::new();
@@ -331,7 +331,7 @@ fn blocks_rules(kind: FieldErrorKind) -> bool {
     matches!(kind, NotSupported | Required | TooLong | TooMany | TypeInvalid)
 }
 
-/// `field.TypeInvalid` with the words of kube-openapi.
+/// `field.TypeInvalid` in the words of kube-openapi.
 fn type_invalid(path: &str, found: &str, wanted: &str) -> FieldError {
     let shown = json!(found);
     let field = if path.is_empty() { NOWHERE } else { path };

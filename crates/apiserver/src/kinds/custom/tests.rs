@@ -1,4 +1,5 @@
-//! What an invented definition drops, fills in, refuses and prints; our own are judged in `tests/controller_kinds.rs`, on both servers.
+//! Pruning, defaulting, validation and printing with an invented definition. `tests/controller_kinds.rs` tests this
+//! repository's definitions on both servers.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::json;
@@ -58,7 +59,7 @@ fn gadget(spec: &Value) -> Value {
     json!({ "apiVersion": "example.com/v1", "kind": "Gadget", "metadata": { "name": "g" }, "spec": spec })
 }
 
-/// The refusals of a new object, or of one that takes the place of `old`.
+/// The errors of a new object, or of an update of `old`.
 fn refusals(spec: &Value, old: Option<&Value>) -> Vec<String> {
     let strategy = custom(&definition()).unwrap().strategy;
     let errors = match old {
