@@ -1,15 +1,15 @@
 //! Core/v1 Events, written as kube-controller-manager writes them.
 //!
-//! Guarantees. [`EventRecorder::event`] never waits, never fails and does no I/O: it stamps the event with the
-//! present time and puts it in a bounded queue; what does not fit is dropped and counted. One background task
-//! ([`EventSinkTask`]) correlates and writes. The events of one object reach the API server in the order in which
-//! they were recorded; those of different objects do not wait for each other. Repetition costs one Event object with
-//! a count; an object that repeats itself with changing messages ends in one combined Event; an object that will not
-//! stop is cut off by a budget. Every buffer and cache has a fixed bound, and every event that is not
-//! written is counted under one of the reasons in [`discard`].
+//! Guarantees: [`EventRecorder::event`] never waits, never fails and does no I/O. It stamps the event with the present time
+//! and puts it into a bounded queue; an event that does not fit is dropped and counted. One background task
+//! ([`EventSinkTask`]) correlates and writes. The events of one object reach the API server in the order in which they were
+//! recorded; those of different objects do not wait for each other. Repetitions share one Event object with a count. An
+//! object that repeats itself with changing messages ends in one combined Event. A rate limit per object stops an endless
+//! stream. Every buffer and cache has a fixed bound, and every event that is not written is counted under one of the reasons
+//! in [`discard`].
 //!
-//! The rooms: [`Correlator`] is pure and decides what an event becomes; [`EventSink`] is the port to the API server;
-//! `lanes` keeps the order; [`EventSinkTask`] ties them together. Matches client-go's `tools/record`.
+//! The parts: [`Correlator`] is pure and decides what an event becomes; [`EventSink`] is the port to the API server; `lanes`
+//! keeps the order; [`EventSinkTask`] connects them. Matches client-go's `tools/record`.
 
 mod correlator;
 mod lanes;
@@ -31,31 +31,31 @@ pub use recorder::{Config, Recorder};
 pub use sink::{Disposition, EventSink, KubeSink, SinkError, SinkFault};
 pub use writer::EventSinkTask;
 
-/// Why an event was not written: the values that the `discarded` closure of [`Recorder::new`] is called with.
+/// Why an event was not written: the values with which the `discarded` closure of [`Recorder::new`] is called.
 pub mod discard {
     /// The incoming queue was full when the event was recorded.
     pub const QUEUE_FULL: &str = "queue_full";
-    /// The object had spent its budget of events.
+    /// The object had used up its rate limit for events.
     pub const SPAM_FILTER: &str = "spam_filter";
-    /// The API server said no, and would say no again.
+    /// The API server refused the event, and would refuse it again.
     pub const REFUSED: &str = "refused";
-    /// Tried until the limit, or the process was shutting down.
+    /// All tries failed, or the process shut down.
     pub const GAVE_UP: &str = "gave_up";
-    /// All of them, for a metric that wants to show its zeros.
+    /// All reasons, for a metric that starts each at zero.
     pub const ALL: [&str; 4] = [QUEUE_FULL, SPAM_FILTER, REFUSED, GAVE_UP];
 }
 
-/// The longest message in bytes that is kept. Longer ones are cut at a character boundary.
+/// The maximum length of a message in bytes. Longer ones are cut at a character boundary.
 ///
-/// Neither client-go nor the API server bounds the message of a core/v1 Event (the limit of 1,024 is that of
-/// `events.k8s.io/v1`). This bound is there only so that the queue's memory is bounded; real messages are far shorter.
+/// Neither client-go nor the API server limits the message of a core/v1 Event (the limit of 1,024 is that of
+/// `events.k8s.io/v1`). This limit only bounds the queue's memory; real messages are far shorter.
 pub const MAX_MESSAGE_BYTES: usize = 8192;
 
 /// Records events about objects. Matches `EventRecorder` of client-go's `tools/record/event.go`.
 pub trait EventRecorder: Send + Sync {
     /// Records that `reason` happened to `regarding`. Never blocks and never fails; the time of the event is now.
     ///
-    /// `reason` is UpperCamelCase and one of few; `message` is for people.
+    /// `reason` is UpperCamelCase and from a small set; `message` is for people.
     fn event(&self, regarding: &ObjectReference, type_: EventType, reason: &'static str, message: String);
 }
 
@@ -72,12 +72,12 @@ pub struct ObjectReference {
     pub name: Arc<str>,
     /// The object's UID.
     pub uid: Arc<str>,
-    /// The version of the object that was looked at.
+    /// The version of the object that the event refers to.
     pub resource_version: Arc<str>,
 }
 
 impl ObjectReference {
-    /// What stays the same over the object's life: everything but the resource version.
+    /// The fields that stay the same over the object's life: all but the resource version.
     fn identity(&self) -> Arc<ObjectKey> {
         Arc::new(ObjectKey(Self { resource_version: Arc::default(), ..self.clone() }))
     }
@@ -94,27 +94,27 @@ pub struct Event {
     pub name: Arc<str>,
     /// The namespace that it is written to.
     pub namespace: Arc<str>,
-    /// What it is about.
+    /// The object that the event is about.
     pub involved_object: ObjectReference,
     /// Normal or Warning.
     pub type_: EventType,
-    /// Why, in UpperCamelCase.
+    /// The reason, in UpperCamelCase.
     pub reason: &'static str,
     /// What happened, for people.
     pub message: String,
-    /// Who says so: `source.component` and `reportingComponent`.
+    /// The reporting component: `source.component` and `reportingComponent`.
     pub component: &'static str,
     /// When the first of the `count` occurrences was recorded.
     pub first_timestamp: DateTime<Utc>,
     /// When the latest was recorded.
     pub last_timestamp: DateTime<Utc>,
-    /// How often it happened. More than one means that the Event exists already and is patched.
+    /// The number of occurrences. More than one means that the Event exists already and is patched.
     pub count: i32,
 }
 
 impl Event {
-    /// A first occurrence, recorded at `now`. `nanos` makes the name unique; it is `now` in nanoseconds since 1970
-    /// unless that was taken. Matches `makeEvent` in client-go's `tools/record/event.go`.
+    /// A first occurrence, recorded at `now`. `nanos` makes the name unique: `now` in nanoseconds since 1970, or the next
+    /// free number. Matches `makeEvent` in client-go's `tools/record/event.go`.
     fn new(
         regarding: &ObjectReference,
         type_: EventType,
@@ -139,8 +139,8 @@ impl Event {
         }
     }
 
-    /// The strategic merge patch that turns an earlier occurrence on the server into this one. It carries the three
-    /// fields that differ, as client-go's diff in `eventObserve` (`tools/record/events_cache.go`) comes to.
+    /// The strategic merge patch that turns an earlier occurrence on the server into this one. It carries the three fields
+    /// that differ, like client-go's diff in `eventObserve` (`tools/record/events_cache.go`).
     pub fn patch(&self) -> impl Serialize {
         Patch { count: self.count, last_timestamp: rfc3339(self.last_timestamp), message: &self.message }
     }
@@ -176,9 +176,9 @@ impl Serialize for Event {
     }
 }
 
-/// `<object>.<hex nanos>`, or the UID in the object's place where that would be no valid name (the object's name is too
-/// long, or is none that an Event may have). Matches `GenerateEventName` in client-go's `tools/record/util/util.go`,
-/// which takes a random UUID then.
+/// `<object>.<hex nanos>`, with the UID in place of an object name that would make an invalid Event name (too long, or with
+/// characters that an Event's name may not have). Matches `GenerateEventName` in client-go's `tools/record/util/util.go`,
+/// which uses a random UUID instead.
 fn event_name(object: &str, uid: &str, nanos: i64) -> Arc<str> {
     [object, uid]
         .iter()
@@ -188,7 +188,7 @@ fn event_name(object: &str, uid: &str, nanos: i64) -> Arc<str> {
         .into()
 }
 
-/// Whether `name` is a DNS-1123 subdomain, as the API server asks of most names.
+/// Whether `name` is a DNS-1123 subdomain, as the API server requires for most names.
 fn is_dns1123_subdomain(name: &str) -> bool {
     let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let label = |label: &str| {
@@ -200,7 +200,7 @@ fn is_dns1123_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(label)
 }
 
-/// `message` within [`MAX_MESSAGE_BYTES`].
+/// `message`, cut to [`MAX_MESSAGE_BYTES`].
 fn truncated(mut message: String) -> String {
     if message.len() > MAX_MESSAGE_BYTES {
         message.truncate(shortened(&message, MAX_MESSAGE_BYTES).len());
@@ -209,7 +209,7 @@ fn truncated(mut message: String) -> String {
     message
 }
 
-/// `metav1.Time` on the wire: whole seconds, cut and not rounded, in UTC.
+/// `metav1.Time` on the wire: whole seconds in UTC, truncated and not rounded.
 fn rfc3339(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
@@ -237,10 +237,10 @@ struct Body<'a> {
     count: i32,
     #[serde(rename = "type")]
     type_: &'static str,
-    /// Always null: an Event with this time would be judged by the rules of `events.k8s.io`.
+    /// Always null: an Event with this time would be validated by the rules of `events.k8s.io`.
     event_time: Option<()>,
     reporting_component: &'static str,
-    /// The source's host, which a controller does not give.
+    /// The source's host, which a controller leaves empty.
     reporting_instance: &'static str,
 }
 

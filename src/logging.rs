@@ -1,8 +1,8 @@
-//! Log lines on stderr, as klog's `-v` and `--logging-format` ask for them.
+//! Log lines on stderr, as configured by klog's `-v` and `--logging-format`.
 //!
-//! Guarantees: stdout is never written to; a JSON line is one object with the keys of Kubernetes' own JSON logs; at no
-//! verbosity below 6 does a dependency write response bodies or repeat, as an error, a failed request that this crate
-//! reports itself. `RUST_LOG`, when set and not empty, decides alone what is logged.
+//! Guarantees: nothing is written to stdout. A JSON line is one object with the keys of Kubernetes' own JSON logs. Below
+//! verbosity 6, no dependency logs response bodies, or logs as an error a failed request that this crate reports itself. If
+//! `RUST_LOG` is set and not empty, it alone decides what is logged.
 
 use std::fmt;
 use std::io::IsTerminal as _;
@@ -23,23 +23,23 @@ use crate::options::LogFormat;
 /// Why logging could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum LoggingError {
-    /// `RUST_LOG` does not parse.
+    /// `RUST_LOG` is invalid.
     #[error("RUST_LOG: {value:?} is not allowed; use directives such as info,cronjob_controller=debug ({cause})")]
     Directives {
         /// The variable's value.
         value: String,
-        /// What is wrong with it.
+        /// The parser's error.
         cause: tracing_subscriber::filter::ParseError,
     },
-    /// Somebody set up logging before.
+    /// Logging was set up before.
     #[error("setting up logging: {0}")]
     Installed(#[from] TryInitError),
 }
 
-/// Sends the process's log lines to stderr from now on; coloured when that is a terminal. Call once.
+/// Sends the process's log lines to stderr from now on; coloured on a terminal. Call once.
 ///
 /// # Errors
-/// [`LoggingError::Directives`] if `RUST_LOG` does not parse, [`LoggingError::Installed`] on a second call.
+/// [`LoggingError::Directives`] if `RUST_LOG` is invalid, [`LoggingError::Installed`] on a second call.
 pub fn init(verbosity: u8, format: LogFormat) -> Result<(), LoggingError> {
     init_on(verbosity, format, std::io::stderr, std::io::stderr().is_terminal())
 }
@@ -66,15 +66,15 @@ where
     Ok(())
 }
 
-/// The filter for `-v`: 0 and 1 log what an operator needs, 2 and 3 each decision of the controller, 4 and 5 all of
-/// this crate's debugging, 6 and above every request and everything that the libraries say. Matches the customs of
-/// Kubernetes' logging (`docs/devel/sig-instrumentation/logging.md`), where requests appear from 6 on.
+/// The filter for `-v`: 0 and 1 log what an operator needs, 2 and 3 each decision of the controller, 4 and 5 all debug output
+/// of this crate, 6 and above every request and all output of the libraries. Follows the conventions of Kubernetes' logging
+/// (`docs/devel/sig-instrumentation/logging.md`), where requests appear from 6 on.
 fn directives_for(verbosity: u8) -> &'static str {
-    // kube's client logs a body that does not parse, whole, at WARN. It reaches this crate as an error, which it logs with
+    // kube's client logs a body that does not parse, completely, at WARN. This crate gets it as an error, which it logs with
     // the object's name, counts and retries.
     match verbosity {
         0..=1 => "warn,cronjob_controller=info,kube_client::client=off",
-        // The machinery's steps (queue, cache, client) outnumber the controller's decisions by far.
+        // Steps of queue, cache and client far outnumber the controller's decisions.
         2..=3 => {
             "warn,cronjob_controller=debug,cronjob_controller::workqueue=info,cronjob_controller::cache=info,\
              cronjob_controller::client=info,kube_client::client=off"
@@ -85,8 +85,8 @@ fn directives_for(verbosity: u8) -> &'static str {
 }
 
 /// One JSON object per line: `ts` (milliseconds since 1970), `caller`, `level`, `v` (unless it is an error), `msg`, the
-/// fields of the spans around it and its own. Matches component-base's `logs/json`, whose lines carry no `level`; it
-/// is added because WARN and INFO would otherwise be one.
+/// fields of the surrounding spans and its own. Matches component-base's `logs/json`, whose lines have no `level`; it is
+/// added because WARN and INFO would otherwise look the same.
 struct KlogJson;
 
 impl<S> FormatEvent<S, JsonFields> for KlogJson
@@ -107,7 +107,7 @@ where
         if *metadata.level() != Level::ERROR {
             line.insert("v".to_owned(), klog_verbosity(*metadata.level()).into());
         }
-        // From the outermost span inwards, so that the nearest value of a key stays.
+        // From the outermost span inwards, so that the innermost value of a key wins.
         for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
             let extensions = span.extensions();
             let fields = extensions.get::<FormattedFields<JsonFields>>();
@@ -125,14 +125,14 @@ fn millis(now: SystemTime) -> f64 {
     since.as_secs_f64() * 1000.0
 }
 
-/// The last directory, the file and the line, as zap's short caller.
+/// The last directory, the file and the line, like zap's short caller.
 fn caller(file: Option<&str>, line: Option<u32>) -> String {
     let file = file.unwrap_or("unknown");
     let short = file.rmatch_indices('/').nth(1).map_or(file, |(slash, _)| &file[slash + 1..]);
     format!("{short}:{}", line.unwrap_or_default())
 }
 
-/// The least `-v` at which klog would print a line of this weight.
+/// The lowest `-v` at which klog would print a line of this level.
 fn klog_verbosity(level: Level) -> u8 {
     match level {
         Level::ERROR | Level::WARN | Level::INFO => 0,
@@ -141,7 +141,7 @@ fn klog_verbosity(level: Level) -> u8 {
     }
 }
 
-/// Puts an event's fields into the line, under the names that Kubernetes' logs use.
+/// Adds an event's fields to the line, under the names that Kubernetes' logs use.
 struct JsonVisitor<'a>(&'a mut Map<String, Value>);
 
 impl JsonVisitor<'_> {
@@ -196,7 +196,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Keeps what is written.
+    /// Keeps the written bytes.
     #[derive(Clone, Default)]
     pub struct Page(Arc<Mutex<Vec<u8>>>);
 
@@ -227,7 +227,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Writes JSON on `page`, under the filter for `verbosity`.
+    /// Writes JSON to `page`, with the filter for `verbosity`.
     pub fn subscriber(verbosity: u8, page: &Page) -> impl Subscriber + Send + Sync + 'static {
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(page.clone())
@@ -236,7 +236,7 @@ pub(crate) mod tests {
         tracing_subscriber::registry().with(EnvFilter::new(directives_for(verbosity))).with(layer)
     }
 
-    /// The lines that `work` logs as JSON under the filter for `verbosity`.
+    /// The lines that `work` logs as JSON with the filter for `verbosity`.
     fn lines(verbosity: u8, work: impl FnOnce()) -> Vec<Value> {
         let page = Page::default();
         tracing::subscriber::with_default(subscriber(verbosity, &page), work);

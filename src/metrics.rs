@@ -1,15 +1,14 @@
-//! What the process tells Prometheus, under the names that kube-controller-manager uses.
+//! The metrics of the process, with kube-controller-manager's names.
 //!
 //! Guarantees:
-//! - Every series that kube-controller-manager also has keeps its name, type, help text, label names and bucket
-//!   bounds, down to the digits of each `le`: to Prometheus a bound written otherwise is another series, and a
-//!   dashboard or alert written for the in-tree controller must go on working.
-//! - Nothing is global. Each group of metrics is made by registering it with a registry that the caller owns, so two
-//!   controllers can live in one process and a test sees only what it did.
-//! - A histogram is written from one snapshot: its `+Inf` bucket always equals its `_count`, and buckets never fall,
-//!   also while observations race with the scrape.
-//! - Series that this program has and upstream has not carry names of their own and never change the meaning of an
-//!   upstream name.
+//! - Every series that kube-controller-manager also has keeps its name, type, help text, label names and bucket bounds,
+//!   including the digits of each `le`. To Prometheus a bound with other digits is another series, and dashboards and alerts
+//!   for the in-tree controller must continue to work.
+//! - Nothing is global. Each group of metrics is created by registering it with a registry that the caller owns. So two
+//!   controllers can run in one process, and a test sees only its own metrics.
+//! - A histogram is written from one snapshot: its `+Inf` bucket always equals its `_count`, and buckets never decrease, also
+//!   while observations race with the scrape.
+//! - Series that upstream does not have use names of their own and never change the meaning of an upstream name.
 
 pub mod exposition;
 pub mod family;
@@ -29,7 +28,7 @@ pub use prometheus::Registry;
 /// `component-base/metrics/prometheus/restclient/metrics.go`.
 const REQUEST_SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
 
-/// Bucket bounds, in seconds, of our finer view of the creation skew: dense around one second and below, where
+/// Bucket bounds, in seconds, of the finer histogram of the creation skew: dense around one second and below, where
 /// upstream's histogram has a single bucket.
 const SKEW_SECONDS: [f64; 15] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
@@ -39,41 +38,41 @@ const SKEW_SECONDS: [f64; 15] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2
 pub struct MetricsError {
     /// The name of the first metric that was refused.
     pub metric: String,
-    /// What the registry or the metric's constructor said.
+    /// The error of the registry or the metric's constructor.
     #[source]
     pub source: prometheus::Error,
 }
 
 impl MetricsError {
-    /// Tells which metric `source` is about.
+    /// An error about the metric of that name.
     pub fn new(metric: &str, source: prometheus::Error) -> Self {
         Self { metric: metric.to_owned(), source }
     }
 }
 
-/// `count` bucket bounds, the first `start`, each the one before times `factor`.
+/// `count` bucket bounds: the first is `start`, and each further one is the one before times `factor`.
 ///
-/// Multiplied step by step like upstream's `prometheus.ExponentialBuckets`: the rounding of each step is visible in
-/// the `le` labels (`9.999999999999999e-06`), and a power computed at once would round differently.
+/// Multiplied step by step like upstream's `prometheus.ExponentialBuckets`. The rounding of each step is visible in the `le`
+/// labels (`9.999999999999999e-06`), and a power would round differently.
 pub fn exponential_buckets(start: f64, factor: f64, count: usize) -> Vec<f64> {
     std::iter::successors(Some(start), |bound| Some(bound * factor)).take(count).collect()
 }
 
-/// The controller's own metrics, names prefixed `cronjob_controller_`.
+/// The controller's own metrics, with the prefix `cronjob_controller_`.
 #[derive(Debug, Clone)]
 pub struct ControllerMetrics {
     /// Seconds from a slot to the creation of its Job; upstream's histogram
     /// (`pkg/controller/cronjob/metrics/metrics.go`).
     pub job_creation_skew_duration: Histogram,
-    /// Seconds from a slot to the server's answer by this process's clock, in finer buckets, under a name of our own.
+    /// Seconds from a slot to the server's response by this process's clock, in finer buckets, under a separate name.
     pub job_creation_skew: Histogram,
     /// Syncs that panicked, were caught and backed off.
     pub sync_panics_total: IntCounter,
     /// Objects from the API server that could not be decoded and were left out, by `kind`.
     pub malformed_objects_total: IntCounterVec,
-    /// Jobs that another controller started for CronJobs that this process works on.
+    /// Jobs that another controller created for CronJobs of this process.
     pub external_jobs_total: IntCounter,
-    /// Events that were not written, by `reason` for dropping them.
+    /// Events that were not written, by `reason`.
     pub events_discarded_total: IntCounterVec,
 }
 
@@ -122,8 +121,8 @@ impl ControllerMetrics {
     }
 }
 
-/// Registers `cronjob_controller_time_zone_data_info`, which is always 1: its label says by which version of the IANA time
-/// zone database schedules run.
+/// Registers `cronjob_controller_time_zone_data_info`, which is always 1. Its label is the version of the IANA time zone
+/// database that schedules use.
 ///
 /// # Errors
 /// When the name is taken in `registry`.
@@ -181,7 +180,7 @@ impl RestClientMetrics {
         self.request_duration.with_label_values(&[verb, host]).observe(took.as_secs_f64());
     }
 
-    /// Records how long a request waited for our own rate limiter.
+    /// Records how long a request waited for this process's rate limiter.
     pub fn observe_rate_limiter_duration(&self, verb: &str, host: &str, waited: Duration) {
         self.rate_limiter_duration.with_label_values(&[verb, host]).observe(waited.as_secs_f64());
     }
@@ -216,23 +215,23 @@ impl LeaderElectionMetrics {
         })
     }
 
-    /// This process leads by the lease called `name`.
+    /// This process leads with the lease `name`.
     pub fn on(&self, name: &str) {
         self.master_status.with_label_values(&[name]).set(1);
     }
 
-    /// This process does not lead by the lease called `name`.
+    /// This process does not lead with the lease `name`.
     pub fn off(&self, name: &str) {
         self.master_status.with_label_values(&[name]).set(0);
     }
 
-    /// A renewal of the lease called `name` had to read it first.
+    /// A renewal of the lease `name` had to read it first.
     pub fn slowpath_exercised(&self, name: &str) {
         self.slowpath_total.with_label_values(&[name]).inc();
     }
 }
 
-/// Registers a clone of a freshly made metric; both failures name the metric.
+/// Registers a clone of a new metric; an error names the metric.
 pub(crate) fn add<M>(registry: &Registry, name: &str, made: prometheus::Result<M>) -> Result<M, MetricsError>
 where
     M: Collector + Clone + 'static,

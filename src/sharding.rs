@@ -1,14 +1,14 @@
-//! Which part of the cluster is whose: namespaces, shared out by a hash of their names.
+//! The shards of a cluster: namespaces, distributed by a hash of their names.
 //!
-//! Guarantees: every namespace is in exactly one of the shards that a number makes; a shard is a range of hashes, the one
-//! that an API server with `ShardedListAndWatch` understands, so that server and client draw the same line. Pure.
+//! Guarantees: every namespace is in exactly one shard of a given number of shards. A shard is a range of hashes, the same
+//! that an API server with `ShardedListAndWatch` uses, so server and client agree. Pure.
 
 use std::hash::Hasher;
 use std::num::NonZeroU32;
 
 use fnv::FnvHasher;
 
-/// One of so many parts: the namespaces whose hash lies in its range of the 64-bit numbers.
+/// One shard: the namespaces whose hash lies in its range of the 64-bit numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: u32,
@@ -19,24 +19,24 @@ impl Shard {
     /// All namespaces.
     pub const WHOLE: Self = Self { index: 0, count: NonZeroU32::MIN };
 
-    /// The shards of a cluster that is cut into `count`.
+    /// The shards of a cluster that is divided into `count`.
     pub fn all(count: NonZeroU32) -> impl Iterator<Item = Self> {
         (0..count.get()).map(move |index| Self { index, count })
     }
 
-    /// Its number, from zero.
+    /// The shard's number, from zero.
     pub fn index(self) -> u32 {
         self.index
     }
 
-    /// Whether a namespace of that name is in it.
+    /// Whether the shard contains the namespace of that name.
     pub fn owns(self, namespace: &str) -> bool {
         let hash = u128::from(hash(namespace));
         (self.bound(self.index)..self.bound(self.index + 1)).contains(&hash)
     }
 
-    /// The `shardSelector` that asks the API server for these namespaces only; none for the whole. Matches
-    /// apimachinery's `pkg/sharding`: hexadecimal with as many digits as the server prints, the end not included.
+    /// The `shardSelector` that asks the API server for these namespaces only; `None` for all namespaces. Matches
+    /// apimachinery's `pkg/sharding`: hexadecimal with as many digits as the server prints, the end excluded.
     pub fn selector(self) -> Option<String> {
         (self != Self::WHOLE).then(|| {
             let (start, end) = (self.bound(self.index), self.bound(self.index + 1));
@@ -44,7 +44,7 @@ impl Shard {
         })
     }
 
-    /// Where the shard of that number begins: at `number` parts of 2^64.
+    /// The start of the shard of that number: `number` parts of 2^64.
     fn bound(self, number: u32) -> u128 {
         (u128::from(number) << 64) / u128::from(self.count.get())
     }

@@ -1,8 +1,8 @@
-//! Where tasks begin: a task belongs to the process of the task that starts it.
+//! Starts tasks: a task belongs to the process of the task that starts it.
 //!
-//! Guarantees: in the binary there is one process, nothing is wrapped and nothing costs. A simulation runs several replicas
-//! in one runtime and makes a [`Process`] of each: while it is frozen none of its tasks is polled (timers run out
-//! meanwhile, as for a stopped process, and are noticed after the thaw), and once it is killed none is ever polled again.
+//! Guarantees: the binary has one process, so nothing is wrapped and there is no cost. A simulation runs several replicas in
+//! one runtime and makes a [`Process`] of each. While a process is frozen none of its tasks is polled; timers expire
+//! meanwhile, as for a stopped process, and are noticed after the thaw. Once it is killed none is ever polled again.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Process>> = const { RefCell::new(None) };
 }
 
-/// Ties a future that is about to be spawned to the process of the caller, if there is one.
+/// Binds a future that is about to be spawned to the caller's process, if there is one.
 pub fn owned<F: Future>(future: F) -> Either<F, Bound<F>> {
     match CURRENT.with_borrow(Clone::clone) {
         None => Either::Left(future),
@@ -25,14 +25,14 @@ pub fn owned<F: Future>(future: F) -> Either<F, Bound<F>> {
     }
 }
 
-/// A simulated process; clones are the same one.
+/// A simulated process; clones refer to the same one.
 #[derive(Clone, Debug, Default)]
 pub struct Process(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     phase: Phase,
-    /// Whom to wake when the phase changes: one place for each task.
+    /// The wakers for a change of phase: one entry for each task.
     tasks: Vec<Option<Waker>>,
 }
 
@@ -45,7 +45,7 @@ enum Phase {
 }
 
 impl Process {
-    /// A future of this process; what it spawns by way of [`owned`] belongs to the process, too.
+    /// A future of this process; futures that it spawns with [`owned`] also belong to the process.
     pub fn bind<F: Future>(&self, future: F) -> Bound<F> {
         let mut state = self.0.lock();
         state.tasks.push(None);
@@ -57,7 +57,7 @@ impl Process {
         self.change(Phase::Frozen);
     }
 
-    /// Lets them go on.
+    /// Resumes all tasks.
     pub fn thaw(&self) {
         self.change(Phase::Running);
     }
@@ -67,7 +67,7 @@ impl Process {
         self.change(Phase::Dead);
     }
 
-    /// Whether it is neither frozen nor dead.
+    /// Whether the process is neither frozen nor dead.
     pub fn is_running(&self) -> bool {
         self.0.lock().phase == Phase::Running
     }
@@ -83,7 +83,7 @@ impl Process {
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Notes whom to wake, and says what the task may do.
+    /// Stores the waker, and returns what the task may do.
     fn admit(&self, place: usize, waker: &Waker) -> Phase {
         let mut state = self.0.lock();
         let known = &mut state.tasks[place];
@@ -99,7 +99,7 @@ impl Process {
 pub struct Bound<F> {
     process: Process,
     place: usize,
-    /// Gone once the process is dead.
+    /// `None` once the process is dead.
     future: Option<Pin<Box<F>>>,
 }
 
@@ -123,7 +123,7 @@ impl<F> Drop for Bound<F> {
     }
 }
 
-/// Puts the process back that was current before, also when a poll panics.
+/// Restores the previous process on drop, also when a poll panics.
 struct Entered(Option<Process>);
 
 impl Drop for Entered {

@@ -1,13 +1,13 @@
-//! Text for a person at a terminal.
+//! Text output for a terminal.
 //!
-//! Guarantee: what is in an object never steers the terminal once it went through [`plain`]. Pure.
+//! Guarantee: text that went through [`plain`] cannot send control sequences to the terminal. Pure.
 
 use std::fmt::Write as _;
 
 use chrono::TimeDelta;
 
-/// A wait in at most two units: `9s`, `1m05s`, `2h30m`, `3d04h`. What has begun counts whole, so it never shows 0s
-/// before its time.
+/// A duration in at most two units: `9s`, `1m05s`, `2h30m`, `3d04h`. Fractions of a second are rounded up, so it never shows
+/// 0s early.
 pub fn countdown(wait: TimeDelta) -> String {
     let seconds = (wait.num_milliseconds().max(0) + 999) / 1000;
     match seconds {
@@ -18,7 +18,7 @@ pub fn countdown(wait: TimeDelta) -> String {
     }
 }
 
-/// The rows as lines, with each column as wide as its widest cell.
+/// Formats the rows as lines, with each column as wide as its widest cell.
 pub fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
     let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
@@ -33,7 +33,7 @@ pub fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
     table.iter().map(line).collect()
 }
 
-/// What is in an object must not steer the terminal.
+/// Replaces the characters of an object's text that could control the terminal.
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

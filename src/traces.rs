@@ -1,12 +1,12 @@
-//! A trace of each fire, for whoever collects OpenTelemetry: from the slot to the status that names the Job.
+//! An OpenTelemetry trace of each fire, from the slot to the status that names the Job.
 //!
-//! Guarantees: nothing is noted and nothing sent unless the environment names a collector ([`Traces::from_environment`]). A
-//! fire is never held up: what is traced is told to a thread in the background, and what cannot be sent is dropped. What
-//! waits for its status is bounded.
+//! Guarantees: nothing is recorded or sent unless the environment names a collector ([`Traces::from_environment`]). Tracing
+//! never delays a fire: a background thread exports spans, and a span that cannot be sent is dropped. The number of requests
+//! that wait for a status write is bounded.
 //!
-//! A trace has a span `fire` that begins at the slot, with `create` and `status` in it: how long these two requests took.
-//! What is between them is what else was more urgent. A create that was refused is a trace of its own; a status that could
-//! not be written is in the trace of the one that was.
+//! A trace has a span `fire` that begins at the slot. It contains `create` and `status`, the durations of these two requests.
+//! The time between them went to more urgent work. A refused create is a trace of its own. A failed status write is in the
+//! trace of the one that succeeded.
 
 mod collector;
 mod environment;
@@ -34,21 +34,21 @@ use crate::api::batch_v1::Job;
 use crate::api::{ObjectName, Uid};
 use crate::options::PROGRAM;
 
-/// How many requests about one CronJob may wait for a status that was written. More wait where there are more Jobs at a time
-/// than that, and then the oldest are left out of the trace.
+/// How many requests for one CronJob may wait for a status write. With more Jobs at a time than that, the oldest requests are
+/// left out of the trace.
 const WAITING: usize = 16;
 
-/// Of how many CronJobs something may wait. Beyond that no more is noted: a CronJob that is deleted before its status is
-/// written leaves what it had here.
+/// For how many CronJobs requests may wait. Beyond that no more are recorded: a CronJob that is deleted before its status is
+/// written leaves its requests here.
 const CRON_JOBS: usize = 65_536;
 
-/// How long the last batch may take at the end of the process.
+/// How long the last batch may take when the process ends.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// Why nothing can be traced although somebody asked for it.
+/// Why tracing that the environment asks for is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// A variable has a value that means nothing here.
+    /// A variable has an unsupported value.
     #[error("{variable}: {value} is not allowed; use {remedy}")]
     Variable {
         /// The variable.
@@ -58,34 +58,34 @@ pub enum TracesError {
         /// What is allowed.
         remedy: &'static str,
     },
-    /// The file with the collector's CA cannot be used.
+    /// The collector's CA file is unusable.
     #[error("OTEL_EXPORTER_OTLP_CERTIFICATE: the file {file} cannot be used: {cause}")]
     Certificate {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         cause: String,
     },
-    /// No client for the collector.
+    /// No client for the collector could be built.
     #[error("making a client for the collector {endpoint}: {cause}")]
     Client {
-        /// Where the collector is.
+        /// The collector's URL.
         endpoint: String,
         /// What is wrong.
         cause: String,
     },
 }
 
-/// Traces fires.
+/// Records the traces of fires.
 pub struct Traces {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
     clock: SharedClock,
-    /// What was done for a CronJob whose status is not written yet.
+    /// The requests for each CronJob whose status is not written yet.
     waiting: DashMap<Uid, VecDeque<Done>>,
 }
 
-/// A request that was answered.
+/// A completed request.
 #[derive(Debug, Clone)]
 struct Done {
     span: &'static str,
@@ -97,12 +97,13 @@ struct Done {
 }
 
 impl Traces {
-    /// By the environment's variables, as <https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables>
-    /// has them: nothing, unless `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector or
-    /// `OTEL_TRACES_EXPORTER` is `otlp`. Must be called inside a tokio runtime.
+    /// Configured by the environment variables of
+    /// <https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables>. `None`, unless
+    /// `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector or `OTEL_TRACES_EXPORTER` is
+    /// `otlp`. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// When a variable asks for what is not there, or the collector's CA cannot be used.
+    /// When a variable asks for an unsupported feature, or the collector's CA is unusable.
     pub fn from_environment(clock: &SharedClock) -> Result<Option<Arc<Self>>, TracesError> {
         let Some(wanted) = environment::wanted(&|name| std::env::var(name).ok())? else { return Ok(None) };
         info!(endpoint = wanted.endpoint, "tracing fires");
@@ -111,7 +112,8 @@ impl Traces {
 
     fn to_collector(wanted: &Wanted, clock: &SharedClock) -> Result<Arc<Self>, TracesError> {
         let collector = Collector::new(wanted)?;
-        // Headers, timeout and compression are its own to look for in the environment, as the sampler is the provider's.
+        // The exporter reads headers, timeout and compression from the environment itself, and the provider reads the
+        // sampler.
         let exporter = SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
@@ -149,7 +151,7 @@ impl Traces {
         waiting.push_back(done);
     }
 
-    /// Tells the trace of `cron_job`, whose requests these were.
+    /// Exports the trace of `cron_job` with these requests.
     fn tell(&self, cron_job: &ObjectName, done: &[Done]) {
         let (Some(first), Some(last)) = (done.first(), done.last()) else { return };
         let (job, slot) = match done.iter().find_map(|done| done.job.clone()) {
@@ -177,7 +179,7 @@ impl Traces {
         context.span().end_with_timestamp(last.ended);
     }
 
-    /// Sends what is left, as far as it can be sent in time.
+    /// Sends the remaining spans, as far as time permits.
     pub async fn shut_down(self: Arc<Self>) {
         let ended = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(FLUSH)).await;
         if let Ok(Err(error)) = ended {
@@ -186,19 +188,19 @@ impl Traces {
     }
 }
 
-/// Takes the time of one request, where somebody wants to know.
+/// Measures one request, if tracing is on.
 #[derive(Clone)]
 pub struct Stopwatch {
     running: Option<(Arc<Traces>, SystemTime)>,
 }
 
 impl Stopwatch {
-    /// Begins.
+    /// Starts the measurement.
     pub fn start(traces: Option<&Arc<Traces>>) -> Self {
         Self { running: traces.map(|traces| (Arc::clone(traces), traces.now())) }
     }
 
-    /// The request was to create the Job `name`.
+    /// Records a request to create the Job `name`.
     pub fn created<E: Display>(self, name: &ObjectName, reply: &Result<Arc<Job>, E>) {
         let Some((traces, began)) = self.running else { return };
         let slot = reply.as_ref().ok().and_then(|job| job.scheduled_timestamp);
@@ -207,15 +209,15 @@ impl Stopwatch {
         let done = Done { span: "create", job, began, ended: traces.now(), error };
         match reply.as_ref().ok().and_then(|job| job.controller.as_ref()) {
             Some(cron_job) => traces.wait(&cron_job.uid, done),
-            // Nothing follows: the next try has a trace of its own.
+            // No status write follows: the next try has a trace of its own.
             None => traces.tell(name, &[done]),
         }
     }
 
-    /// The request was to write the status of a CronJob.
+    /// Records a request to write the status of a CronJob.
     pub fn settled<T, E: Display>(self, cron_job: &ObjectName, uid: &Uid, reply: &Result<T, E>) {
         let Some((traces, began)) = self.running else { return };
-        // What says only that a Job has ended is no fire's status.
+        // A status that only reports the end of a Job belongs to no fire.
         if !traces.waiting.contains_key(uid) {
             return;
         }

@@ -22,7 +22,7 @@ use script::{
 
 const ALL: &str = "/apis/batch/v1/jobs";
 
-/// What one run shows.
+/// The observations of one run.
 struct Run {
     script: Arc<Script>,
     recorder: Arc<Recorder>,

@@ -1,13 +1,12 @@
-//! What an event becomes: a new Event, one more count on an earlier one, a part of a combined one, or nothing.
+//! What an event becomes: a new Event, a higher count on an earlier one, a part of a combined one, or nothing.
 //!
-//! Guarantees: pure, with the event's own time as `now`; at most `cache_entries` entries in each of three caches, of
-//! fixed size each whatever the messages are. A wall clock that steps back never mutes an object for longer than an
-//! empty budget would. Matches `EventCorrelator` in client-go's `tools/record/events_cache.go`, in this order:
-//! the aggregator may replace message and key, the logger counts under the key, the spam filter may drop the result
-//! (which stays counted). Three choices differ. Where the aggregator is full, upstream forgets an arbitrary message, so
-//! that it is chance which messages keep an Event of their own; here it is the messages that came first. A combined
-//! Event keeps its `reportingComponent`, which upstream drops. Nothing is read back from the server's answers, because
-//! no field of them takes part in a later decision.
+//! Guarantees: pure, with the event's own time as `now`. Each of the three caches has at most `cache_entries` entries, each
+//! of fixed size whatever the messages are. A wall clock that steps back never mutes an object for longer than an empty token
+//! bucket would. Matches `EventCorrelator` in client-go's `tools/record/events_cache.go`, in this order: the aggregator may
+//! replace message and key, the logger counts under the key, the spam filter may drop the result (which stays counted). Three
+//! choices differ. Where the aggregator is full, upstream forgets an arbitrary message, so chance decides which messages keep
+//! an Event of their own; here the first messages keep theirs. A combined Event keeps its `reportingComponent`, which
+//! upstream drops. The server's answers are not read back, because no field of them takes part in a later decision.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -17,21 +16,21 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::lru::Lru;
 use super::{Event, EventType, ObjectKey};
 
-/// What a combined Event's message begins with.
+/// The prefix of a combined Event's message.
 const COMBINED_PREFIX: &str = "(combined from similar events): ";
 
-/// The correlator's numbers. The defaults are client-go's.
+/// The correlator's settings. The defaults are client-go's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorrelatorOptions {
     /// The bound of each cache, in entries.
     pub cache_entries: usize,
-    /// With this many different messages, events that differ in nothing else are combined.
+    /// From this many different messages on, events that differ in nothing else are combined.
     pub max_events: usize,
     /// After this long without an event of a group, its messages are forgotten.
     pub max_interval: TimeDelta,
     /// How many events of one type about one object may come at once.
     pub spam_burst: u32,
-    /// How long it takes for one more to be allowed.
+    /// The time after which one more event is allowed.
     pub spam_refill: TimeDelta,
 }
 
@@ -53,8 +52,8 @@ pub struct Correlator {
     aggregator: Aggregator,
     logger: Logger,
     spam_filter: SpamFilter,
-    /// Messages are kept as 64-bit hashes: a clash within one object and reason would at worst count two messages as
-    /// one, and the caches do not grow with the length of what people write.
+    /// Messages are kept as 64-bit hashes, so the caches do not grow with message length. A collision within one object and
+    /// reason would at worst count two messages as one.
     hasher: RandomState,
 }
 
@@ -77,9 +76,8 @@ impl Correlator {
         }
     }
 
-    /// What is to be written for `event`, whose `last_timestamp` is the present: an Event with `count` 1 is to be
-    /// created, one with a higher `count` is to be patched (or created where it is gone), `None` is spam.
-    /// Matches `EventCorrelate`.
+    /// The Event to write for `event`, whose `last_timestamp` is the present. An Event with `count` 1 is to be created, one
+    /// with a higher `count` to be patched (or created if it is gone). `None` is spam. Matches `EventCorrelate`.
     pub fn correlate(&mut self, event: Event) -> Option<Event> {
         let now = event.last_timestamp;
         let source = Source { object: event.involved_object.identity(), type_: event.type_ };
@@ -95,7 +93,7 @@ impl Correlator {
     }
 }
 
-/// Whom the spam budget belongs to. The reporting component is the same for all events of one correlator.
+/// The key of the spam filter's budget. The reporting component is the same for all events of one correlator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Source {
     object: Arc<ObjectKey>,
@@ -109,7 +107,7 @@ struct Group {
     reason: &'static str,
 }
 
-/// What is counted on one Event object: a message of a group, or (`None`) the combined rest of the group.
+/// The key of one Event object: a message of a group, or (`None`) the combined rest of the group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     group: Group,
@@ -132,7 +130,7 @@ struct Similar {
 }
 
 impl Aggregator {
-    /// Takes note of the message, and says whether it belongs to the group's combined Event. Matches `EventAggregate`.
+    /// Records the message; true if it belongs to the group's combined Event. Matches `EventAggregate`.
     fn is_one_of_many(&mut self, group: &Group, message: u64, now: DateTime<Utc>) -> bool {
         let similar = self.groups.get_or_insert_with(group.clone(), || Similar { messages: Vec::new(), last: now });
         if now.signed_duration_since(similar.last) > self.max_interval {
@@ -156,7 +154,7 @@ struct Logger {
     seen: Lru<Key, Seen>,
 }
 
-/// The Event object that stands for a key.
+/// The Event object of a key.
 #[derive(Debug)]
 struct Seen {
     name: Arc<str>,
@@ -165,7 +163,7 @@ struct Seen {
 }
 
 impl Logger {
-    /// The event under the name, first time and count of its key. Matches `eventObserve`.
+    /// The event with the name, first time and count of its key. Matches `eventObserve`.
     fn observe(&mut self, event: Event, key: Key) -> Event {
         let seen = self.seen.get_or_insert_with(key, || Seen {
             name: event.name.clone(),
@@ -185,7 +183,7 @@ struct SpamFilter {
     refill: TimeDelta,
 }
 
-/// A token bucket, kept as the time that it takes to fill up again: exact, and without floating point.
+/// A token bucket, stored as the time until it is full again: exact, and without floating point.
 #[derive(Debug)]
 struct Budget {
     owed: TimeDelta,
@@ -193,7 +191,7 @@ struct Budget {
 }
 
 impl SpamFilter {
-    /// Takes one token if there is one. A time before the last one counts as no time passed.
+    /// Takes one token if available. A time before the last one counts as no time passed.
     fn allows(&mut self, source: Source, now: DateTime<Utc>) -> bool {
         let capacity = self.refill * i32::try_from(self.burst).unwrap_or(i32::MAX);
         let budget = self.budgets.get_or_insert_with(source, || Budget { owed: TimeDelta::zero(), last: now });

@@ -1,8 +1,8 @@
-//! The order of writes: one lane for each object.
+//! The order of writes: one lane per object.
 //!
-//! Guarantees: at most one write of an object is out (ready, being written, or asleep before another try) at any time,
-//! and they come out in the order in which they were pushed. A lane that waits holds up no other. Nothing is lost: what
-//! was pushed is pending until `done`. Pure: `now` is an argument.
+//! Guarantees: at most one write of an object is out (ready, in flight, or asleep before another try) at any time. Writes of
+//! an object come out in the order in which they were pushed. A waiting lane does not delay the others. No write is lost: a
+//! pushed write is pending until `done`. Pure: `now` is an argument.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -29,17 +29,17 @@ impl Write {
 
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    /// The writes behind the one that is out. A key is present exactly while its object has a write out.
+    /// The writes that wait behind the one that is out. A key is present exactly while its object has a write out.
     behind: HashMap<Arc<ObjectKey>, VecDeque<Write>>,
     ready: VecDeque<Write>,
-    /// By the time of the next try; the number tells apart what wakes at the same time.
+    /// By the time of the next try; the number distinguishes writes that wake at the same time.
     asleep: BTreeMap<(Instant, u64), Write>,
     sleepers: u64,
     pending: usize,
 }
 
 impl Lanes {
-    /// How many writes have been pushed and are not done.
+    /// How many writes were pushed and are not done.
     pub fn pending(&self) -> usize {
         self.pending
     }
@@ -55,17 +55,17 @@ impl Lanes {
         }
     }
 
-    /// Takes a write that may go out now. It must come back by `done` or `sleep`.
+    /// Takes a write that may be sent now. The caller must return it by `done` or `sleep`.
     pub fn next(&mut self) -> Option<Write> {
         self.ready.pop_front()
     }
 
-    /// Whether `next` has one to give.
+    /// Whether `next` would return a write.
     pub fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// The write that was out for `object` is over; the next in its lane gets ready.
+    /// Ends the write that was out for `object`; the next in its lane becomes ready.
     pub fn done(&mut self, object: &Arc<ObjectKey>) {
         self.pending -= 1;
         match self.behind.get_mut(object).and_then(VecDeque::pop_front) {
@@ -74,25 +74,25 @@ impl Lanes {
         }
     }
 
-    /// Puts a write that was out back, to be tried again at `until`.
+    /// Returns a write that was out, to be tried again at `until`.
     pub fn sleep(&mut self, write: Write, until: Instant) {
         self.sleepers += 1;
         self.asleep.insert((until, self.sleepers), write);
     }
 
-    /// When the first sleeper wakes.
+    /// When the first sleeping write wakes.
     pub fn next_wake(&self) -> Option<Instant> {
         self.asleep.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Gets those ready whose time has come.
+    /// Makes the writes ready whose time has come.
     pub fn wake(&mut self, now: Instant) {
         while self.next_wake().is_some_and(|at| at <= now) {
             self.ready.extend(self.asleep.pop_first().map(|(_, write)| write));
         }
     }
 
-    /// Gets all sleepers ready, whatever the time.
+    /// Makes all sleeping writes ready, whatever the time.
     pub fn wake_all(&mut self) {
         self.ready.extend(std::mem::take(&mut self.asleep).into_values());
     }

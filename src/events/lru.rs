@@ -1,7 +1,7 @@
-//! A map that remembers the entries used last.
+//! A map that keeps the most recently used entries.
 //!
-//! Guarantees: never more than `capacity` entries; when a new one does not fit, the one whose last use is longest ago
-//! goes. Every access is a use and costs O(log n).
+//! Guarantees: never more than `capacity` entries; a new entry that does not fit replaces the least recently used one. Every
+//! access is a use and costs O(log n).
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -9,10 +9,10 @@ use std::hash::Hash;
 #[derive(Debug)]
 pub(super) struct Lru<K, V> {
     capacity: usize,
-    /// The number of uses so far, which dates each use.
+    /// The number of uses so far, which is the timestamp of each use.
     uses: u64,
     entries: HashMap<K, (u64, V)>,
-    /// Holds each key of `entries` once, under the date of its last use.
+    /// Each key of `entries` once, by the timestamp of its last use.
     by_last_use: BTreeMap<u64, K>,
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list in order of use.
+        /// Compares with a list in order of use.
         #[test]
         fn forgets_exactly_the_least_recently_used(
             capacity in 1_usize..6,

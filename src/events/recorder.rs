@@ -1,8 +1,8 @@
-//! The recorder: the only part of this module that callers on the firing path touch.
+//! The recorder: the only part of this module that the firing path calls.
 //!
-//! Guarantees: `event` takes a slot in a bounded queue, or counts the event as dropped where there is none, and returns. No two
-//! events of one recorder have the same time in their names, even if the clock stands still (as it may under
-//! simulation) or steps back: a second event with the name of the first would be refused as existing already.
+//! Guarantees: `event` takes a place in a bounded queue, or counts the event as dropped if the queue is full, and returns. No
+//! two events of one recorder have the same time in their names, even if the clock stands still (as in a simulation) or steps
+//! back. The API server would refuse a second event of the same name as existing already.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,36 +15,35 @@ use tokio::sync::mpsc;
 
 use super::{CorrelatorOptions, Event, EventRecorder, EventSinkTask, EventType, ObjectReference, discard};
 
-/// What counts the events that are not written, by reason (one of [`discard`]).
+/// Counts the events that are not written, by reason (one of [`discard`]).
 pub(super) type Discarded = Arc<dyn Fn(&'static str) + Send + Sync>;
 
-/// The numbers of the recorder and its task. The defaults are client-go's where client-go has the number.
+/// The settings of the recorder and its task. The defaults are client-go's where client-go has the setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// `source.component` and `reportingComponent`.
     pub component: &'static str,
-    /// How many recorded events may wait to be correlated. A newer one is dropped when they are this many.
+    /// How many recorded events may wait for correlation. Further ones are dropped.
     pub max_queued: usize,
-    /// How many correlated events may wait to be written or tried again. With that many, `max_queued` fills up.
+    /// How many correlated events may wait to be written or tried again. Beyond that, `max_queued` fills up.
     pub max_pending: usize,
     /// How many requests may be in flight.
     pub max_in_flight: usize,
-    /// How long events give way to what is more urgent; nothing waits for ever.
+    /// How long events may be delayed by more urgent work.
     pub busy_patience: Duration,
-    /// How often one event is tried.
+    /// The maximum number of tries for one event.
     pub max_tries: u32,
-    /// The pause before the second and each later try. The first pause is a random part of it, so that not all come
-    /// back at the same time.
+    /// The delay before the second and each later try. The first delay is a random part of it, so that retries spread out.
     pub retry_delay: Duration,
     /// The longest pause that the server can ask for.
     pub max_retry_after: Duration,
     /// How long one request may take.
     pub request_timeout: Duration,
-    /// How long the task goes on writing after it was told to stop.
+    /// How long the task goes on writing after shutdown began.
     pub drain_timeout: Duration,
-    /// The seed of the random pauses, for runs that must repeat. `None`: from the operating system.
+    /// The seed of the random delays, for repeatable runs. `None`: from the operating system.
     pub seed: Option<u64>,
-    /// The correlator's numbers.
+    /// The correlator's settings.
     pub correlator: CorrelatorOptions,
 }
 
@@ -87,8 +86,8 @@ struct Shared {
 impl Recorder {
     /// A recorder and the task that writes what it records; spawn [`EventSinkTask::run`].
     ///
-    /// `discarded` is called for each event that will not be written, with the reason (one of [`discard`]). It is called
-    /// from inside `event` and from the task, and must not block.
+    /// `discarded` is called for each event that will not be written, with the reason (one of [`discard`]). Both `event` and
+    /// the task call it, so it must not block.
     pub fn new(
         config: Config,
         clock: SharedClock,
@@ -109,9 +108,9 @@ impl Recorder {
 }
 
 impl Shared {
-    /// `now` in nanoseconds since 1970, or the first later number that was not given out yet.
+    /// `now` in nanoseconds since 1970, or the first later number that is unused.
     fn unique_nanos(&self, now: DateTime<Utc>) -> i64 {
-        // Beyond what the number can hold (before 1677, after 2262) the time in the name is not the time.
+        // Outside the range of the number (before 1677, after 2262) the name does not contain the time.
         let nanos = now.timestamp_nanos_opt().unwrap_or(0);
         let after = |last: i64| nanos.max(last.saturating_add(1));
         let last = self.last_nanos.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(after(last)));
@@ -124,7 +123,7 @@ impl Shared {
             mpsc::error::TrySendError::Closed(()) => (discard::GAVE_UP, "the recorder is shut down"),
         };
         (self.discarded)(reason);
-        // An API server that is away fills the queue; a line for each event would then fill the log.
+        // An unreachable API server fills the queue; one line for each event would then fill the log.
         let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
         if dropped.is_power_of_two() {
             tracing::warn!(

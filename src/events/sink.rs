@@ -1,8 +1,8 @@
-//! The port to the API server, and what its errors mean for an event.
+//! The port to the API server, and how its errors affect an event.
 //!
-//! Guarantees: a sink makes one try and tells what came of it; whether there is another is the writer's decision, and
-//! it follows [`SinkError::disposition`] alone. Nothing is sent while the write gate is closed. The server's answer is not
-//! read when it is a yes.
+//! Guarantees: a sink makes one try and returns the result. The writer decides whether to retry, by
+//! [`SinkError::disposition`] alone. Nothing is sent while this process may not write. The body of a successful response is
+//! not read.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ pub trait EventSink: Send + Sync + 'static {
     /// Creates the Event in its namespace.
     fn create(&self, event: &Event) -> impl Future<Output = Result<(), SinkError>> + Send;
 
-    /// Brings the Event of that name up to date with [`Event::patch`].
+    /// Updates the Event of that name with [`Event::patch`].
     fn patch(&self, event: &Event) -> impl Future<Output = Result<(), SinkError>> + Send;
 }
 
-/// What a failed write means.
+/// What the writer does after a failed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// No such Event: a patch must become a create.
+    /// The Event does not exist: a patch must become a create.
     NotFound,
     /// An Event of that name exists.
     AlreadyExists,
-    /// The server would say no again.
+    /// The server would refuse it again.
     Refused,
-    /// It may work later, but not before this long.
+    /// It may succeed later, but not before this delay.
     Retry {
-        /// The server's own wish, zero if it has none.
+        /// The delay that the server asks for, or zero.
         not_before: Duration,
     },
 }
@@ -64,16 +64,16 @@ pub enum SinkFault {
     /// The server answered with a Status.
     #[error("{}", .0.message)]
     Status(Box<Status>),
-    /// The request could not be made at all, and could not the next time.
+    /// The request could not be built, now or on a retry.
     #[error("cannot build the request: {0}")]
     Request(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Not sent: this process does not hold its lease.
     #[error("{}", DeadlineError::Closed)]
     Closed,
-    /// There is no answer, or none that can be read.
+    /// There is no response, or an unreadable one.
     #[error(transparent)]
     Transport(Box<kube::Error>),
-    /// There was no answer in time.
+    /// There was no response in time.
     #[error("no answer within {}s", .0.as_secs())]
     Timeout(Duration),
 }
@@ -84,9 +84,9 @@ impl SinkError {
         Self { operation, namespace: event.namespace.clone(), name: event.name.clone(), fault }
     }
 
-    /// What to do about it. Matches the switch in `recordEvent` (client-go's `tools/record/event.go`), with one
-    /// difference: there no Status is tried again, because the REST client below has by then repeated a 429 or 5xx
-    /// ten times, where the server sent `Retry-After`. This crate's client does not repeat requests by itself.
+    /// How to proceed. Matches the switch in `recordEvent` (client-go's `tools/record/event.go`), with one difference: there
+    /// no Status is tried again. client-go's REST client has by then repeated a 429 or 5xx ten times where the server sent
+    /// `Retry-After`; this crate's client does not repeat requests by itself.
     pub fn disposition(&self) -> Disposition {
         match &self.fault {
             SinkFault::Status(status) => status_disposition(status),
@@ -97,7 +97,7 @@ impl SinkError {
         }
     }
 
-    /// Whether this is the everyday refusal of a namespace that is being deleted.
+    /// Whether this is the expected refusal of a namespace that is being deleted.
     pub fn is_namespace_terminating(&self) -> bool {
         let SinkFault::Status(status) = &self.fault else { return false };
         status.details.as_ref().is_some_and(|details| details.causes.iter().any(|c| c.reason == "NamespaceTerminating"))
@@ -109,7 +109,7 @@ fn status_disposition(status: &Status) -> Disposition {
     match status.code {
         _ if status.is_already_exists() => Disposition::AlreadyExists,
         404 => Disposition::NotFound,
-        // A code below 400 is an answer that makes no sense as a failure, such as a proxy's.
+        // A code below 400 makes no sense for a failure; a proxy may have sent it.
         ..400 | 429 | 500.. => Disposition::Retry { not_before: Duration::from_secs(asked.into()) },
         _ => Disposition::Refused,
     }
@@ -125,7 +125,7 @@ impl From<kube::Error> for SinkFault {
     }
 }
 
-/// The sink that writes core/v1 Events through a Kubernetes client. Nothing is sent while its gate is closed.
+/// The sink that writes core/v1 Events through a Kubernetes client. Nothing is sent while its leadership check fails.
 #[derive(Clone)]
 pub struct KubeSink {
     client: Client,
@@ -134,7 +134,7 @@ pub struct KubeSink {
 }
 
 impl KubeSink {
-    /// Writes through `client`, whose rate limits and identity apply. Each request is given up `limit` after it was sent.
+    /// Writes through `client`, with its rate limits and identity. Each request times out after `limit`.
     pub fn new(client: Client, gate: LeadershipCheck, limit: Duration) -> Self {
         Self { client, gate, limit }
     }

@@ -1,4 +1,4 @@
-//! What is on the wire: the body compared with an object of a real server, names, times, messages.
+//! The wire format: the body compared with an object of a real server, names, times, messages.
 #![allow(clippy::unwrap_used)]
 
 use chrono::TimeZone;
@@ -25,12 +25,12 @@ pub(super) fn event(name: &str, type_: EventType, reason: &'static str, message:
     Event::new(&cron_job(name), type_, reason, message.into(), "cronjob-controller", now, nanos)
 }
 
-/// 17:50 on 2026-11-20, and so many seconds.
+/// 17:50 on 2026-11-20 plus this many seconds.
 pub(super) fn at(seconds: i64) -> DateTime<Utc> {
     Utc.timestamp_opt(1_795_197_000 + seconds, 0).unwrap()
 }
 
-/// Two Events of kube-controller-manager v1.36.3 as the server shows them, without what the server adds.
+/// Two Events of kube-controller-manager v1.36.3 as the server returns them, without the fields that the server adds.
 fn in_tree(name: &str, resource_version: &str, time: &str, message: &str) -> Value {
     json!({
         "apiVersion": "v1", "count": 1, "eventTime": null, "firstTimestamp": time,

@@ -1,14 +1,13 @@
 //! The background task that correlates events and writes them.
 //!
-//! Guarantees: at most `max_in_flight` requests at a time, at most one of them for any one object, each bounded by
-//! `request_timeout`. While the process is busy with what is more urgent than to tell of it, none begins for
-//! `busy_patience`; from then on one at a time. An event that fails for a while waits for its next try without holding
-//! a request slot: only later events about the same object wait behind it, for at most `max_tries` tries `retry_delay`
-//! apart (two minutes and a bit by default, twice as long if no try is answered); the events of all other objects pass
-//! it by. In an outage the task holds `max_pending` events, then takes no more, and the recorder's queue fills and drops. On cancellation
-//! every event that is held gets one more try, all within `drain_timeout`; what is left is given up and counted.
-//! Matches `recordToSink` in client-go's `tools/record/event.go`, which writes one event at a time and holds up all
-//! others while it tries again.
+//! Guarantees: at most `max_in_flight` requests are in flight, at most one of them for any one object, each bounded by
+//! `request_timeout`. While the process is busy with more urgent work, no request begins for `busy_patience`; from then on
+//! one at a time. An event that fails temporarily waits for its next try without a request slot. Only later events about the
+//! same object wait behind it, for at most `max_tries` tries `retry_delay` apart (just over two minutes by default, twice as
+//! long if no try is answered). Events of other objects pass it. In an outage the task holds `max_pending` events and accepts
+//! no more; then the recorder's queue fills up and drops. On cancellation every held event gets one more try, all within
+//! `drain_timeout`; the rest is dropped and counted. Matches `recordToSink` in client-go's `tools/record/event.go`, which
+//! writes one event at a time and delays all others while it retries.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,25 +25,25 @@ use super::recorder::Discarded;
 use super::sink::{Disposition, EventSink, SinkError, SinkFault};
 use super::{Config, Correlator, Event, discard};
 
-/// How often events that give way look whether they still have to.
+/// How often delayed events check whether the process is still busy.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// The other half of a [`Recorder`](super::Recorder): owns the correlator and everything that waits.
+/// The other half of a [`Recorder`](super::Recorder): owns the correlator and every waiting event.
 pub struct EventSinkTask {
     config: Config,
     incoming: mpsc::Receiver<Event>,
-    /// Whether more can come out of `incoming`.
+    /// Whether `incoming` may still yield events.
     open: bool,
     correlator: Correlator,
     lanes: Lanes,
     discarded: Discarded,
     random: StdRng,
     busy: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Since when events that could be written have waited for the process to be less busy.
+    /// Since when writable events have waited for the process to be less busy.
     yielding_since: Option<Instant>,
-    /// Set once the task was told to stop: when it must have stopped.
+    /// Set once shutdown began: when the task must have stopped.
     deadline: Option<Instant>,
-    /// How many events were given up since then.
+    /// How many events were dropped since then.
     abandoned: usize,
 }
 
@@ -65,7 +64,8 @@ impl EventSinkTask {
         }
     }
 
-    /// Gives way while `busy` says so. It is asked after every request and event, and every 20 ms while events wait.
+    /// Delays events while `busy` returns true. It is called after every request and event, and every 20 ms while events
+    /// wait.
     #[must_use]
     pub fn yielding_to(mut self, busy: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.busy = Box::new(busy);
@@ -83,15 +83,15 @@ impl EventSinkTask {
         usize::from(since.elapsed() >= self.config.busy_patience)
     }
 
-    /// When to ask again whether the process is busy.
+    /// When to check again whether the process is busy.
     fn next_glance(&self) -> Option<Instant> {
         self.yielding_since.map(|_| Instant::now() + GLANCE)
     }
 
-    /// Writes events to `sink` until `cancel` is cancelled or every recorder is gone, then for at most `drain_timeout`
-    /// more. Returns how many events it gave up on since it was told to stop.
+    /// Writes events to `sink` until `cancel` is cancelled or every recorder is dropped, then for at most `drain_timeout`
+    /// more. Returns how many events it dropped since then.
     ///
-    /// Cancel it last, after everything that records events has stopped.
+    /// Cancel it last, after every task that records events has stopped.
     pub async fn run<S: EventSink>(mut self, sink: S, cancel: CancellationToken) -> usize {
         let mut in_flight = FuturesUnordered::new();
         loop {
@@ -122,7 +122,7 @@ impl EventSinkTask {
         self.abandon()
     }
 
-    /// Decides what becomes of a recorded event.
+    /// Decides what happens to a recorded event.
     fn accept(&mut self, event: Event) {
         match self.correlator.correlate(event) {
             Some(event) => self.lanes.push(Write::new(event)),
@@ -130,7 +130,7 @@ impl EventSinkTask {
         }
     }
 
-    /// Nothing more will come: what is here is the last.
+    /// Handles the end of the input: no more events follow.
     fn closed(&mut self) {
         self.open = false;
         self.begin_drain();
@@ -144,14 +144,14 @@ impl EventSinkTask {
         }
     }
 
-    /// Draws the consequences of one try.
+    /// Handles the result of one try.
     fn settle(&mut self, mut write: Write, result: Result<(), SinkError>) {
         let Err(error) = result else {
             return self.lanes.done(&write.object);
         };
         write.tries += 1;
         match error.disposition() {
-            // An earlier try of ours arrived and only its answer was lost.
+            // An earlier try succeeded and only its response was lost.
             Disposition::AlreadyExists if write.tries > 1 => self.lanes.done(&write.object),
             Disposition::Retry { not_before } if write.tries < self.config.max_tries && self.deadline.is_none() => {
                 tracing::debug!(%error, tries = write.tries, "Unable to write event (may retry after sleeping)");
@@ -160,7 +160,7 @@ impl EventSinkTask {
             }
             Disposition::Retry { .. } => {
                 if self.deadline.is_some() {
-                    // One line for all of them comes at the end.
+                    // One log line at the end covers all of them.
                     self.abandoned += 1;
                     tracing::debug!(%error, "Unable to write event (shutting down)");
                 } else {
@@ -179,7 +179,7 @@ impl EventSinkTask {
         }
     }
 
-    /// How long to wait after the `tries`th failed try.
+    /// How long to wait after failed try number `tries`.
     fn pause(&mut self, tries: u32, not_before: Duration) -> Duration {
         let own = self.config.retry_delay;
         let own = if tries == 1 { own.mul_f64(self.random.random()) } else { own };
@@ -191,7 +191,7 @@ impl EventSinkTask {
         self.lanes.done(&write.object);
     }
 
-    /// Counts what is left when time is up, and says how much was given up in all.
+    /// Counts and logs the events that are left when time is up.
     fn abandon(mut self) -> usize {
         self.incoming.close();
         let mut left = self.lanes.pending();
@@ -209,7 +209,7 @@ impl EventSinkTask {
     }
 }
 
-/// One try: a patch for an event that was counted before, a create for a new one or one whose Event is gone.
+/// One try: a patch for an event with a higher count, a create for a new one or one whose Event is gone.
 /// Matches the first half of `recordEvent` in client-go's `tools/record/event.go`.
 async fn attempt<S: EventSink>(sink: &S, write: Write, limit: Duration) -> (Write, Result<(), SinkError>) {
     let event = &write.event;
@@ -235,7 +235,7 @@ async fn bounded(
     timeout(limit, request).await.unwrap_or_else(late)
 }
 
-/// Waits until `instant`, for ever if there is none.
+/// Waits until `instant`; for ever without one.
 async fn at(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant).await,

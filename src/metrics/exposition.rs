@@ -1,9 +1,9 @@
 //! The text format of Prometheus, byte for byte as Go's client writes it.
 //!
-//! Guarantees: a family is written as `expfmt.MetricFamilyToText` of prometheus/common writes it (HELP, TYPE,
-//! samples; labels in their own order with `le` last; floats as Go prints them); families come sorted by name and
-//! samples by label values; the `+Inf` bucket is the very number that `_count` is; a family without samples is left
-//! out. The text encoder of the `prometheus` crate is not used because it writes `0.00000001` where Go writes `1e-08`.
+//! Guarantees: a family is written as by `expfmt.MetricFamilyToText` of prometheus/common: HELP, TYPE, samples; labels in
+//! their own order with `le` last; floats as Go prints them. Families are sorted by name and samples by label values. The
+//! `+Inf` bucket equals `_count`. A family without samples is left out. The `prometheus` crate's text encoder is not used
+//! because it writes `0.00000001` where Go writes `1e-08`.
 
 use prometheus::Registry;
 use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
@@ -11,7 +11,7 @@ use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 /// The `Content-Type` of what [`encode`] returns (`expfmt.FmtText`).
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The present state of everything in `registry`, as text.
+/// The present state of all metrics in `registry`, as text.
 pub fn encode(registry: &Registry) -> String {
     encode_families(&registry.gather())
 }
@@ -56,7 +56,7 @@ fn encode_metric(out: &mut String, family: &MetricFamily, metric: &Metric) {
             sample(out, name, "_sum", labels, None, &format_float(summary.sample_sum()));
             sample(out, name, "_count", labels, None, &summary.sample_count().to_string());
         }
-        // No constructor of the `prometheus` crate makes one.
+        // No constructor of the `prometheus` crate creates one.
         MetricType::UNTYPED => {}
     }
 }
@@ -104,8 +104,9 @@ fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\n', "\\n")
 }
 
-/// A float as Go's `strconv.FormatFloat(f, 'g', -1, 64)` prints it: the fewest digits that read back as the same
-/// number, in exponent form when the decimal exponent is below −4 or above 5, the exponent signed and at least two digits long.
+/// A float as Go's `strconv.FormatFloat(f, 'g', -1, 64)` prints it: the fewest digits that read back as the same number. It
+/// uses the exponent form when the decimal exponent is below −4 or above 5; the exponent is signed and at least two digits
+/// long.
 pub fn format_float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -114,7 +115,7 @@ pub fn format_float(value: f64) -> String {
         return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
     if value == 0.0 {
-        // Go's writer has a shortcut for zero that forgets its sign.
+        // Go's writer has a special case for zero that drops its sign.
         return "0".to_owned();
     }
     let scientific = format!("{value:e}");

@@ -1,7 +1,7 @@
-//! Families of samples made by hand, for collectors that read their numbers at scrape time.
+//! Hand-made families of samples, for collectors that read their numbers at scrape time.
 //!
-//! Guarantees: what is built here has the same shape as what the metric types of the `prometheus` crate build, and
-//! a [`PlainHistogram`] is as consistent as the lock that its owner keeps it under.
+//! Guarantees: these families have the same form as those of the `prometheus` crate's metric types. A [`PlainHistogram`] is
+//! as consistent as its owner's lock makes it.
 
 use prometheus::core::Desc;
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
@@ -23,7 +23,7 @@ pub fn histogram(desc: &Desc, histogram: &PlainHistogram) -> MetricFamily {
     family(desc, MetricType::HISTOGRAM, vec![metric])
 }
 
-/// `count` as the float that the exposition carries; exact up to 2^53.
+/// `count` as the exposition's float; exact up to 2^53.
 #[allow(clippy::cast_precision_loss)]
 pub fn count(count: u64) -> f64 {
     count as f64
@@ -37,7 +37,7 @@ pub fn label(name: &str, value: &str) -> LabelPair {
     pair
 }
 
-/// One sample of a counter; of a gauge, if `kind` is anything else. `labels` are in the order of their names.
+/// One sample of a counter, or of a gauge if `kind` is anything else. `labels` are sorted by name.
 pub fn sample(kind: MetricType, labels: Vec<LabelPair>, value: f64) -> Metric {
     let mut metric = Metric::from_label(labels);
     if kind == MetricType::COUNTER {
@@ -52,7 +52,7 @@ pub fn sample(kind: MetricType, labels: Vec<LabelPair>, value: f64) -> Metric {
     metric
 }
 
-/// A family of `kind` with these samples, named and explained as `desc` says.
+/// A family of `kind` with these samples, with name and help of `desc`.
 pub fn family(desc: &Desc, kind: MetricType, samples: Vec<Metric>) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(desc.fq_name.clone());
@@ -62,12 +62,12 @@ pub fn family(desc: &Desc, kind: MetricType, samples: Vec<Metric>) -> MetricFami
     family
 }
 
-/// A histogram of plain numbers for an owner that has a lock of its own: an observation costs no atomic operation,
-/// and a clone taken under that lock is one snapshot.
+/// A histogram of plain numbers for an owner with its own lock: an observation needs no atomic operation, and a clone under
+/// that lock is one snapshot.
 #[derive(Debug, Clone)]
 pub struct PlainHistogram {
     upper_bounds: Vec<f64>,
-    /// One more than there are bounds: the last counts what is above all of them.
+    /// One more than there are bounds: the last counts the values above all of them.
     counts: Vec<u64>,
     sum: f64,
 }
@@ -86,7 +86,7 @@ impl PlainHistogram {
         self.sum += value;
     }
 
-    /// Counts what another one with the same bounds has counted.
+    /// Adds the counts of another histogram with the same bounds.
     pub fn add(&mut self, other: &Self) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
         self.sum += other.sum;

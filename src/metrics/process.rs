@@ -1,8 +1,8 @@
-//! The process's own numbers under the names that Go programs use, read from /proc at scrape time.
+//! Process metrics with the names that Go programs use, read from /proc at scrape time.
 //!
 //! Guarantees: names, types and help texts are those of client_golang's process collector
-//! (`prometheus/process_collector.go`); nothing is read between scrapes; a number that cannot be read is left out of
-//! that scrape and harms no other; on systems without /proc there are no such metrics.
+//! (`prometheus/process_collector.go`). Nothing is read between scrapes. A number that cannot be read is left out of that
+//! scrape; the others are not affected. Systems without /proc have no such metrics.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,7 +19,7 @@ use super::family::{count, counter, gauge};
 pub struct ProcessCollector {
     ticks_per_second: f64,
     page_size: f64,
-    /// Seconds since the epoch. Read once: a stepped wall clock moves `btime`, but the process did not restart.
+    /// Seconds since the epoch. Read once: a stepped wall clock changes `btime`, but the process did not restart.
     start_time: Option<f64>,
     descs: Descs,
 }
@@ -120,19 +120,19 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// Clock ticks a second and bytes a page.
+/// Clock ticks per second and bytes per page.
 #[cfg(unix)]
 fn units() -> (f64, f64) {
     (count(rustix::param::clock_ticks_per_second()), count(rustix::param::page_size() as u64))
 }
 
-/// Never asked for: there is no /proc.
+/// Never called: there is no /proc.
 #[cfg(not(unix))]
 fn units() -> (f64, f64) {
     (1.0, 1.0)
 }
 
-/// What is used of /proc/PID/stat.
+/// The used fields of /proc/PID/stat.
 #[derive(Debug, PartialEq)]
 struct Stat {
     cpu_ticks: f64,
@@ -141,8 +141,8 @@ struct Stat {
     resident_pages: f64,
 }
 
-/// Reads /proc/PID/stat. The command in parentheses may itself hold spaces and parentheses, so fields are counted
-/// from the last closing one (proc(5): the state is field 3).
+/// Reads /proc/PID/stat. The command in parentheses may contain spaces and parentheses, so fields are counted from the last
+/// closing one (proc(5): the state is field 3).
 fn parse_stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();

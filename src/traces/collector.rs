@@ -1,7 +1,7 @@
-//! The way to the collector.
+//! The connection to the collector.
 //!
-//! Guarantees: a request ends after [`TIMEOUT`] at the latest, and its answer is read up to [`MAX_ANSWER`] bytes. It runs in
-//! the process's own runtime, wherever it is asked for: the exporter has a thread without one.
+//! Guarantees: a request ends after [`TIMEOUT`] at the latest, and its response is read up to [`MAX_ANSWER`] bytes. It runs
+//! in the process's own runtime whichever thread calls it: the exporter's thread has none.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,13 +18,13 @@ use tokio::runtime::Handle;
 use super::TracesError;
 use super::environment::Wanted;
 
-/// The longest that a batch may take, as the specification has it.
+/// The maximum duration of a batch, as in the specification.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most of an answer that is read.
+/// The maximum number of response bytes that are read.
 const MAX_ANSWER: usize = 64 << 10;
 
-/// A collector. The client is the API server's, with another address and nobody's credentials: TLS is set up in one place.
+/// A collector. It uses the API server's client with another address and without credentials, so TLS is set up in one place.
 pub(super) struct Collector {
     client: kube::Client,
     runtime: Handle,
@@ -37,7 +37,7 @@ impl fmt::Debug for Collector {
 }
 
 impl Collector {
-    /// Reads the file with its CA; sends nothing yet.
+    /// Reads the CA file; sends nothing yet.
     pub(super) fn new(wanted: &Wanted) -> Result<Self, TracesError> {
         let failed = |cause: String| TracesError::Client { endpoint: wanted.endpoint.clone(), cause };
         let endpoint: Uri = wanted.endpoint.parse().map_err(|error| failed(format!("{error}")))?;

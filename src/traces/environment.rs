@@ -1,24 +1,24 @@
-//! What the environment says about traces. Pure: the variables come in.
+//! The environment's settings for traces. Pure: the variables are arguments.
 //!
-//! Guarantee: what is asked for and not there is an error with the variable's name, and never silence.
+//! Guarantee: a request for an unsupported feature is an error that names the variable; it is never ignored.
 
 use super::TracesError;
 
-/// What is to be traced to.
+/// The requested tracing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// The URL that batches are posted to.
+    /// The URL to which batches are posted.
     pub(super) endpoint: String,
-    /// The file with the CA of the collector, PEM.
+    /// The collector's CA file, PEM.
     pub(super) certificate: Option<String>,
-    /// Whether the environment names the service.
+    /// Whether the environment sets the service name.
     pub(super) is_named: bool,
 }
 
-/// Where a collector listens unless somebody says otherwise.
+/// The default address of a collector.
 const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 
-/// What `variable` gives; nothing where traces are off. An empty variable is as good as none.
+/// The settings in `variable`; `None` where traces are off. An empty variable counts as unset.
 pub(super) fn wanted(variable: &dyn Fn(&'static str) -> Option<String>) -> Result<Option<Wanted>, TracesError> {
     let get = |name| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
     let not_allowed = |variable, value, remedy| Err(TracesError::Variable { variable, value, remedy });

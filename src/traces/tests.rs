@@ -1,4 +1,4 @@
-//! What is told of fires, to an exporter that keeps it and to a collector on a socket.
+//! Traces of fires, with an exporter that keeps the spans and with a collector on a socket.
 #![allow(clippy::unwrap_used)]
 
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::*;
 use crate::api::ControllerRef;
 
-/// An exporter that keeps what it is told.
+/// An exporter that keeps its spans.
 #[derive(Debug, Clone, Default)]
 struct Kept(Arc<Mutex<Vec<SpanData>>>);
 
@@ -63,7 +63,7 @@ fn uid_of(job: &Job) -> Uid {
 
 type Failed = Result<Arc<Job>, &'static str>;
 
-/// Name, milliseconds after the slot of its begin and end, and error of each span, children behind their fires.
+/// For each span the name, begin and end in milliseconds after the slot, and error; children after their fires.
 fn told(kept: &Kept) -> Vec<(String, i64, i64, String)> {
     let after = |time: SystemTime| (DateTime::<Utc>::from(time) - slot()).num_milliseconds();
     let spans = std::mem::take(&mut *kept.0.lock());
@@ -104,7 +104,7 @@ impl Bench {
         self.clock.step(TimeDelta::milliseconds(millis));
     }
 
-    /// A request that takes so long.
+    /// A request that takes this long.
     fn watch(&self, millis: i64) -> Stopwatch {
         let watch = Stopwatch::start(Some(&self.traces));
         self.pass(millis);

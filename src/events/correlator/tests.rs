@@ -1,4 +1,4 @@
-//! The correlator against tables in the spirit of client-go's, and against a recording of client-go itself.
+//! The correlator against tables modelled on client-go's, and against a recording of client-go itself.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn unique(count: usize) -> Vec<Said<'static>> {
     (0..count).map(|i| said("cj", "Similar", format!("message {i}"))).collect()
 }
 
-/// Plays the events `step` seconds apart; what became of the last one.
+/// Records the events `step` seconds apart; returns the result for the last one.
 fn last_of(events: &[Said<'_>], step: i64) -> Option<Event> {
     let mut correlator = Correlator::new(&CorrelatorOptions::default());
     let played = events.iter().zip(0..).map(|((name, type_, reason, message), i)| {
@@ -186,9 +186,9 @@ struct Out {
     message: String,
 }
 
-/// `upstream.jsonl` was played through `EventCorrelator` of client-go v0.36.3 (times in ms; `namedAt` is the time in
-/// the Event's name). A group in it has either few messages or ever new ones, because upstream leaves it to chance
-/// which of a full group's messages it forgets.
+/// `upstream.jsonl` was played through `EventCorrelator` of client-go v0.36.3 (times in ms; `namedAt` is the time in the
+/// Event's name). Each group in it has either few messages or always new ones, because upstream forgets arbitrary messages of
+/// a full group.
 #[test]
 fn decides_as_client_go_did() {
     let mut correlator = Correlator::new(&CorrelatorOptions::default());
@@ -219,8 +219,8 @@ fn decides_as_client_go_did() {
 }
 
 proptest! {
-    /// Whatever comes, in whatever order of time: no panic, bounded caches, no more messages apart than the group may
-    /// have, no budget beyond its burst.
+    /// For any events at any times: no panic, bounded caches, no more separate messages than the group may have, no budget
+    /// beyond its burst.
     #[test]
     fn stays_within_its_bounds(
         said in proptest::collection::vec((0_u8..12, 0_usize..3, 0_u8..20, -2000_i64..2000), 0..300),

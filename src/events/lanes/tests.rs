@@ -21,7 +21,7 @@ fn number(write: &Write) -> usize {
 enum Step {
     Push(u8),
     Next,
-    /// Of those taken, the one at this place modulo their number.
+    /// The taken write at this index modulo their number.
     Done(usize),
     Sleep(usize, u64),
     Wake(u64),
@@ -76,7 +76,7 @@ proptest! {
             out.dedup();
             prop_assert_eq!(out.len(), taken.len(), "two writes of one object are out");
         }
-        // Everything still pending comes out in the end.
+        // Every pending write comes out in the end.
         lanes.wake_all();
         loop {
             taken.extend(lanes.next());

@@ -1,4 +1,4 @@
-//! What goes over the wire, and how answers are judged.
+//! The wire format, and how responses are classified.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Mutex;
@@ -17,10 +17,10 @@ fn now() -> Duration {
     Duration::ZERO
 }
 
-/// What the server was asked: method and path, content type, body.
+/// The requests to the server: method and path, content type, body.
 type Seen = Arc<Mutex<Vec<(String, String, Value)>>>;
 
-/// A sink whose server gives one answer to everything, and what it was asked.
+/// A sink whose server gives one response to every request, and the requests.
 fn sink_answering(code: u16, answer: &Value) -> (KubeSink, Seen) {
     let seen = Seen::default();
     let (log, answer) = (seen.clone(), answer.to_string());

@@ -1,4 +1,4 @@
-//! The recorder and its task on paused time, with a server that answers by script.
+//! The recorder and its task on paused time, with a scripted server.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use super::super::tests::{at as second, cron_job};
 use super::super::{CorrelatorOptions, EventRecorder, EventType, Recorder};
 use super::*;
 
-/// A request as the server saw it.
+/// A request as the server received it.
 #[derive(Clone, Debug)]
 struct Call {
     verb: &'static str,
@@ -27,7 +27,7 @@ struct Call {
 
 type Script = dyn Fn(&Call, usize) -> (Duration, Result<(), SinkFault>) + Send + Sync;
 
-/// A server that asks its script what to answer, and after how long.
+/// A server whose script decides each response and its delay.
 #[derive(Clone)]
 struct FakeSink {
     script: Arc<Script>,
@@ -63,7 +63,7 @@ impl EventSink for FakeSink {
     }
 }
 
-/// A recorder at work.
+/// A running recorder.
 struct World {
     recorder: Recorder,
     sink: FakeSink,
@@ -99,7 +99,7 @@ impl World {
         Self { recorder, sink, discarded, clock, cancel, task }
     }
 
-    /// A server that always says yes, at once.
+    /// A server that accepts every request at once.
     fn willing() -> Self {
         Self::new(config(), |_, _| (Duration::ZERO, Ok(())))
     }
@@ -108,12 +108,12 @@ impl World {
         self.recorder.event(&cron_job(name), EventType::Normal, reason, message.into());
     }
 
-    /// Lets everything happen that happens within so many seconds.
+    /// Advances the time by this many seconds.
     async fn pass(&self, seconds: u64) {
         sleep(Duration::from_secs(seconds) + Duration::from_millis(1)).await;
     }
 
-    /// What the server was asked: verb, object, count and message.
+    /// The requests: verb, object, count and message.
     fn asked(&self) -> Vec<String> {
         let line = |call: &Call| {
             let event = &call.event;
@@ -126,7 +126,7 @@ impl World {
         self.discarded.lock().iter().map(|(reason, count)| (*reason, *count)).collect()
     }
 
-    /// Stops the task: how many it gave up on, and how long that took.
+    /// Stops the task; returns how many events it dropped, and how long that took.
     async fn stop(self) -> (usize, Duration) {
         let asked = Instant::now();
         self.cancel.cancel();
@@ -138,7 +138,7 @@ fn config() -> Config {
     Config { seed: Some(1), ..Config::default() }
 }
 
-/// Without combining and without a budget, for tests of the writing alone.
+/// Without combining and without a budget, to test only the writing.
 fn plain() -> Config {
     let correlator =
         CorrelatorOptions { max_events: usize::MAX, spam_burst: 1_000_000, ..CorrelatorOptions::default() };
@@ -209,7 +209,7 @@ async fn a_full_queue_drops_the_newest_counts_them_and_never_blocks() {
         world.record(&format!("held{i}"), "R", "m");
     }
     world.pass(0).await;
-    // The task holds three and takes no more; five fit the queue. `event` is no async function: it cannot wait.
+    // The task holds three and accepts no more; five fit into the queue. `event` is not async: it cannot wait.
     for i in 0..100 {
         world.record(&format!("cj{i}"), "R", "m");
     }
@@ -329,7 +329,7 @@ async fn an_object_in_trouble_holds_up_only_its_own_events() {
 
 #[tokio::test(start_paused = true)]
 async fn an_objects_events_are_written_in_order_and_few_at_a_time() {
-    // Every third request takes long, every fifth fails for now.
+    // Every third request takes long, every fifth fails temporarily.
     let world = World::new(plain(), |_, earlier| {
         let delay = Duration::from_millis(if earlier % 3 == 0 { 700 } else { 1 });
         (delay, if earlier % 5 == 0 { refused(503, "ServiceUnavailable") } else { Ok(()) })
