@@ -1,4 +1,4 @@
-# The fixture says which Kubernetes it is, or it would call itself v0.0.0.
+# Sets the fixture's Kubernetes version; without it, it would report v0.0.0.
 KUBERNETES_VERSION := v1.36.3
 VERSION_PACKAGE := k8s.io/component-base/version
 FIXTURE := tests/controlplane/bin/controlplane
@@ -30,8 +30,8 @@ help: ## This list
 build: ## The program, optimised, as target/release/cronjob-controller
 	cargo build --release --locked
 
-# Without webhooks, since no cluster reaches them here. The cluster is what kubectl would ask, also where $KUBECONFIG names several
-# files; the controller takes one. RUN_ARGS are its other flags.
+# Runs without webhooks, since no cluster can reach them here. Uses kubectl's current cluster, also where $KUBECONFIG
+# names several files: the controller accepts only one file. RUN_ARGS are further flags of the controller.
 RUN_CONTROLLERS ?= tutorial,apiexample
 RUN_ARGS ?= --controllers=$(RUN_CONTROLLERS) --webhook-port=0 --leader-elect=false --secure-port=0
 run: ## The controller of what `make install` installed, on this machine, until Ctrl-C
@@ -46,13 +46,13 @@ fmt: ## Format the sources
 vet: ## Clippy
 	cargo clippy --locked --all-targets -- -D warnings
 
-# Tests fail when they are stale.
+# Tests fail when the generated files are stale.
 manifests: ## The CustomResourceDefinitions from the Rust types, and manifests/install.yaml from manifests/instead
 	cargo run --quiet --locked -- crd --output-dir manifests/crd/bases
 	kubectl kustomize manifests/instead --output target/install.yaml
 	{ echo "# manifests/instead, by make manifests."; cat target/install.yaml; } >manifests/install.yaml
 
-# A test fails when they are stale.
+# A test fails when the generated files are stale.
 docs-reference: ## The flags, metrics and annotations in docs/reference, from the code
 	UPDATE_DOCS=1 cargo test --quiet --locked --test docs reference
 
@@ -64,21 +64,22 @@ check: ## Format, clippy and documentation, judged
 	cargo clippy --locked --package cronjob-controller --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 
-# End-to-end tests are skipped, with a line that says so, until `make fixture` has been run.
+# End-to-end tests are skipped, with a message, until `make fixture` has run.
 test: ## All tests that this machine has the tools for
 	cargo test --locked
 
 e2e: fixture ## The end-to-end tests, on a real control plane
 	REQUIRE_FIXTURE=1 cargo test --locked --test e2e
 
-# What breaks in the middle of the work, and what comes of it; a table. `FAULTS=etcd` runs the cases so called.
+# Faults injected during the work, and their effects; a table. `FAULTS=etcd` runs the cases whose names match.
 FAULTS ?=
 fault-matrix: fixture ## One thing broken at a time in a burst; FAULTS=etcd chooses
 	cargo test --locked --test faults -- --matrix $(FAULTS)
 
-# Slow and broken admission, noisy tenants, large objects and hostile clients, beside the in-tree controller; a table, after an
-# hour. `PRESSURE=webhook` runs the cases so called, PRESSURE_CONTENDERS=ours leaves the in-tree controller out. The clients are
-# optimised too: they share the machine with what they measure.
+# Slow and broken admission, noisy tenants, large objects and hostile clients, for this controller and the in-tree
+# one; a table, after an hour. `PRESSURE=webhook` runs the cases whose names match, PRESSURE_CONTENDERS=ours leaves
+# the in-tree controller out. The clients are optimised too, because they share the machine with the processes under
+# test.
 PRESSURE ?=
 pressure: fixture ## Slow webhooks, noisy tenants and floods, beside in-tree; PRESSURE=webhook chooses
 	cargo test --release --locked --test pressure --no-run
@@ -86,7 +87,7 @@ pressure: fixture ## Slow webhooks, noisy tenants and floods, beside in-tree; PR
 	CONTROLLER_BIN=$(CURDIR)/target/release/cronjob-controller \
 		$$(ls -t target/release/deps/pressure-* | grep -v '\.d$$' | head -n 1) --table $(PRESSURE)
 
-# Upstream's twelve end-to-end specs of CronJob, with this controller in the in-tree one's place; a table.
+# Upstream's twelve end-to-end specs of CronJob, with this controller in place of the in-tree one; a table.
 # CONFORMANCE_CONTROLLER=in-tree runs the in-tree one. Five to six minutes; the first build takes ten more.
 conformance: fixture $(CONFORMANCE)/conformance.test $(CONFORMANCE)/ginkgo $(CONFORMANCE)/kwok ## Upstream's own end-to-end specs
 	cargo test --locked --test conformance
@@ -94,7 +95,7 @@ conformance: fixture $(CONFORMANCE)/conformance.test $(CONFORMANCE)/ginkgo $(CON
 $(CONFORMANCE)/conformance.test: tests/conformance/conformance_test.go tests/conformance/go.mod tests/conformance/go.sum
 	cd tests/conformance && CGO_ENABLED=0 go test -c -trimpath -ldflags "-s -w" -o bin/conformance.test .
 
-# The runner that belongs to the specs' own ginkgo.
+# The runner of the specs' own ginkgo version.
 $(CONFORMANCE)/ginkgo: tests/conformance/go.mod tests/conformance/go.sum
 	cd tests/conformance && CGO_ENABLED=0 go build -trimpath -o bin/ginkgo github.com/onsi/ginkgo/v2/ginkgo
 
@@ -113,7 +114,7 @@ bench-scrape: build ## What a scrape with --cronjob-metrics costs
 soak: fixture ## An hour under load, with kills
 	cargo test --locked --test faults -- --soak
 
-# Would the tests notice? Deliberate defects, each applied to a copy of the sources and tested; a table.
+# Mutation tests: deliberate defects, each applied to a copy of the sources and tested; a table.
 PATCHES ?=
 mutants: ## Deliberate defects, and which test notices; PATCHES=mine.patch chooses
 	tests/mutants/run $(PATCHES)
@@ -121,7 +122,7 @@ mutants: ## Deliberate defects, and which test notices; PATCHES=mine.patch choos
 bench: $(PAIRED) ## Every bench in turn
 	cargo bench --locked
 
-# The table of cost against size in docs/benchmarks.md, from 100 to 100,000 CronJobs; `SIZES=10000` measures one.
+# The table of cost by size in docs/benchmarks.md, from 100 to 100,000 CronJobs; `SIZES=10000` measures one size.
 SIZES ?=
 bench-size: ## Cost against size; SIZES=10000 chooses
 	cargo bench --locked --bench size --no-run
@@ -129,27 +130,27 @@ bench-size: ## Cost against size; SIZES=10000 chooses
 	SIZE_CONTROLLER=target/release/cronjob-controller \
 		$$(ls -t target/release/deps/size-* | grep -v '\.d$$' | head -n 1) --bench $(SIZES)
 
-# How late thousands of Jobs are that are due at once: bare creation, the in-tree controller and this one, on a real
-# control plane. `BURST_ARGS=--help` lists what else it can do.
+# The start delay of thousands of Jobs that are due at once: bare creation, the in-tree controller and this one, on a
+# real control plane. `BURST_ARGS=--help` lists further options.
 BURST_ARGS ?= --standard
 bench-burst: fixture ## Thousands of Jobs due at once, beside the in-tree controller
 	cargo bench --locked --bench burst --no-run
 	cargo build --release --locked
 	$$(ls -t target/release/deps/burst-* | grep -v '\.d$$' | head -n 1) $(BURST_ARGS)
 
-# Schedules and the queue beside robfig/cron and client-go, in one run.
+# Schedules and the queue compared with robfig/cron and client-go, in one run.
 bench-paired: $(PAIRED) ## Schedules and the queue, beside robfig/cron and client-go
 	cargo bench --locked --bench paired
 
 $(PAIRED): benches/paired/main.go benches/paired/go.mod benches/paired/go.sum
 	cd benches/paired && CGO_ENABLED=0 go build -trimpath -o bin/paired .
 
-# The controller on a real control plane, on loopback: watch CronJobs fire. Ctrl-C ends it.
+# Runs the controller on a real control plane, on loopback. Ctrl-C ends it.
 demo: fixture build ## The controller on a real control plane, with samples, until Ctrl-C
 	tests/controlplane/demo
 
 # etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one binary, from the Go module proxy.
-# Some minutes the first time, seconds from then on.
+# Takes some minutes the first time, and seconds from then on.
 fixture: $(FIXTURE) ## A real control plane in one binary, for the tests; minutes the first time
 
 $(FIXTURE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/controlplane/go.sum
@@ -158,13 +159,13 @@ $(FIXTURE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/
 		-X $(VERSION_PACKAGE).gitMajor=1 \
 		-X $(VERSION_PACKAGE).gitMinor=36" .
 
-# The manual's pages, from the declarations of the flags.
+# The manual pages, generated from the declarations of the flags.
 MAN ?= target/man
 man: ## The manual, below target/man
 	mkdir -p $(MAN)
 	cargo run --quiet --locked -- man --output-dir $(MAN)
 
-# `kubectl cronjob` for one user, with what shells complete and the manual; PREFIX=/usr/local for all.
+# Installs `kubectl cronjob`, shell completions and manual pages for one user; PREFIX=/usr/local for all users.
 PREFIX ?= $(HOME)/.local
 install-plugin: build ## kubectl cronjob, completions and the manual, below PREFIX
 	install -D target/release/cronjob-controller $(PREFIX)/bin/cronjob-controller
@@ -185,7 +186,7 @@ ACTIONLINT_VERSION := v1.7.12
 CYCLONEDX_VERSION := 0.5.9
 MDBOOK_VERSION := 0.5.4
 
-# The Dockerfile and the workflows.
+# Checks the Dockerfile and the workflows.
 lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint ## The Dockerfile and the workflows, judged
 	$(TOOLS)/bin/hadolint Dockerfile
 	$(TOOLS)/bin/actionlint
@@ -196,8 +197,8 @@ $(TOOLS)/bin/hadolint:
 $(TOOLS)/bin/actionlint:
 	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 
-# Links are checked by `cargo test --test docs`, without a network. The documents at the root are not part of the book, so links
-# to them lead to the repository.
+# `cargo test --test docs` checks links, without a network. The documents at the root are not part of the book, so
+# links to them lead to the repository.
 REPOSITORY ?= https://git.example/cronjob-controller
 book: $(TOOLS)/bin/mdbook ## docs/ as a site, below target/book
 	$(TOOLS)/bin/mdbook build
@@ -206,7 +207,7 @@ book: $(TOOLS)/bin/mdbook ## docs/ as a site, below target/book
 $(TOOLS)/bin/mdbook:
 	cargo install --quiet --locked --root $(TOOLS) --no-default-features --features search mdbook@$(MDBOOK_VERSION)
 
-# What the binary and its build consist of, without the tests', as CycloneDX; the same wherever it is written.
+# The bill of materials of the binary and its build, without test dependencies, as CycloneDX; reproducible.
 sbom: $(TOOLS)/bin/cargo-cyclonedx ## The software bill of materials
 	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(TOOLS)/bin/cargo-cyclonedx cyclonedx --format json --spec-version 1.5 \
 		--target x86_64-unknown-linux-gnu --describe binaries --no-default-features
@@ -218,12 +219,12 @@ $(TOOLS)/bin/cargo-cyclonedx:
 
 ##@ Image
 
-# docker, podman or buildah: whatever takes the arguments of `docker build`. BUILD_FLAGS are more of them.
+# docker, podman or buildah: any tool with the arguments of `docker build`. BUILD_FLAGS are additional arguments.
 CONTAINER_TOOL ?= docker
 BUILD_FLAGS ?=
 
-# An image is as old as its commit, wherever and whenever it is built, and says which that is where the Dockerfile compiles it;
-# what `static` builds does not know.
+# An image has the date of its commit, so that builds are reproducible. It reports the commit if the Dockerfile
+# compiles the binary; a binary built by `static` does not know it.
 SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct),0)
 COMMIT_ARGS = --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) --build-arg GIT_COMMIT=$(shell git rev-parse HEAD) \
 	--build-arg GIT_TREE_STATE=$(if $(shell git status --porcelain),dirty,clean)
@@ -234,9 +235,10 @@ docker-build: ## The image IMG, from the sources, by CONTAINER_TOOL
 docker-push: ## The image IMG, to its registry
 	$(CONTAINER_TOOL) push $(IMAGE)
 
-# A builder of its own, since docker's builds for one platform only; it stays, with what it has compiled. A platform that is not
-# this machine's is emulated, which binfmt_misc has to know, and which takes hours: better is a builder with a node of each
-# platform (`docker buildx create --append`). Attestations would say when and where, so that no two builds were alike.
+# Uses a builder of its own, since docker's builds for one platform only; the builder and its caches are kept.
+# Platforms other than this machine's are emulated, which needs binfmt_misc and takes hours. A builder with a node of
+# each platform is faster (`docker buildx create --append`). Attestations would record time and place, so builds would
+# not be reproducible.
 BUILDX_BUILDER ?= cronjob-controller
 docker-buildx: ## The image IMG for PLATFORMS at once, to its registry
 	$(CONTAINER_TOOL) buildx inspect $(BUILDX_BUILDER) >/dev/null 2>&1 || \
@@ -244,9 +246,8 @@ docker-buildx: ## The image IMG for PLATFORMS at once, to its registry
 	$(CONTAINER_TOOL) buildx build --builder=$(BUILDX_BUILDER) --push --platform=$(PLATFORMS) --provenance=false --sbom=false \
 		$(COMMIT_ARGS) $(BUILD_FLAGS) -t $(IMAGE) .
 
-# What the image holds, alone in its directory: the binary, static and stripped, and everybody's licences. The API server in
-# memory is left out, and with it dev and check. What cargo has compiled of dependencies for `cargo build --release` serves
-# here, too.
+# The image's files, alone in a directory: the static, stripped binary and all licences. The in-memory API server is
+# left out, and with it dev and check. Dependencies compiled by `cargo build --release` are reused.
 ROOT := target/image/root
 static: licenses ## The binary that the image holds, below target/image/root
 	cargo rustc --release --locked --package cronjob-controller --no-default-features --bin cronjob-controller -- \
@@ -259,12 +260,12 @@ licenses: ## Whose work the binary contains and under which terms, in target/ima
 	hack/third-party-licenses >target/image/THIRD_PARTY_LICENSES
 	install -m 0644 LICENSE target/image/THIRD_PARTY_LICENSES $(ROOT)
 
-# buildah with a store of its own.
+# buildah with a separate store.
 BUILDAH = buildah --storage-driver=vfs --root=$(CURDIR)/target/image/store --runroot=$(CURDIR)/target/image/run
 ARCHIVE := target/image/cronjob-controller.tar
 
-# The Dockerfile's last stage around the binary built here, as an OCI archive: for `podman load`, `ctr image import`,
-# `kind load image-archive`. Nothing is pulled. docker does the same with the first of these flags.
+# The Dockerfile's last stage with the binary built here, as an OCI archive: for `podman load`, `ctr image import`,
+# `kind load image-archive`. It pulls nothing. docker does the same with the first of these flags.
 image-offline: static ## The image around a binary built here, without a network, as target/image/cronjob-controller.tar
 	$(MAKE) docker-build CONTAINER_TOOL="$(BUILDAH)" BUILD_FLAGS="--build-context=build=$(ROOT) \
 		--isolation=chroot --identity-label=false --timestamp=$(SOURCE_DATE_EPOCH)"
@@ -283,7 +284,7 @@ install: ## The CustomResourceDefinitions alone, into the cluster of the current
 uninstall: ## Take them back, and with them all objects of these kinds
 	kubectl delete --ignore-not-found -k manifests/crd
 
-# Without IMG and IMAGE the image is called what `kustomize edit set image` says.
+# Without IMG and IMAGE, the name of the image is the one set with `kustomize edit set image`.
 CALLED = $(if $(IMG)$(filter-out file,$(origin IMAGE)),sed -E 's|^( *image: ).+|\1$(IMAGE)|',cat)
 
 deploy: ## The controller as IMG, the way that OVERLAY says, into the cluster of the current context
