@@ -1,13 +1,13 @@
-//! `dev`: a cluster in this process, for a person who has none.
+//! `dev`: a cluster in this process, for users who have none.
 //!
-//! Guarantees: everything is up in well under a second; the server listens on loopback only, and only clients that have read
-//! the kubeconfig may do anything there, which no page in a browser has (`guard`); what is in the way (a port, a path, a
-//! manifest) is said in one sentence, and nothing is left behind then; at the end the kubeconfig is removed and
-//! the state, if it is to be kept, is on disk.
+//! Guarantees: the cluster is ready in well under a second. The server listens on loopback only, and only clients with the
+//! kubeconfig's token have access, which no page in a browser can read (`guard`). An obstacle (a port, a path, a manifest) is
+//! reported in one sentence, and then nothing is left behind. On exit the kubeconfig is removed and, with `--data-dir`, the
+//! state is on disk.
 //!
-//! The rooms: `cluster` puts server, controllers and simulation together, without sockets and on any clock;
-//! `job_controller` and `kubelet` simulate, `webhooks` stands for Services; `view` and `output` show; `manifests`,
-//! `kubeconfig` and `data_dir` touch the disk; `guard` judges requests before the server sees them.
+//! Modules: `cluster` combines server, controllers and simulation, without sockets and with any clock. `job_controller` and
+//! `kubelet` simulate; `webhooks` stands in for Services. `view` and `output` show the cluster. `manifests`, `kubeconfig` and
+//! `data_dir` use the disk. `guard` checks requests before they reach the server.
 
 pub mod cluster;
 pub mod data_dir;
@@ -45,43 +45,43 @@ use crate::api::ControllerKind;
 use crate::cache::Informer;
 use crate::server::{ServerError, Tls, TlsParameters, TlsSource, bind};
 
-/// How often the state is looked at, and saved if it has changed.
+/// How often the state is checked, and saved if it has changed.
 const SAVE_PERIOD: Duration = Duration::from_secs(1);
-/// How long open connections may take to end.
+/// The time limit for open connections on exit.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Why `dev` cannot run, or ended otherwise than it was told to.
+/// Why `dev` could not start, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
-    /// A manifest is wrong.
+    /// A manifest cannot be applied.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// The state cannot be kept.
+    /// The state cannot be saved.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// The state that was kept cannot be used.
+    /// The saved state cannot be restored.
     #[error("--data-dir: {path}: {source}")]
     Restore {
         /// The file of the state.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         source: RestoreError,
     },
-    /// The port cannot be had.
+    /// The port cannot be used.
     #[error("--port: {0}")]
     Listen(#[from] ServerError),
     /// The kubeconfig cannot be written.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// The cluster does not run.
+    /// A part of the cluster failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
 }
 
-/// Runs a cluster until `stop`; what there is to say goes to `output`, with a live view if `live`.
+/// Runs a cluster until `stop`. Messages go to `output`, with a live view if `live`.
 ///
 /// # Errors
-/// One sentence that says what is in the way.
+/// One sentence with the cause.
 pub async fn run(config: DevConfig, output: Output, live: bool, stop: CancellationToken) -> Result<(), DevError> {
     let clock: SharedClock = Arc::new(SystemClock);
     let manifests = match config.filenames.as_slice() {
@@ -104,7 +104,7 @@ pub async fn run(config: DevConfig, output: Output, live: bool, stop: Cancellati
         restore(&server, data_dir)?;
     }
     let kubeconfig = Kubeconfig::write(kubeconfig_path(&config), &access)?;
-    // What the person has changed since stays, unless a file of theirs says otherwise.
+    // Changes that the user made in an earlier run stay, unless one of the user's files overrides them.
     manifests::apply(&server, manifests::definitions(&config.controllers), false).await?;
     manifests::apply(&server, manifests, !config.filenames.is_empty()).await?;
 
@@ -170,7 +170,7 @@ fn header(addr: SocketAddr, kubeconfig: &Path) -> [String; 2] {
     ]
 }
 
-/// `text` as one word of a shell.
+/// Quotes `text` as one shell word.
 fn shell_word(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
     if !text.is_empty() && text.chars().all(safe) {
@@ -180,7 +180,7 @@ fn shell_word(text: &str) -> String {
     }
 }
 
-/// Saves the state whenever it has changed, for ever.
+/// Saves the state whenever it has changed, forever.
 async fn keep_saved(server: &ApiServer, data_dir: Option<&Arc<DataDir>>) {
     let Some(data_dir) = data_dir else { return std::future::pending().await };
     let (mut saved, mut complained) = (Value::Null, false);
@@ -192,7 +192,7 @@ async fn keep_saved(server: &ApiServer, data_dir: Option<&Arc<DataDir>>) {
             continue;
         }
         let to = Arc::clone(data_dir);
-        // The disk may take its time.
+        // Writing to disk may block.
         match tokio::task::spawn_blocking(move || to.save(&state)).await {
             Ok(Ok(())) => (saved, complained) = (revision, false),
             Ok(Err(error)) if !complained => {

@@ -1,8 +1,8 @@
 //! A whole cluster in this process: API server, CronJob controller, simulated Jobs.
 //!
-//! Guarantees: no sockets, no threads, no clock but the one that is given and tokio's, no chance but the seed's; so on
-//! paused time a day passes in the time that its work takes. [`Cluster::stop`] ends the controllers before what feeds
-//! them, with every Event written.
+//! Guarantees: no sockets and no threads. Time comes from the given clock and from tokio, randomness from the seed; so with
+//! paused time a day takes only as long as its computations. [`Cluster::stop`] stops the controllers before the informers that
+//! feed them, and writes all Events.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -24,36 +24,36 @@ use crate::client::REQUEST_DEADLINE;
 use crate::events;
 use crate::options;
 
-/// How many Jobs and Pods are simulated at the same time; each mostly waits for the API server.
+/// The number of Jobs and Pods that are simulated concurrently; each mostly waits for the API server.
 const SIMULATION_WORKERS: usize = 16;
-/// How many CronJobs are synced at the same time.
+/// The number of concurrent CronJob syncs.
 const SYNCS: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
 
-/// Why a cluster does not run any more.
+/// Why a cluster stopped running.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The CronJob controller says so.
+    /// The CronJob controller failed.
     #[error(transparent)]
     Controller(#[from] AppError),
-    /// A part of the cluster ended by itself.
+    /// A part of the cluster ended unexpectedly.
     #[error("a part of the cluster has ended: {0}")]
     Ended(String),
 }
 
-/// How a cluster is made.
+/// The configuration of a cluster.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Wall time.
     pub clock: SharedClock,
-    /// All chance follows from it.
+    /// The seed of all randomness.
     pub seed: u64,
     /// How containers behave.
     pub settings: Settings,
-    /// The controllers that run too.
+    /// The controllers to run.
     pub controllers: Vec<ControllerKind>,
 }
 
-/// An API server that serves every kind there is, with nothing in it.
+/// An API server that serves all known kinds and holds no objects.
 pub fn api_server(clock: SharedClock, seed: u64) -> ApiServer {
     let mut config = apiserver::Config::new(clock, kinds::all());
     config.discovery = Some(discovery::respond);
@@ -63,9 +63,9 @@ pub fn api_server(clock: SharedClock, seed: u64) -> ApiServer {
 
 /// A running cluster.
 pub struct Cluster {
-    /// Jobs, as a watch shows them.
+    /// The store of Jobs.
     pub jobs: Arc<Store<Job>>,
-    /// Pods, as a watch shows them.
+    /// The store of Pods.
     pub pods: Arc<Store<Pod>>,
     stop: CancellationToken,
     ends: CancellationToken,
@@ -74,7 +74,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts the controllers on a server. `watchers` hear of Jobs, too.
+    /// Starts the controllers on a server. `watchers` are further handlers of Job events.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -106,7 +106,7 @@ impl Cluster {
             jobs.add_event_handler(watcher);
         }
         pods.add_event_handler(Arc::new(PodHandler(Arc::clone(&simulation))));
-        // Weak: the simulation holds a client of the server.
+        // A weak reference, because the simulation holds a client of the server.
         let logs = Arc::downgrade(&simulation);
         server.set_log_source(Arc::new(move |namespace, pod, container| {
             logs.upgrade().and_then(|simulation| simulation.log(namespace, pod, container))
@@ -131,10 +131,10 @@ impl Cluster {
         Self { jobs: job_store, pods: pod_store, stop, ends, controllers, background }
     }
 
-    /// Waits for something to end that should not have.
+    /// Waits until a part of the cluster ends unexpectedly.
     ///
     /// # Errors
-    /// Always: this is how it ended.
+    /// Always: the cause.
     pub async fn failure(&mut self) -> ClusterError {
         let ended = tokio::select! {
             Some(ended) = self.controllers.join_next() => match ended {
@@ -147,10 +147,10 @@ impl Cluster {
         ClusterError::Ended(ended.map_or_else(|| "it returned".to_owned(), |error| error.to_string()))
     }
 
-    /// Stops the controllers, lets them finish what is in flight, and then stops what feeds them.
+    /// Stops the controllers, lets them finish work in progress, and then stops the informers that feed them.
     ///
     /// # Errors
-    /// When the work in flight does not end.
+    /// When the work in progress does not end.
     pub async fn stop(mut self) -> Result<(), ClusterError> {
         self.stop.cancel();
         let mut result = Ok(());
@@ -162,7 +162,7 @@ impl Cluster {
             }
         }
         self.ends.cancel();
-        // Events drain for two seconds at most.
+        // Events are written for at most two seconds.
         while self.background.join_next().await.is_some() {}
         result
     }

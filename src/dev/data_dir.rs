@@ -1,8 +1,8 @@
 //! The state of the cluster on disk.
 //!
-//! Guarantees: the file is always a whole snapshot, the old or the new, since a new one takes the place of the old by a
-//! rename; only its owner may read it; two processes never share a directory; one that cannot be read or written is
-//! said before anything starts.
+//! Guarantees: the file is always a complete snapshot, the old or the new one, because a rename replaces it. Only its owner can
+//! read it. Two processes never share a directory. A directory that cannot be read or written is reported before anything
+//! starts.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -11,45 +11,45 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// Why a state cannot be kept.
+/// Why the state cannot be saved or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// The system refuses.
+    /// The system returned an error.
     #[error("--data-dir: cannot {operation} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// On which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another process keeps its state there.
+    /// Another process uses the directory.
     #[error("--data-dir: {} is in use by another process", .0.display())]
     InUse(PathBuf),
-    /// The file is not a state.
+    /// The file is not a state of this program.
     #[error("--data-dir: {} is not a state of this program: {cause}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         cause: String,
     },
 }
 
-/// A directory that is this process's own while the value lives.
+/// A directory that this process has locked while the value lives.
 #[derive(Debug)]
 pub struct DataDir {
     state: PathBuf,
-    /// Holds the lock.
+    /// The locked file.
     _lock: File,
 }
 
 impl DataDir {
-    /// Makes the directory where there is none, and takes it.
+    /// Creates the directory if necessary, and locks it.
     ///
     /// # Errors
-    /// When it cannot be made or written, or another process has it.
+    /// When it cannot be created or written, or another process has locked it.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         let mut builder = fs::DirBuilder::new();
         builder
@@ -66,15 +66,15 @@ impl DataDir {
         }
     }
 
-    /// The file of the state.
+    /// The path of the state file.
     pub fn state_path(&self) -> &Path {
         &self.state
     }
 
-    /// The state that was last saved, if there is one.
+    /// The last saved state, if there is one.
     ///
     /// # Errors
-    /// When there is a file that cannot be read.
+    /// When the file exists and cannot be read.
     pub fn load(&self) -> Result<Option<Value>, DataDirError> {
         let text = match fs::read(&self.state) {
             Ok(text) => text,
@@ -86,7 +86,7 @@ impl DataDir {
         serde_json::from_slice(&text).map(Some).map_err(malformed)
     }
 
-    /// Puts a state in the place of the last one. Blocks for as long as the disk takes.
+    /// Replaces the saved state. Blocks while the disk is written.
     ///
     /// # Errors
     /// When it cannot be written; the last state then stays.

@@ -1,12 +1,12 @@
-//! Which requests the API server of `dev` takes.
+//! Request checks of `dev`'s API server.
 //!
-//! Guarantees: a request is answered only where it names this machine (`Host`), does not come from a page of another origin
-//! (`Origin`), says what its body is (`Content-Type`), and carries the token of the kubeconfig; health checks need no token.
-//! Nothing of a request is read before it has passed. The bodies of all requests hold at most [`BODIES`] bytes at a time, one at
-//! most what kube-apiserver takes.
+//! Guarantees: a request is answered only if it names this machine (`Host`), does not come from a page of another origin
+//! (`Origin`), declares the type of its body (`Content-Type`), and carries the kubeconfig's token. Health checks need no token.
+//! Nothing beyond a request's header is read before these checks. The bodies of all requests together hold at most [`BODIES`]
+//! bytes; one holds at most what kube-apiserver accepts.
 //!
-//! A page in a browser can send requests to loopback, also under a name of its own that resolves there (DNS rebinding), and a
-//! form can send a POST without asking first. It cannot read the kubeconfig, choose `Host`, or leave `Origin` out of a write.
+//! A page in a browser can send requests to loopback, also under its own name that resolves there (DNS rebinding), and a form
+//! can send a POST without preflight. A page cannot read the kubeconfig, set `Host`, or omit `Origin` from a write.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -27,19 +27,19 @@ use tracing::trace;
 
 use crate::server::budgets::{BodyBudget, ReadError};
 
-/// How many bytes the bodies of all requests may hold at a time: five of the largest, or thousands of the usual ones.
+/// The total number of bytes of all request bodies: five of the largest, or thousands of usual ones.
 const BODIES: usize = 16 << 20;
 
-/// How long a body may take.
+/// The time limit for a body.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The names of this machine that a `Host` may have, with any port: one may be forwarded.
+/// The allowed names in `Host`, with any port, since a port may be forwarded.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Paths that need no token.
 const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
-/// A new token: 256 bits of chance as hexadecimal digits.
+/// A new token: 256 random bits in hexadecimal.
 pub(super) fn token() -> String {
     let bytes: [u8; 32] = rand::random();
     bytes.iter().fold(String::new(), |mut text, byte| {
@@ -54,7 +54,7 @@ struct Guard {
     bodies: BodyBudget,
 }
 
-/// The server behind the guard, for clients with this token.
+/// The server behind the checks, for clients with this token.
 pub(super) fn router(server: &ApiServer, token: &str) -> Router {
     let guard = Guard { token: token.to_owned(), bodies: BodyBudget::new(BODIES) };
     Router::new().fallback_service(server.into_service()).layer(from_fn_with_state(Arc::new(guard), admit))
@@ -82,7 +82,7 @@ fn refuse(status: &Status) -> Response {
     (code, axum::Json(status.to_value())).into_response()
 }
 
-/// Whether the head of a request lets it pass. Pure.
+/// Checks the header of a request. Pure.
 fn judge(request: &Request<Body>, token: &str) -> status::Result<()> {
     let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
     let host = match (request.uri().authority(), header(HOST)) {
@@ -116,12 +116,12 @@ fn judge(request: &Request<Body>, token: &str) -> status::Result<()> {
 fn is_loopback(host: &str) -> bool {
     let authority = Authority::try_from(host);
     authority.is_ok_and(|authority| {
-        // A user in front of the name is no host's.
+        // An authority with user information is not a host.
         !authority.as_str().contains('@') && LOOPBACK.iter().any(|name| authority.host().eq_ignore_ascii_case(name))
     })
 }
 
-/// Compares in a time that does not tell where the difference is.
+/// Compares in time that does not depend on the position of a difference.
 fn same(sent: &str, token: &str) -> bool {
     sent.len() == token.len() && sent.bytes().zip(token.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }

@@ -1,10 +1,10 @@
-//! The simulated Job controller and the simulated node: plans carried out.
+//! The simulated Job controller and the simulated node: execution of their decisions.
 //!
-//! Guarantees: one key is never worked on twice at once; nothing is decided about a Job before the caches show what was
-//! last written for it, so no Pod is created twice; status writes name the version they were decided on; time is tokio's
-//! and the clock's, chance comes from the seed.
+//! Guarantees: a key is never processed twice at once. A Job is not synced until the caches show the last write for it, so no
+//! Pod is created twice. A status write names the resourceVersion on which it was decided. Time comes from tokio and the clock,
+//! randomness from the seed.
 //!
-//! `plan` decides for Jobs, `kubelet` for Pods. Matches the shape of upstream `pkg/controller/job`.
+//! `plan` decides for Jobs, `kubelet` for Pods. Matches the structure of upstream `pkg/controller/job`.
 
 mod indexes;
 pub mod plan;
@@ -33,25 +33,25 @@ use crate::cache::{ResourceEventHandler, Store};
 use crate::events::EventRecorder;
 use crate::workqueue::{self, WorkQueue};
 
-/// The component that Events about Jobs name.
+/// The reporting component of Events about Jobs.
 pub const COMPONENT: &str = "job-controller";
 
-/// What is worked on.
+/// A workqueue key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Job(ObjectName),
     Pod(ObjectName),
 }
 
-/// What a [`Simulation`] is made of. The stores are filled by informers that have its handlers.
+/// The dependencies of a [`Simulation`]. The stores are filled by informers that have its handlers.
 pub struct Parts {
     /// The API server.
     pub client: Client,
-    /// Jobs, as the watch shows them.
+    /// The store of Jobs.
     pub jobs: Arc<Store<Job>>,
-    /// Pods, as the watch shows them, indexed by the UID of their Job.
+    /// The store of Pods, indexed by the UID of their Job.
     pub pods: Arc<Store<Pod>>,
-    /// Where Events about Jobs go.
+    /// The recorder of Events about Jobs.
     pub recorder: Arc<dyn EventRecorder>,
     /// The wall clock.
     pub clock: SharedClock,
@@ -63,11 +63,11 @@ pub struct Parts {
 pub struct Simulation {
     parts: Parts,
     queue: WorkQueue<Key>,
-    /// What was last written for a Job, until the caches show it.
+    /// The last write for each Job, until the caches show it.
     written: Mutex<HashMap<ObjectName, Written>>,
 }
 
-/// Resource versions; empty is none.
+/// Resource versions; empty for none.
 #[derive(Default)]
 struct Written {
     job: String,
@@ -75,7 +75,7 @@ struct Written {
 }
 
 impl Simulation {
-    /// A simulation that does nothing until [`Self::run`].
+    /// A simulation that is idle until [`Self::run`].
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -84,7 +84,7 @@ impl Simulation {
         Arc::new(Self { parts, queue, written: Mutex::default() })
     }
 
-    /// Runs `workers` workers until `cancel`; what is in flight then is finished.
+    /// Runs `workers` workers until `cancel`; keys in progress are finished.
     pub async fn run(self: Arc<Self>, workers: usize, cancel: CancellationToken) {
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
@@ -134,7 +134,7 @@ impl Simulation {
         reply.or_else(overtaken)
     }
 
-    /// Sends a request of which only the success matters.
+    /// Sends a request whose answer does not matter beyond success.
     async fn send(&self, method: Method, path: &str, content_type: &'static str, body: &Value) -> Result<(), Refusal> {
         send::<IgnoredAny>(&self.parts.client, method, path, content_type, body).await.map(drop)
     }
@@ -144,7 +144,7 @@ impl Simulation {
             self.written.lock().remove(name);
             return Ok(());
         };
-        // The event that shows the write brings the key back.
+        // The watch event of the write requeues the key.
         if !self.has_caught_up(name) {
             return Ok(());
         }
@@ -184,7 +184,7 @@ impl Simulation {
                 self.written.lock().entry(name.clone()).or_default().pod = pod.resource_version;
                 Ok(())
             }
-            // The namespace goes, or the Job went: its Pods are nobody's business any more.
+            // The namespace or the Job is being deleted; its Pods need no further action.
             Err(refusal) if refusal.message.contains("being terminated") => Ok(()),
             Err(refusal) => {
                 let message = format!("Error creating: {refusal}");
@@ -196,7 +196,7 @@ impl Simulation {
 
     async fn write_status(&self, job: &Job, status: &JobStatus) -> Result<(), Refusal> {
         let name = &job.identity.name;
-        // Absent fields are written as null, and so go.
+        // Absent fields are written as null, which removes them.
         let mut status = json!(status);
         status["uncountedTerminatedPods"] = json!({});
         let patch = json!({ "metadata": { "resourceVersion": job.identity.resource_version }, "status": status });
@@ -210,7 +210,7 @@ impl Simulation {
         }
     }
 
-    /// Whether the caches show everything that was written for the Job.
+    /// Whether the caches show every write for the Job.
     fn has_caught_up(&self, name: &ObjectName) -> bool {
         let seen = |written: &str, last: Option<String>| {
             let shows = |last: String| compare_resource_versions(&last, written).is_none_or(Ordering::is_ge);
@@ -222,13 +222,13 @@ impl Simulation {
             && seen(&written.pod, self.parts.pods.last_resource_version(&name.namespace))
     }
 
-    /// The log of a container of a simulated Pod; `container` may be empty where there is only one.
+    /// The log of a simulated Pod's container; `container` may be empty if there is only one.
     pub fn log(&self, namespace: &str, pod: &str, container: &str) -> Option<String> {
         kubelet::log(&*self.parts.pods.get(&ObjectName::new(namespace, pod))?, container)
     }
 }
 
-/// Somebody else was faster: the event that shows it brings the key back.
+/// Another client changed the object first; the watch event of that change requeues the key.
 fn overtaken(refusal: Refusal) -> Result<(), Refusal> {
     if matches!(refusal.code, 404 | 409) { Ok(()) } else { Err(refusal) }
 }
@@ -237,7 +237,7 @@ fn object_path<T: Object>(name: &ObjectName) -> String {
     format!("{}/{}", T::RESOURCE.path(Some(&name.namespace)), name.name)
 }
 
-/// What is of interest in the answer to a write.
+/// The parts of a write's answer that the simulation uses.
 #[derive(Deserialize)]
 struct Stored {
     metadata: StoredMetadata,
@@ -250,10 +250,10 @@ struct StoredMetadata {
     resource_version: String,
 }
 
-/// Job events for a simulation.
+/// Handles Job events for a simulation.
 pub struct JobHandler(pub Arc<Simulation>);
 
-/// Pod events for a simulation.
+/// Handles Pod events for a simulation.
 pub struct PodHandler(pub Arc<Simulation>);
 
 impl ResourceEventHandler<Job> for JobHandler {

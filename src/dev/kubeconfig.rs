@@ -1,7 +1,7 @@
-//! The kubeconfig for the server in this process, with the token that the server asks for.
+//! The kubeconfig for the server in this process, with its bearer token.
 //!
-//! Guarantees: only its owner may read it; a file that somebody else wrote is never overwritten, nor is a link followed;
-//! it is removed when the value is dropped.
+//! Guarantees: only its owner can read it. A file that another program wrote is never overwritten, and links are not followed.
+//! The file is removed when the value is dropped.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,37 +12,37 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-/// The first line of every kubeconfig that is ours.
+/// The first line of every kubeconfig that this program writes.
 const MARK: &str = "# Written by `cronjob-controller dev`, which removes it when it ends.\n";
 
 /// Why a kubeconfig cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// There is a file already, and it is not ours.
+    /// The file exists and another program wrote it.
     #[error("--kubeconfig: {} exists and was not written by this program; name another file", .0.display())]
     Foreign(PathBuf),
-    /// The system refuses.
+    /// The system returned an error.
     #[error("cannot write the kubeconfig {}: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// How a client reaches the server and proves that it has read the kubeconfig. client-go sends a token over HTTPS alone.
+/// The server's address and the client's credentials. client-go sends a token over HTTPS only.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// Where the server listens.
+    /// The address that the server listens on.
     pub addr: SocketAddr,
-    /// The certificate that the server shows, as PEM.
+    /// The serving certificate as PEM.
     pub certificate: String,
-    /// The bearer token, without characters that YAML knows.
+    /// The bearer token, without characters that are special in YAML.
     pub token: String,
 }
 
-/// A kubeconfig on disk, for as long as this value lives.
+/// A kubeconfig on disk that exists while this value lives.
 #[derive(Debug)]
 pub struct Kubeconfig {
     path: PathBuf,
@@ -52,10 +52,10 @@ impl Kubeconfig {
     /// Writes a kubeconfig for this server to `path`.
     ///
     /// # Errors
-    /// When the file is somebody else's or cannot be written.
+    /// When another program wrote the file, or it cannot be written.
     pub fn write(path: PathBuf, access: &Access) -> Result<Self, KubeconfigError> {
         match fs::read_to_string(&path) {
-            // Left behind by a run that was killed.
+            // Left behind by a killed process.
             Ok(text) if text.starts_with(MARK) => fs::remove_file(&path),
             Ok(_) => return Err(KubeconfigError::Foreign(path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -67,7 +67,7 @@ impl Kubeconfig {
         Ok(Self { path })
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -75,7 +75,7 @@ impl Kubeconfig {
 
 impl Drop for Kubeconfig {
     fn drop(&mut self) {
-        // Gone already, or not ours to remove any more: both are fine.
+        // The file may be gone or replaced; both are fine.
         if fs::read_to_string(&self.path).is_ok_and(|text| text.starts_with(MARK)) {
             let _ = fs::remove_file(&self.path);
         }
@@ -83,12 +83,12 @@ impl Drop for Kubeconfig {
 }
 
 fn create(path: &Path, text: &str) -> io::Result<()> {
-    // A new file, so that neither a link nor the mode of an older file can play a part.
+    // Creates a new file, so that neither a link nor an older file's mode has an effect.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())
 }
 
-/// The file for a run that names none: in the user's own runtime directory, else in the one for temporary files.
+/// The default path: in the user's runtime directory, else in the directory for temporary files.
 pub fn default_path(runtime_dir: Option<PathBuf>, temp_dir: &Path, process: u32) -> PathBuf {
     let directory = runtime_dir.filter(|directory| directory.is_dir()).unwrap_or_else(|| temp_dir.to_owned());
     directory.join(format!("cronjob-controller-dev-{process}.kubeconfig"))

@@ -1,13 +1,13 @@
-//! What a simulated node does next with one Pod, and what the Pod's log says. Pure.
+//! The simulated node's decision for one Pod, and the Pod's log. Pure.
 //!
-//! Guarantees: the answer depends on the Pod, the settings and `now` alone, so a run with the same seed and UIDs
-//! repeats; a Pod that has ended is never touched again; no container runs, and the log says so.
+//! Guarantees: the decision depends on the Pod, the settings and `now` alone, so a run with the same seed and UIDs repeats. A
+//! Pod that has ended is not changed again. No container really runs, and the log says so.
 //!
-//! A Pod starts at once. Its containers run in step for the duration that an annotation or the settings give, and end as
-//! the annotation or the dice say. `Always` means that they run on, unless an annotation gives them an end. A container
-//! that is started again waits for nothing: there is no CrashLoopBackOff here.
+//! A Pod starts at once. Its containers run in step for the duration in an annotation or the settings, and succeed or fail by
+//! an annotation or at random. With `Always` they run on, unless an annotation sets a duration. A restart is immediate: there
+//! is no CrashLoopBackOff.
 //!
-//! Matches the shape of what `pkg/kubelet` and `pkg/kubelet/status` write.
+//! Matches the form of the statuses that `pkg/kubelet` and `pkg/kubelet/status` write.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -21,31 +21,31 @@ use super::options::duration_from;
 /// The name of the simulated node.
 pub const NODE: &str = "dev";
 
-/// How containers behave where their Pod does not say.
+/// The behaviour of containers whose Pod does not set it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// How long they run.
+    /// How long containers run.
     pub duration: Duration,
     /// The probability of failure, from 0 to 1.
     pub failure_rate: f64,
-    /// The seed of the dice.
+    /// The seed of the random outcomes.
     pub seed: u64,
 }
 
-/// What to do with a Pod.
+/// The action for a Pod.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Nothing, until the Pod changes.
     Nothing,
-    /// Look again then.
+    /// Call [`step`] again at this time.
     Wait(DateTime<Utc>),
     /// Apply this merge patch to the status.
     Patch(Value),
-    /// Delete the Pod for good: its grace period is over.
+    /// Delete the Pod for good, because its grace period is over.
     Remove,
 }
 
-/// Decides what to do with `pod`.
+/// Decides the action for `pod`.
 pub fn step(pod: &Pod, settings: &Settings, now: DateTime<Utc>) -> Step {
     if pod.identity.deleting {
         return Step::Remove;
@@ -66,7 +66,7 @@ pub fn step(pod: &Pod, settings: &Settings, now: DateTime<Utc>) -> Step {
     }
     let failed = fails(pod, settings);
     if always || (failed && pod.spec.restart_policy == "OnFailure") {
-        // A container of no duration would be started again without end and without a pause.
+        // Without this pause, a container of zero duration would restart in an endless loop.
         let pause = started + TimeDelta::seconds(1);
         if now < pause {
             return Step::Wait(pause);
@@ -89,7 +89,7 @@ fn fails(pod: &Pod, settings: &Settings) -> bool {
     }
 }
 
-/// A number from 0 up to but not 1 that hangs on its arguments alone: FNV-1a, stirred as splitmix64 does.
+/// A number from 0 up to but excluding 1 that depends on its arguments alone: FNV-1a, mixed like splitmix64.
 fn dice(seed: u64, uid: &str, restarts: u32) -> f64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
     for byte in uid.bytes().chain(restarts.to_le_bytes()) {
@@ -97,7 +97,7 @@ fn dice(seed: u64, uid: &str, restarts: u32) -> f64 {
     }
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    // 53 bits are what a double holds exactly.
+    // A double holds 53 bits exactly.
     #[allow(clippy::cast_precision_loss)]
     let number = ((hash ^ (hash >> 31)) >> 11) as f64;
     number / 9_007_199_254_740_992.0
@@ -144,7 +144,7 @@ fn finished(pod: &Pod, failed: bool, started: DateTime<Utc>, now: DateTime<Utc>)
     }})
 }
 
-/// An address in the range that kubeadm's examples use for Pods; nobody listens there.
+/// An address in the Pod range of kubeadm's examples; nothing listens there.
 fn address(pod: &Pod) -> String {
     let dice = dice(0, &pod.identity.uid.to_string(), 0) * 65_000.0;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -191,7 +191,7 @@ fn statuses(pod: &Pod, ready: bool, restarts: u32, state: &Value, last: Option<&
     pod.spec.containers.iter().map(status).collect()
 }
 
-/// The log of a container, or `None` where the Pod has no such one or it has not started.
+/// The log of a container; `None` if the Pod has no such container or it has not started.
 pub fn log(pod: &Pod, container: &str) -> Option<String> {
     let container = pod.spec.containers.iter().find(|one| one.name == container || container.is_empty())?;
     let started = pod.started_at()?;

@@ -1,8 +1,7 @@
-//! Manifests: read from files and directories, and applied.
+//! Loading and applying manifests.
 //!
-//! Guarantees: whatever is wrong is said in one sentence that names the file, the document in it (counted from 1) and,
-//! where there is one, the field; nothing is applied unless everything could be read; what was written by somebody else
-//! meanwhile stays, unless the manifest says otherwise.
+//! Guarantees: every error is one sentence with the file, the document in it (counted from 1) and, if there is one, the field.
+//! Nothing is applied unless all manifests are valid. Changes by other clients stay, unless the manifest sets the same fields.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,10 +15,10 @@ use serde_json::{Value, json};
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
 use crate::api::{ControllerKind, crd};
 
-/// The annotation from which `kubectl apply` learns what was applied before.
+/// The annotation in which `kubectl apply` stores what it applied last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The samples that are applied when no file is named, each for one controller.
+/// The samples that are applied if the user names no file, each for one controller.
 const SAMPLES: [(ControllerKind, &str, &str); 5] = [
     (ControllerKind::CronJob, "hello.yaml", include_str!("../../manifests/samples/hello.yaml")),
     (ControllerKind::CronJob, "nightly_report.yaml", include_str!("../../manifests/samples/nightly_report.yaml")),
@@ -36,12 +35,12 @@ const SAMPLES: [(ControllerKind, &str, &str); 5] = [
     ),
 ];
 
-/// Where a manifest stands.
+/// The position of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file.
     pub file: String,
-    /// The document in the file, from 1.
+    /// The document in the file, counted from 1.
     pub document: usize,
 }
 
@@ -54,9 +53,9 @@ impl fmt::Display for Place {
 /// One object to apply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// Where it stands.
+    /// Its position.
     pub place: Place,
-    /// The object; `apiVersion`, `kind` and `metadata.name` are texts.
+    /// The object; `apiVersion`, `kind` and `metadata.name` are strings.
     pub object: Value,
 }
 
@@ -68,41 +67,41 @@ pub enum ManifestError {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A directory holds nothing to apply.
+    /// A directory contains no manifest.
     #[error("{}: there is no .yaml, .yml or .json file in this directory", .0.display())]
     Empty(PathBuf),
     /// A document is not YAML.
     #[error("{place}: not YAML: {cause}")]
     Yaml {
-        /// Where.
+        /// Its position.
         place: Place,
-        /// What the parser met, with its line in the document.
+        /// The parser's error, with its line in the document.
         cause: String,
     },
-    /// A document is no object of Kubernetes.
+    /// A document is not a Kubernetes object.
     #[error("{place}: {field}: {problem}")]
     Field {
-        /// Where.
+        /// Its position.
         place: Place,
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the field.
         problem: String,
     },
-    /// The API server refuses the object.
+    /// The API server rejects the object.
     #[error("{place}: {refusal}")]
     Refused {
-        /// Where.
+        /// Its position.
         place: Place,
-        /// What the server said.
+        /// The server's error.
         refusal: Refusal,
     },
 }
 
-/// The definitions of what these controllers work on, where a cluster does not have it anyway.
+/// The definitions of these controllers' custom resources.
 pub fn definitions(controllers: &[ControllerKind]) -> Vec<Manifest> {
     let is_on = |definition: &Value| {
         let (group, kind) = (&definition["spec"]["group"], &definition["spec"]["names"]["kind"]);
@@ -115,10 +114,10 @@ pub fn definitions(controllers: &[ControllerKind]) -> Vec<Manifest> {
     definitions.map(|(index, object)| Manifest { place: place(index), object }).collect()
 }
 
-/// The samples for these controllers that are built in.
+/// The embedded samples for these controllers.
 ///
 /// # Errors
-/// Never, unless the program was built with broken samples.
+/// Only if the program was built with invalid samples.
 pub fn samples(controllers: &[ControllerKind]) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for (_, file, text) in SAMPLES.into_iter().filter(|(controller_kind, ..)| controllers.contains(controller_kind)) {
@@ -127,10 +126,10 @@ pub fn samples(controllers: &[ControllerKind]) -> Result<Vec<Manifest>, Manifest
     Ok(manifests)
 }
 
-/// Reads files, and the manifests in directories in the order of their names, as `kubectl apply -f` does.
+/// Loads files, and the manifests in directories in name order, as `kubectl apply -f` does.
 ///
 /// # Errors
-/// The first file that cannot be read or is no manifest.
+/// The first file that cannot be read or is not a manifest.
 pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for path in paths {
@@ -143,10 +142,10 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     Ok(manifests)
 }
 
-/// The file, or the manifests in the directory in the order of their names.
+/// The file itself, or the manifests in a directory in name order.
 ///
 /// # Errors
-/// When it cannot be read, or holds no manifest.
+/// When the path cannot be read, or the directory contains no manifest.
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, ManifestError> {
     let error = |source| ManifestError::Read { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(error)?.is_dir() {
@@ -156,7 +155,7 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, ManifestError> {
     for entry in std::fs::read_dir(path).map_err(error)? {
         let file = entry.map_err(error)?.path();
         let is_manifest = file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
-        // A kustomization is a recipe, not an object.
+        // A kustomization is not an object.
         if is_manifest && file.file_stem().is_none_or(|stem| stem != "kustomization") && file.is_file() {
             files.push(file);
         }
@@ -165,10 +164,10 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, ManifestError> {
     if files.is_empty() { Err(ManifestError::Empty(path.to_owned())) } else { Ok(files) }
 }
 
-/// Reads the documents of one file. Empty documents are left out; a List gives its items.
+/// Parses the documents of one file. Empty documents are skipped; a List yields its items.
 ///
 /// # Errors
-/// The first document that is no manifest.
+/// The first document that is not a manifest.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for (index, document) in documents(text).into_iter().enumerate() {
@@ -182,13 +181,13 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
     Ok(manifests)
 }
 
-/// What aliases may add to a document: no manifest comes near it, and a bomb stays below some megabytes.
+/// The limit for the expansion of aliases: no manifest comes near it, and a YAML bomb stays below some megabytes.
 const ALIASED: usize = 50_000;
 
-/// The objects of a document: none in an empty one, and of a List its items.
+/// The objects of a document: none for an empty one, and the items of a List.
 ///
 /// # Errors
-/// What is wrong, in one line.
+/// The error on one line.
 pub(crate) fn objects(document: &str) -> Result<Vec<Value>, String> {
     let options = serde_saphyr::options! {
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: ALIASED },
@@ -204,7 +203,7 @@ pub(crate) fn objects(document: &str) -> Result<Vec<Value>, String> {
     })
 }
 
-/// Cuts a file at its `---` lines; the first document may do without one.
+/// Splits a file at its `---` lines; the first document may lack one.
 pub(crate) fn documents(text: &str) -> Vec<String> {
     let is_comment = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let mut documents = vec![String::new()];
@@ -212,7 +211,7 @@ pub(crate) fn documents(text: &str) -> Vec<String> {
         let rest = line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         let current = documents.last_mut();
         match (rest, current) {
-            // A marker before the first document begins it, and counts for nothing.
+            // A marker before the first document begins that document.
             (Some(rest), Some(current)) if documents_start(current, is_comment) => *current = format!("{rest}\n"),
             (Some(rest), _) => documents.push(format!("{rest}\n")),
             (None, Some(current)) => {
@@ -250,11 +249,11 @@ fn judge(place: &Place, object: &Value) -> Result<(), ManifestError> {
     }
 }
 
-/// Applies manifests: namespaces first, then what defines kinds, then everything else. What exists already is changed to
-/// what the manifest says if `overwrite`, and else left as it is.
+/// Applies manifests: namespaces first, then definitions of kinds, then everything else. Existing objects are updated if
+/// `overwrite`, and otherwise kept.
 ///
 /// # Errors
-/// The first manifest that the server refuses.
+/// The first manifest that the server rejects.
 pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: bool) -> Result<usize, ManifestError> {
     let first = ["Namespace", "CustomResourceDefinition"];
     let rank = |kind: &Value| first.iter().position(|first| kind == first).unwrap_or(first.len());
@@ -269,7 +268,7 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
     Ok(number)
 }
 
-/// Where an object is applied.
+/// The API path of an object.
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
     collection: String,
@@ -303,7 +302,7 @@ async fn apply_one(client: &Client, target: &Target, mut object: Value, overwrit
     }
     let applied = format!("{object}\n");
     object["metadata"]["annotations"][LAST_APPLIED] = applied.into();
-    // Strict: a misspelt field is a fault of the manifest, and would otherwise be lost without a word.
+    // Strict: a misspelt field is an error; otherwise it would be dropped silently.
     let query = format!("fieldValidation=Strict&fieldManager={MANAGER}");
     let path = format!("{}?{query}", target.collection);
     let create = send::<IgnoredAny>(client, Method::POST, &path, JSON, &object).await;

@@ -1,7 +1,7 @@
-//! Jobs and Pods as the simulation sees them.
+//! Jobs and Pods as the simulation decodes them.
 //!
-//! Guarantees: decoding keeps what the simulated controllers decide on, and the Pod template as it was sent, so that
-//! nothing of it is lost in the Pods; what is missing has the API server's default.
+//! Guarantees: decoding keeps the fields on which the simulated controllers decide, and the Pod template as it was sent, so
+//! that the Pods have all of it. Missing fields get the API server's defaults.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::api::job_template::time;
 use crate::api::{DecodeError, Interner, Object, ObjectName, ResourceKind, Uid};
 use crate::events::ObjectReference;
 
-/// On a Job or a Pod: how long its simulated containers run, such as `45s`.
+/// Annotation of a Job or a Pod: how long its simulated containers run, such as `45s`.
 pub const DURATION_ANNOTATION: &str = "dev.cronjob-controller/duration";
-/// On a Job or a Pod: `fail` or `succeed`.
+/// Annotation of a Job or a Pod: `fail` or `succeed`.
 pub const OUTCOME_ANNOTATION: &str = "dev.cronjob-controller/outcome";
-/// The index of a Pod of an Indexed Job, as annotation and as label.
+/// Annotation and label of a Pod of an Indexed Job: its completion index.
 pub const INDEX_ANNOTATION: &str = "batch.kubernetes.io/job-completion-index";
 
-/// The part of `metadata` that both kinds need.
+/// The part of `metadata` that both kinds use.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
@@ -46,10 +46,10 @@ pub struct Annotations {
     /// See [`OUTCOME_ANNOTATION`].
     #[serde(rename = "dev.cronjob-controller/outcome")]
     pub outcome: Option<String>,
-    /// The slot for which a CronJob's controller made the Job.
+    /// The slot, on a Job of a CronJob.
     #[serde(rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
     pub scheduled_timestamp: Option<String>,
-    /// The same, from the controller of the tutorial's CronJobs.
+    /// The slot, on a Job of the tutorial's CronJob.
     #[serde(rename = "batch.tutorial.kubebuilder.io/scheduled-at")]
     pub scheduled_at: Option<String>,
     /// See [`INDEX_ANNOTATION`].
@@ -66,20 +66,20 @@ struct OwnerReference {
     controller: Option<bool>,
 }
 
-/// What an object is called, in all the ways that are needed.
+/// The identity of an object.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// Namespace and name.
     pub name: ObjectName,
     /// UID.
     pub uid: Uid,
-    /// The version of this view.
+    /// The resourceVersion of this copy.
     pub resource_version: Box<str>,
     /// Whether `deletionTimestamp` is set.
     pub deleting: bool,
-    /// Name and UID of the controlling owner, if it is of the kind that is looked for.
+    /// The name and UID of the controlling owner, if it has the expected kind.
     pub controller: Option<(Arc<str>, Uid)>,
-    /// What its owner asked of the simulation.
+    /// The annotations for the simulation.
     pub annotations: Annotations,
 }
 
@@ -98,20 +98,20 @@ impl Identity {
         }
     }
 
-    /// The name of the owner, in the same namespace.
+    /// The owner's name; its namespace is the object's.
     pub fn owner(&self) -> Option<ObjectName> {
         let (name, _) = self.controller.as_ref()?;
         Some(ObjectName { namespace: Arc::clone(&self.name.namespace), name: Arc::clone(name) })
     }
 }
 
-/// The spec of a kind that is simulated.
+/// The spec of a simulated kind.
 pub trait Spec: fmt::Debug + Clone + DeserializeOwned + Send + Sync + 'static {
-    /// What goes with it.
+    /// The status of the kind.
     type Status: fmt::Debug + Clone + Default + DeserializeOwned + Send + Sync + 'static;
     /// The kind.
     const RESOURCE: ResourceKind;
-    /// The kind of the owners that matter.
+    /// The kind of its owners.
     const OWNER: &'static str;
 }
 
@@ -127,14 +127,14 @@ impl Spec for PodSpec {
     const OWNER: &'static str = "Job";
 }
 
-/// An object that is simulated.
+/// A simulated object.
 #[derive(Debug, Clone)]
 pub struct Simulated<S: Spec> {
-    /// What it is called.
+    /// Its identity.
     pub identity: Identity,
-    /// What is asked for.
+    /// The desired state.
     pub spec: S,
-    /// What was last written.
+    /// The last written status.
     pub status: S::Status,
 }
 
@@ -148,21 +148,21 @@ pub type Pod = Simulated<PodSpec>;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobSpec {
-    /// How many Pods may run at once.
+    /// The maximum number of concurrent Pods.
     pub parallelism: Option<u32>,
-    /// How many must succeed; `None`: any one.
+    /// The number of Pods that must succeed; `None` for any one.
     pub completions: Option<u32>,
-    /// How many may fail.
+    /// The number of retries before the Job fails.
     pub backoff_limit: Option<u32>,
-    /// How many seconds the Job may take.
+    /// The time limit of the Job in seconds.
     pub active_deadline_seconds: Option<i64>,
-    /// How many seconds it is kept once it has ended.
+    /// Seconds after which a finished Job is deleted.
     pub ttl_seconds_after_finished: Option<i64>,
-    /// Whether it is paused.
+    /// Whether the Job is suspended.
     pub suspend: Option<bool>,
     /// `Indexed` or `NonIndexed`.
     pub completion_mode: Option<String>,
-    /// Another controller's name, if the Job is that one's.
+    /// The controller that manages the Job, if it is another one.
     pub managed_by: Option<String>,
     /// The Pod template as it was sent.
     pub template: Value,
@@ -198,15 +198,15 @@ pub struct JobStatus {
     pub succeeded: Option<u32>,
     /// Pods that have failed.
     pub failed: Option<u32>,
-    /// Of an Indexed Job, the indexes that have succeeded, such as `0-2,5`.
+    /// The succeeded indexes of an Indexed Job, such as `0-2,5`.
     pub completed_indexes: Option<String>,
-    /// When it was first, or after a pause again, started.
+    /// When the Job was started or last resumed.
     #[serde(with = "time")]
     pub start_time: Option<DateTime<Utc>>,
-    /// When it completed.
+    /// When the Job completed.
     #[serde(with = "time")]
     pub completion_time: Option<DateTime<Utc>>,
-    /// What happened to it.
+    /// The conditions of the Job.
     pub conditions: Option<Vec<Condition>>,
 }
 
@@ -214,21 +214,21 @@ pub struct JobStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// Such as `Complete`.
+    /// The type, such as `Complete`.
     #[serde(rename = "type")]
     pub type_: String,
     /// `True` or `False`.
     pub status: String,
-    /// When it was last looked at.
+    /// When the condition was last checked.
     #[serde(default, with = "time")]
     pub last_probe_time: Option<DateTime<Utc>>,
-    /// When it last changed.
+    /// When the condition last changed.
     #[serde(default, with = "time")]
     pub last_transition_time: Option<DateTime<Utc>>,
-    /// Why, in UpperCamelCase.
+    /// The reason, in UpperCamelCase.
     #[serde(default)]
     pub reason: String,
-    /// Why, for people.
+    /// The message for people.
     #[serde(default)]
     pub message: String,
 }
@@ -246,14 +246,14 @@ impl JobStatus {
 }
 
 impl Job {
-    /// The slot for which a CronJob's controller made it.
+    /// The slot for which a CronJob controller created the Job.
     pub fn slot(&self) -> Option<DateTime<Utc>> {
         let Annotations { scheduled_timestamp, scheduled_at, .. } = &self.identity.annotations;
         let text = scheduled_timestamp.as_ref().or(scheduled_at.as_ref())?;
         DateTime::parse_from_rfc3339(text).ok().map(|slot| slot.to_utc())
     }
 
-    /// The Job as Events name it.
+    /// The reference to the Job in Events.
     pub fn reference(&self) -> ObjectReference {
         ObjectReference {
             api_version: "batch/v1".into(),
@@ -272,21 +272,21 @@ impl Job {
 pub struct PodSpec {
     /// `Always`, `OnFailure` or `Never`.
     pub restart_policy: String,
-    /// What runs.
+    /// The containers.
     pub containers: Vec<Container>,
 }
 
-/// A container, as far as a log tells of it.
+/// The part of a container that its log mentions.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Container {
-    /// Its name.
+    /// The container's name.
     pub name: String,
-    /// Its image.
+    /// The container's image.
     pub image: String,
-    /// What it would run.
+    /// The command, which does not run.
     pub command: Option<Vec<String>>,
-    /// With what.
+    /// The command's arguments.
     pub args: Option<Vec<String>>,
 }
 
@@ -300,15 +300,15 @@ pub struct PodStatus {
     pub container_statuses: Option<Vec<ContainerStatus>>,
 }
 
-/// The part of core/v1 `ContainerStatus` that is read back.
+/// The part of core/v1 `ContainerStatus` that the simulation reads back.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
-    /// Whether it is ready.
+    /// Whether the container is ready.
     pub ready: bool,
-    /// How often it was started again.
+    /// The number of restarts.
     pub restart_count: u32,
-    /// What it does.
+    /// The container's state.
     pub state: ContainerState,
 }
 
@@ -316,9 +316,9 @@ pub struct ContainerStatus {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ContainerState {
-    /// It runs.
+    /// The container is running.
     pub running: Option<Running>,
-    /// It has ended.
+    /// The container has ended.
     pub terminated: Option<Terminated>,
 }
 
@@ -326,21 +326,21 @@ pub struct ContainerState {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Running {
-    /// Since when.
+    /// The start time.
     #[serde(with = "time")]
     pub started_at: Option<DateTime<Utc>>,
 }
 
-/// The part of core/v1 `ContainerStateTerminated` that is read back.
+/// The part of core/v1 `ContainerStateTerminated` that the simulation reads back.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Terminated {
     /// 0 is success.
     pub exit_code: i32,
-    /// Since when it ran.
+    /// The start time.
     #[serde(with = "time")]
     pub started_at: Option<DateTime<Utc>>,
-    /// Until when it ran.
+    /// The end time.
     #[serde(with = "time")]
     pub finished_at: Option<DateTime<Utc>>,
 }
@@ -350,34 +350,34 @@ impl Pod {
         self.status.container_statuses.as_ref()?.first()
     }
 
-    /// Whether its containers have ended for good.
+    /// Whether all containers have ended for good.
     pub fn is_finished(&self) -> bool {
         matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// Whether all its containers are ready.
+    /// Whether all containers are ready.
     pub fn is_ready(&self) -> bool {
         self.status.container_statuses.as_ref().is_some_and(|all| !all.is_empty() && all.iter().all(|one| one.ready))
     }
 
-    /// How often its containers were started again. They are simulated in step, so one speaks for all.
+    /// The number of restarts. All containers are simulated in step, so one status is enough.
     pub fn restart_count(&self) -> u32 {
         self.container().map_or(0, |container| container.restart_count)
     }
 
-    /// Since when its containers run.
+    /// The start time of the containers.
     pub fn started_at(&self) -> Option<DateTime<Utc>> {
         let state = &self.container()?.state;
         let terminated = || state.terminated.as_ref().and_then(|terminated| terminated.started_at);
         state.running.as_ref().and_then(|running| running.started_at).or_else(terminated)
     }
 
-    /// How and when its containers have ended.
+    /// The result and end time of the containers.
     pub fn terminated(&self) -> Option<&Terminated> {
         self.container()?.state.terminated.as_ref()
     }
 
-    /// Its index, in an Indexed Job.
+    /// The completion index in an Indexed Job.
     pub fn index(&self) -> Option<u32> {
         self.identity.annotations.completion_index.as_ref()?.parse().ok()
     }

@@ -1,7 +1,7 @@
 //! The command line of `dev`.
 //!
-//! Guarantees: the syntax is that of the controller's own flags (see `options`); every fault is said in one sentence
-//! that names the flag, the value and what is allowed, all faults at once; nothing is touched on disk or on the network.
+//! Guarantees: the syntax is that of the controller's own flags (see `options`). Every error is one sentence with the flag, the
+//! value and what is allowed; all errors are reported at once. Parsing touches neither disk nor network.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,37 +13,37 @@ use crate::options::go_syntax::{parse_bool, parse_duration, parse_float, parse_i
 use crate::options::resolve::Faults;
 use crate::options::{ControllerKind, LogFormat, UsageError, controllers, flags};
 
-/// Everything that the command line of `dev` decides.
+/// The parsed command line of `dev`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DevConfig {
-    /// Files and directories with manifests; none means the samples that are built in.
+    /// Files and directories with manifests; empty for the embedded samples.
     pub filenames: Vec<PathBuf>,
-    /// The loopback port of the API server; 0 takes a free one.
+    /// The loopback port of the API server; 0 for a free one.
     pub port: u16,
-    /// Where the kubeconfig is written; `None` chooses a file that is removed at the end.
+    /// The path of the kubeconfig; `None` for a file that is removed on exit.
     pub kubeconfig: Option<PathBuf>,
-    /// How long a simulated container runs, where its Pod does not say otherwise.
+    /// How long a simulated container runs, unless its Pod says otherwise.
     pub job_duration: Duration,
-    /// The probability with which a simulated container fails, from 0 to 1, where its Pod does not say otherwise.
+    /// The probability from 0 to 1 with which a simulated container fails, unless its Pod says otherwise.
     pub job_failure_rate: f64,
-    /// Where the cluster's state is kept from one run to the next; `None` forgets it.
+    /// The directory of the cluster's state; `None` discards the state on exit.
     pub data_dir: Option<PathBuf>,
-    /// Whether the controllers run in this process too.
+    /// Whether the controllers run in this process.
     pub controller: bool,
-    /// Whose kinds the cluster has from the start, and which controllers these are.
+    /// The controllers, whose kinds the cluster serves from the start.
     pub controllers: Vec<ControllerKind>,
     /// klog's verbosity, 0 to 10.
     pub verbosity: u8,
-    /// The form of log lines.
+    /// The format of log lines.
     pub logging_format: LogFormat,
 }
 
-/// What the command line of `dev` asks for.
+/// A request by command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     /// Run a cluster.
     Run(Box<DevConfig>),
-    /// Print this text, the help.
+    /// Print the help text.
     Help(String),
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn command() -> clap::Command {
     RawFlags::command()
 }
 
-/// Reads the command line behind `dev`; `args` begins with the program's name.
+/// Parses the arguments of `dev`; `args` begins with the program's name.
 pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Request, UsageError> {
     let mut command = command();
     let raw: RawFlags = flags::matches(&mut command, args)?;
@@ -147,7 +147,7 @@ fn resolve(raw: &RawFlags) -> Result<DevConfig, UsageError> {
         parse_int(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 10)
     });
     faults.into_result()?;
-    // Whatever could not be read was a fault: the stand-ins never leave this function.
+    // Any invalid flag returned an error before, so placeholder values never leave this function.
     Ok(DevConfig {
         filenames,
         port: port.unwrap_or_default(),
@@ -162,7 +162,7 @@ fn resolve(raw: &RawFlags) -> Result<DevConfig, UsageError> {
     })
 }
 
-/// A duration of zero or more in Go's syntax, as flags and annotations give it.
+/// Parses a non-negative duration in Go's syntax, as flags and annotations use it.
 pub(super) fn duration_from(text: &str) -> Option<Duration> {
     parse_duration(text).and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos)
 }

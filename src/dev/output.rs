@@ -1,9 +1,8 @@
-//! What goes to stdout and, beside the live view, to stderr's place: one owner, so that nothing is torn.
+//! The terminal output of `dev`: one owner of stdout, so that lines and the live view do not mix.
 //!
-//! Guarantees: writing never fails and never holds up the controllers; lines appear in the order in which they were
-//! said; the live view is redrawn once a second at most, by overwriting it where it stands, with lines scrolling by
-//! above it; the cursor is never hidden and always at the start of the line below, so there is nothing to put right at
-//! the end, however it comes.
+//! Guarantees: writing never fails and never blocks the controllers. Lines appear in the order in which they were written. The
+//! live view is redrawn at most once a second, in place, and lines scroll by above it. The cursor stays visible at the start of
+//! the line below, so the terminal needs no restoring on exit.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -12,38 +11,38 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How many bytes of lines may wait for the live view; what does not fit is dropped.
+/// How many bytes of lines may wait for the next redraw; further lines are dropped.
 const MAX_WAITING: usize = 256 * 1024;
 
-/// Where lines and the live view go. Clones share the place.
+/// The destination of lines and the live view. Clones share it.
 #[derive(Clone)]
 pub struct Output(Arc<Mutex<State>>);
 
 struct State {
     out: Box<dyn Write + Send>,
-    /// Whether there is a live view, above which lines wait for the next redraw.
+    /// Whether there is a live view; lines then wait for its next redraw.
     live: bool,
-    /// How many lines the view covers.
+    /// The number of lines in the view.
     drawn: usize,
     waiting: String,
 }
 
 impl Output {
-    /// An output on `out`; `live` if that is a terminal on which a view may stand.
+    /// An output to `out`; `live` if that is a terminal with a live view.
     pub fn new(out: impl Write + Send + 'static, live: bool) -> Self {
         Self(Arc::new(Mutex::new(State { out: Box::new(out), live, drawn: 0, waiting: String::new() })))
     }
 
-    /// Says a line.
+    /// Writes a line.
     pub fn say(&self, line: &str) {
         self.0.lock().say(line);
     }
 
-    /// Draws the view anew, below the lines that were said meanwhile.
+    /// Redraws the view below the lines written since.
     pub fn draw(&self, lines: &[String]) {
         let mut state = self.0.lock();
         let mut text = String::new();
-        // Writing to a String cannot fail. Begin a synchronized update, so that a slow terminal shows no half.
+        // Writing to a String cannot fail. The synchronized update keeps a slow terminal from showing half a frame.
         text.push_str("\x1b[?2026h");
         if state.drawn > 0 {
             let _ = write!(text, "\x1b[{}A", state.drawn);
@@ -57,7 +56,7 @@ impl Output {
         state.write(&text);
     }
 
-    /// Leaves the view where it stands; from now on lines are said below it.
+    /// Leaves the view as it is; further lines are written below it.
     pub fn end_view(&self) {
         let mut state = self.0.lock();
         let waiting = std::mem::take(&mut state.waiting);
@@ -77,12 +76,12 @@ impl State {
     }
 
     fn write(&mut self, text: &str) {
-        // A reader that went away is no fault of the cluster.
+        // A closed pipe is not an error of the cluster.
         let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
     }
 }
 
-/// Log lines beside a live view: they scroll by above it.
+/// Log lines scroll by above the live view.
 impl<'a> MakeWriter<'a> for Output {
     type Writer = LogLine<'a>;
 
@@ -91,7 +90,7 @@ impl<'a> MakeWriter<'a> for Output {
     }
 }
 
-/// One log line in the making; tracing hands it over in one piece.
+/// One log line; tracing writes it in one piece.
 pub struct LogLine<'a>(&'a Output);
 
 impl Write for LogLine<'_> {
@@ -128,7 +127,7 @@ mod tests {
         }
     }
 
-    /// What a terminal shows after these bytes.
+    /// The screen of a terminal after these bytes.
     fn terminal(bytes: &[u8]) -> Vec<String> {
         let text = std::str::from_utf8(bytes).unwrap().replace("\x1b[?2026h", "").replace("\x1b[?2026l", "");
         let (mut lines, mut row) = (vec![String::new()], 0);

@@ -1,6 +1,6 @@
-//! The requests of `dev` to its own API server.
+//! Requests of `dev` to its own API server.
 //!
-//! Guarantees: no request waits for ever; a refusal keeps its code and the server's message.
+//! Guarantees: every request has a timeout. An error keeps the server's code and message.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use kube::client::Body;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The server is in this process: an answer that takes longer never comes.
+/// The server is in this process: an answer that takes longer will never come.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The field manager and user agent of what `dev` itself writes.
+/// The field manager and user agent of `dev`'s own writes.
 pub const MANAGER: &str = "cronjob-controller-dev";
 
 /// The body of a merge patch.
@@ -23,11 +23,11 @@ pub const MERGE_PATCH: &str = "application/merge-patch+json";
 /// Any other body.
 pub const JSON: &str = "application/json";
 
-/// Why a request was not carried out.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// The HTTP status; 0 when there was no answer.
+    /// The HTTP status; 0 if there was no answer.
     pub code: u16,
     /// The reason of the Status, such as `AlreadyExists`.
     pub reason: String,
@@ -41,10 +41,10 @@ impl Refusal {
     }
 }
 
-/// Sends one request and reads the answer as far as `T` wants it; `serde::de::IgnoredAny` wants nothing.
+/// Sends one request and decodes the answer as `T`; `serde::de::IgnoredAny` ignores it.
 ///
 /// # Errors
-/// What the server says, or that it says nothing.
+/// The server's error, or that it did not answer.
 pub async fn send<T: DeserializeOwned>(
     client: &Client,
     method: Method,

@@ -1,6 +1,6 @@
-//! The live view, or the lines in its place, carried out.
+//! The live view, or single lines in its place.
 //!
-//! Guarantees: handlers only note what they see; without a terminal nothing is watched but what the lines need.
+//! Guarantees: handlers only record what they see. Without a terminal, only what the lines need is watched.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::api::Uid;
 use crate::api::batch_v1::CronJob;
 use crate::cache::{Informer, ResourceEventHandler, Store};
 
-/// How often the view is drawn anew.
+/// How often the view is redrawn.
 const REDRAW: Duration = Duration::from_secs(1);
-/// The size of a terminal that does not tell its own.
+/// The size of a terminal that does not report its own.
 const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
-/// Hears of Jobs: says lines, or remembers skews for the live view.
+/// A handler of Job events: writes lines, or records skews for the live view.
 pub struct News {
     clock: SharedClock,
     output: Output,
     live: bool,
     zone: Zone,
-    /// How late the latest Job of each CronJob appeared.
+    /// The skew of the latest Job of each CronJob.
     skews: Mutex<HashMap<Uid, TimeDelta>>,
 }
 
 impl News {
-    /// Nothing heard yet.
+    /// A handler that has seen no event yet.
     pub fn new(clock: SharedClock, output: Output, live: bool) -> Self {
         Self { clock, output, live, zone: local_zone().0, skews: Mutex::default() }
     }
@@ -70,24 +70,24 @@ impl ResourceEventHandler<Job> for News {
     fn on_delete(&self, _last: &Arc<Job>, _final_state_unknown: bool) {}
 }
 
-/// What is shown.
+/// The parts of the view.
 pub struct Show {
     /// CronJobs of each kind that starts Jobs, for the live view.
     pub cron_jobs: Vec<Informer<CronJob>>,
-    /// Jobs.
+    /// The store of Jobs.
     pub jobs: Arc<Store<Job>>,
-    /// What was heard.
+    /// The recorded skews.
     pub news: Arc<News>,
     /// The wall clock.
     pub clock: SharedClock,
-    /// Where it is shown.
+    /// The destination.
     pub output: Output,
-    /// What stands above the table.
+    /// The lines above the table.
     pub header: [String; 2],
 }
 
 impl Show {
-    /// Shows until `cancel`.
+    /// Updates the view until `cancel`.
     pub async fn run(self, live: bool, cancel: CancellationToken) {
         if !live {
             self.header.iter().for_each(|line| self.output.say(line));
@@ -106,7 +106,7 @@ impl Show {
             let (width, height) = terminal_size();
             let clock = format!("{} {}. Ctrl-C stops it.", news.zone.at(now).format("%H:%M:%S"), news.zone.name());
             let header = [header[0].clone(), header[1].clone(), clock];
-            // The last line of the terminal is the cursor's.
+            // The cursor uses the last line of the terminal.
             output.draw(&view::screen(&header, &rows, now, news.zone, width, height.saturating_sub(1)));
         };
         let redraw = async {

@@ -1,4 +1,4 @@
-//! Whole clusters on paused time.
+//! Whole clusters with paused time.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ impl World {
         self.get(path).await["items"].as_array().unwrap().clone()
     }
 
-    /// How often each reason was given for objects of that kind.
+    /// The number of Events by reason, for objects of that kind.
     async fn events(&self, kind: &str) -> BTreeMap<String, u64> {
         let mut events = BTreeMap::new();
         for event in self.list("/api/v1/events").await {

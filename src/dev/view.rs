@@ -1,7 +1,7 @@
-//! What a person sees of the cluster. Pure.
+//! The live view's content. Pure.
 //!
-//! Guarantees: [`screen`] gives at most `height` lines of at most `width` characters each; the order of rows is that of
-//! names, so nothing jumps; every text is of one line and has no control characters, whatever is in the objects.
+//! Guarantees: [`screen`] returns at most `height` lines of at most `width` characters. Rows are sorted by name, so they do not
+//! jump. Every text is a single line without control characters, whatever the objects contain.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
@@ -10,10 +10,10 @@ use super::objects::Job;
 use crate::api::batch_v1::CronJob;
 use crate::terminal::{columns, countdown, plain};
 
-/// How many of a CronJob's Jobs are shown.
+/// The number of Jobs shown for a CronJob.
 const RECENT: usize = 12;
 
-/// One CronJob.
+/// One CronJob's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// Namespace and name.
@@ -22,33 +22,33 @@ pub struct Row {
     pub schedule: String,
     /// When it fires next.
     pub next: Next,
-    /// The slot that was last started.
+    /// The slot of the last start.
     pub last: Option<DateTime<Utc>>,
-    /// How long after that slot its Job appeared, if it did so while we looked.
+    /// How long after that slot its Job appeared, if it appeared during this run.
     pub skew: Option<TimeDelta>,
-    /// How many of its Jobs run.
+    /// The number of its running Jobs.
     pub active: usize,
-    /// Its Jobs, the newest last.
+    /// Its Jobs, oldest first.
     pub jobs: Vec<Fate>,
 }
 
-/// When a CronJob fires next.
+/// The next start of a CronJob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// At this time.
     At(DateTime<Utc>),
-    /// When it is resumed.
+    /// Not until the CronJob is resumed.
     Suspended,
     /// The schedule has no next time.
     Never,
-    /// The schedule cannot be read.
+    /// The schedule is invalid.
     Unreadable,
 }
 
-/// What became of a Job.
+/// The state of a Job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is not over.
+    /// It has not finished.
     Running,
     /// It succeeded.
     Complete,
@@ -57,7 +57,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// What became of `job`.
+    /// The state of `job`.
     pub fn of(job: &Job) -> Self {
         match job.status.finished() {
             Some(condition) if condition.type_ == "Complete" => Self::Complete,
@@ -76,7 +76,7 @@ impl Fate {
 }
 
 impl Row {
-    /// The row of `cron_job`, whose Jobs are `jobs`. `local` is the zone of schedules that name none.
+    /// The row of `cron_job`, whose Jobs are `jobs`. `local` is the zone of schedules without one.
     pub fn new(
         cron_job: &CronJob,
         jobs: &[impl AsRef<Job>],
@@ -126,7 +126,7 @@ impl Row {
     }
 }
 
-/// A skew: `3 ms`, `1.2 s`, `75 s`.
+/// Formats a skew: `3 ms`, `1.2 s`, `75 s`.
 pub fn milliseconds(skew: TimeDelta) -> String {
     match skew.num_milliseconds() {
         ms @ ..1_000 => format!("{ms} ms"),
@@ -137,7 +137,7 @@ pub fn milliseconds(skew: TimeDelta) -> String {
 
 const HEADINGS: [&str; 6] = ["CRONJOB", "SCHEDULE", "NEXT", "LAST", "ACTIVE", "JOBS"];
 
-/// The lines of the live view: `header`, then the table. Rows that find no room are counted in the last line.
+/// The lines of the live view: `header`, then the table. The last line counts the rows that do not fit.
 pub fn screen(
     header: &[String],
     rows: &[Row],
@@ -171,7 +171,7 @@ fn clip(line: &str, width: usize) -> String {
     line.chars().take(width.saturating_sub(1)).chain(['…']).take(width).collect()
 }
 
-/// The line about a Job that has appeared, `skew` after its slot if it has one.
+/// The line for a Job that has appeared, `skew` after its slot if it has one.
 pub fn line_of_start(job: &Job, now: DateTime<Utc>) -> String {
     let owner = job.identity.controller.as_ref().map(|(owner, _)| format!("{owner}: ")).unwrap_or_default();
     let skew = job.slot().map(|slot| format!(", {} after its time", milliseconds(now - slot))).unwrap_or_default();
@@ -179,7 +179,7 @@ pub fn line_of_start(job: &Job, now: DateTime<Utc>) -> String {
     plain(&format!("{}/{owner}started Job {}{skew}", name.namespace, name.name))
 }
 
-/// The line about a Job that has ended between these two versions, if it has.
+/// The line for a Job that finished between these two versions; `None` if it did not.
 pub fn line_of_end(old: &Job, new: &Job) -> Option<String> {
     let condition = new.status.finished().filter(|_| old.status.finished().is_none())?;
     let owner = new.identity.controller.as_ref().map(|(owner, _)| format!("{owner}: ")).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The Services behind which webhooks stand.
+//! Webhook calls of the API server in `dev`.
 //!
-//! Guarantees: where the controller of the tutorial's CronJobs runs in this process, its webhooks are asked here, without a
-//! wire and without certificates, whichever Service a configuration names; every other Service is one without Pods, since its
-//! Deployment runs nothing; a webhook that a URL names is called over HTTPS.
+//! Guarantees: if the controller of the tutorial's CronJobs runs in this process, its webhooks are called in process, without
+//! network and certificates, whatever Service a configuration names. Any other Service has no endpoints, since its Deployment
+//! starts no Pod. A webhook with a URL is called over HTTPS.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use tower::ServiceExt as _;
 use crate::api::ControllerKind;
 use crate::webhook::{self, MUTATE_PATH, VALIDATE_PATH};
 
-/// Carries what the API server asks to the webhooks of these controllers, and to those that a URL names.
+/// Calls the webhooks of these controllers in process, and those with a URL over HTTPS.
 pub fn caller(controllers: &[ControllerKind]) -> WebhookCaller {
     let is_served = controllers.contains(&ControllerKind::Tutorial);
     let elsewhere = webhooks_over_https(Arc::new(|_, _, _| None));
@@ -31,7 +31,7 @@ pub fn caller(controllers: &[ControllerKind]) -> WebhookCaller {
     })
 }
 
-/// Asks a webhook of our own.
+/// Calls a webhook in this process.
 async fn ask(path: &str, review: &Value) -> WebhookAnswer {
     let question = Request::post(path).header(CONTENT_TYPE, "application/json").body(Body::from(review.to_string()));
     let Ok(answer) = webhook::router().oneshot(question.map_err(|error| error.to_string())?).await;

@@ -1,13 +1,13 @@
 //! Sets of completion indexes as Indexed Jobs write them: `0-2,5`. Pure.
 //!
-//! Guarantees: what [`fn@format`] writes, [`parse`] reads; a text that is malformed is read as far as it makes sense.
+//! Guarantees: [`parse`] reverses [`fn@format`]. Of a malformed text, the valid part is used.
 //!
 //! Matches `parseIndexesFromString` and `orderedIntervals.String` in upstream `pkg/controller/job/indexed_job_utils.go`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Reads a set below `completions`.
+/// Parses a set of indexes below `completions`.
 pub fn parse(text: &str, completions: u32) -> BTreeSet<u32> {
     let interval = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -16,7 +16,7 @@ pub fn parse(text: &str, completions: u32) -> BTreeSet<u32> {
     text.split(',').filter_map(interval).flatten().filter(|index| *index < completions).collect()
 }
 
-/// Writes a set; two neighbours are written as a pair and three as a range.
+/// Formats a set; two adjacent indexes become a pair, three or more a range.
 pub fn format(indexes: &BTreeSet<u32>) -> String {
     let mut intervals: Vec<(u32, u32)> = Vec::new();
     for &index in indexes {

@@ -1,12 +1,12 @@
-//! What the simulated Job controller does next for one Job. Pure.
+//! The simulated Job controller's decision for one Job. Pure.
 //!
-//! Guarantees: the answer depends on the Job, its Pods and `now` alone; a finished Job is never touched again, but for
-//! its deletion after `ttlSecondsAfterFinished`; conditions, reasons and messages are upstream's; every wait is named in
-//! [`Plan::wake`].
+//! Guarantees: the decision depends on the Job, its Pods and `now` alone. A finished Job is not changed again, except for its
+//! deletion after `ttlSecondsAfterFinished`. Conditions, reasons and messages are upstream's. [`Plan::wake`] is set for every
+//! wait.
 //!
 //! Matches `syncJob` and `manageJob` of upstream `pkg/controller/job/job_controller.go`, without finalizers on Pods, Pod
-//! failure policies, success policies and limits per index. A finished Pod that somebody deletes stays counted; a
-//! running one is replaced and does not count as failed.
+//! failure policies, success policies and limits per index. A finished Pod stays counted after a client deletes it. A deleted
+//! running Pod is replaced and does not count as failed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::indexes;
 use crate::api::{EventType, ObjectName};
 use crate::dev::objects::{Condition, Job, JobStatus, Pod};
 
-/// The first pause after a failed Pod, doubled by each further one. Matches upstream `DefaultJobPodFailureBackOff`.
+/// The first backoff after a failed Pod; each further failure doubles it. Matches upstream `DefaultJobPodFailureBackOff`.
 const BACKOFF: TimeDelta = TimeDelta::seconds(10);
 /// Matches upstream `MaxJobPodFailureBackOff`.
 const MAX_BACKOFF: TimeDelta = TimeDelta::minutes(10);
@@ -26,20 +26,20 @@ const MAX_PODS_PER_SYNC: u32 = 500;
 /// The default of `backoffLimit`.
 const BACKOFF_LIMIT: u32 = 6;
 
-/// What to do, in this order, and when to look again.
+/// The actions, in this order, and the time of the next sync.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Pods to delete.
     pub delete_pods: Vec<ObjectName>,
     /// Pods to create, each with its completion index in an Indexed Job.
     pub create_pods: Vec<Option<u32>>,
-    /// The new status, if it is another.
+    /// The new status, if it changed.
     pub status: Option<JobStatus>,
-    /// Events about the Job, once the status is written.
+    /// Events about the Job, written after the status.
     pub events: Vec<Event>,
-    /// Whether the Job has outlived its time.
+    /// Whether the Job's TTL has expired.
     pub delete_job: bool,
-    /// When to look again, if nothing changes before.
+    /// When to sync again if nothing changes before.
     pub wake: Option<DateTime<Utc>>,
 }
 
@@ -48,15 +48,15 @@ pub struct Plan {
 pub struct Event {
     /// Normal or Warning.
     pub type_: EventType,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
-    /// Why, for people.
+    /// The message for people.
     pub message: String,
 }
 
-/// Decides what to do about `job`, whose Pods are `pods`.
+/// Decides the actions for `job`, whose Pods are `pods`.
 pub fn reconcile(job: &Job, pods: &[Arc<Pod>], now: DateTime<Utc>) -> Plan {
-    // The wire knows whole seconds; a status that is compared with what was read must, too.
+    // The API has times in whole seconds, so a status that is compared with a stored one must have them too.
     let stamp = now.trunc_subsecs(0);
     if job.identity.deleting
         || job.spec.managed_by.as_deref().is_some_and(|name| name != "kubernetes.io/job-controller")
@@ -90,13 +90,13 @@ fn after_finish(job: &Job, finished: &Condition, now: DateTime<Utc>) -> Plan {
     }
 }
 
-/// The Pods, counted.
+/// The Pods by state.
 struct Tally {
     active: Vec<Arc<Pod>>,
     terminating: u32,
     succeeded: u32,
     failed: u32,
-    /// Of an Indexed Job.
+    /// The succeeded indexes of an Indexed Job.
     succeeded_indexes: BTreeSet<u32>,
     failures_since_success: u32,
     last_failure: Option<DateTime<Utc>>,
@@ -108,7 +108,7 @@ impl Tally {
         let in_phase = |phase: &'static str| pods.iter().filter(move |pod| pod.status.phase == phase);
         let mut active: Vec<_> =
             pods.iter().filter(|pod| !pod.is_finished() && !pod.identity.deleting).cloned().collect();
-        // Those that are not running yet go first when some must go.
+        // Pods that are not running yet come first when some must be deleted.
         active.sort_by(|a, b| {
             (a.started_at().is_some(), &a.identity.name).cmp(&(b.started_at().is_some(), &b.identity.name))
         });
@@ -140,7 +140,7 @@ impl Tally {
         count(self.active.iter().filter(|pod| pod.is_ready()).count())
     }
 
-    /// When the pause after the last failures is over. Matches upstream `getRemainingTimeForFailuresCount`.
+    /// The end of the backoff after the last failures. Matches upstream `getRemainingTimeForFailuresCount`.
     fn backoff_until(&self) -> Option<DateTime<Utc>> {
         let doublings = self.failures_since_success.checked_sub(1)?.min(16);
         let pause = (BACKOFF * (1 << doublings)).min(MAX_BACKOFF);
@@ -148,7 +148,7 @@ impl Tally {
     }
 }
 
-/// The completions of an Indexed Job.
+/// The number of completions of an Indexed Job.
 fn indexed_completions(job: &Job) -> Option<u32> {
     job.spec.completions.filter(|_| job.spec.completion_mode.as_deref() == Some("Indexed"))
 }
@@ -157,12 +157,12 @@ fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// One decision in the making.
+/// One decision in progress.
 struct Sync<'a> {
     job: &'a Job,
     tally: Tally,
     now: DateTime<Utc>,
-    /// `now` as the wire writes it.
+    /// `now` in whole seconds, as the API stores it.
     stamp: DateTime<Utc>,
     status: JobStatus,
     plan: Plan,
@@ -173,7 +173,7 @@ impl Sync<'_> {
         self.job.spec.suspend == Some(true)
     }
 
-    /// Why the Job has failed, if it has: reason and message.
+    /// The reason and message of the Job's failure, if it has failed.
     fn failure(&mut self) -> Option<(&'static str, String)> {
         if let Some(target) = self.status.condition("FailureTarget") {
             let reason = if target.reason == DEADLINE.0 { DEADLINE.0 } else { BACKOFF_LIMIT_EXCEEDED.0 };
@@ -200,20 +200,20 @@ impl Sync<'_> {
         on_failure && restarts > 0 && restarts >= limit
     }
 
-    /// Ends the Job once its last Pod is gone.
+    /// Fails the Job once its last Pod is gone.
     fn fail(&mut self, reason: &'static str, message: &str) {
         self.set_condition("FailureTarget", "True", reason, message);
         let killed = self.status.terminating.unwrap_or(0);
         self.delete_active(usize::MAX);
         if self.plan.delete_pods.is_empty() && self.tally.terminating == 0 {
-            // Those that were killed on the way count as failed.
+            // Active Pods that are deleted count as failed.
             self.tally.failed += killed;
             self.set_condition("Failed", "True", reason, message);
             self.event(EventType::Warning, reason, message);
         }
     }
 
-    /// Brings the number of Pods to where it should be, and ends the Job if nothing is left to do.
+    /// Creates or deletes Pods to reach the desired number, and completes the Job if no work is left.
     fn manage(&mut self) {
         if self.suspended() {
             self.delete_active(usize::MAX);
@@ -283,7 +283,7 @@ impl Sync<'_> {
         self.plan.delete_pods = names;
     }
 
-    /// True if the condition was not so before. A condition that would be false from the start is not set.
+    /// Returns true if the condition changed. A condition that would be false from the start is not set.
     fn set_condition(&mut self, type_: &str, status: &str, reason: &str, message: &str) -> bool {
         let conditions = self.status.conditions.get_or_insert_default();
         let known = conditions.iter().position(|condition| condition.type_ == type_);

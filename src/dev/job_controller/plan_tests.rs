@@ -48,7 +48,7 @@ fn pods(phases: &[&str]) -> Vec<Arc<Pod>> {
     phases.iter().enumerate().map(|(n, phase)| pod(&format!("p{n}"), phase, 10, None, 0)).collect()
 }
 
-/// A plan in one line: what it deletes, creates, writes (conditions, then the counts), says and waits for.
+/// A plan on one line: deletions, creations, status (conditions, then counts), Events and the wake time.
 fn line(plan: &Plan) -> String {
     let mut parts = Vec::new();
     parts.extend(plan.delete_pods.iter().map(|name| format!("delete {}", name.name)));
@@ -287,7 +287,7 @@ fn conditions_have_the_words_of_upstream() {
 }
 
 proptest! {
-    /// Whatever the Job and its Pods: carried out to the end, the plans come to rest.
+    /// For any Job and Pods, repeated plans reach a stable state.
     #[test]
     fn plans_come_to_rest(
         parallelism in 0_u32..5, completions in prop::option::of(0_u32..6), backoff in 0_u32..3, suspend: bool,
@@ -313,7 +313,7 @@ proptest! {
                 status = written.clone();
             }
             pods.retain(|pod| !plan.delete_pods.contains(&pod.identity.name));
-            // Everybody who runs ends, each by its fate.
+            // Every running Pod ends as its entry in `fates` says.
             for pod in &mut pods {
                 if !pod.is_finished() {
                     let phase = if fates[made % fates.len()] { "Succeeded" } else { "Failed" };

@@ -1,7 +1,7 @@
-//! A Pod from a Job's template. Pure.
+//! Makes a Pod from a Job's template. Pure.
 //!
-//! Guarantees: everything in the template reaches the Pod; the Job's annotations for the simulation do too, where the
-//! template has none of its own.
+//! Guarantees: the Pod has everything in the template. It also has the Job's annotations for the simulation, unless the
+//! template has its own.
 //!
 //! Matches `GetPodFromTemplate` in upstream `pkg/controller/controller_utils.go` and `podGenerateNameWithIndex` in
 //! `pkg/controller/job/indexed_job_utils.go`.
@@ -14,7 +14,7 @@ use crate::dev::objects::{DURATION_ANNOTATION, INDEX_ANNOTATION, Job, OUTCOME_AN
 /// The longest prefix of a generated name, in bytes. Matches apiserver `names.MaxGeneratedNameLength`.
 const MAX_PREFIX: usize = 58;
 
-/// The body that creates a Pod of `job`, with its index in an Indexed Job.
+/// The request body that creates a Pod of `job`; `index` is its completion index in an Indexed Job.
 pub fn pod_from_template(job: &Job, index: Option<u32>) -> Value {
     let template = &job.spec.template;
     let map = |pointer: &str| template.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -25,7 +25,7 @@ pub fn pod_from_template(job: &Job, index: Option<u32>) -> Value {
     }
     annotations.extend(map("/metadata/annotations"));
     let mut spec = Value::Object(map("/spec"));
-    // The scheduler's part: there is one node.
+    // In place of a scheduler: there is one node.
     spec["nodeName"] = NODE.into();
     if let Some(index) = index {
         labels.insert(INDEX_ANNOTATION.to_owned(), index.to_string().into());
@@ -56,7 +56,7 @@ pub fn pod_from_template(job: &Job, index: Option<u32>) -> Value {
 fn prefix(job: &str, index: Option<u32>) -> String {
     let suffix = index.map_or_else(|| "-".to_owned(), |index| format!("-{index}-"));
     let room = if index.is_some() { MAX_PREFIX - suffix.len() } else { job.len() };
-    // Names are ASCII; the server cuts what is still too long.
+    // Names are ASCII; the server truncates a name that is still too long.
     format!("{}{suffix}", job.get(..room.min(job.len())).unwrap_or(job))
 }
 

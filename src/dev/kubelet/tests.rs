@@ -39,7 +39,7 @@ fn decode(pod: &Value) -> Pod {
 
 const SETTINGS: Settings = Settings { duration: Duration::from_secs(3), failure_rate: 0.0, seed: 1 };
 
-/// Lives a Pod's life second by second, and tells when its phase changed and how often it was restarted.
+/// Simulates a Pod's life second by second. Returns the changes of its phase and the number of restarts.
 fn life(extra: &Value, settings: &Settings) -> (Vec<(i64, String)>, u32) {
     let mut pod = pod(extra);
     let mut phases = Vec::new();
