@@ -1,4 +1,4 @@
-//! Many CronJobs in one namespace, all due for one slot, and what has become of them.
+//! Many CronJobs in one namespace that are due for one slot, and checks of their progress.
 
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,11 @@ use crate::driver::{
 use crate::sightings::Sightings;
 use crate::world::World;
 
-/// Requests in flight while CronJobs are made.
+/// The number of concurrent requests while CronJobs are created.
 const IN_FLIGHT: usize = 16;
 
-/// The CronJobs `cron-00000` to `cron-<size>` of one namespace. Their schedule counts a day from their last start, so
-/// that they are due at any second that a test likes, and not again while it runs.
+/// The CronJobs `cron-00000` to `cron-<size>` of one namespace. Their schedule counts a day from the last start, so they can be
+/// due at any second, and not a second time during the test.
 #[derive(Clone)]
 pub struct Burst {
     pub ns: Namespace,
@@ -29,13 +29,13 @@ pub struct Burst {
     sightings: Sightings,
 }
 
-/// How far a burst has come.
+/// The progress of a burst.
 pub struct Progress {
-    /// Jobs on the server.
+    /// The number of Jobs on the server.
     pub jobs: usize,
-    /// CronJobs whose one Job is there and whose status says so.
+    /// The number of CronJobs with exactly one Job and a matching status.
     pub settled: usize,
-    /// Some of the others.
+    /// Descriptions of some of the others.
     pub wrong: Vec<String>,
 }
 
@@ -76,14 +76,14 @@ struct Reference {
 }
 
 impl Burst {
-    /// CronJobs that were due ten minutes ago, all policies in turn; no controller should run yet.
+    /// CronJobs that were due ten minutes ago, with all policies in turn; no controller should be running yet.
     pub async fn overdue(world: &World, namespace: &str, size: usize) -> Self {
         let policies = ["Allow", "Forbid", "Replace"];
         Self::due(world, namespace, size, minutes_ago(10), |index| json!({"concurrencyPolicy": policies[index % 3]}))
             .await
     }
 
-    /// CronJobs that become due a few seconds after the last of them was made.
+    /// CronJobs that become due a few seconds after the last one was created.
     pub async fn upcoming(world: &World, namespace: &str, size: usize, spec: &Value) -> Self {
         let lead = TimeDelta::seconds(4) + TimeDelta::milliseconds(i64::try_from(size).unwrap() * 5);
         let slot = Utc::now().trunc_subsecs(0) + lead.max(TimeDelta::seconds(5));
@@ -92,7 +92,7 @@ impl Burst {
         burst
     }
 
-    /// CronJobs due at `slot`, a whole second; `spec` is laid over the defaults of each.
+    /// CronJobs due at `slot`, a whole second; `spec` overrides the defaults of each.
     pub async fn due(
         world: &World,
         namespace: &str,
@@ -117,7 +117,7 @@ impl Burst {
         Self { ns, slot, size, client: world.plane.admin(), sightings: world.sightings.clone() }
     }
 
-    /// CronJobs due at a minute to come, by a schedule that a starting deadline does not move.
+    /// CronJobs due at a future minute, with a schedule that does not depend on a starting deadline.
     pub async fn at_minute(world: &World, namespace: &str, size: usize, slot: DateTime<Utc>, spec: &Value) -> Self {
         let ns = world.namespace(namespace).await;
         stream::iter(0..size)
@@ -131,12 +131,12 @@ impl Burst {
         Self { ns, slot, size, client: world.plane.admin(), sightings: world.sightings.clone() }
     }
 
-    /// How many Jobs the witness has seen.
+    /// The number of Jobs that the observer has seen.
     pub fn seen(&self) -> usize {
         self.sightings.count_in(&self.ns.name)
     }
 
-    /// Waits until the witness has seen `count` Jobs; more closely than a poll of the server could.
+    /// Waits until the observer has seen `count` Jobs; more precise than polling the server.
     pub async fn seen_at_least(&self, count: usize) -> usize {
         let deadline = Instant::now() + Duration::from_secs(120);
         loop {
@@ -149,7 +149,7 @@ impl Burst {
         }
     }
 
-    /// When the witness saw the last Job, after the slot.
+    /// When the observer saw the last Job; the slot if it saw none.
     pub fn last_seen(&self) -> DateTime<Utc> {
         let all = self.sightings.all();
         all.iter().filter(|job| job.namespace == self.ns.name).map(|job| job.at).max().unwrap_or(self.slot)
@@ -161,7 +161,7 @@ impl Burst {
         answer.ok()?.ok().map(|list| list.items)
     }
 
-    /// Looks at every CronJob and Job; `None` when the API server does not answer.
+    /// Reads every CronJob and Job; `None` if the API server does not answer.
     pub async fn progress(&self) -> Option<Progress> {
         let mut jobs: Vec<(String, String)> =
             self.list::<Named>(JOBS).await?.into_iter().map(|job| (job.metadata.name, job.metadata.uid)).collect();
@@ -182,14 +182,14 @@ impl Burst {
         Some(progress)
     }
 
-    /// Waits until every CronJob has exactly its one Job and a status that says so, and no Job was ever seen twice;
-    /// returns how long it took.
+    /// Waits until every CronJob has exactly one Job and a matching status, and no Job was seen twice. Returns the elapsed
+    /// time.
     pub async fn settled(&self, within: Duration) -> Duration {
         let started = Instant::now();
         let mut last = "the API server did not answer".to_owned();
         loop {
             let asked = Instant::now();
-            // Statuses are worth a look once the Jobs are there.
+            // Statuses are read only once all Jobs exist.
             let progress = if self.seen() < self.size { None } else { self.progress().await };
             if let Some(Progress { jobs, settled, wrong }) = progress {
                 assert!(jobs <= self.size, "{jobs} Jobs of {} CronJobs in {}", self.size, self.ns.name);
@@ -204,12 +204,12 @@ impl Burst {
                 last.truncate(600);
             }
             assert!(started.elapsed() < within, "{} of {} after {within:?}: {last}", self.ns.name, self.size);
-            // A look costs the server as much as the controller does; it gets a third of the time at most.
+            // A read costs the server as much as the controller does; reads take at most a third of the time.
             tokio::time::sleep(Duration::from_millis(50).max(asked.elapsed() * 2)).await;
         }
     }
 
-    /// Deletes everything, so that the next burst has the server to itself.
+    /// Deletes everything, so that the next burst does not share the server.
     pub async fn clear(&self) {
         for resource in [CRON_JOBS, JOBS] {
             let path = self.ns.path(resource, "");
@@ -220,11 +220,11 @@ impl Burst {
     }
 }
 
-/// Makes something so; a machine that stands still for a while is no reason to give up.
+/// Retries a write until it succeeds; a suspended machine is no reason to give up.
 async fn insist(world: &World, method: Method, path: &str, body: &Value) {
     eventually(format!("{method} {path}"), Duration::from_secs(120), || async {
         match request(&world.plane.admin(), method.clone(), path, Some(body)).await {
-            // An earlier try came through, and its answer did not.
+            // An earlier attempt succeeded, and its answer was lost.
             Err(why) if why.contains("already exists") => Some(()),
             answer => answer.ok().map(drop),
         }

@@ -1,6 +1,6 @@
-//! What is true of the tutorial's CronJobs and of ApiExamples on every API server that honours their definitions and calls
-//! their webhooks: what is stored and refused, and how they live. `tests/controller_kinds.rs` holds the embedded server to it, and
-//! the end-to-end tests the real one.
+//! Checks of the tutorial's CronJobs and of ApiExamples for any API server with their definitions and webhooks: which objects
+//! are stored or rejected, and how they run. `tests/controller_kinds.rs` applies the checks to the embedded server, and the
+//! end-to-end tests to the real one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,10 +16,10 @@ pub const CRON_JOBS: Resource = Resource("apis/batch.tutorial.kubebuilder.io/v1"
 pub const API_EXAMPLES: Resource = Resource("apis/myapp.my.domain/v1alpha1", "apiexamples");
 pub const PODS: Resource = Resource("api/v1", "pods");
 
-/// Both kinds, with what they start.
+/// Both kinds, each with the kind of object that it starts.
 const BOTH: [(Resource, Resource); 2] = [(CRON_JOBS, JOBS), (API_EXAMPLES, PODS)];
 
-/// How long everything may take to come true: the samples run at the minute.
+/// The time limit for all expectations together: the samples start at the full minute.
 const STARVATION_LIMIT: Duration = Duration::from_secs(120);
 
 /// An API server and its clock.
@@ -29,7 +29,7 @@ pub struct Ground {
     pub namespace: Namespace,
 }
 
-/// A tutorial's CronJob with fields in its template that nobody knows; `spec` is laid over it.
+/// A tutorial's CronJob with unknown fields in its template; `spec` overrides the defaults.
 pub fn tutorial(name: &str, spec: &Value) -> Value {
     let mut object = cron_job(name, "@daily", spec);
     object["apiVersion"] = json!("batch.tutorial.kubebuilder.io/v1");
@@ -42,7 +42,7 @@ pub fn tutorial(name: &str, spec: &Value) -> Value {
     object
 }
 
-/// The same as an ApiExample, whose template is a Pod's.
+/// The same as an ApiExample, which has a Pod template.
 pub fn example(name: &str, spec: &Value) -> Value {
     let mut object = cron_job(name, "@daily", &json!({}));
     object["apiVersion"] = json!("myapp.my.domain/v1alpha1");
@@ -60,7 +60,8 @@ pub fn sample(file: &str) -> Value {
     serde_yaml_ng::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// A CronJob without anything optional is stored with the tutorial's defaults, and its template as it was sent.
+/// Checks that a CronJob with only the required fields gets the tutorial's defaults, and that its template is stored as it was
+/// sent.
 pub async fn defaults(ground: &Ground) {
     let minimal = tutorial("minimal", &json!({ "suspend": null }));
     let stored = ground.namespace.create(CRON_JOBS, &minimal).await;
@@ -70,7 +71,7 @@ pub async fn defaults(ground: &Ground) {
     assert_eq!(spec["successfulJobsHistoryLimit"], 3);
     assert_eq!(spec["failedJobsHistoryLimit"], 1);
     assert_eq!(spec["jobTemplate"], minimal["spec"]["jobTemplate"], "a template is kept, known or not");
-    // A controller may have written its status by now.
+    // A controller may have written the status by now.
     assert_eq!(ground.namespace.get(CRON_JOBS, "minimal").await.unwrap()["spec"], *spec);
 
     let mut odd = tutorial("odd", &json!({ "suspend": true, "fieldOfTheFuture": 1 }));
@@ -85,7 +86,7 @@ pub async fn defaults(ground: &Ground) {
     assert_eq!(stored["status"], Value::Null, "a status is written at its own path only");
 }
 
-/// Everything that cannot be run, and what of it the message has to name. `minimal` is there already.
+/// Checks that invalid objects are rejected with the expected messages. `minimal` must exist. Returns the number of cases.
 pub async fn refusals(ground: &Ground) -> usize {
     let Ground { client, namespace: ns, .. } = ground;
     let long = "n".repeat(53);
@@ -165,7 +166,7 @@ pub async fn refusals(ground: &Ground) -> usize {
     rows.len() + 2
 }
 
-/// `kubectl get` shows the columns of the definition, and knows the short names. `minimal` is there already.
+/// Checks that `kubectl get` shows the definition's columns and accepts the short names. `minimal` must exist.
 pub async fn columns(ground: &Ground) {
     let Ground { client, namespace: ns, .. } = ground;
     let active = json!([{ "name": "minimal-1" }, { "name": "minimal-2" }]);
@@ -199,7 +200,7 @@ pub async fn columns(ground: &Ground) {
     }
 }
 
-/// What becomes of the Jobs and Pods of an object; kubelet and Job controller are played by hand.
+/// The outcome of the Jobs and Pods of an object; the test stands in for kubelet and Job controller.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Runs,
@@ -207,13 +208,13 @@ enum Fate {
     Fails,
 }
 
-/// What was seen of an object and of what it started.
+/// The observed state of an object and of what it started.
 #[derive(Default, Debug)]
 struct Picture {
     passed: Duration,
-    /// The names of all that was ever started.
+    /// The names of everything that it started.
     started: BTreeSet<String>,
-    /// What is there now.
+    /// The current objects.
     there: Vec<Value>,
     status: Value,
     reasons: Vec<Value>,
@@ -228,7 +229,7 @@ impl Picture {
         self.reasons.iter().any(|told| told == reason)
     }
 
-    /// Whether the status says what is there.
+    /// Whether the status matches the current objects.
     fn is_right(&self) -> bool {
         let names = |objects: &[Value], path: &str| -> BTreeSet<String> {
             objects.iter().filter_map(|one| Some(one.pointer(path)?.as_str()?.to_owned())).collect()
@@ -248,23 +249,23 @@ fn is_ended(child: &Value) -> bool {
     matches!(child["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) || conditions.into_iter().any(is_final)
 }
 
-/// One object, and the sentence that has to come true of it.
+/// One object, and the expectation about it.
 struct Life {
     sentence: &'static str,
     parent: Resource,
     child: Resource,
     object: Value,
-    /// When it last ran, as if the controller had been down since then.
+    /// The time since its last run, as if the controller had been down meanwhile.
     last: Option<TimeDelta>,
     fate: Fate,
     comes_true: fn(&Picture) -> bool,
     picture: Picture,
 }
 
-/// Sentence, spec, time since the last run, fate, and what has to be seen.
+/// The name, the spec, the time since the last run, the outcome, and the expectation.
 type Row = (&'static str, Value, Option<TimeDelta>, Fate, fn(&Picture) -> bool);
 
-/// A while in which several slots pass.
+/// A period with several slots.
 const A_WHILE: Duration = Duration::from_secs(7);
 
 fn rows() -> Vec<Row> {
@@ -300,7 +301,7 @@ fn rows() -> Vec<Row> {
         ("too-late", hourly(Some(60)), late, Fate::Runs, |seen| seen.passed > A_WHILE && seen.started.is_empty()),
         ("late", hourly(Some(3600)), late, Fate::Runs, |seen| seen.started.len() == 1 && seen.is_right()),
         ("without-deadline", hourly(None), late, Fate::Runs, |seen| seen.started.len() == 1 && seen.is_right()),
-        // More than a hundred slots were missed: the newest one starts.
+        // More than a hundred slots were missed: only the newest one starts.
         ("long-gone", json!({ "schedule": "@every 1m" }), Some(TimeDelta::hours(3)), Fate::Runs, |seen| {
             seen.is_told("TooManyMissedTimes") && !seen.started.is_empty() && seen.is_right()
         }),
@@ -332,7 +333,7 @@ fn lives() -> Vec<Life> {
         [(CRON_JOBS, JOBS, "batch_v1_cronjob.yaml"), (API_EXAMPLES, PODS, "myapp_v1alpha1_apiexample.yaml")]
     {
         let mut object = sample(file);
-        // The ApiExample's sample runs every five minutes, which is too long to wait for.
+        // The ApiExample's sample runs every five minutes, which is too long for a test.
         object["spec"]["schedule"] = json!("* * * * *");
         let (fate, picture) = (Fate::Succeeds, Picture::default());
         lives.push(Life {
@@ -362,7 +363,7 @@ impl Life {
         }
     }
 
-    /// Takes in what there is, and lets end what has not ended.
+    /// Records the current objects, and finishes running ones by their `Fate`.
     async fn look(&mut self, ground: &Ground, seen: &Seen) {
         let kind = self.object["kind"].clone();
         let name = self.name().to_owned();
@@ -384,7 +385,7 @@ impl Life {
             if self.fate != Fate::Runs && !is_ended(child) {
                 let path = format!("{}/status", ground.namespace.path(self.child, child_name));
                 let status = json!({ "status": self.ending(ground.clock.now()) });
-                // It may be gone by now.
+                // The object may be gone by now.
                 let _ = request(&ground.client, Method::PATCH, &path, Some(&status)).await;
             }
         }
@@ -423,7 +424,7 @@ impl Seen {
     }
 }
 
-/// Lets all of them live side by side until each sentence has come true; how many these were.
+/// Runs all objects in parallel until each expectation is met; returns their number.
 pub async fn live(ground: &Ground) -> usize {
     let mut open = lives();
     let names: Vec<_> = open.iter().map(|life| (life.parent, life.name().to_owned())).collect();

@@ -1,4 +1,5 @@
-//! A client of `cronjob-controller dev`, of its kubeconfig alone: HTTPS, one request a connection, every byte the test's.
+//! A client of `cronjob-controller dev` that uses its kubeconfig alone: HTTPS, one request per connection, full control of
+//! every byte.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -20,7 +21,7 @@ pub struct DevClient {
 }
 
 impl DevClient {
-    /// From the kubeconfig that `dev` has written.
+    /// Reads the kubeconfig that `dev` has written.
     pub fn new(kubeconfig: &Path) -> Self {
         let text = std::fs::read_to_string(kubeconfig).unwrap();
         let field = |name: &str| {
@@ -49,7 +50,7 @@ impl DevClient {
         Ok(StreamOwned::new(connection, stream))
     }
 
-    /// The status and the document of the answer to a request with exactly these headers.
+    /// Sends a request with exactly these headers; returns the status and the document of the answer.
     pub fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> io::Result<(u16, Value)> {
         let mut stream = self.connect()?;
         let headers = headers.iter().fold(String::new(), |text, (name, value)| format!("{text}{name}: {value}\r\n"));
@@ -60,7 +61,7 @@ impl DevClient {
         )?;
         stream.flush()?;
         let mut answer = Vec::new();
-        // The end may come without a goodbye.
+        // The connection may end without a TLS close notification.
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8_lossy(&answer);
         let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -68,7 +69,7 @@ impl DevClient {
         Ok((status.ok_or(io::ErrorKind::UnexpectedEof)?, serde_json::from_str(document).unwrap_or_default()))
     }
 
-    /// The document of the answer to a request as kubectl sends it.
+    /// Sends a request as kubectl does; returns the document of the answer.
     pub fn request(&self, method: &str, path: &str, body: &str) -> Option<Value> {
         let authorization = format!("Bearer {}", self.token);
         let headers =

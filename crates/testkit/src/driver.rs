@@ -1,7 +1,7 @@
-//! What the scenarios do to the cluster, and how they wait for what it does.
+//! Requests of the scenarios to the cluster, and waits for its reactions.
 //!
-//! Objects are plain JSON, so that no type of ours or of a library stands between a test and the wire.
-//! A failed request panics with the request in the message; a wait has a deadline and says what it waited for.
+//! Objects are plain JSON, so that no type of this repository or of a library stands between a test and the wire. A failed
+//! request panics with the request in the message. Every wait has a deadline and says what it waited for.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -11,7 +11,7 @@ use chrono::{DateTime, SecondsFormat, SubsecRound, TimeDelta, Timelike, Utc};
 use http::{Method, Request};
 use serde_json::{Value, json};
 
-/// A namespaced collection, as group and version path and plural.
+/// A namespaced collection: the path of its group and version, and its plural name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resource(pub &'static str, pub &'static str);
 
@@ -21,10 +21,10 @@ pub const EVENTS: Resource = Resource("api/v1", "events");
 pub const LEASES: Resource = Resource("apis/coordination.k8s.io/v1", "leases");
 pub const DEPLOYMENTS: Resource = Resource("apis/apps/v1", "deployments");
 
-/// Patience for what should happen at once; the machine may be busy with a build.
+/// The time limit for what should happen at once; the machine may be busy with a build.
 pub const SOON: Duration = Duration::from_secs(20);
 
-/// One raw request; the answer's JSON, or an error that names the request.
+/// Sends one raw request. Returns the JSON of the answer, or an error that names the request.
 pub async fn request(client: &kube::Client, method: Method, path: &str, body: Option<&Value>) -> Result<Value, String> {
     let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
     let bytes = body.map(|value| value.to_string().into_bytes()).unwrap_or_default();
@@ -41,7 +41,7 @@ pub async fn request(client: &kube::Client, method: Method, path: &str, body: Op
     }
 }
 
-/// Waits until `look` finds something; panics with `what` when `within` has passed.
+/// Waits until `look` returns a value; panics with `what` after `within`.
 pub async fn eventually<T, F, Fut>(what: impl Display, within: Duration, mut look: F) -> T
 where
     F: FnMut() -> Fut,
@@ -57,7 +57,7 @@ where
     }
 }
 
-/// A namespace with one scenario's objects.
+/// A namespace with the objects of one scenario.
 #[derive(Clone)]
 pub struct Namespace {
     client: kube::Client,
@@ -71,7 +71,7 @@ impl Namespace {
         Self { client, name: name.to_owned() }
     }
 
-    /// A namespace that exists already.
+    /// An existing namespace.
     pub fn existing(client: kube::Client, name: &str) -> Self {
         Self { client, name: name.to_owned() }
     }
@@ -84,17 +84,17 @@ impl Namespace {
         request(&self.client, Method::POST, &self.path(resource, ""), Some(object)).await.unwrap()
     }
 
-    /// The same, and `None` where it is refused.
+    /// Creates an object like [`Self::create`]; `None` if the server rejects it.
     pub async fn try_create(&self, resource: Resource, object: &Value) -> Option<Value> {
         request(&self.client, Method::POST, &self.path(resource, ""), Some(object)).await.ok()
     }
 
-    /// The object, or `None` when it is not there or the API server is not.
+    /// The object, or `None` if it does not exist or the API server is down.
     pub async fn get(&self, resource: Resource, name: &str) -> Option<Value> {
         request(&self.client, Method::GET, &self.path(resource, name), None).await.ok()
     }
 
-    /// All objects; none when the API server is not there.
+    /// All objects; none if the API server is down.
     pub async fn list(&self, resource: Resource) -> Vec<Value> {
         let list = request(&self.client, Method::GET, &self.path(resource, ""), None).await.unwrap_or_default();
         list["items"].as_array().cloned().unwrap_or_default()
@@ -114,7 +114,7 @@ impl Namespace {
         request(&self.client, Method::DELETE, &self.path(resource, name), Some(&options)).await.unwrap();
     }
 
-    /// Creates a CronJob that last ran at `last`: as if the controller had been down since then.
+    /// Creates a CronJob that last ran at `last`, as if the controller had been down since.
     pub async fn create_overdue(&self, object: &Value, last: DateTime<Utc>) {
         let created = self.create(CRON_JOBS, object).await;
         let name = created["metadata"]["name"].as_str().unwrap();
@@ -148,7 +148,7 @@ impl Namespace {
         panic!("Jobs in {}: expected {expected:?}, saw {last:?}", self.name);
     }
 
-    /// Waits until the CronJob's status satisfies `judge`.
+    /// Waits until `judge` accepts the CronJob's status.
     pub async fn status(&self, cron_job: &str, what: &str, judge: impl Fn(&Value) -> bool) -> Value {
         eventually(format!("status of {}/{cron_job}: {what}", self.name), SOON, || async {
             let object = self.get(CRON_JOBS, cron_job).await?;
@@ -157,7 +157,7 @@ impl Namespace {
         .await
     }
 
-    /// Waits for an Event about the CronJob and gives its message.
+    /// Waits for an Event about the CronJob and returns its message.
     pub async fn event(&self, cron_job: &str, kind: &str, reason: &str) -> String {
         eventually(format!("Event {kind} {reason} about {}/{cron_job}", self.name), SOON, || async {
             self.list(EVENTS).await.into_iter().find_map(|event| {
@@ -172,18 +172,18 @@ impl Namespace {
         .await
     }
 
-    /// Lets the Job finish well, as the Job controller would.
+    /// Completes the Job, as the Job controller would.
     pub async fn complete_job(&self, name: &str) {
         self.finish_job(name, &["SuccessCriteriaMet", "Complete"], Utc::now()).await;
     }
 
-    /// Gives the Job terminal conditions that are true, having started at `started`.
+    /// Sets these conditions of the Job to true, with the start time `started`.
     pub async fn finish_job(&self, name: &str, conditions: &[&str], started: DateTime<Utc>) {
         self.patch_status(JOBS, name, &finished(conditions, started)).await;
     }
 }
 
-/// The status of a Job that ends now with these conditions.
+/// The status of a Job that finishes now with these conditions.
 pub fn finished(conditions: &[&str], started: DateTime<Utc>) -> Value {
     let now = rfc3339(Utc::now());
     let conditions: Vec<Value> = conditions
@@ -202,7 +202,7 @@ pub fn names(objects: &[Value]) -> Vec<String> {
     objects.iter().map(|object| object["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// A CronJob whose Jobs have one container; `spec` is laid over the defaults.
+/// A CronJob whose Jobs have one container; `spec` overrides the defaults.
 pub fn cron_job(name: &str, schedule: &str, spec: &Value) -> Value {
     let mut object = json!({
         "apiVersion": "batch/v1",
@@ -225,22 +225,23 @@ pub fn cron_job(name: &str, schedule: &str, spec: &Value) -> Value {
     object
 }
 
-/// The name of the Job of one slot.
+/// The name of the Job for a slot.
 pub fn job_name(cron_job: &str, slot: DateTime<Utc>) -> String {
     format!("{cron_job}-{}", slot.timestamp() / 60)
 }
 
-/// The whole minute `minutes` before the present one.
+/// The start of the minute `minutes` before the current one.
 pub fn minutes_ago(minutes: i64) -> DateTime<Utc> {
     whole_minute(Utc::now()) - TimeDelta::minutes(minutes)
 }
 
-/// A schedule that fires once an hour, at the minute of `slot`.
+/// A schedule that fires every hour at the minute of `slot`.
 pub fn hourly_at(slot: DateTime<Utc>) -> String {
     format!("{} * * * *", slot.minute())
 }
 
-/// The next minute boundary, once it is at least ten seconds away: time to prepare, with no other one in between.
+/// Waits until the next minute boundary is at least ten seconds away, and returns it. This gives time to prepare without
+/// another boundary in between.
 pub async fn upcoming_minute() -> DateTime<Utc> {
     let next = whole_minute(Utc::now()) + TimeDelta::minutes(1);
     if next - Utc::now() >= TimeDelta::seconds(10) {

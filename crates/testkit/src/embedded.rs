@@ -1,4 +1,4 @@
-//! The embedded API server on loopback, with every kind there is, and kubectl against it.
+//! The embedded API server on loopback with all kinds, and kubectl against it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,20 +9,20 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// A server of every kind, with nothing in it.
+/// A server of all kinds that holds no objects.
 pub fn server(clock: SharedClock) -> ApiServer {
     ApiServer::new(Config { discovery: Some(discovery::respond), ..Config::new(clock, kinds::all()) })
 }
 
-/// Whether kubectl says of an object that is applied a second time that it is as it was. Of some it never says so, on the
-/// real server neither: they have a list with defaults in its items, or a field that is always replaced.
+/// Whether kubectl's line for an object applied a second time reports it as unchanged. Some objects never count as unchanged,
+/// also on the real server: they have a list with defaults in its items, or a field that is always replaced.
 pub fn is_unchanged(line: &str) -> bool {
     let is_written_anew = ["poddisruptionbudget.", "mutatingwebhookconfiguration.", "validatingwebhookconfiguration."];
     line.ends_with(" unchanged")
         || (line.ends_with(" configured") && is_written_anew.iter().any(|kind| line.starts_with(kind)))
 }
 
-/// A server that listens for as long as this lives.
+/// A server that listens while this value lives.
 pub struct Served {
     directory: TempDir,
     kubeconfig: PathBuf,
@@ -45,17 +45,17 @@ impl Served {
         Self { directory, kubeconfig, _ends: ends.drop_guard() }
     }
 
-    /// Whether it went well, and all that was said. Paths are the repository's.
+    /// Runs kubectl; returns whether it succeeded, and its output. Paths are relative to the repository.
     pub async fn kubectl(&self, args: &[&str]) -> (bool, String) {
         let mut command = Command::new("kubectl");
         command.args(args).env("KUBECONFIG", &self.kubeconfig).env("HOME", self.directory.path());
         command.current_dir(crate::repository());
-        // Elsewhere: this thread may be the server's.
+        // On another thread, since this one may be the server's.
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
     }
 
-    /// What was said about each object, without the empty lines.
+    /// Runs kubectl; returns the non-empty lines of its output, one per object.
     pub async fn each(&self, args: &[&str]) -> Vec<String> {
         let (went_well, said) = self.kubectl(args).await;
         assert!(went_well, "kubectl {}: {said}", args.join(" "));

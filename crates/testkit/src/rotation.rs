@@ -1,7 +1,7 @@
-//! The webhooks' certificate is replaced while an API server calls them: the steps, and the load under which they are taken.
+//! Replacement of the webhooks' certificate while an API server calls them: the steps, and the load during them.
 //!
-//! The writers never pause. Each new certificate comes from a new CA, and in the end the old CA is not trusted any more:
-//! what is admitted then was admitted by the new certificate.
+//! The writers never pause. Each new certificate comes from a new CA, and in the end the old CA is no longer trusted, so the
+//! admissions that follow used the new certificate.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -24,31 +24,32 @@ use crate::driver::{Namespace, Resource, SOON, eventually, request};
 
 const SECRETS: Resource = Resource("api/v1", "secrets");
 
-/// As the configurations of `manifests/webhook` have it.
+/// The name in the configurations of `manifests/webhook`.
 pub const SERVICE: &str = "cronjob-controller-webhook";
 pub const SERVICE_NAMESPACE: &str = "cronjob-tutorial-system";
 
-/// How long things take with this API server and this controller.
+/// Time limits for this API server and this controller.
 pub struct Patience {
-    /// The controller to notice a change.
+    /// For the controller to notice a change.
     pub noticed: Duration,
-    /// The API server to follow a change of a configuration, and then to be watched.
+    /// For the API server to apply a changed configuration, and for the observation after that.
     pub followed: Duration,
-    /// A writer between two writes; the machine may have others to serve.
+    /// The pause of a writer between two writes; the machine may have other work.
     pub rest: Duration,
 }
 
-/// A namespace with webhook configurations of its own, and where they are called.
+/// A namespace with its own webhook configurations, and the address of the webhooks.
 pub struct Stage {
     pub admin: kube::Client,
     pub ns: Namespace,
     pub addr: SocketAddr,
-    /// Whether the configurations call the Service, for all namespaces; else the address, for this namespace alone.
+    /// Whether the configurations call the Service, for all namespaces; otherwise they call the address, for this namespace
+    /// alone.
     pub as_service: bool,
     pub patience: Patience,
 }
 
-/// Replaces the files in `dir`, which hold `first`, twice; how many were admitted meanwhile.
+/// Replaces the files in `dir`, which hold `first`, twice. Returns the number of admissions meanwhile.
 pub async fn of_files(stage: &Stage, dir: &Path, first: Issued) -> usize {
     let load = Load::begin(stage).await;
     let mut current = first;
@@ -66,11 +67,11 @@ pub async fn of_files(stage: &Stage, dir: &Path, first: Issued) -> usize {
     load.end().await
 }
 
-/// Has a controller replace the certificate of its own; how many were admitted meanwhile.
+/// Makes a controller replace its self-signed certificate. Returns the number of admissions meanwhile.
 pub async fn of_its_own(stage: &Stage) -> usize {
     let load = Load::begin(stage).await;
     let before = stage.trusted().await;
-    // As one who wants a new one does.
+    // This is how a user requests a new certificate.
     stage.ns.delete(SECRETS, "cronjob-controller-webhook-cert").await;
     let after = eventually("another CA is trusted", stage.patience.noticed, || async {
         Some(stage.trusted().await).filter(|trusted| *trusted != before)
@@ -83,7 +84,7 @@ pub async fn of_its_own(stage: &Stage) -> usize {
     load.end().await
 }
 
-/// A certificate from a CA of its own, for this machine and for the Service.
+/// A certificate from its own CA, for this machine and for the Service.
 pub struct Issued {
     pub ca: String,
     cert: String,
@@ -102,7 +103,7 @@ impl Issued {
         Self { ca: issuer.pem(), cert, key: key.serialize_pem() }
     }
 
-    /// Puts it where a kubelet would: behind a link that changes in one step.
+    /// Writes the certificate as a kubelet would: behind a link that changes atomically.
     pub fn mount(&self, dir: &Path, generation: usize) {
         let version = format!("..{generation}");
         fs::create_dir(dir.join(&version)).unwrap();
@@ -119,13 +120,13 @@ impl Issued {
 }
 
 impl Stage {
-    /// The paths of the configurations, which are called as the namespace is.
+    /// The paths of the configurations, which have the name of the namespace.
     fn configurations(&self) -> [String; 2] {
         ["mutating", "validating"]
             .map(|kind| format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/{}", self.ns.name))
     }
 
-    /// Makes the configurations of `manifests/webhook`.
+    /// Creates the configurations of `manifests/webhook`.
     pub async fn configure(&self, ca: &str) {
         for (mut object, path) in manifests().into_iter().zip(self.configurations()) {
             object["metadata"]["name"] = json!(self.ns.name);
@@ -137,7 +138,7 @@ impl Stage {
                         json!({ "matchLabels": { "kubernetes.io/metadata.name": self.ns.name } });
                 }
                 webhook["clientConfig"]["caBundle"] = json!(STANDARD.encode(ca));
-                // A machine that stands still for ten seconds is no failed admission.
+                // A machine that is suspended for ten seconds must not fail an admission.
                 webhook["timeoutSeconds"] = json!(30);
             }
             let collection = path.rsplit_once('/').unwrap().0;
@@ -145,7 +146,7 @@ impl Stage {
         }
     }
 
-    /// Has the API server trust these CAs and no others.
+    /// Makes the API server trust these CAs and no others.
     async fn trust(&self, ca: &str) {
         for path in self.configurations() {
             let mut object = request(&self.admin, Method::GET, &path, None).await.unwrap();
@@ -154,7 +155,7 @@ impl Stage {
         }
     }
 
-    /// What the API server trusts when it judges.
+    /// The CAs that the API server trusts for validation.
     async fn trusted(&self) -> String {
         let [_, path] = self.configurations();
         let object = request(&self.admin, Method::GET, &path, None).await.unwrap();
@@ -162,7 +163,7 @@ impl Stage {
         String::from_utf8(STANDARD.decode(ca).unwrap()).unwrap()
     }
 
-    /// Waits until the webhooks' port is served with a certificate of this CA.
+    /// Waits until the webhooks' port serves a certificate of this CA.
     async fn serves(&self, ca: &str) {
         let ca = ca.lines().filter(|line| !line.starts_with('-')).collect::<String>();
         let ca = STANDARD.decode(ca).unwrap();
@@ -171,7 +172,7 @@ impl Stage {
             config.root_cert = Some(vec![ca.clone()]);
             let client = kube::Client::try_from(config).unwrap();
             let answer = client.request_text(http::Request::get("/").body(Vec::new()).unwrap()).await;
-            // There is nothing at that path; what counts is that somebody says so.
+            // Nothing is served at that path; any answer over TLS is enough.
             matches!(answer, Err(kube::Error::Api(status)) if status.code == 404).then_some(())
         })
         .await;
@@ -191,7 +192,7 @@ fn manifests() -> Vec<Value> {
     serde_yaml_ng::Deserializer::from_str(&text).map(|one| Value::deserialize(one).unwrap()).collect()
 }
 
-/// Writers that have one admission after the other.
+/// Writers that repeat writes, each with one admission.
 struct Load {
     writers: JoinSet<()>,
     tally: Arc<Tally>,
@@ -217,7 +218,7 @@ impl Tally {
 }
 
 impl Load {
-    /// Begins once the API server reaches the webhooks.
+    /// Starts once the API server reaches the webhooks.
     async fn begin(stage: &Stage) -> Self {
         let path = format!("{}?dryRun=All", stage.ns.path(CRON_JOBS, ""));
         let write = |client: kube::Client, path: String, number: usize| async move {
@@ -247,7 +248,7 @@ impl Load {
         Self { writers, tally, followed: stage.patience.followed }
     }
 
-    /// Waits until what was changed has been followed, and each writer has written under it.
+    /// Waits until the last change has taken effect, and then for twenty more admissions.
     async fn goes_on(&self) {
         tokio::time::sleep(self.followed).await;
         let goal = self.tally.admitted() + 20;
@@ -258,7 +259,7 @@ impl Load {
         .await;
     }
 
-    /// How many were admitted, when none failed.
+    /// Stops the writers. Returns the number of admissions; fails if one failed.
     async fn end(mut self) -> usize {
         self.writers.shutdown().await;
         self.tally.assert_none_failed();

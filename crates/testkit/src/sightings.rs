@@ -1,7 +1,7 @@
-//! A witness of every Job: one watch over the whole cluster from before the first scenario to the end.
+//! An observer of all Jobs: one watch over the whole cluster from before the first scenario to the end.
 //!
-//! For each Job (by UID) it keeps the moment its creation was first seen. A (namespace, name) that was seen with two
-//! UIDs was created twice, which no scenario allows: a Job's name is its slot.
+//! For each Job (by UID) it records when it first saw the creation. Two UIDs for one (namespace, name) mean that the Job was
+//! created twice. No scenario allows that, since a Job's name encodes its slot.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -19,11 +19,11 @@ use crate::driver::{eventually, job_name, request};
 pub struct Sighting {
     pub namespace: String,
     pub name: String,
-    /// When the watch brought the creation.
+    /// When the watch reported the creation.
     pub at: DateTime<Utc>,
 }
 
-/// What has been seen so far; cheap to clone.
+/// The Jobs seen so far; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Sightings {
     record: Arc<Mutex<Record>>,
@@ -66,13 +66,13 @@ struct ListMetadata {
 }
 
 impl Sightings {
-    /// Starts to watch, for as long as the runtime lives, across restarts of the API server.
+    /// Starts a watch that runs as long as the runtime, across restarts of the API server.
     pub fn watch(client: kube::Client) -> Self {
         let sightings = Self::default();
         let witness = sightings.clone();
         tokio::spawn(async move {
             loop {
-                // Any end of a watch means a list: a restarted server may not know older versions.
+                // Lists again after any end of a watch: a restarted server may not know older versions.
                 if let Ok(list) = request(&client, Method::GET, "/apis/batch/v1/jobs", None).await {
                     let list: List = serde_json::from_value(list).expect("a list of Jobs");
                     list.items.into_iter().for_each(|job| witness.saw(job));
@@ -84,7 +84,7 @@ impl Sightings {
         sightings
     }
 
-    /// Follows the watch until it ends or breaks.
+    /// Reads the watch until it ends or fails.
     async fn follow(&self, client: &kube::Client, mut version: String) {
         loop {
             let path = format!("/apis/batch/v1/jobs?watch=true&allowWatchBookmarks=true&resourceVersion={version}");
@@ -113,7 +113,7 @@ impl Sightings {
         }
     }
 
-    /// Every Job seen so far, finished and deleted ones too.
+    /// All Jobs seen so far, including finished and deleted ones.
     pub fn all(&self) -> Vec<Sighting> {
         self.after(0)
     }
@@ -123,13 +123,13 @@ impl Sightings {
         self.record.lock().unwrap().sightings[count..].to_vec()
     }
 
-    /// How many Jobs were seen in a namespace.
+    /// The number of Jobs seen in a namespace.
     pub fn count_in(&self, namespace: &str) -> usize {
         let record = self.record.lock().unwrap();
         record.sightings.iter().filter(|sighting| sighting.namespace == namespace).count()
     }
 
-    /// Waits for the creation of the Job of `cron_job` and `slot` and gives the moment it was seen.
+    /// Waits for the creation of the Job for `cron_job` and `slot`, and returns when it was seen.
     pub async fn job(&self, namespace: &str, cron_job: &str, slot: DateTime<Utc>, within: Duration) -> DateTime<Utc> {
         let name = job_name(cron_job, slot);
         eventually(format!("creation of Job {namespace}/{name}"), within, || async {

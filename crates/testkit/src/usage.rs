@@ -1,4 +1,4 @@
-//! What a process has used, from /proc, and whether the binary under test is what the sources say.
+//! Resource usage of a process, from /proc, and a check that the tested binary is up to date.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub fn of(pid: u32) -> Result<Usage, String> {
         fs::read_to_string(format!("/proc/{pid}/{file}")).map_err(|why| format!("read /proc/{pid}/{file}: {why}"))
     };
     let stat = read("stat")?;
-    // The second field, the command in parentheses, may hold blanks.
+    // The second field, the command in parentheses, may contain blanks.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |index: usize| fields.get(index).and_then(|text| text.parse::<f64>().ok());
     let (Some(user), Some(system)) = (ticks(11), ticks(12)) else {
@@ -33,7 +33,7 @@ pub fn of(pid: u32) -> Result<Usage, String> {
     Ok(Usage { cpu: (user + system) / ticks_per_second(), resident: kib * 1024.0 / 1e6 })
 }
 
-/// The most memory that a process has had resident since its start, in MB (10^6 bytes).
+/// The peak resident memory of a process since its start, in MB (10^6 bytes).
 pub fn peak(pid: u32) -> Result<f64, String> {
     let file = format!("/proc/{pid}/status");
     let status = fs::read_to_string(&file).map_err(|why| format!("read {file}: {why}"))?;
@@ -42,7 +42,7 @@ pub fn peak(pid: u32) -> Result<f64, String> {
     line.map(|kib| kib * 1024.0 / 1e6).ok_or_else(|| format!("{file} has no VmHWM"))
 }
 
-/// The CPU time, in seconds of one core since boot, that other machines on the same host took from this one.
+/// The CPU time since boot, in seconds of one core, that other virtual machines on the same host took from this one.
 pub fn stolen() -> Result<f64, String> {
     let stat = fs::read_to_string("/proc/stat").map_err(|why| format!("read /proc/stat: {why}"))?;
     let ticks = stat.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse::<f64>().ok());
@@ -54,7 +54,7 @@ fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-/// Fails when the binary is missing or older than a source it was made from, as cargo's dep-info names them.
+/// Fails if the binary is missing or older than one of its sources, as cargo's dep-info lists them.
 pub fn check_fresh(binary: &Path) -> Result<(), String> {
     let modified = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified());
     let remedy = "run `cargo build --release`, or `make bench-burst`, which does";

@@ -1,4 +1,4 @@
-//! Turns a scenario that panics, or does not end, into a sentence.
+//! Scenario results: a panic or a timeout becomes an error message.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use futures::FutureExt;
 
 pub enum Verdict {
-    /// What was measured.
+    /// The measured result.
     Passed(String),
-    /// What went wrong.
+    /// The error.
     Failed(String),
 }
 
-/// Runs the scenario to its end, its panic or `limit`.
+/// Runs the scenario until it returns, panics or exceeds `limit`.
 pub async fn judge(scenario: impl Future<Output = String>, limit: Duration) -> Verdict {
     match tokio::time::timeout(limit, AssertUnwindSafe(scenario).catch_unwind()).await {
         Ok(Ok(note)) => Verdict::Passed(note),

@@ -1,4 +1,4 @@
-//! What every scenario can reach: the control plane, the witness of all Jobs, and controllers to start.
+//! The shared environment of the scenarios: the control plane, the observer of all Jobs, and controllers to start.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ pub struct World {
     pub sightings: Sightings,
     /// The kubeconfig of the ServiceAccount in the manifests.
     pub account: PathBuf,
-    /// The kubeconfig that controllers are started with.
+    /// The kubeconfig of the controllers.
     kubeconfig: PathBuf,
     /// The arguments of the Deployment in the manifests.
     args: Vec<String>,
@@ -31,14 +31,14 @@ impl World {
         Self::start_with(binary, controller, Extras::Judged).await
     }
 
-    /// The same with other extras.
+    /// Like [`Self::start`], with other extras.
     pub async fn start_with(binary: &Path, controller: Controller, extras: Extras) -> Result<Self, String> {
         let plane = ControlPlane::start_with(binary, extras).await?;
         let client = plane.admin();
         let account = apply_manifests(&plane).await?;
         let kubeconfig = match controller {
             Controller::Ours => account.clone(),
-            // Its rights are upstream's own, not those of our manifests.
+            // Upstream's controller has its own RBAC rules, not those of this repository's manifests.
             Controller::InTree => plane.admin_kubeconfig(),
         };
         let system = Namespace::existing(client.clone(), SYSTEM_NAMESPACE);
@@ -58,22 +58,22 @@ impl World {
         })
     }
 
-    /// A new namespace for one scenario.
+    /// Creates a namespace for one scenario.
     pub async fn namespace(&self, name: &str) -> Namespace {
         Namespace::create_new(self.plane.admin(), name).await
     }
 
-    /// The namespace of the controller itself.
+    /// The controller's own namespace.
     pub fn system(&self) -> Namespace {
         Namespace::existing(self.plane.admin(), SYSTEM_NAMESPACE)
     }
 
-    /// Starts a controller as its Deployment would, on its own, and waits until it is ready.
+    /// Starts a separate controller with the Deployment's arguments, and waits until it is ready.
     pub async fn start_controller(&self, name: &str, args: &[&str]) -> Result<Running, String> {
         self.start_controller_as(name, &self.kubeconfig, args, &[]).await
     }
 
-    /// The same with another kubeconfig, and with more environment variables.
+    /// Like [`Self::start_controller`], with another kubeconfig and further environment variables.
     pub async fn start_controller_as(
         &self,
         name: &str,
@@ -87,30 +87,30 @@ impl World {
         self.controller.start(&self.plane, name, kubeconfig, &all, environment).await
     }
 
-    /// Starts the controller that the scenarios of the first group share.
+    /// Starts the shared controller of the first group's scenarios.
     pub async fn start_shared(&self) -> Result<(), String> {
         let running = self.start_controller("shared", &[]).await?;
         *self.shared.lock().unwrap() = Some(Arc::new(running));
         Ok(())
     }
 
-    /// The controller that the scenarios of the first group share.
+    /// The shared controller of the first group's scenarios.
     pub fn shared(&self) -> Arc<Running> {
         self.shared.lock().unwrap().clone().expect("the first group has its controller")
     }
 
-    /// Ends the shared controller; fails when it had ended by itself.
+    /// Stops the shared controller; fails if it had ended by itself.
     pub fn stop_shared(&self) -> Result<(), String> {
         self.shared.lock().unwrap().take().map_or(Ok(()), |running| running.check_running())
     }
 
-    /// What has to be true of the run as a whole.
+    /// Checks the conditions on the whole run.
     pub async fn verify(&self) -> Result<(), String> {
         let twice = self.sightings.created_twice();
         if !twice.is_empty() {
             return Err(format!("these Jobs were created twice: {twice:?}"));
         }
-        // The audit log is written behind the answer.
+        // The audit log is written after the answer.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let account = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{NAME}");
         let requests = self.plane.audit(&account);
@@ -123,14 +123,14 @@ impl World {
     }
 }
 
-/// The requests of an audit log that an account had no right to.
+/// The requests of an audit log that RBAC denied.
 pub fn refused(requests: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let refusals = requests.iter().filter(|event| event["responseStatus"]["code"] == 403 && !is_terminating(event));
     refusals.map(|event| format!("{} {}", text(&event["verb"]), text(&event["requestURI"]))).collect()
 }
 
-/// A create in a namespace that is going away is forbidden too, with every right.
+/// A create in a terminating namespace is forbidden too, whatever the account's permissions.
 fn is_terminating(event: &Value) -> bool {
     event["responseStatus"]["message"].as_str().is_some_and(|message| message.contains("being terminated"))
 }
@@ -143,7 +143,7 @@ pub fn deployment_args(deployment: &Value, namespace: &str) -> Vec<String> {
         .flatten()
         .filter_map(|arg| arg.as_str())
         .map(|arg| arg.replace("$(POD_NAMESPACE)", namespace))
-        // On one machine, replicas cannot share a port.
+        // Replicas on one machine cannot share a port.
         .map(|arg| arg.replace("--health-probe-bind-address=:8081", "--health-probe-bind-address=0"))
         .collect()
 }
