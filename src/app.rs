@@ -129,7 +129,7 @@ pub async fn run_embedded(
 
 type Elector = leader_election::LeaderElector<leader_election::KubeLeaseLock>;
 
-/// What the controllers of one process have in common.
+/// State that the controllers of one process share.
 struct ControllerContext {
     config: Config,
     client: Client,
@@ -146,7 +146,7 @@ struct ControllerContext {
     ends: CancellationToken,
 }
 
-/// What this process works on.
+/// The work of this process.
 enum Work {
     /// Everything, under leader election if it is enabled.
     Whole(Box<ShardControllers>, Option<Box<Elector>>),
@@ -568,7 +568,7 @@ where
     Ok(())
 }
 
-/// Works, and fails when one of the informers ends.
+/// Works until the end, and fails when one of the informers ends.
 async fn unless_one_ends(
     informers: &mut JoinSet<()>,
     work: impl Future<Output = Result<(), AppError>>,

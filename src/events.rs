@@ -100,7 +100,7 @@ pub struct Event {
     pub type_: EventType,
     /// The reason, in UpperCamelCase.
     pub reason: &'static str,
-    /// What happened, for people.
+    /// A message for people.
     pub message: String,
     /// The reporting component: `source.component` and `reportingComponent`.
     pub component: &'static str,

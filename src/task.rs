@@ -52,7 +52,7 @@ impl Process {
         Bound { process: self.clone(), place: state.tasks.len() - 1, future: Some(Box::pin(future)) }
     }
 
-    /// Stops all tasks where they are.
+    /// Suspends all tasks.
     pub fn freeze(&self) {
         self.change(Phase::Frozen);
     }
@@ -62,7 +62,7 @@ impl Process {
         self.change(Phase::Running);
     }
 
-    /// Ends all tasks, wherever they are.
+    /// Ends all tasks.
     pub fn kill(&self) {
         self.change(Phase::Dead);
     }

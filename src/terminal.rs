@@ -33,7 +33,7 @@ pub fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
     table.iter().map(line).collect()
 }
 
-/// Replaces the characters of an object's text that could control the terminal.
+/// Replaces the control characters of an object's text, which could control the terminal, with spaces.
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -38,8 +38,8 @@ use crate::options::PROGRAM;
 /// left out of the trace.
 const WAITING: usize = 16;
 
-/// For how many CronJobs requests may wait. Beyond that no more are recorded: a CronJob that is deleted before its status is
-/// written leaves its requests here.
+/// The maximum number of CronJobs with waiting requests. Beyond it no more are recorded: a CronJob that is deleted before its
+/// status is written leaves its requests here.
 const CRON_JOBS: usize = 65_536;
 
 /// How long the last batch may take when the process ends.
@@ -51,11 +51,11 @@ pub enum TracesError {
     /// A variable has an unsupported value.
     #[error("{variable}: {value} is not allowed; use {remedy}")]
     Variable {
-        /// The variable.
+        /// The variable's name.
         variable: &'static str,
         /// Its value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         remedy: &'static str,
     },
     /// The collector's CA file is unusable.
@@ -71,7 +71,7 @@ pub enum TracesError {
     Client {
         /// The collector's URL.
         endpoint: String,
-        /// What is wrong.
+        /// The error.
         cause: String,
     },
 }

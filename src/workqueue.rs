@@ -1,4 +1,4 @@
-//! client-go's work queue: rate limited, delaying, fair. It knows nothing of Kubernetes.
+//! client-go's workqueue: rate limiting, delaying, fair. Independent of Kubernetes.
 //!
 //! Guarantees: those of upstream's `util/workqueue/doc.go`, and more:
 //! - Fair: keys of one priority and group are handed out in the order in which they became ready.
@@ -9,10 +9,10 @@
 //!   ([`WorkQueue::set_limit`]), groups whose keys take a second or longer share at most half of it. Groups that have yet to
 //!   show that they are faster share half of the rest (`groups`). A key that may be handed out never waits for one that may
 //!   not.
-//! - Stingy: a key that is added several times before it is processed is processed once; one that is added while it
-//!   is being processed is processed once more afterwards. No two workers ever have the same key.
-//! - Nothing is lost: a key that was added before shutdown is handed out, also when a worker's [`WorkQueue::get`]
-//!   is dropped at any point.
+//! - Stingy: a key that is added several times before it is processed is processed once. One that is added while it is being
+//!   processed is processed once more afterwards. No two workers ever have the same key.
+//! - No key is lost: a key that was added before shutdown is handed out, also when a worker's [`WorkQueue::get`] is dropped
+//!   at any point.
 //! - Any number of producers and consumers. Producers never wait.
 //! - Shutdown accepts no new keys, drops all timers, hands out what is ready, then [`WorkQueue::get`] returns `None`. With
 //!   drain, it also waits until every key that was handed out is done.
@@ -243,7 +243,7 @@ impl<K: Key> WorkQueue<K> {
         self.shared.is_busy()
     }
 
-    /// Makes the rate limiter forget the failures of `key`. It must still be [`WorkQueue::done`].
+    /// Makes the rate limiter forget the failures of `key`. The worker must still call [`WorkQueue::done`].
     pub fn forget(&self, key: &K) {
         self.shared.rate_limiter.lock().forget(key);
     }
@@ -417,7 +417,7 @@ impl<K: Key> WorkQueue<K> {
 }
 
 impl<K: Key> Shared<K> {
-    /// The timer task: delivers what is due, then sleeps as long as it may.
+    /// The timer task: makes due keys ready, then sleeps until the next timer.
     async fn keep_timers(self: Arc<Self>) {
         let mut steps = self.clock.steps();
         let slice = if steps.is_some() { LONGEST_DELAY } else { WALL_SLICE };

@@ -252,7 +252,7 @@ impl ShardManager {
         self.statuses.lock().remove(&index);
         match result {
             Err(error @ (AppError::LostLease | AppError::SlowShutdown | AppError::PendingCreates)) => {
-                // Its lease expires, and then any replica may take the shard.
+                // Its lease expires; then any replica may take the shard.
                 warn!(shard = index, %error, "no longer working on the shard");
                 Ok(())
             }

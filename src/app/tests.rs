@@ -1,4 +1,4 @@
-//! What runs in a process, and how it ends, on the embedded server and paused time.
+//! How a process runs and ends, on the embedded server and paused time.
 #![allow(clippy::unwrap_used)]
 
 mod leases;

@@ -41,9 +41,9 @@ impl fmt::Display for Operation {
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} {resource}: {cause}")]
 pub struct ReflectorError {
-    /// What was being done.
+    /// The failed operation.
     pub operation: Operation,
-    /// On which collection: the URL's path.
+    /// The collection: the URL's path.
     pub resource: String,
     /// Why it failed.
     #[source]
@@ -67,10 +67,10 @@ pub enum Cause {
     CutOff {
         /// How long it had been open.
         after: Duration,
-        /// What broke it.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// No answer, or not the whole of it, came in time.
+    /// The complete answer did not come in time.
     #[error("no complete answer within {0:?}")]
     Timeout(Duration),
     /// A watch that received nothing, not even a bookmark.
@@ -231,7 +231,7 @@ impl FailureCounts {
     }
 }
 
-/// How to go on after `cause`, which `failures` counts already.
+/// How to recover from `cause`, which `failures` already includes.
 ///
 /// Matches the decisions of client-go `reflector.go` (`ListAndWatchWithContext`, `watch`, `watchList`), which lists again
 /// after most errors of a watch. Here a watch is resumed unless the error points to its resource version.

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-/// A list of which some pieces have arrived.
+/// A list that is still arriving.
 #[derive(Debug, Default)]
 pub(super) struct Items {
     /// Bytes that were not returned yet, after those that were returned last.

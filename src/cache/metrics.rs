@@ -22,7 +22,7 @@ use crate::api::{Object, ResourceKind};
 use crate::metrics::family::{count, family, label, sample};
 use crate::metrics::{MetricsError, add, counter_vec};
 
-/// The metrics of all informers of a process. Clones are the same.
+/// The metrics of all informers of a process. Clones share them.
 #[derive(Clone)]
 pub struct CacheMetrics {
     views: Views,

@@ -12,7 +12,7 @@ use super::error::Cause;
 
 /// How many objects a page holds at most. Matches client-go's `pager.defaultPageSize`.
 pub(super) const PAGE_SIZE: u32 = 500;
-/// How many bytes a page should have.
+/// The intended size of a page, in bytes.
 const PAGE_BYTES: usize = 8 << 20;
 
 /// How many objects to ask for after a page with this many objects and bytes.

@@ -35,7 +35,7 @@ pub enum Delta<T> {
     },
     /// An object that no longer exists.
     Deleted {
-        /// Its last state, as far as it is known.
+        /// Its last known state.
         last: Arc<T>,
         /// Whether the object may have changed after `last`. Matches client-go's `DeletedFinalStateUnknown`.
         final_state_unknown: bool,

@@ -84,7 +84,7 @@ struct Shared {
 }
 
 impl Recorder {
-    /// A recorder and the task that writes what it records; spawn [`EventSinkTask::run`].
+    /// A recorder and the task that writes its events; spawn [`EventSinkTask::run`].
     ///
     /// `discarded` is called for each event that will not be written, with the reason (one of [`discard`]). Both `event` and
     /// the task call it, so it must not block.

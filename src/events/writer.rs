@@ -191,7 +191,7 @@ impl EventSinkTask {
         self.lanes.done(&write.object);
     }
 
-    /// Counts and logs the events that are left when time is up.
+    /// Counts the events that are left when time is up; logs and returns how many were dropped in all.
     fn abandon(mut self) -> usize {
         self.incoming.close();
         let mut left = self.lanes.pending();

@@ -63,12 +63,12 @@ struct Scenario {
     /// Between which seconds the run ends, and how.
     ends: (f64, f64),
     outcome: Outcome,
-    /// The holder in the end.
+    /// The holder at the end.
     holder: Option<&'static str>,
 }
 
 impl Default for Scenario {
-    /// A candidate alone in fair weather.
+    /// A single candidate on a network without faults.
     fn default() -> Self {
         Self {
             name: "",

@@ -53,13 +53,13 @@ pub(super) type GroupId = usize;
 /// How fast the keys of a group are processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// The last key that ended was fast, and none has been processed for long.
+    /// The last key that ended was fast, and none has been processed for [`UNANSWERED`].
     Prompt,
     /// No key has ended since the group returned; it was prompt before.
     Returning,
     /// No key has ended since the group's first key came.
     Unproven,
-    /// The last key that ended was not fast, or one has been processed for long.
+    /// The last key that ended was slow, or one has been processed for [`UNANSWERED`].
     Slow,
 }
 
@@ -169,7 +169,7 @@ pub(super) struct Groups<K> {
     young: BTreeMap<u64, (Instant, GroupId)>,
     /// The remembered groups without keys, and until when they are remembered.
     idle: BTreeSet<(Instant, GroupId)>,
-    /// The last place, ticket or number given out.
+    /// The last place, ticket or number that was assigned.
     sequence: u64,
 }
 

@@ -98,7 +98,7 @@ struct Processing {
     priority: Priority,
     /// When, if metrics are on.
     since: Option<Instant>,
-    /// The same for its group.
+    /// The group's record of this processing.
     work: Option<Work>,
 }
 

@@ -1,4 +1,4 @@
-//! The queue as its users see it, on paused time; the tables follow client-go's `queue_test.go` and
+//! The public behaviour of the queue, on paused time. The tables follow client-go's `queue_test.go` and
 //! `delaying_queue_test.go`.
 #![allow(clippy::unwrap_used)]
 

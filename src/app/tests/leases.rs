@@ -1,5 +1,5 @@
-//! What a replica does around leases: for how long a write may take, when a standby doubts its caches, when a lease is
-//! released, and which leases of other replicas are removed.
+//! A replica's use of leases: how long a write may take, when a standby doubts its caches, when a lease is released, and
+//! which leases of other replicas are removed.
 
 use std::future::pending;
 
@@ -13,7 +13,7 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The body of the server's answer to a request that does not pass the wire.
+/// The body of the server's answer to a request that bypasses the network.
 async fn ask(server: &ApiServer, method: &str, path: &str, body: &serde_json::Value) -> serde_json::Value {
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     let answer = server.handle(request.body(Bytes::from(body.to_string())).unwrap()).await;

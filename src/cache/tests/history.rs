@@ -44,7 +44,7 @@ enum Step {
     Compact,
     /// Sends bookmarks, unless they are lost.
     Bookmark,
-    /// Ends all watches: in good order, by a break, inside an event, by an ERROR, or by garbage.
+    /// Ends all watches: normally, by a break, inside an event, by an ERROR, or by invalid text.
     Disconnect(u8),
     /// Open watches receive nothing from now on, and stay open.
     Mute,

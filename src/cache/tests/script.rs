@@ -19,7 +19,7 @@ use crate::api::batch_v1::Job;
 use crate::api::{Object, ResourceKind};
 use crate::cache::{MalformedObject, Observer, ReflectorError, ResourceEventHandler};
 
-/// A piece of a streamed answer. After the last piece the server closes the connection in good order.
+/// A piece of a streamed answer. After the last piece the server closes the connection normally.
 #[derive(Clone, Debug)]
 pub enum Part {
     /// One line, with its end.

@@ -1,4 +1,4 @@
-//! The store by itself.
+//! The store without an informer.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The decision alone, as a table, and many replicas that go by it, in a world of seconds.
+//! The decision, first as a table, then as a model of many replicas with a clock of whole seconds.
 #![allow(clippy::unwrap_used)]
 
 use chrono::DateTime;
@@ -8,9 +8,9 @@ use super::*;
 use crate::leader_election::LeaderElectionRecord;
 
 const DURATION: i32 = 15;
-/// How long a replica's own lease lives.
+/// The duration of a replica's own lease, in seconds.
 const LIVES: i32 = 10;
-/// How often a replica looks.
+/// How often a replica lists the leases, in seconds.
 const PERIOD: u64 = 2;
 
 fn names(count: u32) -> Names {
@@ -26,7 +26,7 @@ fn record(holder: &str, seconds: i32, renewed: i64) -> LeaderElectionRecord {
     }
 }
 
-/// That record in that version, seen at that moment.
+/// An observation of that record in that version at that moment.
 fn seen_as(record: LeaderElectionRecord, version: u64, at: Instant) -> Observed {
     Observed { record, resource_version: Some(version.to_string()), at }
 }
@@ -54,15 +54,15 @@ fn a_lease_has_one_role() {
     assert_eq!(names.role(&names.replica("host_1")), Role::Replica);
 }
 
-/// What the replica `a` sees.
+/// The observations of the replica `a`.
 struct Seen {
     shards: &'static [(&'static str, &'static [u32])],
     live: &'static [&'static str],
     mine: &'static [(u32, ShardState)],
     foreign: bool,
-    /// For how long the replicas had been there.
+    /// For how long the replicas have existed.
     for_seconds: u64,
-    /// For how long nothing has been renewed.
+    /// For how long no lease has been renewed.
     silent: u64,
 }
 
@@ -186,7 +186,7 @@ fn the_next_look_is_when_a_lease_runs_out() {
     assert_eq!(seen.next_end(after(19)), None);
 }
 
-/// The holder's clock is set back by as long as its lease was not looked at, and it renews with the record that was seen.
+/// The holder's clock is set back by the time for which its lease was not observed, and it renews with the observed record.
 #[test]
 fn a_renewal_that_was_seen_before_in_another_version_is_a_renewal() {
     let (names, start) = (names(2), Instant::now());
@@ -207,17 +207,17 @@ struct Peer {
     name: String,
     seen: LeaseObservations,
     mine: BTreeMap<u32, ShardState>,
-    /// When it was killed, or told to stop.
+    /// When it was killed, or asked to stop.
     is_dead: bool,
     phase: u64,
 }
 
-/// The true leases, and the replicas.
+/// The actual leases, and the replicas.
 struct World {
     names: Names,
     start: Instant,
     now: u64,
-    /// Each with its version.
+    /// Each lease with its version.
     leases: BTreeMap<String, (LeaderElectionRecord, u64)>,
     version: u64,
     /// When each lease was last written.
@@ -269,11 +269,11 @@ impl World {
         }
     }
 
-    /// What a replica does each period.
+    /// The actions of a replica in each period.
     fn look(&mut self, number: usize) {
         let (me, now) = (self.peers[number].name.clone(), self.start + Duration::from_secs(self.now));
         self.write(self.names.replica(&me), &me, LIVES);
-        // Its electors.
+        // The replica's electors.
         for (index, tenure) in self.peers[number].mine.clone() {
             let lease = self.names.shard(index);
             let true_holder =
@@ -341,7 +341,7 @@ proptest! {
                 _ => {}
             }
         }
-        // The leases of the dead run out, one shard after the other changes hands, and dead replicas are forgotten.
+        // The leases of crashed replicas expire, one shard after the other changes hands, and the replicas are forgotten.
         (0..120).for_each(|_| world.tick());
         let shares: Vec<usize> = world.peers.iter().filter(|peer| !peer.is_dead).map(|peer| peer.mine.len()).collect();
         prop_assert_eq!(shares.iter().sum::<usize>(), usize::try_from(count).unwrap(), "every shard has its holder");

@@ -1,4 +1,4 @@
-//! Text against what Go prints.
+//! The text output compared with Go's.
 #![allow(clippy::unwrap_used)]
 
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts};

@@ -1,4 +1,4 @@
-//! Parsers on text from /proc, and one look at the test's own process.
+//! The parsers on text from /proc, and the collector on the test's own process.
 #![allow(clippy::unwrap_used, clippy::float_cmp)]
 
 use super::*;

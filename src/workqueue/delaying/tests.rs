@@ -1,4 +1,4 @@
-//! Timers on times that the test makes up.
+//! Timers at times that the test chooses.
 #![allow(clippy::unwrap_used)]
 
 use chrono::TimeDelta;
@@ -46,7 +46,7 @@ fn the_sooner_of_two_timers_of_one_kind_stays_and_the_other_is_gone() {
     assert_eq!(delays.scheduled_for(&"x"), None);
 }
 
-/// What the row shows; the monotonic delay; the wall delay; how long to sleep.
+/// The row's description; the monotonic delay; the wall delay; how long to sleep.
 type Row = (&'static str, Option<Duration>, Option<TimeDelta>, Option<Duration>);
 
 #[test]
