@@ -20,7 +20,7 @@
 //! Some show in answers. They are data in `tests/truth/known.rs` of the repository, where each one fails once it is gone:
 //! - Messages that quote a whole object (a patch whose result cannot be read) order its fields alphabetically and not as
 //!   Go's types do.
-//! - A refused change of a Job's template or a Pod's spec does not print upstream's internal Go types.
+//! - A rejected change of a Job's template or a Pod's spec does not print upstream's internal Go types.
 //! - Priority classes are not served. Any name is accepted and means 0, except the two of the system.
 //! - YAML is read as version 1.2: `y` and `off` are text.
 //! - A Job's first write that changes nothing makes no new version. Upstream then stores labels that it only showed before.
@@ -31,9 +31,9 @@
 //! - Protobuf is read and never written. CBOR is neither read nor written.
 //! - Events do not expire. `events.k8s.io` and the `scale` subresource are not served.
 //! - Garbage is collected at once. The contents of a terminating namespace go after two seconds and not five.
-//! - A list from a future resourceVersion is refused at once and not after three seconds.
+//! - A list from a future resourceVersion is rejected at once and not after three seconds.
 //! - A watch without a timeout lasts 45 minutes.
-//! - Bookmarks come at other times.
+//! - Bookmarks are sent at other times.
 //! - Every request is allowed.
 //! - Many kinds are stored without effect, because no controller acts on them ([`kinds`]).
 

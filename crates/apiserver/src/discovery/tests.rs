@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-//! `recorded.json` holds kube-apiserver v1.36.3's documents, with the resources that the embedded server does not have taken out.
+//! `recorded.json` holds kube-apiserver v1.36.3's documents without the resources that the embedded server does not serve.
 
 use super::*;
 use crate::kinds;

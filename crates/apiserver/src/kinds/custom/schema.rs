@@ -6,7 +6,6 @@
 //! Matches k8s.io/apiextensions-apiserver `pkg/apiserver/schema` (`pruning`, `defaulting`, `listtype`, `cel`) and
 //! `pkg/apiserver/validation`, and k8s.io/kube-openapi `pkg/validation/validate`. Values that an update does not change are not
 //! validated again (ratcheting), except the items of a changed list.
-//! judged again (ratcheting), but for items of a list that has changed, which are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
