@@ -66,8 +66,8 @@ where
     Ok(())
 }
 
-/// The filter for `-v`: 0 and 1 log what an operator needs, 2 and 3 each decision of the controller, 4 and 5 all debug output
-/// of this crate, 6 and above every request and all output of the libraries. Follows the conventions of Kubernetes' logging
+/// The filter for `-v`. 0 and 1 log what an operator needs; 2 and 3 each decision of the controller; 4 and 5 all debug output
+/// of this crate; 6 and above every request and all output of the libraries. Follows the conventions of Kubernetes' logging
 /// (`docs/devel/sig-instrumentation/logging.md`), where requests appear from 6 on.
 fn directives_for(verbosity: u8) -> &'static str {
     // kube's client logs a body that does not parse, completely, at WARN. This crate gets it as an error, which it logs with

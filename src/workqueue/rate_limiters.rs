@@ -4,9 +4,9 @@
 //! client-go's `util/workqueue/default_rate_limiters.go`: [`ItemExponentialFailure`] counts each key's own failures,
 //! [`Bucket`] all keys together, and [`MaxOf`] takes the longest delay of several.
 //!
-//! The controller uses [`ItemExponentialFailure`] alone. client-go's default adds a bucket of ten a second with a
-//! burst of a hundred; after an outage of the API server in which 2,000 keys failed, the last of them would get its
-//! token after more than three minutes, while the per-key backoff brings all of them back within seconds.
+//! The controller uses [`ItemExponentialFailure`] alone. client-go's default adds a bucket of ten a second with a burst of a
+//! hundred. After an outage of the API server in which 2,000 keys failed, the last one would get its token after more than
+//! three minutes. The per-key backoff retries all of them within seconds.
 
 use std::collections::HashMap;
 use std::fmt;
