@@ -1,9 +1,9 @@
 //! `dev`: a cluster in this process, for users who have none.
 //!
-//! Guarantees: the cluster is ready in well under a second. The server listens on loopback only, and only clients with the
-//! kubeconfig's token have access, which no page in a browser can read (`guard`). An obstacle (a port, a path, a manifest) is
-//! reported in one sentence, and then nothing is left behind. On exit the kubeconfig is removed and, with `--data-dir`, the
-//! state is on disk.
+//! Guarantees: the cluster is ready in well under a second. The server listens on loopback only. Only clients with the
+//! kubeconfig's token have access, and a page in a browser cannot read that token (`guard`). An obstacle (a port, a path, a
+//! manifest) is reported in one sentence, and then nothing is left behind. On exit the kubeconfig is removed and, with
+//! `--data-dir`, the state is on disk.
 //!
 //! Modules: `cluster` combines server, controllers and simulation, without sockets and with any clock. `job_controller` and
 //! `kubelet` simulate; `webhooks` stands in for Services. `view` and `output` show the cluster. `manifests`, `kubeconfig` and

@@ -147,7 +147,8 @@ impl Cluster {
         ClusterError::Ended(ended.map_or_else(|| "it returned".to_owned(), |error| error.to_string()))
     }
 
-    /// Stops the controllers, lets them finish work in progress, and then stops the informers that feed them.
+    /// Stops the controllers, lets them finish work in progress, and then stops the informers, the simulation and the Event
+    /// writer.
     ///
     /// # Errors
     /// When the work in progress does not end.

@@ -121,8 +121,8 @@ pub fn label_value_errors(value: &str) -> Vec<String> {
     errors
 }
 
-/// Rewords the errors to count characters: object names use older validation code than labels (`util/validation`), which says
-/// so.
+/// Rewords the errors to count characters: object names use older validation code than labels (`util/validation`), whose
+/// messages say so.
 pub fn in_characters(errors: Vec<String>) -> Vec<String> {
     errors.into_iter().map(|error| error.replace(" bytes", " characters")).collect()
 }

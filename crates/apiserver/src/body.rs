@@ -268,7 +268,7 @@ fn literal_error(line: &str, column: usize) -> String {
     })
 }
 
-/// Converts an error of the YAML library into go-yaml's words, which uses the same parser. go-yaml counts lines from 0 and
+/// Converts an error of the YAML library into the words of go-yaml, which uses the same parser. go-yaml counts lines from 0 and
 /// omits line 0.
 fn yaml_error(error: &str) -> String {
     let (problem, place) = error.split_once(" at line ").unwrap_or((error, ""));

@@ -152,7 +152,7 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
     }
 }
 
-/// Whether the path is below that of a group, whose handler then words the error.
+/// Whether the path is below that of a group; the group's handler then words the error.
 fn is_in_known_group(path: &str, resources: &[Resource]) -> bool {
     let mut parts = path.trim_matches('/').split('/');
     match (parts.next(), parts.next()) {

@@ -103,7 +103,7 @@ impl Issued {
         Self { ca: issuer.pem(), cert, key: key.serialize_pem() }
     }
 
-    /// Writes the certificate as a kubelet would: behind a link that changes atomically.
+    /// Writes the certificate as a kubelet would: through a symbolic link that changes atomically.
     pub fn mount(&self, dir: &Path, generation: usize) {
         let version = format!("..{generation}");
         fs::create_dir(dir.join(&version)).unwrap();

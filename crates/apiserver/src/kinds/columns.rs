@@ -1,8 +1,8 @@
 //! The columns of tables, as kube-apiserver v1.36.3 describes them.
 //!
-//! Guarantees: names, types, formats, priorities and descriptions are the real server's word for word. Matches
-//! k8s.io/kubernetes `pkg/printers/internalversion/printers.go`, `AddHandlers`; the descriptions are those of the fields in
-//! k8s.io/api (Apache-2.0).
+//! Guarantees: names, types, formats, priorities and descriptions equal the real server's exactly. Matches k8s.io/kubernetes
+//! `pkg/printers/internalversion/printers.go`, `AddHandlers`; the descriptions are those of the fields in k8s.io/api
+//! (Apache-2.0).
 
 use std::borrow::Cow;
 

@@ -83,7 +83,7 @@ fn one_of(object: &Value, path: &str, name: &str, supported: &[&str], errors: &m
     }
 }
 
-/// Validates the fields that only containers of the main list and sidecars may have.
+/// Validates the fields that main containers and sidecars may have and other init containers may not.
 fn validate_running(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["postStart", "preStop"] {
         let handler = &container["lifecycle"][name];

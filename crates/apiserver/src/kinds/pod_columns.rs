@@ -91,7 +91,7 @@ fn first_reason(status: &Value) -> String {
     }
 }
 
-/// The word for how a container ended.
+/// The STATUS text for how a container ended.
 fn ending(terminated: &Value) -> String {
     let (reason, signal) = (text(terminated, "reason"), number(terminated, "signal").unwrap_or(0));
     if !reason.is_empty() {
