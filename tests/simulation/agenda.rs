@@ -1,4 +1,4 @@
-//! What happens when: faults begin and end, people edit, Jobs run their course, replicas start.
+//! The schedule of events: faults begin and end, users edit, Jobs run, replicas start.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,28 +20,28 @@ use crate::rng::hash;
 use crate::scenario::{LEASE_NAME, Millis, SECOND, Scenario};
 use crate::sim::{Ear, LEASE, Sim};
 
-/// One thing that is to happen.
+/// One scheduled event.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// A replica starts.
     Start(usize),
-    /// A fault of the scenario begins, by its place.
+    /// A fault of the scenario begins, by its index.
     Begin(usize),
-    /// One ends, by its number.
+    /// A fault ends, by its number.
     End(u64),
-    /// A CronJob of the scenario is created, by its place.
+    /// A CronJob of the scenario is created, by its index.
     Create(usize),
-    /// An edit of the scenario, by its place.
+    /// An edit of the scenario, by its index.
     Edit(usize),
-    /// One is taken back, or handed over again.
+    /// A CronJob is released, or handed over again.
     Hand { place: usize, is_taken_back: bool },
-    /// A Job's fate is decided.
+    /// A Job's course is decided.
     JobBegins(String),
-    /// And fulfilled.
+    /// A step of a Job's course.
     Job(String, job_world::Step),
-    /// The in-tree controller has a look.
+    /// The in-tree controller syncs.
     InTree,
-    /// Everything goes right from now on.
+    /// No faults from now on.
     Calm,
 }
 
@@ -70,7 +70,7 @@ impl Sim {
         }
     }
 
-    /// Puts all that the scenario says on the agenda.
+    /// Schedules all events of the scenario.
     pub fn prepare(&self) {
         let scenario = &self.scenario;
         let mut state = self.state.lock();
@@ -175,7 +175,7 @@ impl Sim {
                 state.replicas.iter_mut().for_each(|replica| replica.cut_watches());
             }
             F::Compaction => self.server.compact(),
-            // What it misses it has to list, and finds that only pages are served.
+            // A replica has to list what it misses, and finds that the server only serves pages.
             F::NoStreaming => {
                 self.server.compact();
                 replica.cut_watches();
@@ -205,7 +205,7 @@ impl Sim {
         }
     }
 
-    /// From now on nothing goes wrong, and all clocks are right.
+    /// From now on there are no faults, and all clocks are right.
     fn calm(&self) {
         let numbers: Vec<u64> = self.state.lock().faults.keys().copied().collect();
         numbers.into_iter().for_each(|number| self.end(number));
@@ -213,8 +213,8 @@ impl Sim {
         state.replicas.iter().for_each(|replica| replica.clock.set(0));
     }
 
-    /// What must hold at every moment, asked whenever something was committed or done: every CronJob that has a next slot
-    /// is waited for.
+    /// The invariants of every moment, checked after each commit or event: the leader has a timer or a queue entry for
+    /// every CronJob that has a next slot.
     fn look(&self) {
         let at = self.now();
         let mut state = self.state.lock();
@@ -224,7 +224,7 @@ impl Sim {
             let working =
                 controllers.filter_map(Weak::upgrade).filter(|controller| !controller.queue().shutting_down());
             for name in working.flat_map(|controller| controller.unattended()) {
-                // A live read may have shown what the watch has yet to show: that there is nothing to wait for.
+                // A live read may already have shown what the watch has not: that there is nothing to wait for.
                 let key = (name.namespace.to_string(), name.name.to_string());
                 let cron = state.model.names.get(&key).and_then(|uid| state.model.crons.get(uid));
                 if cron.is_none_or(|cron| !cron.newest().is_schedulable()) {
@@ -240,7 +240,8 @@ impl Sim {
 
 fn config(scenario: &Scenario) -> Config {
     let seconds = Duration::from_secs;
-    // Few, so that syncs meet each other; beside noisy namespaces as many as the default, since half of few is next to none.
+    // Few, so that syncs compete. Beside noisy namespaces as many as the default, since half of a few workers is almost
+    // none.
     let syncs = if scenario.is_calm_elsewhere() { 64 } else { 5 };
     Config {
         leader_election: Some(LeaderElectionConfig {

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{Method, Request};
 use serde_json::Value;
 
-/// What a request is about: the kinds by their parts, since a slot may start a Pod, too.
+/// The kind of a request's object: a Pod counts as a Job, since a slot may start either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     CronJobs,
@@ -38,7 +38,7 @@ impl Call {
         Self::of(parts.method.clone(), parts.uri.to_string(), parts.headers.get("content-type").cloned(), body)
     }
 
-    /// A request of the world's own, by merge patch where it patches.
+    /// A request of the simulated world itself; a patch is a merge patch.
     pub fn world(method: Method, uri: impl Into<String>, body: &Value) -> Self {
         let content_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
@@ -75,7 +75,7 @@ impl Call {
         self.uri.split('/').skip(2).take(2).collect::<Vec<_>>().join("/")
     }
 
-    /// The same in a world of that kind, where other CronJobs are nobody's business.
+    /// The same in a world of that controller kind, where other CronJobs are ignored.
     pub fn in_world_of(self, controller_kind: ControllerKind) -> Self {
         let is_foreign = self.kind == Kind::CronJobs && self.api_version() != controller_kind.parent.api_version();
         Self { kind: if is_foreign { Kind::Other } else { self.kind }, ..self }
@@ -104,7 +104,7 @@ impl Call {
         self.kind == Kind::Jobs && self.method == Method::POST
     }
 
-    /// After how many milliseconds the server gives up at most, by the query's `timeout`.
+    /// The longest time in milliseconds that the server takes, by the query's `timeout`.
     pub fn timeout(&self) -> Option<u64> {
         let text = self.query().split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
         let (mut milliseconds, mut rest) = (0.0, text);

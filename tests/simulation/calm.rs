@@ -1,20 +1,20 @@
-//! What must hold once nothing has gone wrong for a while.
+//! What must hold once there have been no faults for a while.
 //!
-//! Whatever went wrong, and whoever crashed where, the end is the one that a world without faults comes to. That end is
-//! written down as a function of what is on the server: for each CronJob the specs that people left and the Jobs that ever
-//! were leave one right value of all that a controller is answerable for.
-//! - `active` is the unfinished Jobs made for it, and no more finished ones are kept than the history limits say.
+//! Whatever failed before, the final state is the one that a world without faults reaches. It is a function of the
+//! objects on the server: for each CronJob, the specs that users wrote and all Jobs that ever existed determine one
+//! right value of everything that a controller is responsible for.
+//! - `active` is the unfinished Jobs made for it, and at most as many finished ones are kept as the history limits say.
 //! - `lastScheduleTime` is the newest slot that has had a Job, and `lastSuccessfulTime` the newest completion.
-//! - The newest due slot has had a Job, or its owner was told why not.
-//! - The leader waits for its next slot, and for nothing later.
+//! - The newest due slot has had a Job, or an Event says why not.
+//! - The leader's timer is set to its next slot, and not later.
 //!
-//! Of a CronJob that was taken back, and is another controller's, the leader is answerable for what it started there:
-//! `lastScheduleTime` is not before the slots of those Jobs, and `active` has those that run. Who came after the one that
-//! started them cannot know of them.
+//! A CronJob that was released belongs to another controller. For it, the leader is responsible for the Jobs it
+//! started: `lastScheduleTime` is not before the slots of those Jobs, and `active` has those that run. A later leader
+//! cannot know about them.
 //!
-//! What this leaves open, namely which slots were started while things went wrong, is held against the same scenario with
-//! its faults left out, where it cannot depend on them: but for Forbid and a starting deadline, and with a schedule that
-//! nobody changed, the newest slot that was started is the same in both worlds ([`Sim::started`]).
+//! These rules do not determine which slots were started during the faults. A run of the same scenario without its
+//! faults determines this where the faults cannot influence it. Except for Forbid, a starting deadline or a changed
+//! schedule, the newest slot that was started is the same in both worlds ([`Sim::started`]).
 
 use std::collections::BTreeMap;
 
@@ -27,17 +27,17 @@ use crate::model::{Author, Condition, Cron, Job, Model};
 use crate::scenario::{CronJob, MINUTE, Millis, SECOND};
 use crate::sim::{Replica, Sim, State};
 
-/// How long after the last fault everything is in order again: a silent watch is noticed after three minutes, a lease is
+/// How long after the last fault the final state is reached. A silent watch is noticed after three minutes, a lease is
 /// taken over within half a minute, and no backoff is longer than the fault that caused it.
 pub const SETTLED_WITHIN: Millis = 5 * MINUTE;
 
-/// How long it is watched whether anything is written without a cause.
+/// How long the world is then watched for writes without a cause.
 pub const QUIET: Millis = 100 * SECOND;
 
-/// How late a slot may be handled in calm.
+/// How late a slot may be handled without faults.
 const LATE: Millis = 5 * SECOND;
 
-/// The reasons that tell why a slot was not started.
+/// The Event reasons that explain why a slot was not started.
 const REASONS: [&str; 8] = [
     "JobAlreadyActive",
     "MissSchedule",
@@ -50,14 +50,14 @@ const REASONS: [&str; 8] = [
 ];
 
 impl Sim {
-    /// Everything that is not in order now, by the invariant that it violates.
+    /// All violations of the final state, by invariant.
     pub fn disorder(&self) -> Vec<(&'static str, String)> {
         let mut state = self.state.lock();
         let mut found = Vec::new();
         let mut forgiven = Vec::new();
         let mut judged = 0;
         for (uid, cron) in state.model.live() {
-            // What nobody can read is nobody's.
+            // An unreadable CronJob has no controller.
             let Some(timing) = cron.newest().timing() else { continue };
             let mut wrong: Vec<(&str, String)> = Vec::new();
             let shard = self.scenario.shard_of(&cron.namespace);
@@ -88,8 +88,8 @@ impl Sim {
         found
     }
 
-    /// The newest slot that has had a Job, by the names of the CronJobs for which that does not depend on what went wrong.
-    /// What happened in the last moments is left out.
+    /// The newest slot that has had a Job, by the names of the CronJobs for which faults cannot influence it. The last
+    /// moments are left out.
     pub fn started(&self) -> BTreeMap<String, Option<DateTime<Utc>>> {
         let state = self.state.lock();
         let until = self.wall(self.now() - 2 * LATE);
@@ -102,7 +102,7 @@ impl Sim {
                 return None;
             }
             let slots: Vec<_> = state.model.all_jobs_of(uid).filter_map(|job| job.slot).collect();
-            // A clock that ran ahead has started some of the future, and none follows until that is the past.
+            // A clock that ran ahead started slots of the future; no further ones start until those are past.
             let is_of_the_future = slots.iter().any(|slot| *slot > until);
             let newest = slots.into_iter().filter(|slot| *slot <= until).max();
             (!is_of_the_future).then_some((cron_job.name.clone(), newest))
@@ -125,11 +125,12 @@ impl Sim {
             return None;
         }
         let since = (slot - self.scenario.start).num_milliseconds();
-        // A new schedule is waited for; what it would have had before is nobody's business, as upstream.
+        // The controller waits for the slots of a new schedule; slots that it would have had earlier do not count, as
+        // upstream.
         if since < i64::try_from(cron.scheduled_since()).unwrap() {
             return None;
         }
-        // Explained by whosever clock, which was off by two minutes at most.
+        // An Event explains it, by a clock that was off by at most two minutes.
         let is_explained = REASONS
             .iter()
             .filter_map(|reason| cron.reasons.get(reason))
@@ -155,7 +156,7 @@ impl Sim {
 }
 
 impl State {
-    /// What controllers keep for CronJobs that are gone: nothing, once their watches have shown it.
+    /// State that controllers keep for deleted CronJobs: there is none, once their watches have shown the deletion.
     fn leaks(&mut self) -> Vec<String> {
         let mut found = Vec::new();
         let gone: Vec<_> = self.model.crons.iter().filter(|(_, cron)| cron.deleted.is_some()).collect();
@@ -200,7 +201,7 @@ impl State {
         self.replicas.iter().enumerate().find(|replica| identity(replica) == *holder)
     }
 
-    /// The Jobs of a CronJob that the leader of its shard started since it is that, and knows of.
+    /// The Jobs of a CronJob that the current leader of its shard started in its term, and knows.
     fn started_by_leader(&self, uid: &str, shard: u32) -> impl Iterator<Item = &Job> {
         let leader = self.leader(shard).map(|(number, leader)| {
             (Author::Replica(number, leader.incarnation), leader.terms.get(&shard).copied().unwrap_or(0))
@@ -209,8 +210,8 @@ impl State {
         self.model.all_jobs_of(uid).filter(move |job| Some((job.author, job.term)) == leader).filter(is_known)
     }
 
-    /// Whether no request could tell the leader of the Jobs whose slots its status lacks: they are gone, and it neither made
-    /// them nor saw them, or could not read whose they were as long as they were there.
+    /// Whether no request could have shown the leader the Jobs whose slots its status lacks: they are deleted, and the
+    /// leader neither created them nor saw them, or could not read their CronJob while they existed.
     fn is_unknowable(&self, uid: &str, cron: &Cron, shard: u32) -> bool {
         let Some((number, leader)) = self.leader(shard) else { return false };
         let leader = (number, leader.incarnation, leader.terms.get(&shard).copied().unwrap_or(0));
@@ -226,7 +227,7 @@ impl State {
     }
 }
 
-/// The fields of the history limits, of what succeeded and of what failed.
+/// The history limits' fields, for successful and for failed Jobs.
 pub fn limits_of(controller_kind: ControllerKind) -> [&'static str; 2] {
     match controller_kind {
         ControllerKind::ApiExample => ["successfulJobHistoryLimit", "failedJobHistoryLimit"],

@@ -1,4 +1,4 @@
-//! How often everything happened.
+//! Counts how often each event happened.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use crate::faults::{FaultKind, has_slow_admission};
 #[derive(Clone, Debug, Default)]
 pub struct Coverage(BTreeMap<(&'static str, String), u64>);
 
-/// What must have happened in a run of many seeds, beside every kind of fault. `MissSchedule` is not among it: the search for
-/// the due slot begins where the starting deadline ends, here as upstream, so what it finds is never too late. What becomes
-/// of slots that are is counted as passed over.
+/// The events required in a run of many seeds, besides every kind of fault. `MissSchedule` is not among them. The
+/// search for the due slot begins where the starting deadline ends, here as upstream, so it never finds a slot that is
+/// too late. Slots that are too late are counted as passed over.
 const REQUIRED: [(&str, &[&str]); 6] = [
     ("total", &["seeds of cronjob", "seeds of tutorial", "seeds of apiexample"]),
     ("judged", &["write once all was settled", "newest slot as without faults", "run of one taken back"]),
@@ -79,7 +79,7 @@ const REQUIRED: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// What must have happened as well where admission is slow.
+/// Additional events required in worlds with slow admission.
 const REQUIRED_OF_SLOW_ADMISSION: [(&str, &[&str]); 2] = [
     (
         "late",
@@ -110,7 +110,7 @@ impl Coverage {
         *known = (*known).max(value);
     }
 
-    /// Adds another run's; the group `greatest` is not summed.
+    /// Adds another run's counts; the group `greatest` takes the maximum.
     pub fn merge(&mut self, other: &Self) {
         for ((group, name), count) in &other.0 {
             if *group == "greatest" { self.max(group, name, *count) } else { self.add(group, name, *count) }
@@ -125,7 +125,7 @@ impl Coverage {
         self.0.iter().filter(|((known, _), _)| *known == group).map(|(_, count)| count).sum()
     }
 
-    /// What was required and never happened.
+    /// The required events that did not happen.
     pub fn missing(&self) -> Vec<String> {
         let kinds = FaultKind::ALL.iter().copied().chain(FaultKind::pressure());
         let faults = kinds.map(|(_, kind)| ("fault", kind.name()));

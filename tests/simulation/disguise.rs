@@ -1,4 +1,5 @@
-//! Objects that clients read otherwise than the server has them: what old servers let in and malformed ones.
+//! Objects that clients read differently from the server's copy: invalid fields that old servers accepted, and
+//! malformed objects.
 
 use std::borrow::Cow;
 
@@ -6,10 +7,10 @@ use axum::body::Bytes;
 use cronjob_controller::api::manage::MANAGED_ANNOTATION;
 use serde_json::{Value, json};
 
-/// The annotation that says what an object reads as.
+/// The annotation with the form that clients read.
 pub const READS_AS: &str = "simulation/reads-as";
 
-/// What clients read.
+/// The object as clients read it.
 pub fn disguised(object: &Value) -> Cow<'_, Value> {
     let Some(text) = object["metadata"]["annotations"][READS_AS].as_str() else { return Cow::Borrowed(object) };
     let mut shown = object.clone();
@@ -26,7 +27,7 @@ pub fn disguised(object: &Value) -> Cow<'_, Value> {
         _ => {
             spec["suspend"] =
                 spec.get("suspend").filter(|suspend| **suspend == json!(true)).cloned().unwrap_or_default();
-            // Who is handed over says so in an annotation.
+            // A CronJob that is handed over has an annotation.
             if shown["metadata"]["annotations"][MANAGED_ANNOTATION].is_null() {
                 shown["metadata"]["annotations"] = Value::Null;
             }

@@ -1,13 +1,12 @@
-//! What can go wrong.
+//! The kinds of faults.
 
 use std::sync::OnceLock;
 
 use crate::rng::Rng;
 use crate::scenario::{Millis, SECOND, Scenario};
 
-/// Whether worlds have what a controller must survive that sends `?timeout=` with each create and waits for it: admission so
-/// slow that a create commits after its client gave up, and namespaces so noisy that others suffer.
-/// `SIM_NEW=1` or `SIM_NEW=0` in the environment decides, else this constant.
+/// Whether worlds have slow admission and noisy namespaces. A create with `?timeout=` may then commit after its client
+/// gave up, and other namespaces may be delayed. `SIM_NEW=1` or `SIM_NEW=0` in the environment overrides this constant.
 const HAS_SLOW_ADMISSION: bool = true;
 
 /// See [`HAS_SLOW_ADMISSION`].
@@ -16,18 +15,18 @@ pub fn has_slow_admission() -> bool {
     *VALUE.get_or_init(|| std::env::var("SIM_NEW").map_or(HAS_SLOW_ADMISSION, |value| value == "1"))
 }
 
-/// One thing that goes wrong, for a while.
+/// One fault with a duration.
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub number: u64,
     pub at: Millis,
     pub until: Millis,
-    /// Which replica it happens to; all where it is the server's.
+    /// The affected replica; all of them for a fault of the server.
     pub replica: usize,
-    /// The namespace whose admission of Jobs it is about.
+    /// The namespace whose admission of Jobs is affected.
     pub namespace: Option<&'static str>,
     pub kind: FaultKind,
-    /// How many of a hundred requests, where it is about requests; else what the kind makes of it.
+    /// The percentage of requests, for faults of requests; other kinds define their own meaning.
     pub amount: u64,
 }
 
@@ -37,10 +36,10 @@ macro_rules! fault_kinds {
         pub enum FaultKind { $($kind,)* $($later,)* }
 
         impl FaultKind {
-            /// The kinds that strike replicas and the server, with how often they are drawn.
+            /// The faults of replicas and the server, with their weights.
             pub const ALL: &'static [(u64, FaultKind)] = &[$(($weight, FaultKind::$kind),)*];
 
-            /// The kinds that strike admission, and load, with how often they are drawn.
+            /// The faults of admission, and load, with their weights.
             const PRESSURE: &'static [(u64, FaultKind)] = &[$(($later_weight, FaultKind::$later),)*];
 
             /// For people.
@@ -97,7 +96,7 @@ impl FaultKind {
         Self::PRESSURE.iter().copied().filter(|(_, kind)| has_slow_admission() || !commits_late(*kind)).collect()
     }
 
-    /// Whether it strikes the admission of Jobs in one namespace and nothing else.
+    /// Whether it affects only the admission of Jobs in one namespace.
     pub fn is_of_a_namespace(self) -> bool {
         matches!(self, Self::AdmissionDenies | Self::AdmissionSilent | Self::AdmissionSlow | Self::AdmissionLoad)
     }
@@ -107,7 +106,7 @@ impl Fault {
     pub fn generate(rng: &mut Rng, number: u64, scenario: &Scenario, active: Millis) -> Self {
         use FaultKind as K;
         let kind = rng.weighted(K::ALL);
-        // Many begin just before a minute, when there is something to harm.
+        // Many begin just before a minute, when they can do most harm.
         let begin = rng.range(10 * SECOND, active - 60 * SECOND);
         let to_minute =
             60 * SECOND - (u64::try_from(scenario.start.timestamp_millis()).unwrap() + begin) % (60 * SECOND);
@@ -133,7 +132,7 @@ impl Fault {
         Self { number, at, until: (at + long * SECOND).min(active), replica, namespace: None, kind, amount }
     }
 
-    /// Trouble with the admission of Jobs in `namespace`, or load.
+    /// A fault of the admission of Jobs in `namespace`, or load.
     pub fn pressure(rng: &mut Rng, number: u64, namespace: &'static str, active: Millis) -> Self {
         let kind = rng.weighted(&FaultKind::pressure());
         let at = rng.range(10 * SECOND, active - 60 * SECOND);
@@ -142,7 +141,7 @@ impl Fault {
         Self { number, at, until, replica: 0, namespace, kind, amount: Self::amount_of_pressure(rng, kind) }
     }
 
-    /// Of what denies and of what never answers which way; else milliseconds, for each request in flight where it is load.
+    /// For denials and hangs, which form they have; else milliseconds, for load per request in flight.
     pub fn amount_of_pressure(rng: &mut Rng, kind: FaultKind) -> u64 {
         match kind {
             FaultKind::AdmissionSlow => rng.range(5, 31) * SECOND,

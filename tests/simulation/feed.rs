@@ -1,4 +1,4 @@
-//! A watch as it reaches a replica: late, paused, cut, silent, coalesced, or without bookmarks.
+//! A watch on its way to a replica: late, paused, cut, silent, coalesced, or without bookmarks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub fn open(network: &Network, call: &Call, sent: &Sent, stale: Option<u64>) -> 
     Response::from_parts(parts, StreamBody::new(frames).boxed_unsync())
 }
 
-/// The initial events as of an old revision, and the watch that goes on from there.
+/// The initial events of an old revision, followed by the watch from there.
 fn begin_stale(
     network: &Network,
     call: &Call,
@@ -105,15 +105,15 @@ struct Feed {
     kind: Kind,
     shard: u32,
     body: apiserver::Body,
-    /// What comes before the body.
+    /// The data before the body.
     first: Option<String>,
     cut: CancellationToken,
-    /// The connection is dead and nobody says so.
+    /// The connection is dead without any sign of it.
     silent: bool,
     /// The initial events so far, until their end.
     initial: Option<Vec<Shown>>,
     over: bool,
-    /// The body has come to its end.
+    /// The body has ended.
     ended: bool,
 }
 
@@ -147,7 +147,7 @@ impl Feed {
         }
     }
 
-    /// Holds an event back as long as the faults of the moment want.
+    /// Delays an event as the current faults require.
     async fn wait(&mut self) {
         let (sim, replica) = (&self.network.sim, self.network.replica);
         let lag = loop {
@@ -180,7 +180,7 @@ impl Feed {
         sleep(Duration::from_millis(lag)).await;
     }
 
-    /// Waits for more to come, where changes are to be coalesced.
+    /// Waits for further events, where changes are to be coalesced.
     async fn gather(&mut self, text: &mut String) {
         let waits = {
             let mut state = self.network.sim.state.lock();
@@ -200,7 +200,7 @@ impl Feed {
         }
     }
 
-    /// What is left of a piece of the stream.
+    /// The rest of a piece of the stream.
     fn edit(&self, text: &str) -> String {
         let replica = self.network.replica;
         let mut state = self.network.sim.state.lock();
@@ -227,7 +227,7 @@ impl Feed {
         out
     }
 
-    /// Notes what the replica is shown now.
+    /// Records what the replica now sees.
     fn note(&mut self, text: &str) {
         let at = self.network.sim.now();
         let mut state = self.network.sim.state.lock();
@@ -246,7 +246,7 @@ impl Feed {
             }
             let Ok(Event { kind, object }) = serde_json::from_str::<Event>(line) else { continue };
             let metadata = &object.metadata;
-            // What the server shows of another shard is not taken in.
+            // A replica ignores what the server shows of another shard.
             if !metadata.namespace.is_empty() && self.network.sim.scenario.shard_of(&metadata.namespace) != self.shard {
                 continue;
             }
@@ -282,7 +282,7 @@ fn text_of(frame: Option<Result<Frame<Bytes>, std::convert::Infallible>>) -> Opt
     Some(String::from_utf8(frame.into_data().ok()?.into()).expect("watches are text"))
 }
 
-/// Without the changes that a later one in the same piece makes superfluous.
+/// Removes the changes that a later one in the same piece supersedes.
 fn coalesced(lines: Vec<&str>) -> Vec<&str> {
     let read = |line: &str| serde_json::from_str::<Event>(line).ok().map(|e| (e.kind, e.object.metadata.uid));
     let mut newest: BTreeMap<String, usize> = BTreeMap::new();

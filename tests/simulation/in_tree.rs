@@ -1,8 +1,8 @@
-//! The controller in kube-controller-manager, beside the replicas: what it does to a suspended CronJob, which is all but
-//! starting Jobs.
+//! The controller in kube-controller-manager, beside the replicas. For a suspended CronJob it does everything except
+//! start Jobs.
 //!
-//! Matches upstream `cleanupFinishedJobs` and the part of `syncCronJob` before it looks at `suspend`, on what the server has
-//! at that moment; that it comes when it likes makes up for its being never behind.
+//! Matches upstream `cleanupFinishedJobs` and the part of `syncCronJob` before it checks `suspend`, on the server's
+//! current objects. It runs at random times, which makes up for its always current view.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::model::{Condition, Cron, Model};
 use crate::scenario::{Millis, SECOND};
 use crate::sim::Sim;
 
-/// Looks at all CronJobs, and comes back.
+/// Syncs all CronJobs, and schedules the next sync.
 pub fn look(sim: &Sim, at: Millis) {
     let calls: Vec<Call> = {
         let mut state = sim.state.lock();

@@ -1,4 +1,4 @@
-//! What must hold at every write, judged when it is sent and when it is committed.
+//! What must hold at every write, checked when it is sent and when it is committed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
 use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE};
 use crate::view::{Delivered, View};
 
-/// Something that must not be.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub invariant: &'static str,
@@ -36,10 +36,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// How long after its cause a write may come once all is settled: the patience of the queue, and room to travel.
+/// How long after its cause a write may come in the final state: the queue's starvation limit, and time to travel.
 const ANSWERED_WITHIN: Millis = 7 * SECOND;
 
-/// So long after a namespace became noisy it is known as that: before, its requests may have all workers.
+/// How long after a namespace became noisy it is detected; before that, its requests may use all workers.
 const KNOWN_AS_NOISY: Millis = 2 * MINUTE;
 
 /// How late a slot may be started beside noisy namespaces.
@@ -50,17 +50,17 @@ const IN_TIME: Millis = 2 * SECOND;
 pub struct Sent {
     pub author: Author,
     pub identity: String,
-    /// How often the author has begun to work on the shard.
+    /// The author's number of terms in the shard.
     pub term: u32,
     pub at: Millis,
-    /// What the author's clock showed.
+    /// The author's clock.
     pub clock: DateTime<Utc>,
-    /// What the author's watch had shown of the CronJob that it is about.
+    /// The CronJob as the author's watch had shown it.
     pub view: Option<Delivered>,
 }
 
 impl Sent {
-    /// Whether what is committed at `at` was on its way for longer than anything is but a create in slow admission.
+    /// Whether a commit at `at` is later than any request may be, except a create in slow admission.
     pub fn is_late(&self, at: Millis) -> bool {
         at > self.at + COMMIT_WITHIN
     }
@@ -70,7 +70,7 @@ fn is_seen_by(job: &Job, author: Author, term: u32) -> bool {
     matches!(author, Author::Replica(number, incarnation) if job.seen_by.contains(&(number, incarnation, term)))
 }
 
-/// The UID and name of the CronJob for which a request starts a Job, or deletes one that runs to make room.
+/// The UID and name of the CronJob for which a request starts a Job, or deletes a running one under Replace.
 fn started_for(model: &Model, call: &Call) -> Option<(String, String)> {
     match (call.kind, &call.method) {
         (Kind::Jobs, &Method::POST) => owner_of(&call.json()),
@@ -82,17 +82,17 @@ fn started_for(model: &Model, call: &Call) -> Option<(String, String)> {
     }
 }
 
-/// Judges.
+/// Checks the invariants.
 #[derive(Debug, Default)]
 pub struct Invariants {
     pub violations: Vec<Violation>,
     pub coverage: Coverage,
-    /// The CronJobs whose statuses lack a slot of which nobody can know.
+    /// The CronJobs whose statuses lack a slot that no controller can know.
     forgiven: BTreeSet<String>,
 }
 
 impl Invariants {
-    /// The status of a CronJob lacks a slot of which nobody can know.
+    /// Records that the status of a CronJob lacks a slot that no controller can know.
     pub fn forgive(&mut self, uid: String) {
         if self.forgiven.insert(uid) {
             self.coverage
@@ -138,7 +138,7 @@ impl Invariants {
             }
             _ => {}
         }
-        // How old a view can be: the CronJob was suspended or deleted, and the author had not been told.
+        // How old a view can be: the CronJob was suspended or deleted, and the author's watch had not shown it.
         if let Some(cron) = model.crons.get(&uid) {
             let newest = cron.newest();
             if cron.deleted.is_some() || newest.is_suspended() {
@@ -199,7 +199,7 @@ impl Invariants {
         }
     }
 
-    /// Where nothing goes wrong but the admission of some namespaces, what the others have is started in time, each slot.
+    /// Where the only faults concern the admission of some namespaces, each slot of the others starts in time.
     pub fn started_in_time(&mut self, model: &Model, job: &Value, at: Millis, scenario: &Scenario) {
         let namespace = text(job, "namespace");
         if !scenario.is_calm_elsewhere() || scenario.is_noisy(namespace) {
@@ -208,7 +208,7 @@ impl Invariants {
         let (Some((uid, _)), Some(slot)) = (owner_of(job), slot_of(job)) else { return };
         let Some(cron) = model.crons.get(&uid) else { return };
         let since_start = |slot: DateTime<Utc>| u64::try_from((slot - scenario.start).num_milliseconds()).unwrap_or(0);
-        // A slot that was left out counts from when it was due; Forbid waits for the Job before.
+        // A skipped slot counts from its due time; Forbid waits for the previous Job.
         let first = cron.newest().first_slot().filter(|first| *first < slot).unwrap_or(slot);
         let due = since_start(first);
         let late = at.saturating_sub(due);
@@ -260,7 +260,7 @@ impl Invariants {
         }
     }
 
-    /// Whether `other` is the second Job of its slot, which is excused only where the first was removed by others.
+    /// Whether `other` is the second Job of its slot, which is excused only where a third party removed the first.
     fn is_excused_beside(&mut self, model: &Model, other: &Job) -> bool {
         let (Some((uid, _)), Some(slot)) = (&other.owner, other.slot) else { return false };
         let is_second = model.fires_of(uid, slot).any(|first| first.uid != other.uid && first.is_removed_by_others());
@@ -271,8 +271,8 @@ impl Invariants {
         is_second
     }
 
-    /// At most one Job for each slot, over all history. Whether a second one is excused because a create was on its way
-    /// when others removed the first.
+    /// At most one Job for each slot, over all history. Returns whether a second one is excused because a create was on
+    /// its way when a third party removed the first.
     fn once(&mut self, model: &Model, job: &Value, uid: &str, slot: DateTime<Utc>, sent: &Sent, at: Millis) -> bool {
         let own = text(job, "uid");
         let Some(first) = model.fires_of(uid, slot).find(|other| other.uid != own) else { return false };
@@ -283,13 +283,13 @@ impl Invariants {
         let recorded = model.crons.get(uid).is_some_and(|cron| cron.newest().last_schedule_time() >= Some(slot));
         let is_of_this_term = (first.author, first.term) == (sent.author, sent.term);
         if !recorded && !is_of_this_term && first.deleted.is_some_and(|deleted| deleted <= sent.at) {
-            // Its author never came to write the status, and whoever came after could not see the Job any more.
+            // Its author never wrote the status, and later controllers could not see the Job any more.
             self.coverage.count("excused", "fired again: author gone before the status, Job gone before it was seen");
             return false;
         }
         if !recorded && is_of_this_term && !first.answered && !is_seen_by(first, sent.author, sent.term) {
-            // Whether the request arrived cannot be told any more: the answer was lost, and the Job was gone before the
-            // author's watch could show it.
+            // Whether the request arrived cannot be determined any more: the answer was lost, and the Job was deleted
+            // before the author's watch could show it.
             self.coverage.count("excused", "fired again: answer lost, Job gone before the watch showed it");
             return false;
         }
@@ -309,7 +309,7 @@ impl Invariants {
         false
     }
 
-    /// A replica's deletion of a Job was committed; `before` is what it was.
+    /// A replica's deletion of a Job was committed; `before` is the deleted object.
     pub fn deleted(&mut self, model: &Model, before: &Value, sent: &Sent, at: Millis) {
         let name = format!("{}/{}", text(before, "namespace"), text(before, "name"));
         let Some((uid, _)) = owner_of(before) else {
@@ -331,11 +331,11 @@ impl Invariants {
         }
     }
 
-    /// Nothing due, nothing written: once all is settled a write answers something that happened shortly before. That a
-    /// Job is started for a slot that is due is judged where it is created; a deletion for Replace belongs to such a start.
+    /// No write without a cause: in the final state each write answers a recent event. A Job's start for a due slot is
+    /// checked at its creation; a deletion for Replace belongs to such a start.
     pub fn has_cause(&mut self, model: &mut Model, call: &Call, sent: &Sent, at: Millis) {
         if call.kind == Kind::Jobs && call.method == Method::POST {
-            // The slot's name may be taken, by the Job of another slot in that minute or by somebody else's.
+            // The slot's name may be taken, by the Job of another slot in that minute or by a Job of another owner.
             let body = call.json();
             let (Some((uid, _)), Some(slot)) = (owner_of(&body), slot_of(&body)) else { return };
             if slot <= sent.clock && model.crons.get(&uid).is_some_and(|cron| cron.newest().has_slot(slot)) {

@@ -1,6 +1,7 @@
-//! What becomes of Jobs, and of Pods that stand in their place: they finish, fail, hang, outlive their time, and are deleted by hand.
+//! The course of Jobs and of the Pods in their place: they finish, fail, hang, exceed their TTL, or a user deletes
+//! them.
 //!
-//! A Job's fate follows from the seed and its name, so it is the same whatever else happens.
+//! A Job's course follows from the seed and its name, independent of other events.
 
 use chrono::SecondsFormat;
 use cronjob_controller::api::ControllerKind;
@@ -13,17 +14,17 @@ use crate::rng::Rng;
 use crate::scenario::{Millis, SECOND};
 use crate::sim::Sim;
 
-/// What happens to a Job.
+/// A step in a Job's course.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Finish,
     Fail,
-    /// Deleted although it runs, or after it has finished.
+    /// A user deletes it, running or finished.
     Delete,
     Ttl,
 }
 
-/// Decides a new Job's fate.
+/// Decides a new Job's course.
 pub fn begins(sim: &Sim, uid: &str, at: Millis) {
     let mut state = sim.state.lock();
     let Some(job) = state.model.jobs.get(uid) else { return };
@@ -56,7 +57,7 @@ pub fn begins(sim: &Sim, uid: &str, at: Millis) {
     }
 }
 
-/// Takes a step of a Job's fate.
+/// Takes a step of a Job's course.
 pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
     let (namespace, name, slot) = {
         let state = sim.state.lock();

@@ -1,10 +1,10 @@
-//! What happened, for people and for comparison.
+//! The history of a run, for people and for comparison.
 
 use std::fmt::Write as _;
 
 use crate::scenario::Millis;
 
-/// A history: its hash always, its lines where somebody will read them.
+/// A history: its hash always, its lines only if they will be printed.
 #[derive(Debug, Default)]
 pub struct Journal {
     hash: u64,
@@ -32,7 +32,7 @@ impl Journal {
         }
     }
 
-    /// Notes something only where it is kept: it follows from what is noted anyway.
+    /// Records a line only where lines are kept: it follows from the other lines.
     pub fn detail(&mut self, at: Millis, what: std::fmt::Arguments<'_>) {
         if self.is_kept {
             let hash = self.hash;

@@ -1,4 +1,4 @@
-//! What is known of the world from the server's commits: every version of every CronJob, and every Job there ever was.
+//! The state of the world from the server's commits: every version of every CronJob, and every Job that ever existed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,12 +16,12 @@ use serde_json::Value;
 use crate::disguise::disguised;
 use crate::scenario::Millis;
 
-/// Who did something.
+/// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
-    /// A replica, and how often it had been started.
+    /// A replica, and its number of starts.
     Replica(usize, u32),
-    /// People and the Job controller.
+    /// Users and the Job controller.
     World,
     /// The garbage collector.
     Collector,
@@ -54,7 +54,7 @@ impl Version {
         self.spec()["concurrencyPolicy"].as_str().unwrap_or("Allow")
     }
 
-    /// By the annotation, where it is handed over; one that was taken back is suspended for everybody in these worlds.
+    /// By the annotation, where it is handed over; in these worlds a released CronJob is suspended for all controllers.
     pub fn is_suspended(&self) -> bool {
         let annotations = &self.object["metadata"]["annotations"];
         if annotations[MANAGED_ANNOTATION] == "true" {
@@ -64,7 +64,7 @@ impl Version {
         }
     }
 
-    /// Whether the other controller has it, where CronJobs are handed over.
+    /// Whether the in-tree controller manages it, where CronJobs are handed over.
     pub fn is_taken_back(&self) -> bool {
         self.object["metadata"]["annotations"][MANAGED_ANNOTATION] != "true"
     }
@@ -73,14 +73,14 @@ impl Version {
         self.spec()["startingDeadlineSeconds"].as_i64()
     }
 
-    /// The schedule as clients read it, if they can.
+    /// The schedule as clients read it, if it is readable.
     pub fn timing(&self) -> Option<Timing> {
         let shown = disguised(&self.object);
         let schedule = shown["spec"]["schedule"].as_str()?;
         Some(Timing::parse(schedule, shown["spec"]["timeZone"].as_str(), local_zone().0))
     }
 
-    /// Whether clients can tell when its next Job is due, and it ever is.
+    /// Whether clients can compute its next slot, and there is one.
     pub fn is_schedulable(&self) -> bool {
         let timing = self.timing();
         let is_readable = timing.is_some_and(|timing| timing.schedule.is_ok() && timing.time_zone.is_ok());
@@ -96,7 +96,7 @@ impl Version {
         schedule.next_after(slot - chrono::TimeDelta::seconds(1)) == Some(slot)
     }
 
-    /// The first slot that its status does not know.
+    /// The first slot that its status does not have.
     pub fn first_slot(&self) -> Option<DateTime<Utc>> {
         let (schedule, observed) = (self.timing()?.schedule.ok()?, self.observed()?);
         schedule.next_after(observed.last_schedule.unwrap_or(observed.creation))
@@ -114,7 +114,7 @@ impl Version {
         ControllerKind::deserialize(&self.object["apiVersion"]).expect("every object says what it is")
     }
 
-    /// What decisions about slots rest on.
+    /// The facts that decisions about slots depend on.
     pub fn observed(&self) -> Option<Observed> {
         Some(Observed {
             creation: self.object["metadata"]["creationTimestamp"].as_str()?.parse().ok()?,
@@ -129,17 +129,17 @@ impl Version {
     }
 }
 
-/// A CronJob from its creation to its end.
+/// A CronJob from its creation to its deletion.
 #[derive(Debug)]
 pub struct Cron {
     pub namespace: String,
     pub name: String,
     pub versions: Vec<Version>,
     pub deleted: Option<Millis>,
-    /// When each reason was last given for it.
+    /// When each Event reason was last recorded for it.
     pub reasons: BTreeMap<&'static str, Millis>,
-    /// When something last happened to it that a controller may have to answer: somebody else changed it or a Job of its,
-    /// or a Job was started for it.
+    /// The last time of an event that a controller may have to answer: a third party changed it or one of its Jobs, or
+    /// a Job was started for it.
     pub stirred: Millis,
 }
 
@@ -148,7 +148,7 @@ impl Cron {
         self.versions.last().expect("a CronJob has a version")
     }
 
-    /// Since when its schedule is what it is.
+    /// Since when it has its current schedule.
     pub fn scheduled_since(&self) -> Millis {
         let timing = |version: &Version| {
             let shown = disguised(&version.object);
@@ -159,7 +159,7 @@ impl Cron {
         same.last().map_or(0, |version| version.at)
     }
 
-    /// When somebody last changed what is asked of it.
+    /// When a user last changed its spec.
     pub fn edited(&self) -> Millis {
         let newest = self.newest();
         let is_same = |version: &&Version| {
@@ -169,21 +169,21 @@ impl Cron {
         self.versions.iter().rev().take_while(is_same).last().map_or(0, |version| version.at)
     }
 
-    /// Whether anybody could read it at some time from `start` to `end`.
+    /// Whether it was readable at any time from `start` to `end`.
     pub fn was_readable(&self, start: Millis, end: Millis) -> bool {
         let ends = self.versions.iter().skip(1).map(|next| next.at).chain([Millis::MAX]);
         let mut lives = self.versions.iter().zip(ends);
         lives.any(|(version, gone)| version.at <= end && gone >= start && version.timing().is_some())
     }
 
-    /// The versions that somebody may go by who has seen the one of `revision`.
+    /// The versions that a client may use that has seen the one of `revision`.
     pub fn since(&self, revision: u64) -> &[Version] {
         let start = self.versions.partition_point(|version| version.revision <= revision).saturating_sub(1);
         &self.versions[start..]
     }
 }
 
-/// A Job from its creation to its end.
+/// A Job from its creation to its deletion.
 #[derive(Debug)]
 pub struct Job {
     pub namespace: String,
@@ -194,19 +194,19 @@ pub struct Job {
     /// The slot in its annotation.
     pub slot: Option<DateTime<Utc>>,
     pub author: Author,
-    /// Which of the author's terms in its shard it was.
+    /// The author's term in its shard.
     pub term: u32,
     pub created: Millis,
     pub finished: Option<Condition>,
-    /// When it succeeded, as its status says.
+    /// When it succeeded, according to its status.
     pub succeeded: Option<DateTime<Utc>>,
     pub deleting: bool,
     pub deleted: Option<Millis>,
-    /// By whom.
+    /// The author of the deletion.
     pub deleted_by: Option<Author>,
-    /// Whether its author had the answer to its creation.
+    /// Whether its author received the answer to the create.
     pub answered: bool,
-    /// Who had seen it in a watch or a list, as `(replica, incarnation, term in the shard)`.
+    /// The replicas that saw it in a watch or a list, as `(replica, incarnation, term in the shard)`.
     pub seen_by: Vec<(usize, u32, u32)>,
 }
 
@@ -217,12 +217,12 @@ pub enum Condition {
 }
 
 impl Job {
-    /// Whether a CronJob controller made it, and not `create job --from`.
+    /// Whether a CronJob controller created it, and not `create job --from`.
     pub fn is_made_by_controller(&self) -> bool {
         self.owner.is_some() && self.slot.is_some()
     }
 
-    /// Whether somebody other than a controller removed it, so that its name keeps no second one from being created.
+    /// Whether a third party removed it, so that its name does not prevent a second one.
     pub fn is_removed_by_others(&self) -> bool {
         self.deleted_by.is_some_and(|author| !matches!(author, Author::Replica(..)))
     }
@@ -232,7 +232,7 @@ impl Job {
     }
 }
 
-/// Everything there ever was.
+/// The whole history.
 #[derive(Debug, Default)]
 pub struct Model {
     /// By UID.
@@ -245,7 +245,7 @@ pub struct Model {
     pub names: BTreeMap<(String, String), String>,
     /// The holder in the lease of each shard.
     pub holders: BTreeMap<u32, String>,
-    /// Since when it is that holder's.
+    /// Since when that holder has it.
     pub held_since: BTreeMap<u32, Millis>,
 }
 
@@ -356,22 +356,22 @@ impl Model {
         }
     }
 
-    /// The Jobs of a CronJob that are still there.
+    /// The existing Jobs of a CronJob.
     pub fn jobs_of(&self, uid: &str) -> impl Iterator<Item = &Job> {
         self.all_jobs_of(uid).filter(|job| job.deleted.is_none())
     }
 
-    /// All Jobs of a CronJob that ever were.
+    /// All Jobs of a CronJob that ever existed.
     pub fn all_jobs_of(&self, uid: &str) -> impl Iterator<Item = &Job> {
         self.children.get(uid).into_iter().flatten().filter_map(|uid| self.jobs.get(uid))
     }
 
-    /// All Jobs that were ever made for a slot of a CronJob.
+    /// All Jobs that were ever created for a slot of a CronJob.
     pub fn fires_of(&self, uid: &str, slot: DateTime<Utc>) -> impl Iterator<Item = &Job> {
         self.all_jobs_of(uid).filter(move |job| job.slot == Some(slot))
     }
 
-    /// Something happened to a CronJob that a controller may have to answer.
+    /// Records an event about a CronJob that a controller may have to answer.
     pub fn stir(&mut self, uid: &str, at: Millis) {
         if let Some(cron) = self.crons.get_mut(uid) {
             cron.stirred = at;

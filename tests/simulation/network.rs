@@ -1,8 +1,8 @@
-//! The way between a replica and the server, with everything that happens to requests on it.
+//! The network between a replica and the server, with all faults of requests.
 //!
-//! Guarantee: a request is committed within [`COMMIT_WITHIN`] of its sending or never, whatever becomes of its answer. A
-//! create of a Job that slow admission holds up is committed within its `?timeout=` and [`CREATE_WITHIN`] or never,
-//! whatever becomes of its client.
+//! Guarantee: a request is committed within [`COMMIT_WITHIN`] of its sending or never, even if its answer is lost. A
+//! create of a Job that slow admission delays is committed within its `?timeout=` and [`CREATE_WITHIN`] or never, even
+//! if its client has gone.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -30,7 +30,7 @@ use crate::scenario::Millis;
 use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE, Sim, State};
 use crate::view::{Shown, View};
 
-/// One replica's way to the server.
+/// One replica's connection to the server.
 #[derive(Clone)]
 pub struct Network {
     pub sim: Arc<Sim>,
@@ -39,18 +39,18 @@ pub struct Network {
     pub identity: String,
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 struct Fate {
     before: Millis,
     is_committed: bool,
     after: Millis,
     reply: Reply,
-    /// It kills its author, before its commit or after.
+    /// Its author crashes, before the commit or after.
     crash: Option<bool>,
     /// A list is answered as of this revision.
     stale: Option<u64>,
-    /// The connection breaks at once, while the server goes on.
+    /// The connection breaks at once, while the server continues.
     breaks_early: bool,
 }
 
@@ -65,7 +65,7 @@ enum Reply {
     Panic,
 }
 
-/// As kube-apiserver puts it.
+/// In kube-apiserver's words.
 const DENIED: Reply = Reply::Refused(403, "Forbidden", "admission webhook \"jobs.example.com\" denied the request: no");
 const FAILED_TO_CALL: Reply = Reply::Refused(
     500,
@@ -78,7 +78,7 @@ const TIMED_OUT: Reply = Reply::Refused(
     "Timeout: request did not complete within requested timeout - context deadline exceeded",
 );
 
-/// What comes back.
+/// The answer.
 enum Answer {
     Response(Response<SimBody>),
     Broken(&'static str),
@@ -87,12 +87,12 @@ enum Answer {
 }
 
 impl Network {
-    /// A client that takes this way.
+    /// A client on this connection.
     pub fn client(self) -> Client {
         client::on_service(self)
     }
 
-    /// Notes that a request is sent, and decides what becomes of it.
+    /// Records that a request is sent, and decides its outcome.
     fn send(&self, call: &Call) -> (Sent, Fate) {
         let at = self.sim.now();
         let mut state = self.sim.state.lock();
@@ -183,7 +183,7 @@ impl Network {
         Response::from_parts(parts, full(bytes))
     }
 
-    /// Draws the consequences of an answer that has reached the replica.
+    /// Applies the effects of an answer that has reached the replica.
     fn arrived(&self, call: &Call, sent: &Sent, response: &Response<SimBody>) {
         if !response.status().is_success() {
             return;
@@ -284,7 +284,7 @@ impl State {
             fate.after = self.rng.range(0, 6_000);
         }
         for (kind, is_committed, reply) in failures {
-            // Refusals for what a write says make no sense for others.
+            // Refusals of a write's content make no sense for other requests.
             let is_about_content = matches!(kind, F::Conflict | F::Forbidden | F::Invalid);
             if is_about_content && (!call.is_write() || call.kind == Kind::Leases) {
                 continue;
@@ -297,7 +297,7 @@ impl State {
         }
     }
 
-    /// What load and the admission of its namespace make of a request, which the server has from now on.
+    /// The effect of load and of the namespace's admission on a request that the server has received.
     fn press(&mut self, call: &Call, fate: &mut Fate) {
         if call.watch || fate.crash == Some(false) {
             return;
@@ -323,7 +323,7 @@ impl State {
         }
     }
 
-    /// What the admission of its namespace makes of a create, one of `beside`, that the server cuts off after `limit`.
+    /// The effect of the namespace's admission on a create, one of `beside`, that the server cuts off after `limit`.
     fn admit(&mut self, call: &Call, fate: &mut Fate, beside: u64, limit: Millis) {
         let amount = |state: &Self, kind| state.admission(kind, &call.namespace).map(|fault| fault.amount);
         let refuse = |fate: &mut Fate, reply: Reply| {
@@ -360,7 +360,7 @@ impl State {
         fate.breaks_early = slow > 0 && self.rng.percent(50);
     }
 
-    /// The server is done with a request.
+    /// The server has finished a request.
     fn has_left(&mut self, call: &Call) {
         let of_creates = if call.is_create_of_job() { call.namespace.as_str() } else { "" };
         if let Some(in_flight) = self.in_flight.get_mut(of_creates).filter(|_| !call.watch) {
@@ -382,7 +382,7 @@ impl State {
         self.invariants.coverage.count("fault", kind.name());
     }
 
-    /// What the replica has been shown of the CronJob that a request is about.
+    /// The CronJob of a request, as the replica has been shown it.
     fn cron_job_of(&self, replica: usize, shard: u32, call: &Call) -> Option<crate::view::Delivered> {
         if !call.is_fenced() {
             return None;
@@ -413,13 +413,13 @@ impl tower::Service<Request<kube::client::Body>> for Network {
         let (parts, body) = request.into_parts();
         let bytes = body.collect().now_or_never().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
         let call = Call::new(&parts, bytes).in_world_of(self.sim.scenario.controller_kind);
-        // Left behind in the pipe by a process that has died since.
+        // Sent by a process that has crashed since.
         if self.sim.state.lock().replicas[self.replica].incarnation != self.incarnation {
             return Box::pin(std::future::pending());
         }
         let (sent, fate) = self.send(&call);
         let (answer, answered) = oneshot::channel();
-        // Under way it is nobody's: it arrives whatever becomes of its sender.
+        // The request arrives even if its sender is gone by then.
         tokio::spawn(self.clone().deliver(call.clone(), sent.clone(), fate, answer));
         let network = self.clone();
         Box::pin(async move {
@@ -438,7 +438,7 @@ impl tower::Service<Request<kube::client::Body>> for Network {
 }
 
 impl Network {
-    /// Notes what a list shows.
+    /// Records the content of a list.
     fn note_list(&self, call: &Call, response: Response<SimBody>) -> Response<SimBody> {
         if call.kind != Kind::CronJobs || !call.is_list() || call.watch || !response.status().is_success() {
             return response;

@@ -1,4 +1,4 @@
-//! What people do to CronJobs.
+//! The users' edits of CronJobs.
 
 use chrono::TimeDelta;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
@@ -22,7 +22,7 @@ fn path(sim: &Sim, cron_job: &CronJob) -> String {
     format!("{}/{}", sim.scenario.controller_kind.parent.path(Some(cron_job.namespace)), cron_job.name)
 }
 
-/// A schedule as the API has it: without a field for the zone, the zone is in front.
+/// A schedule in the API's form: without a time zone field, the zone is a prefix.
 fn timing(controller_kind: ControllerKind, schedule: &str, zone: Option<&str>) -> Value {
     match zone {
         Some(zone) if !controller_kind.has_time_zone => json!({"schedule": format!("TZ={zone} {schedule}")}),
@@ -30,7 +30,7 @@ fn timing(controller_kind: ControllerKind, schedule: &str, zone: Option<&str>) -
     }
 }
 
-/// A spec as the API has it.
+/// A spec in the API's form.
 fn spec(controller_kind: ControllerKind, spec: &Spec) -> Value {
     let mut template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}});
     if controller_kind.child == ControllerKind::CronJob.child {
@@ -48,13 +48,13 @@ fn spec(controller_kind: ControllerKind, spec: &Spec) -> Value {
     object
 }
 
-/// What changes in the annotations of a CronJob that is handed over, or has been.
+/// The annotations to change on a CronJob that is handed over, or was.
 fn handover(is_suspended: bool, is_taken_back: bool) -> Value {
     let text = |is: bool| if is { json!("true") } else { Value::Null };
     json!({MANAGED_ANNOTATION: text(!is_taken_back), SUSPEND_ANNOTATION: text(is_suspended)})
 }
 
-/// Creates a CronJob of the scenario, unless it is there.
+/// Creates a CronJob of the scenario, unless it exists.
 pub fn create(sim: &Sim, place: usize, _at: Millis) {
     let cron_job = &sim.scenario.cron_jobs[place];
     if cron_job.namespace != "default" {
@@ -76,7 +76,7 @@ pub fn create(sim: &Sim, place: usize, _at: Millis) {
     sim.act(&Call::world(Method::POST, controller_kind.parent.path(Some(cron_job.namespace)), &object));
 }
 
-/// Carries an edit of the scenario out.
+/// Applies an edit of the scenario.
 pub fn edit(sim: &Sim, place: usize, at: Millis) {
     let edit = &sim.scenario.edits[place];
     let cron_job = &sim.scenario.cron_jobs[edit.cron_job];
@@ -101,7 +101,7 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
         }
         Action::Deadline(seconds) => patch("deadline changed", json!({"spec": {"startingDeadlineSeconds": seconds}})),
         Action::Suspend(suspend) => patch(if *suspend { "suspended" } else { "resumed" }, {
-            // Of those that are handed over some are suspended, and the others taken back.
+            // Of the CronJobs that are handed over, some are suspended, and the others released.
             let is_taken_back = *suspend && edit.at.is_multiple_of(2);
             match sim.scenario.manage {
                 Manage::All => json!({"spec": {"suspend": suspend}}),
@@ -146,7 +146,7 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
     }
 }
 
-/// Takes a CronJob of the scenario back, or hands it over again.
+/// Releases a CronJob of the scenario, or hands it over again.
 pub fn hand(sim: &Sim, place: usize, is_taken_back: bool) {
     let what = if is_taken_back { "taken back in the very moment" } else { "handed over again" };
     sim.state.lock().invariants.coverage.count("world", what);

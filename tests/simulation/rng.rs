@@ -1,11 +1,11 @@
-//! Chance from a seed: SplitMix64, so that a run depends on no library's version.
+//! Random numbers from a seed: SplitMix64, so that a run does not depend on a library's version.
 
 /// A sequence of numbers.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A sequence of its own for `label`: what is drawn from one does not change the other.
+    /// A separate sequence for `label`: drawing from one does not change the other.
     pub fn fork(seed: u64, label: &str) -> Self {
         Self(seed ^ hash(label))
     }
@@ -18,12 +18,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number from `low` up to, and without, `high`.
+    /// A number from `low` up to, and excluding, `high`.
     pub fn range(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low).max(1)
     }
 
-    /// True in `percent` of a hundred cases.
+    /// True with a probability of `percent`.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.range(0, 100) < percent
     }
@@ -32,7 +32,7 @@ impl Rng {
         &from[usize::try_from(self.range(0, from.len() as u64)).unwrap()]
     }
 
-    /// One of `from`, each as often as its weight says.
+    /// One of `from`, chosen by weight.
     pub fn weighted<T: Clone>(&mut self, from: &[(u64, T)]) -> T {
         let mut left = self.range(0, from.iter().map(|(weight, _)| weight).sum());
         for (weight, item) in from {

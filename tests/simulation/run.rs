@@ -16,13 +16,13 @@ use crate::scenario::{Millis, SECOND, Scenario};
 use crate::shrink;
 use crate::sim::Sim;
 
-/// So many runs must have seen everything, and densely.
+/// A run of at least this many seeds must have seen every required event.
 const MANY: u64 = 200;
 
-/// One seed in so many is run without its faults, too.
+/// One seed in this many also runs without its faults.
 const COMPARED: u64 = 5;
 
-/// What became of one world.
+/// The result of one world.
 #[derive(Debug)]
 pub struct Outcome {
     pub violations: Vec<Violation>,
@@ -71,7 +71,7 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
     })
 }
 
-/// Judges what is amiss for longer than a moment: such is on its way.
+/// Checks violations that last longer than a moment: shorter ones are changes on their way.
 async fn in_order(sim: &Arc<Sim>, end: &mut Millis) {
     let mut amiss = sim.disorder();
     for _ in 0..3 {
@@ -87,7 +87,7 @@ async fn in_order(sim: &Arc<Sim>, end: &mut Millis) {
     amiss.into_iter().for_each(|(invariant, what)| invariants.violated(invariant, *end, what));
 }
 
-/// Runs a world, and for one seed in [`COMPARED`] the same without its faults, which must come to the same end.
+/// Runs a world, and for one seed in [`COMPARED`] also without its faults, which must reach the same final state.
 pub fn judge(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
     let mut outcome = caught(scenario, is_journal_kept);
     if !scenario.seed.is_multiple_of(COMPARED) {
@@ -110,7 +110,7 @@ pub fn judge(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
     outcome
 }
 
-/// Runs a world, with a panic of the harness or the product as a violation.
+/// Runs a world, and counts a panic of the harness or the product as a violation.
 fn caught(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| run(scenario, is_journal_kept))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -221,7 +221,7 @@ fn explain(seed: u64) {
     let small = if number("SIM_SHRINK", 1) == 1 { shrink::shrink(scenario, violation.invariant) } else { scenario };
     let outcome = judge(&small, true);
     println!("{small:#?}");
-    // What comes after the violation is of no interest.
+    // The history after the violation does not matter.
     let end = outcome.violations.iter().find(|found| found.invariant == violation.invariant).map_or(0, |v| v.at);
     let prefix = format!("{:3}:{:02}.{:03}", end / 60_000, end / 1000 % 60, end % 1000);
     let is_before = |line: &&String| line[..prefix.len()] <= *prefix;
@@ -233,7 +233,7 @@ fn explain(seed: u64) {
     }
 }
 
-/// Poisoned keys panic on purpose; what is not on purpose is still heard.
+/// Hides the panics that poisoned keys cause on purpose; all others are printed.
 fn silence_poison() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

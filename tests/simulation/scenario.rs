@@ -1,6 +1,6 @@
-//! What happens in one world: CronJobs, what people do to them, and what goes wrong, all from one seed.
+//! The scenario of one world: CronJobs, the users' edits, and faults, all from one seed.
 //!
-//! A scenario is data, so that a failing one can be shrunk by leaving things out.
+//! A scenario is data, so that a failing one can be shrunk by removing parts.
 
 use std::num::NonZeroU32;
 
@@ -12,7 +12,7 @@ use cronjob_controller::sharding::Shard;
 use crate::faults::{Fault, FaultKind, has_slow_admission};
 use crate::rng::Rng;
 
-/// Virtual milliseconds since the world began.
+/// Virtual milliseconds since the start of the world.
 pub type Millis = u64;
 
 pub const SECOND: Millis = 1000;
@@ -25,13 +25,13 @@ pub struct Scenario {
     pub start: DateTime<Utc>,
     pub replicas: usize,
     pub shards: NonZeroU32,
-    /// Whose CronJobs these are: upstream's, the tutorial's, or ApiExamples.
+    /// The kind of the CronJobs: batch/v1's, the tutorial's, or ApiExamples.
     pub controller_kind: ControllerKind,
-    /// Whether they had to be handed over.
+    /// Whether the CronJobs have to be handed over.
     pub manage: Manage,
-    /// How long things go wrong.
+    /// How long faults occur.
     pub active: Millis,
-    /// How far each replica's clock is off until then, in milliseconds.
+    /// Each replica's clock error until then, in milliseconds.
     pub skews: Vec<i64>,
     pub cron_jobs: Vec<CronJob>,
     pub edits: Vec<Edit>,
@@ -47,7 +47,7 @@ pub struct CronJob {
     pub spec: Spec,
 }
 
-/// The part of a spec that decisions hang on.
+/// The part of a spec that decisions depend on.
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub schedule: String,
@@ -56,11 +56,11 @@ pub struct Spec {
     pub limits: (Option<u64>, Option<u64>),
     pub deadline: Option<u64>,
     pub suspend: bool,
-    /// How the world treats its Jobs, in the template's labels.
+    /// The course of its Jobs, in the template's labels.
     pub fate: &'static str,
 }
 
-/// Something that a person does.
+/// A user's edit.
 #[derive(Clone, Debug)]
 pub struct Edit {
     pub at: Millis,
@@ -76,23 +76,23 @@ pub enum Action {
     Limits(u64, u64),
     Deadline(Option<u64>),
     Suspend(bool),
-    /// Takes it back in the very moment in which its next Job is started, and hands it over again after so long, if at all.
+    /// Releases it at the moment in which its next Job is started, and hands it over again after this time, if given.
     TakeBack(Option<Millis>),
     Template(u64),
     Delete,
-    /// Deletes it, and creates it anew after so long.
+    /// Deletes it, and recreates it after this time.
     Recreate(Millis),
     /// `kubectl create job --from`.
     ManualJob,
-    /// Somebody else's Job under the name of a slot so many minutes ahead.
+    /// A Job of another owner with the name of a slot this many minutes ahead.
     ForeignJob(i64),
-    /// Deletes the newest Job of it.
+    /// Deletes its newest Job.
     DeleteJob,
-    /// Clients read this in place of the schedule: what no API server would let in any more, but old ones did.
+    /// Clients read this instead of the schedule: an invalid value that old API servers accepted.
     ReadsAs(&'static str),
 }
 
-/// The zones and the instants at which something is special about them.
+/// The zones, and instants with special clock changes in them.
 const MOMENTS: [&str; 16] = [
     "2026-03-29T01:00:00Z",
     "2026-10-25T01:00:00Z",
@@ -123,15 +123,15 @@ const ZONES: [&str; 8] = [
     "Etc/UTC",
 ];
 
-/// Cut into four, no two of them are in one shard.
+/// With four shards, no two of them are in one shard.
 const NAMESPACES: [&str; 3] = ["default", "team-blue", "team-two"];
 
-/// Those whose admission is in trouble where nothing else is.
+/// The namespaces with admission faults in worlds without other faults.
 const NOISY: [&str; 10] =
     ["noisy-a", "noisy-b", "noisy-c", "noisy-d", "noisy-e", "noisy-f", "noisy-g", "noisy-h", "noisy-i", "noisy-j"];
 
 impl Scenario {
-    /// The world of a seed.
+    /// The scenario of a seed.
     pub fn generate(seed: u64) -> Self {
         let mut rng = Rng::fork(seed, "scenario");
         let moment: DateTime<Utc> = rng.pick(&MOMENTS).parse().unwrap();
@@ -146,7 +146,7 @@ impl Scenario {
             seed,
             start,
             replicas,
-            // Of a sequence of its own: the rest of the world is the same.
+            // From a separate sequence: the rest of the world stays the same.
             shards: NonZeroU32::new(*Rng::fork(seed, "shards").pick(&[1, 4])).unwrap(),
             controller_kind,
             manage: if is_shared { Manage::Annotated } else { Manage::All },
@@ -168,7 +168,7 @@ impl Scenario {
             let now = start + TimeDelta::milliseconds(i64::try_from(at).unwrap());
             let action = action(&mut rng, now, scenario.controller_kind);
             if let Action::ReadsAs(_) = action {
-                // Somebody repairs it.
+                // A user repairs it.
                 let back = spec_schedule(&mut rng, start, scenario.controller_kind);
                 scenario.edits.push(Edit { at: active, cron_job, action: Action::Schedule(back.0, back.1) });
             }
@@ -180,7 +180,7 @@ impl Scenario {
         for number in 0..rng.range(5, 15) {
             scenario.faults.push(Fault::generate(&mut rng, number, &scenario, active));
         }
-        // Of sequences of their own: the rest of the world is the same.
+        // From separate sequences: the rest of the world stays the same.
         if has_slow_admission() && Rng::fork(seed, "noisy").percent(15) {
             scenario.become_noisy(&mut Rng::fork(seed, "noise"));
         } else {
@@ -191,7 +191,7 @@ impl Scenario {
         scenario
     }
 
-    /// Adds trouble with admission, and load.
+    /// Adds faults of admission, and load.
     fn press(&mut self, rng: &mut Rng) {
         if rng.percent(30) {
             return;
@@ -202,8 +202,8 @@ impl Scenario {
         }
     }
 
-    /// Makes it a world in which nothing goes wrong but the admission of Jobs in some namespaces, which have many CronJobs.
-    /// What the others have is started in time.
+    /// Makes it a world whose only faults concern the admission of Jobs in some namespaces, which have many CronJobs.
+    /// The slots of the other namespaces start in time.
     fn become_noisy(&mut self, rng: &mut Rng) {
         self.skews = vec![0; self.replicas];
         self.edits.clear();
@@ -239,13 +239,13 @@ impl Scenario {
         }
     }
 
-    /// Whether nothing goes wrong but the admission of Jobs in some namespaces.
+    /// Whether the only faults concern the admission of Jobs in some namespaces.
     pub fn is_calm_elsewhere(&self) -> bool {
         let is_calm = self.skews.iter().all(|skew| *skew == 0) && !self.faults.is_empty();
         is_calm && self.faults.iter().all(|fault| fault.kind.is_of_a_namespace())
     }
 
-    /// Whether the admission of Jobs in that namespace is ever in trouble.
+    /// Whether the admission of Jobs in that namespace ever has a fault.
     pub fn is_noisy(&self, namespace: &str) -> bool {
         self.faults.iter().any(|fault| fault.namespace == Some(namespace))
     }
@@ -256,24 +256,24 @@ impl Scenario {
             if rng.percent(60) {
                 let (soon, late) = (rng.range(1, 3 * SECOND), rng.range(3 * SECOND, 90 * SECOND));
                 let again = rng.weighted(&[(50, None), (25, Some(soon)), (25, Some(late))]);
-                // In part after all that goes wrong: then nobody has an excuse.
+                // Some after the last fault: then no controller has an excuse.
                 let (amid, after) = (rng.range(20 * SECOND, active), rng.range(active, active + 2 * MINUTE));
                 let at = rng.weighted(&[(50, amid), (50, after)]);
                 self.edits.push(Edit { at, cron_job, action: Action::TakeBack(again) });
             }
-            // Who may have taken one back hands it over again, mostly, so that the end is ours to answer for.
+            // A user who released one usually hands it over again, so that its final state can be checked.
             if rng.percent(60) {
                 self.edits.push(Edit { at: active, cron_job, action: Action::Suspend(false) });
             }
         }
     }
 
-    /// The same world, in which nothing goes wrong.
+    /// The same world without faults.
     pub fn without_faults(&self) -> Self {
         Self { faults: Vec::new(), skews: vec![0; self.replicas], ..self.clone() }
     }
 
-    /// Whether a CronJob has the same slots whenever its Jobs are started, and their names to itself.
+    /// Whether a CronJob's slots do not depend on when its Jobs start, and no other object takes their names.
     pub fn is_steady(&self, place: usize) -> bool {
         let is_upset = |edit: &Edit| {
             let upsets = matches!(edit.action, Action::Schedule(..) | Action::ReadsAs(_) | Action::ForeignJob(_));
@@ -283,24 +283,24 @@ impl Scenario {
     }
 }
 
-/// The name of the lease, or what the names of several begin with.
+/// The name of the lease, or the prefix of the names of several.
 pub const LEASE_NAME: &str = "cronjob-controller";
 
-/// Who is responsible for what.
+/// The shard of each namespace.
 impl Scenario {
     /// The number of the shard that a namespace is in.
     pub fn shard_of(&self, namespace: &str) -> u32 {
         Shard::all(self.shards).find(|shard| shard.owns(namespace)).unwrap().index()
     }
 
-    /// The number of the shard that a lease is about.
+    /// The number of a lease's shard.
     pub fn shard_of_lease(&self, lease: &str) -> Option<u32> {
         let names = Names::new(LEASE_NAME, self.shards);
         let name = |index: u32| if self.shards.get() == 1 { LEASE_NAME.to_owned() } else { names.shard(index) };
         (0..self.shards.get()).find(|index| name(*index) == lease)
     }
 
-    /// The number of the shard that is asked for.
+    /// The number of the requested shard.
     pub fn shard_of_query(&self, query: &str) -> u32 {
         let is_asked_for = |shard: &Shard| {
             let selector = shard.selector().unwrap_or_default();
@@ -347,7 +347,7 @@ fn spec_schedule(
         format!("{} * * * *", minutes.join(","))
     };
     let every = format!("@every {}", rng.pick(&["10s", "20s", "45s", "1m", "90s", "2m30s", "1h"]));
-    // Sixty slots of one name are one Job; with a name for each they would be most of what is computed.
+    // Sixty slots of one name are one Job; with a name for each, they would dominate the running time.
     let often = if controller_kind.seconds_in_name == 1 { "@every 5s" } else { "@every 1s" };
     let near = format!("{} {},{} * * *", (minute + 5) % 60, hour, (hour + 1) % 24);
     let schedule = rng.weighted(&[
@@ -389,5 +389,5 @@ fn action(rng: &mut Rng, now: DateTime<Utc>, controller_kind: ControllerKind) ->
     rng.weighted(&kinds)
 }
 
-/// What a client reads in place of the true object: texts that today's validation refuses, and shapes that no type has.
+/// The text that a client reads instead of the true object: values that today's validation refuses, and invalid types.
 pub const READS_AS: [&str; 6] = ["unparseable", "zone-inside", "unknown-zone", "number", "no-spec", "nil-fields"];

@@ -1,9 +1,9 @@
-//! Leaves out of a failing scenario what it does not need to fail.
+//! Removes the parts of a failing scenario that the failure does not need.
 
 use crate::run::judge;
 use crate::scenario::Scenario;
 
-/// How many worlds a shrink may cost.
+/// The largest number of worlds that a shrink may run.
 const TRIES: usize = 300;
 
 /// The smallest scenario found that still violates `invariant`.
@@ -49,7 +49,7 @@ fn size(scenario: &Scenario) -> usize {
     scenario.faults.len() + scenario.edits.len() + scenario.cron_jobs.len()
 }
 
-/// Tries to leave out halves, then quarters, and so on down to single ones.
+/// Tries to remove halves, then quarters, and so on down to single elements.
 fn without(
     mut scenario: Scenario,
     count: impl Fn(&Scenario) -> usize,
@@ -75,7 +75,7 @@ fn without(
     scenario
 }
 
-/// The CronJob stays in its place, so that what refers to others is still right; it just never comes.
+/// The CronJob keeps its index, so that references stay valid; it is just never created.
 fn remove_cron_job(scenario: &mut Scenario, at: usize) {
     if scenario.cron_jobs.len() == 1 {
         return;

@@ -1,4 +1,4 @@
-//! One world: the server, the replicas, and everything that is known about both.
+//! One world: the server, the replicas, and all records about both.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -33,15 +33,15 @@ use crate::rng::Rng;
 use crate::scenario::{Millis, Scenario};
 use crate::view::View;
 
-/// A request is committed within this time of its sending, or never; but for creates of Jobs where admission is slow.
+/// A request is committed within this time of its sending, or never; except creates of Jobs where admission is slow.
 pub const COMMIT_WITHIN: Millis = 900;
-/// A create that says nothing else is committed within this time of its receipt, or never. Matches kube-apiserver's
+/// A create without another limit is committed within this time of its receipt, or never. Matches kube-apiserver's
 /// `requestTimeoutUpperBound`.
 pub const CREATE_WITHIN: Millis = 34_000;
-/// The times of the lease; a write is given up after 0.8 of what is between the first two.
+/// The times of the lease; a write is abandoned after 0.8 of the difference of the first two.
 pub const LEASE: (u64, u64, u64) = (15, 10, 2);
 
-/// A world in motion.
+/// A running world.
 pub struct Sim {
     pub scenario: Scenario,
     pub server: ApiServer,
@@ -50,33 +50,34 @@ pub struct Sim {
     pub changed: Notify,
 }
 
-/// What changes.
+/// The mutable state.
 pub struct State {
     pub journal: Journal,
     pub invariants: Invariants,
     pub model: Model,
     pub replicas: Vec<Replica>,
-    /// What goes wrong now, by number, each with its own chance.
+    /// The active faults, by number, each with its own random sequence.
     pub faults: BTreeMap<u64, (Fault, Rng)>,
-    /// What is to happen, by its time and the order in which it was decided.
+    /// The scheduled events, by time and then in the order of scheduling.
     pub agenda: BTreeMap<(Millis, u64), Act>,
     decided: u64,
-    /// The CronJobs that are to be taken back when their next Jobs are started: which of the scenario, and after how long they
-    /// are handed over again.
+    /// The CronJobs to release when their next Jobs are started: their index in the scenario, and the time after which
+    /// they are handed over again.
     pub wanted_back: BTreeMap<(String, String), (usize, Option<Millis>)>,
     /// The server's revision by time.
     pub revisions: VecDeque<(Millis, u64)>,
     seen: u64,
     pub rng: Rng,
     pub server_is_down: bool,
-    /// The requests that the server has and did not answer, by namespace if they are creates of Jobs, else under no name.
+    /// The requests that the server has and has not answered, by namespace for creates of Jobs, all others under no
+    /// name.
     pub in_flight: BTreeMap<String, u64>,
     pub writes: u64,
-    /// Since when everything is settled, so that no write is without a cause.
+    /// Since when the world is in its final state, so that every write needs a cause.
     pub settled_since: Option<Millis>,
 }
 
-/// A place for a replica.
+/// One replica's place in the world.
 pub struct Replica {
     pub incarnation: u32,
     pub process: Process,
@@ -85,19 +86,19 @@ pub struct Replica {
     pub stop: CancellationToken,
     /// By shard.
     pub controllers: BTreeMap<u32, Weak<Controller<RealControl>>>,
-    /// How many controllers it has had for each shard.
+    /// Its number of controllers for each shard so far.
     pub terms: BTreeMap<u32, u32>,
-    /// Until when it may write by the leases it knows it holds, by shard.
+    /// Until when it may write according to the leases it knows it holds, by shard.
     pub deadlines: BTreeMap<u32, Millis>,
     /// By shard.
     pub views: BTreeMap<u32, View>,
     /// Cuts all its watches.
     pub cut: CancellationToken,
-    /// Where it is to crash: at which of its writes from now on, and whether after the commit.
+    /// When it crashes: at which of its next writes, and whether after the commit.
     pub crash: Option<(u64, bool)>,
 }
 
-/// The world's clock, and how far this one is off.
+/// The world's clock, and this replica's clock error.
 #[derive(Debug)]
 pub struct SkewedClock {
     clock: Arc<TestClock>,
@@ -121,7 +122,7 @@ impl Clock for SkewedClock {
 }
 
 impl Sim {
-    /// A world before its first moment. Must be called inside a runtime whose time is paused.
+    /// A world before it starts. Must be called inside a runtime whose time is paused.
     pub fn new(scenario: Scenario, is_journal_kept: bool) -> Arc<Self> {
         let clock = TestClock::new(scenario.start);
         let shared: SharedClock = clock.clone();
@@ -179,13 +180,13 @@ impl Sim {
         self.scenario.start + TimeDelta::milliseconds(i64::try_from(at).unwrap())
     }
 
-    /// Puts something on the agenda.
+    /// Schedules an event.
     pub fn plan(&self, at: Millis, act: Act) {
         self.state.lock().plan(at, act);
         self.changed.notify_one();
     }
 
-    /// Carries a request out, and judges what it did.
+    /// Executes a request, and checks its effects.
     pub fn commit(&self, sent: &Sent, call: &Call) -> Response<Body> {
         let at = self.now();
         let mut state = self.state.lock();
@@ -199,7 +200,7 @@ impl Sim {
         answer
     }
 
-    /// A request of the world's own; the status code.
+    /// A request of the world itself; returns the status code.
     pub fn act(&self, call: &Call) -> u16 {
         let at = self.now();
         let (author, identity) = (Author::World, String::new());
@@ -207,7 +208,7 @@ impl Sim {
         self.commit(&sent, call).status().as_u16()
     }
 
-    /// Takes in what was committed since the last look: by `sent`, or by the garbage collector on its own.
+    /// Records what was committed since the last call: by `sent`, or by the garbage collector itself.
     fn take_in(&self, state: &mut State, sent: Option<&Sent>, at: Millis) -> usize {
         let revision = self.server.revision();
         if revision == state.seen {
@@ -219,7 +220,7 @@ impl Sim {
         if state.revisions.len() > 4096 {
             state.revisions.pop_front();
         }
-        // What follows from a write is the collector's; a Pod's deletion is two changes of one object.
+        // The collector is the author of what follows from a write; a Pod's deletion is two changes of one object.
         let written = changes.first().map(|change| text(&change.object, "uid").to_owned());
         for change in &changes {
             let author = sent.filter(|_| written.as_deref() == Some(text(&change.object, "uid")));
@@ -228,7 +229,7 @@ impl Sim {
         changes.len()
     }
 
-    /// A replica is no more, and starts anew after a while.
+    /// A replica crashes, and restarts after a while.
     pub fn crash(&self, number: usize, incarnation: u32, why: &str) {
         let at = self.now();
         let mut state = self.state.lock();
@@ -265,19 +266,19 @@ impl State {
         self.agenda.insert((at, self.decided), act);
     }
 
-    /// The amount of a fault of that kind that strikes this replica now; of one about requests only if chance wants it.
+    /// The amount of an active fault of that kind on this replica; for faults of requests, decided at random.
     pub fn strikes(&mut self, kind: FaultKind, replica: usize) -> Option<u64> {
         let (fault, rng) =
             self.faults.values_mut().find(|(fault, _)| fault.kind == kind && fault.replica == replica)?;
         rng.percent(fault.amount).then_some(fault.amount)
     }
 
-    /// The fault of that kind that this replica suffers.
+    /// The active fault of that kind on this replica.
     pub fn suffers(&self, kind: FaultKind, replica: usize) -> Option<&Fault> {
         self.faults.values().map(|(fault, _)| fault).find(|fault| fault.kind == kind && fault.replica == replica)
     }
 
-    /// What is wrong with the admission of Jobs in that namespace, by kind.
+    /// The active faults of the admission of Jobs in that namespace, by kind.
     pub fn admission(&self, kind: FaultKind, namespace: &str) -> Option<&Fault> {
         let mut faults = self.faults.values().map(|(fault, _)| fault);
         faults.find(|fault| fault.kind == kind && fault.namespace == Some(namespace))
@@ -351,7 +352,7 @@ impl State {
         }
     }
 
-    /// While the answer is on its way, or that of the status which follows.
+    /// While the answer is on its way, or that of the status write which follows.
     fn take_back_whose_job_it_is(&mut self, job: &Value, at: Millis) {
         let Some((_, owner)) = owner_of(job) else { return };
         let wanted = self.wanted_back.remove(&(text(job, "namespace").to_owned(), owner));
@@ -363,7 +364,7 @@ impl State {
         }
     }
 
-    /// A write was answered with `code`, having made so many changes.
+    /// A write was answered with `code`, after this many changes.
     fn committed(&mut self, call: &Call, sent: &Sent, code: u16, changes: usize, at: Millis, scenario: &Scenario) {
         let Author::Replica(..) = sent.author else { return };
         if call.kind == Kind::Leases {
@@ -388,7 +389,7 @@ impl State {
         }
         let holder = self.model.holders.get(&scenario.shard_of(&call.namespace));
         if let Some(holder) = holder.filter(|holder| !holder.is_empty() && **holder != sent.identity) {
-            // It was judged when it was sent, and what it may do now is judged by what it does.
+            // It was checked when it was sent; from here on its effects are checked.
             if sent.is_late(at) && call.is_create_of_job() {
                 return self.invariants.coverage.count("late", "create committed while another holds the lease");
             }
@@ -398,7 +399,7 @@ impl State {
     }
 }
 
-/// An object in a line.
+/// An object in one line.
 struct Line<'a> {
     object: &'a Value,
     is_job: bool,
@@ -438,7 +439,7 @@ impl std::fmt::Display for Line<'_> {
     }
 }
 
-/// Hears what a replica hands to its recorder.
+/// Receives what a replica passes to its recorder.
 pub struct Ear {
     pub sim: Weak<Sim>,
     pub replica: usize,

@@ -1,4 +1,4 @@
-//! What one replica has been shown.
+//! What the watches of one replica have delivered.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ pub struct Delivered {
     pub at: Millis,
 }
 
-/// What a replica's watches have delivered since it was started.
+/// What a replica's watches have delivered since its start.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// By namespace and name.
     pub cron_jobs: BTreeMap<(String, String), Delivered>,
-    /// When a UID was last seen to be gone.
+    /// When a UID was last seen to be deleted.
     gone: BTreeMap<String, Millis>,
 }
 
-/// The part of an object that a view is made of.
+/// The part of an object that a view uses.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Shown {
     pub metadata: Metadata,
@@ -105,7 +105,7 @@ impl View {
         }
     }
 
-    /// A whole list: what it lacks is gone.
+    /// A complete list: an object that is not in it is deleted.
     pub fn listed(&mut self, objects: Vec<Shown>, at: Millis) {
         let listed: Vec<_> = objects.iter().map(|o| (o.metadata.namespace.clone(), o.metadata.name.clone())).collect();
         let missing: Vec<_> = self.cron_jobs.keys().filter(|key| !listed.contains(key)).cloned().collect();

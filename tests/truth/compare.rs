@@ -1,4 +1,4 @@
-//! What differs between two answers, and the list of differences that are known.
+//! Compares two answers, and checks the list of known differences.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::drive::Answers;
 /// Scenario → answers.
 pub type Recording = BTreeMap<String, Answers>;
 
-/// A difference between the embedded server and the real one that is meant to be.
+/// An intended difference between the embedded server and the real one.
 pub struct Known {
     pub scenario: &'static str,
-    /// The sentence of the step; `*` at the end stands for anything.
+    /// The step's sentence; a `*` at the end matches anything.
     pub step: &'static str,
-    /// JSON pointer into the recorded answer; `*` at the end stands for anything.
+    /// JSON pointer into the recorded answer; a `*` at the end matches anything.
     pub path: &'static str,
-    /// What must hold of the real server's value and of ours for all that.
+    /// What must still hold of the two servers' values.
     pub alike: fn(&Value, &Value) -> bool,
     pub why: &'static str,
 }
@@ -34,7 +34,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == text, |start| text.starts_with(start))
 }
 
-/// One place where two answers differ.
+/// One difference of two answers.
 pub struct Difference {
     pub scenario: String,
     pub step: String,
@@ -74,7 +74,7 @@ fn diff(path: &str, wanted: &Value, got: &Value, report: &mut impl FnMut(&str, &
                 let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
                 match (a.get(key), b.get(key)) {
                     (Some(a), Some(b)) => diff(&path, a, b, report),
-                    // An absent field and a null are not the same.
+                    // An absent field and a null differ.
                     (a, b) => {
                         let absent = Value::String("<absent>".to_owned());
                         report(&path, a.unwrap_or(&absent), b.unwrap_or(&absent));
@@ -92,14 +92,14 @@ fn diff(path: &str, wanted: &Value, got: &Value, report: &mut impl FnMut(&str, &
     }
 }
 
-/// The differences that no entry covers, and the entries that cover none.
+/// The differences that no entry covers, and the entries that cover no difference.
 pub fn judge<'a>(differences: &'a [Difference], known: &'a [Known]) -> (Vec<&'a Difference>, Vec<&'a Known>) {
     let unknown = differences.iter().filter(|one| !known.iter().any(|entry| entry.covers(one))).collect();
     let gone = known.iter().filter(|entry| !differences.iter().any(|one| entry.covers(one))).collect();
     (unknown, gone)
 }
 
-/// The recording as text: JSON, one answer a line.
+/// The recording as text: JSON, one answer per line.
 pub fn to_text(recording: &Recording) -> String {
     let mut text = String::from("{\n");
     for (index, (scenario, answers)) in recording.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Runs scenarios against a server and gives its answers, made comparable.
+//! Runs scenarios against a server and returns its answers in a comparable form.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -17,17 +17,17 @@ pub trait Target: Sync {
     fn client(&self) -> kube::Client;
     /// The server's wall clock.
     fn now(&self) -> DateTime<Utc>;
-    /// Forgets history, so that older watches are refused.
+    /// Discards history, so that older watches are refused.
     fn compact(&self) -> BoxFuture<'_, Result<(), String>>;
 }
 
 /// Answers by sentence, in the script's order.
 pub type Answers = Vec<(String, Value)>;
 
-/// No answer takes longer, watches with their timeout included.
+/// The time limit of an answer, watches with their timeout included.
 const LIMIT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
-/// Which headers are compared.
+/// The headers that are compared.
 const HEADERS: [&str; 4] = ["content-type", "warning", "retry-after", "allow"];
 
 struct Raw {
@@ -36,7 +36,7 @@ struct Raw {
     body: String,
 }
 
-/// A request whose answer goes on.
+/// A request with a continuing answer.
 type Opened = (JoinHandle<Result<Raw, String>>, Compare);
 
 struct Run<'a> {
@@ -48,7 +48,7 @@ struct Run<'a> {
     answers: Answers,
 }
 
-/// Runs one scenario in a namespace made for it.
+/// Runs one scenario in a namespace created for it.
 pub async fn run(target: &dyn Target, scenario: &Scenario) -> Result<Answers, String> {
     let mut run = Run {
         target,
@@ -86,7 +86,7 @@ impl Run<'_> {
                 let (sender, headers) = tokio::sync::oneshot::channel();
                 let compare = request.compare;
                 let handle = tokio::spawn(async move { send(&client, &request, Some(sender)).await });
-                // Failing before the headers is told at the close.
+                // A failure before the headers is reported at the close.
                 let _ = headers.await;
                 self.opened.insert(name, (handle, compare));
             }
@@ -108,7 +108,7 @@ impl Run<'_> {
         for raw in answers {
             let raw = raw.map_err(|why| format!("{sentence}: {why}"))?;
             let body = parse(&raw.body);
-            // What a winner's object looks like depends on who won.
+            // The winner's object depends on which request won.
             let body = if raw.status < 300 { Value::Null } else { body };
             outcomes.push(json!({"status": raw.status, "body": self.normalizer.answer(index, None, body)}));
         }
@@ -125,7 +125,7 @@ impl Run<'_> {
         body: Value,
         (compare, base): (Compare, Option<&str>),
     ) {
-        // Reduced first: what is left out must not take part in the numbering.
+        // Reduced first: removed parts must not take part in the numbering.
         let body = match compare {
             Compare::All => body,
             Compare::Part(part) => part(body),
@@ -148,7 +148,7 @@ impl Run<'_> {
                 Some(Until::Status(status)) => raw.status == *status,
                 Some(Until::Is(pointer, wanted)) => parse(&raw.body).pointer(pointer).unwrap_or(&Value::Null) == wanted,
             };
-            // What did not come about in time shows as a difference.
+            // A condition that was not met in time shows as a difference.
             if is_done || tokio::time::Instant::now() > deadline {
                 return Ok(raw);
             }
@@ -156,7 +156,7 @@ impl Run<'_> {
         }
     }
 
-    /// The request with its `${…}` replaced.
+    /// The request with its `${…}` placeholders replaced.
     fn fill(&self, request: &Request) -> Result<Request, String> {
         let mut filled = request.clone();
         filled.path = self.fill_text(&request.path)?;
@@ -176,7 +176,7 @@ impl Run<'_> {
                     match saved.pointer(pointer) {
                         Some(Value::String(text)) => out.push_str(text),
                         Some(other) => out.push_str(&other.to_string()),
-                        // A wrong answer is reported where it was given; the script goes on.
+                        // A wrong answer is reported at its step; the script continues.
                         None => out.push_str("missing"),
                     }
                 }
@@ -213,7 +213,7 @@ async fn send(
             builder = builder.header(name, value);
         }
     }
-    // An empty value leaves the header out.
+    // An empty value omits the header.
     for (name, value) in request.headers.iter().filter(|(_, value)| !value.is_empty()) {
         builder = builder.header(*name, value);
     }

@@ -1,13 +1,13 @@
-//! How the script is written: scenarios of named steps, each a request, a watch or a moment to wait for.
+//! The language of the script: scenarios of named steps, each a request, a watch or a condition to wait for.
 //!
-//! In paths and bodies `${ns}` stands for the scenario's own namespace, and `${id:/pointer}` for a value out of the answer
-//! that an earlier step, marked with [`Request::id`], got from the server at hand.
+//! In paths and bodies `${ns}` is the scenario's own namespace. `${id:/pointer}` is a value from this server's answer
+//! to an earlier step that is marked with [`Request::id`].
 
 use serde_json::{Value, json};
 
-/// Steps that run one after the other in a namespace of their own.
+/// Steps that run in sequence in a namespace of their own.
 pub struct Scenario {
-    /// Also the namespace, with `t-` before it.
+    /// Also the namespace, with the prefix `t-`.
     pub name: &'static str,
     /// Whether no other scenario may run at the same time.
     pub alone: bool,
@@ -18,29 +18,30 @@ pub struct Scenario {
 pub enum Step {
     /// Sends a request; the answer is recorded under the sentence.
     Ask(String, Request),
-    /// Sends a request whose body goes on, a watch, and goes on without it once it is answered.
+    /// Opens a watch, whose body continues, and proceeds once it is answered.
     Open(&'static str, Request),
-    /// Waits for the end of what was opened; the answer is recorded under the sentence.
+    /// Waits for the end of an opened watch; the answer is recorded under the sentence.
     Close(String, &'static str),
-    /// Sends requests all at once; of the answers, whose order is nobody's, status and message are recorded, sorted.
+    /// Sends requests in parallel. Their order is undefined, so the statuses and messages of the answers are recorded
+    /// sorted.
     Race(String, Vec<Request>),
     /// The server forgets its history.
     Compact,
 }
 
-/// What a polled answer must come to.
+/// The condition of a polled answer.
 #[derive(Clone)]
 pub enum Until {
     Status(u16),
-    /// The value at the pointer; null when there is none.
+    /// The value at the pointer; null if absent.
     Is(&'static str, Value),
 }
 
-/// What of the answer's body is compared.
+/// The part of the answer's body that is compared.
 #[derive(Clone, Copy)]
 pub enum Compare {
     All,
-    /// The body reduced by a function, where the real server serves more than the embedded one.
+    /// The body reduced by a function, where the real server returns more than the embedded one.
     Part(fn(Value) -> Value),
 }
 
@@ -81,7 +82,7 @@ impl Request {
         self.header("content-type", "application/json").body(body.to_string())
     }
 
-    /// Sets a header in place of the usual one.
+    /// Replaces a default header.
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.retain(|(existing, _)| *existing != name);
         self.headers.push((name, value.into()));
@@ -103,13 +104,13 @@ impl Request {
         self
     }
 
-    /// Asks again until the answer is this status.
+    /// Repeats the request until the answer has this status.
     pub fn until_status(mut self, status: u16) -> Self {
         self.until = Some(Until::Status(status));
         self
     }
 
-    /// Asks again until the answer has this value.
+    /// Repeats the request until the answer has this value.
     pub fn until(mut self, pointer: &'static str, value: Value) -> Self {
         self.until = Some(Until::Is(pointer, value));
         self
@@ -120,12 +121,12 @@ impl Request {
         self
     }
 
-    /// Answers are recorded under `sentence`.
+    /// Records the answer under `sentence`.
     pub fn named(self, sentence: impl Into<String>) -> Step {
         Step::Ask(sentence.into(), self)
     }
 
-    /// Goes on in the background under `name`.
+    /// Continues in the background under `name`.
     pub fn open(self, name: &'static str) -> Step {
         Step::Open(name, self)
     }
@@ -174,9 +175,9 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// Changes of a JSON value, written where it is made.
+/// Changes of a JSON value, as method calls on it.
 pub trait With: Sized {
-    /// Sets the value at a pointer, making the objects on the way.
+    /// Sets the value at a pointer, creating the objects on the path.
     fn with(self, pointer: &str, value: Value) -> Self;
     /// Removes the value at a pointer.
     fn without(self, pointer: &str) -> Self;
@@ -222,7 +223,7 @@ pub fn pod_spec(restart: &str) -> Value {
     json!({"restartPolicy": restart, "containers": [{"name": "c", "image": "busybox", "command": ["true"]}]})
 }
 
-/// The shortest CronJob that is good.
+/// The shortest valid CronJob.
 pub fn cronjob(name: &str) -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name},
@@ -230,7 +231,7 @@ pub fn cronjob(name: &str) -> Value {
     })
 }
 
-/// The shortest Job that is good.
+/// The shortest valid Job.
 pub fn job(name: &str) -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
@@ -238,7 +239,7 @@ pub fn job(name: &str) -> Value {
     })
 }
 
-/// The shortest Pod that is good.
+/// The shortest valid Pod.
 pub fn pod(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": pod_spec("Always")})
 }

@@ -32,7 +32,7 @@ impl Target for Embedded {
     }
 }
 
-/// Runs the scenarios one after the other against one server.
+/// Runs the scenarios in sequence against one server.
 pub fn ask(scenarios: &[Scenario]) -> Result<Recording, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

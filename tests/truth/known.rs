@@ -1,12 +1,12 @@
-//! Where the embedded server differs on purpose. `crates/apiserver/src/lib.rs` lists the same with more words.
+//! Intended differences of the embedded server. `crates/apiserver/src/lib.rs` describes them in more detail.
 
 use serde_json::Value;
 
 use super::compare::Known;
 
-/// A patch whose result is refused quotes the whole object.
+/// The error for a patch with an invalid result quotes the whole object.
 const QUOTED: &str = "the members of a quoted object are in alphabetical order, not in that of Go's types";
-/// What is printed of objects in Go's own form.
+/// Go's own form of printed objects.
 const INTERNAL: &str = "values of upstream's internal Go types are not reproduced";
 const PRIORITY: &str = "priority classes are not served: any name is taken";
 const LABELS: &str =
@@ -57,12 +57,12 @@ fn anyhow(_real: &Value, _here: &Value) -> bool {
     true
 }
 
-/// The real one says more at the end.
+/// The real server's message is longer.
 fn shorter(real: &Value, here: &Value) -> bool {
     matches!((real.as_str(), here.as_str()), (Some(real), Some(here)) if real.starts_with(here))
 }
 
-/// Only the value that is refused is printed otherwise.
+/// Only the refused value is printed differently.
 fn same_refusal(real: &Value, here: &Value) -> bool {
     let parts = |value: &Value| {
         let (start, rest) = value.as_str()?.split_once("Invalid value: ")?;
@@ -84,7 +84,7 @@ fn same_quoted(real: &Value, here: &Value) -> bool {
     parts(real).is_some() && parts(real) == parts(here)
 }
 
-/// The managed fields are ordered as everywhere in the comparison.
+/// Managed fields are ordered as everywhere in the comparison.
 fn sorted(mut object: Value) -> Value {
     if let Some(Value::Array(managed)) = object.pointer_mut("/metadata/managedFields") {
         managed.sort_by_cached_key(Value::to_string);

@@ -1,13 +1,13 @@
 //! The truth test: one script of requests, run against the embedded API server and against the real kube-apiserver.
 //!
-//! Status code, content type, warnings and body of every answer must be equal after `normalize`, or the difference be
-//! on the short list in `known`, which `crates/apiserver/src/lib.rs` explains. An entry of that list that no longer occurs
-//! fails, too.
+//! Status code, content type, warnings and body of every answer must be equal after `normalize`. The only exceptions
+//! are the differences listed in `known`, which `crates/apiserver/src/lib.rs` explains. An entry of that list that no
+//! longer occurs is a failure, too.
 //!
-//! The real server's answers are kept in `recorded.json`, so that the embedded one is judged where there is no
-//! fixture. Where the fixture is built (`make fixture`; `CONTROLPLANE_BIN` names another) the recording itself is checked
-//! against the real server; with `REQUIRE_FIXTURE=1` its absence is a failure. `cargo test --test truth -- --record`
-//! writes the recording anew. Other arguments are substrings of scenario names.
+//! `recorded.json` holds the real server's answers, so that the embedded one can be tested without the fixture. Where
+//! the fixture is built (`make fixture`; `CONTROLPLANE_BIN` names another) the recording itself is checked against the
+//! real server; with `REQUIRE_FIXTURE=1` its absence is a failure. `cargo test --test truth -- --record` writes the
+//! recording again. Other arguments are substrings of scenario names.
 #![allow(clippy::unwrap_used)]
 
 mod compare;
@@ -78,7 +78,7 @@ fn run(scenarios: &[Scenario], is_whole: bool, is_recording: bool, without_real:
                 let mut stale = differences(&recorded, &answers);
                 if !stale.is_empty() {
                     stale.iter().for_each(print);
-                    // The real server ends a watch by chance before or after what comes at its last moment.
+                    // The real server ends a watch at random before or after an event of its last moment.
                     println!("truth: it is asked once more");
                     let names: BTreeSet<&str> = stale.iter().map(|one| one.scenario.as_str()).collect();
                     let again = ask_real(&binary, scenarios.iter().filter(|one| names.contains(one.name)))?;

@@ -1,9 +1,9 @@
-//! Makes answers of two servers comparable: uids, resource versions, times of the run and generated suffixes become
-//! names that say where they were first seen, so that equal values stay equal and different ones different.
+//! Makes the answers of two servers comparable. UIDs, resource versions, times of the run and generated suffixes become
+//! names of their first occurrence, so that equal values stay equal and different ones different.
 //!
-//! Values that the script itself gives (a uid of zeros, a time years ago) stay as they are. A list's resource version
-//! and that of a bookmark is the store's and moves with everybody's writes: it becomes `<rv>`. Ages in table cells are
-//! times, too.
+//! Values that the script itself sets (a UID of zeros, a time years ago) stay unchanged. The resource version of a list
+//! or a bookmark is the store's and increases with every client's writes: it becomes `<rv>`. Ages in table cells count
+//! as times.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-/// What was seen so far in one scenario.
+/// The values seen so far in one scenario.
 pub struct Normalizer {
-    /// Around which times are the run's.
+    /// The time of the run; nearby times are replaced.
     now: DateTime<Utc>,
     step: usize,
     new_in_step: usize,
@@ -32,7 +32,7 @@ impl Normalizer {
     pub fn answer(&mut self, step: usize, base: Option<&str>, body: Value) -> Value {
         self.step = step;
         self.new_in_step = 0;
-        // A refused name is told as well.
+        // A refused name is recorded as well.
         if let (Some(base), Some(Value::String(name))) = (base, body.pointer("/details/name")) {
             self.learn_name(base, name);
         }
@@ -40,7 +40,7 @@ impl Normalizer {
         self.walk("", body, false)
     }
 
-    /// A header's value, once the body of its answer is known.
+    /// A header's value, after the body of its answer.
     pub fn header(&mut self, value: &str) -> String {
         self.text("", value, false)
     }
@@ -51,7 +51,7 @@ impl Normalizer {
     }
 
     fn learn_name(&mut self, base: &str, name: &str) {
-        // Longer bases are cut, so that the name has 63 characters at most.
+        // Longer bases are truncated, so that the name has at most 63 characters.
         let base = base.get(..58).unwrap_or(base);
         let suffix = name.strip_prefix(base).unwrap_or_default();
         let is_generated = suffix.len() == 5 && suffix.bytes().all(|b| b"bcdfghjklmnpqrstvwxz2456789".contains(&b));
@@ -80,7 +80,7 @@ impl Normalizer {
         match value {
             Value::Array(mut items) => {
                 if key == "managedFields" {
-                    // The servers order them by time first, so by whether a second has passed in between.
+                    // The servers order them by time first, so by whether a second passed in between.
                     items.sort_by_cached_key(|item| {
                         format!("{}{}{}", item["operation"], item["manager"], item["subresource"])
                     });
@@ -155,7 +155,7 @@ impl Normalizer {
     fn replace_uids(&mut self, text: &str) -> String {
         let (mut out, mut rest) = (String::new(), text);
         while let Some(c) = rest.chars().next() {
-            // A run of letters and digits is skipped whole, so that a uid is found at its start alone.
+            // A run of letters and digits is skipped as a whole, so that a UID is found only at its start.
             let run = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len()).max(c.len_utf8());
             let taken = match rest.get(..36) {
                 Some(uid) if is_uid(uid) && !uid.starts_with("00000000-") => {
@@ -221,7 +221,7 @@ impl Normalizer {
             }
             if !digits.is_empty() {
                 let symbol = self.versions.get(&digits).map(String::as_str);
-                // The script's own numbers are of nines.
+                // The script's own numbers consist of nines.
                 let is_given = digits.starts_with("999");
                 out.push_str(if is_given { &digits } else { symbol.unwrap_or("<rv>") });
                 digits.clear();
@@ -248,7 +248,7 @@ fn is_age(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_digit() || "smhdy".contains(c))
 }
 
-/// The token's text with its resource version taken out.
+/// The token's text without its resource version.
 fn continue_token(text: &str) -> Option<String> {
     let mut token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?).ok()?;
     token["rv"].is_number().then(|| token["rv"] = json!("<rv>"));

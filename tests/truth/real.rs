@@ -34,7 +34,7 @@ impl Real {
         Ok(Self { plane, _namespaces: namespaces })
     }
 
-    /// Compacts etcd at its newest revision, and starts the API server anew: its watch caches begin there.
+    /// Compacts etcd at its newest revision, and restarts the API server: its watch caches begin there.
     async fn forget(&self) -> Result<(), String> {
         let url = self.plane.etcd_url().parse().map_err(|why| format!("etcd's URL: {why}"))?;
         let etcd = kube::Client::try_from(kube::Config::new(url)).map_err(|why| why.to_string())?;

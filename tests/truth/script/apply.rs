@@ -63,7 +63,7 @@ fn apply() -> Vec<Step> {
     ]
 }
 
-/// What becomes of lists, maps and the fields around what is given up.
+/// The effect on lists, maps and the fields around those that an applier gives up.
 fn shapes() -> Vec<Step> {
     let by = |manager: &str, sentence: &str, body: Value| {
         patch(APPLY, format!("{CRONJOBS}/a?fieldManager={manager}"), &body).named(sentence)
@@ -84,7 +84,7 @@ fn shapes() -> Vec<Step> {
         let spec = json!({"jobTemplate": {"spec": {"template": {"spec": {"containers": [container]}}}}});
         nothing().with("/spec", spec)
     };
-    // One that is there: the garbage collector takes what has an owner that never was.
+    // An existing owner: the garbage collector deletes objects whose owner does not exist.
     let owned = |more: Value| {
         let mut owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "${p:/metadata/uid}"});
         owner.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());

@@ -1,4 +1,4 @@
-//! CronJobs: defaults, and every field that people get wrong.
+//! CronJobs: defaults, and invalid values of every field.
 
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ fn schedules() -> Vec<Step> {
     steps
 }
 
-/// Of an object the spec without the template, of a Status everything.
+/// The spec of an object without the template; a Status as a whole.
 fn essence(value: Value) -> Value {
     if value["kind"] == "Status" {
         return value;

@@ -1,4 +1,4 @@
-//! Discovery, as far as both serve the same.
+//! Discovery, as far as both servers have the same kinds.
 
 use serde_json::{Value, json};
 
@@ -61,10 +61,10 @@ fn groups(mut value: Value) -> Value {
     retain(&mut value["groups"], |group| SERVED.iter().any(|name| group["name"] == *name));
     let Some(groups) = value["groups"].as_array_mut() else { return value };
     for group in groups.iter_mut() {
-        // Only v1 is served here.
+        // The embedded server has only v1.
         retain(&mut group["versions"], |version| version["version"] == "v1");
     }
-    // The order is the registration's.
+    // The order is that of registration.
     groups.sort_by_key(|group| group["name"].to_string());
     value
 }

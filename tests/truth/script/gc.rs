@@ -22,7 +22,7 @@ fn grandchild(name: &str) -> Value {
     pod(name).with("/metadata/ownerReferences", owned_by("batch/v1", "Job", "j", "j", true))
 }
 
-/// What the collector itself leaves in the managed fields bears its own name.
+/// The collector's own entry in the managed fields has its name.
 fn plain(value: Value) -> Value {
     value.without("/metadata/managedFields").without("/metadata/resourceVersion")
 }

@@ -1,4 +1,4 @@
-//! Jobs: defaults, generated selectors, what cannot change, status.
+//! Jobs: defaults, generated selectors, immutable fields, status.
 
 use serde_json::{Value, json};
 

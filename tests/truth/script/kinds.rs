@@ -67,7 +67,7 @@ fn namespaces() -> Vec<Step> {
     ]
 }
 
-/// What the namespace controller found so far depends on how far it is.
+/// The namespace controller's findings depend on its progress.
 fn without_conditions(value: Value) -> Value {
     value.without("/status/conditions").without("/metadata/resourceVersion").without("/metadata/managedFields")
 }

@@ -13,12 +13,12 @@ fn named(name: &str, labels: serde_json::Value) -> Request {
     post(CRONJOBS, &cronjob(name).with("/metadata/labels", labels)).part(nothing)
 }
 
-/// Setting the scene is compared elsewhere.
+/// Other scenarios compare the setup steps.
 fn nothing(_: serde_json::Value) -> serde_json::Value {
     serde_json::Value::Null
 }
 
-/// Of a list the names and what is said of the list itself.
+/// The names in a list, and the list's own metadata.
 fn names(value: serde_json::Value) -> serde_json::Value {
     let names =
         |items: &Vec<serde_json::Value>| items.iter().map(|item| item["metadata"]["name"].clone()).collect::<Vec<_>>();

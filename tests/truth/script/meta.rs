@@ -57,7 +57,7 @@ fn metadata() -> Vec<Step> {
         post(CRONJOBS, &cronjob("a").with(pointer, value)).named(sentence)
     };
     let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "00000000-0000-0000-0000-000000000003"});
-    // What is stored must have an owner that is there, or it is collected.
+    // A stored object needs an existing owner, or it is collected.
     let living = owner.clone().with("/uid", json!("${p:/metadata/uid}"));
     vec![
         post(PODS, &pod("p")).id("p").named("an owner"),

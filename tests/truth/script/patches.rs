@@ -133,7 +133,7 @@ fn strategic() -> Vec<Step> {
         put("a map is merged", json!({"metadata": {"labels": {"c": "d"}}})),
         put("a key is removed by null", json!({"metadata": {"labels": {"a": null}}})),
         put("retainKeys", pod(json!({"volumes": [{"name": "v", "emptyDir": {}}]}))),
-        // Whether the real server warns of the directive is up to chance.
+        // Whether the real server warns about the directive is random.
         patch(
             STRATEGIC,
             format!("{}?fieldValidation=Ignore", a()),

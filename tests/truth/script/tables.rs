@@ -1,4 +1,4 @@
-//! What `kubectl get` prints.
+//! The output of `kubectl get`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Get, create, update, delete: the good and the refused, conflicts, preconditions, finalizers, dry run.
+//! Get, create, update, delete: accepted and refused requests, conflicts, preconditions, finalizers, dry run.
 
 use serde_json::{Value, json};
 
@@ -444,7 +444,7 @@ fn bad_requests() -> Vec<Step> {
     ]
 }
 
-/// A client library may name itself where the script does not.
+/// A client library may set a field manager where the script does not.
 fn without_manager(mut value: Value) -> Value {
     if let Some(fields) = value.pointer_mut("/metadata/managedFields") {
         *fields = json!("left out");
@@ -460,7 +460,7 @@ fn field_validation() -> Vec<Step> {
         |name: &str| cronjob(name).to_string().replacen(r#""schedule":"#, r#""schedule":"1 1 1 1 1","schedule":"#, 1);
     let text = |path: String, body: String| request("POST", path).header("content-type", "application/json").body(body);
     let mode = |mode: &str| format!("{CRONJOBS}?fieldValidation={mode}");
-    // The real server walks a map in a random order and stops at the first such field: one in each map's way, not two.
+    // The real server iterates over a map in random order and stops at the first such field, so each map has only one.
     let apply =
         |object: Value| patch(APPLY, format!("{CRONJOBS}/unsaid?fieldManager=m&fieldValidation=Strict"), &object);
     vec![

@@ -1,4 +1,4 @@
-//! Watches: from where, through which selector, in which form, and after history is gone.
+//! Watches: start versions, selectors, output forms, and expired history.
 
 use serde_json::{Value, json};
 
@@ -15,12 +15,12 @@ pub fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Bookmarks but for the one that ends the initial events come by the clock.
+/// Bookmarks depend on the clock, except the one that ends the initial events.
 fn is_by_the_clock(event: &Value) -> bool {
     event["type"] == "BOOKMARK" && event["object"]["metadata"]["annotations"].is_null()
 }
 
-/// Of every event the type, the name, version and schedule; of an error all.
+/// The type, name, version and schedule of every event; an error as a whole.
 fn brief(value: Value) -> Value {
     let Some(events) = value.as_array() else { return value };
     let one = |event: &Value| {
@@ -39,7 +39,7 @@ fn nothing(_: Value) -> Value {
     Value::Null
 }
 
-/// The version alone, so that the numbering agrees.
+/// Only the version, so that the numbering agrees.
 fn version(value: Value) -> Value {
     json!({"metadata": {"name": value["metadata"]["name"], "resourceVersion": value["metadata"]["resourceVersion"]}})
 }
@@ -184,7 +184,7 @@ fn initial() -> Vec<Step> {
     ]
 }
 
-/// The last event, which is a bookmark, however many there were.
+/// The last event, which is a bookmark, whatever the number of events before it.
 fn bookmark(value: Value) -> Value {
     value.as_array().and_then(|events| events.last()).cloned().unwrap_or(Value::Null)
 }
