@@ -1,4 +1,4 @@
-//! Where nothing changes, nothing is allocated. In a binary of its own, because the counting allocator is everybody's.
+//! Without changes, nothing is allocated. In a binary of its own, because the counting allocator is global.
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -18,7 +18,7 @@ fn a_sync_that_finds_nothing_to_do_allocates_nothing() {
             Plan::Settle(settlement) => settlement,
             other => panic!("{name}: {other:?}"),
         };
-        // Parses the schedule and reads the zone's table, once for as long as the CronJob's spec stays.
+        // Parses the schedule and reads the zone's table, once for each spec of the CronJob.
         let first = decide();
         assert!(first.status.is_none() && first.events.is_empty(), "{name}: {first:?}");
         assert!(matches!(first.outcome, Outcome::Requeue(_)) || name == "suspended", "{name}: {first:?}");

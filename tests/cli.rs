@@ -1,4 +1,4 @@
-//! The binary as a shell sees it: exit codes, and what goes to stdout and to stderr.
+//! Runs the binary as a shell does: exit codes, stdout and stderr.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
 use std::io::Write as _;

@@ -1,7 +1,7 @@
-//! The embedded API server honours the CustomResourceDefinitions and the webhooks' configurations of `manifests/`: what the
-//! end-to-end tests show of the tutorial's CronJobs and of ApiExamples on the real server is shown here on paused time, from
-//! the same tables. The webhooks are the controller's own; what would be HTTPS between is a function call, but where their
-//! certificate changes.
+//! The embedded API server applies the CustomResourceDefinitions and the webhook configurations of `manifests/`. The
+//! end-to-end tests check the tutorial's CronJobs and ApiExamples on the real server; this test does so on paused time,
+//! from the same tables. The webhooks are the controller's own. HTTPS is replaced by a function call, except in the
+//! certificate test.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
 use std::path::Path;
@@ -40,7 +40,7 @@ fn documents(file: &str) -> Vec<Value> {
     serde_yaml_ng::Deserializer::from_str(&text).map(|document| Value::deserialize(document).unwrap()).collect()
 }
 
-/// Asks the controller's webhooks as an API server would, without the wire.
+/// Calls the controller's webhooks as an API server would, without a network.
 async fn ask(call: WebhookCall) -> WebhookAnswer {
     let path = call.webhook["clientConfig"]["service"]["path"].as_str().ok_or("the configuration names no Service")?;
     let question = Request::post(path).header("content-type", "application/json");
@@ -53,7 +53,7 @@ async fn ask(call: WebhookCall) -> WebhookAnswer {
     serde_json::from_slice(&body).map_err(|error| error.to_string())
 }
 
-/// A server to which nothing was applied yet.
+/// A server without applied objects.
 fn bare() -> (ApiServer, Ground) {
     let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
     let server = embedded::server(Arc::clone(&clock));
@@ -63,7 +63,7 @@ fn bare() -> (ApiServer, Ground) {
     (server, Ground { client, clock, namespace })
 }
 
-/// A server to which the definitions were applied.
+/// A server with the definitions.
 async fn defined() -> (ApiServer, Ground) {
     let (server, ground) = bare();
     let definitions = ["batch.tutorial.kubebuilder.io_cronjobs", "myapp.my.domain_apiexamples"];
@@ -74,7 +74,7 @@ async fn defined() -> (ApiServer, Ground) {
     (server, ground)
 }
 
-/// A server to which the definitions and the configurations were applied.
+/// A server with the definitions and the configurations.
 async fn ground() -> (ApiServer, Ground) {
     let (server, ground) = defined().await;
     for configuration in documents("webhook/manifests.yaml") {
@@ -90,7 +90,7 @@ async fn what_is_stored_and_refused(ground: &Ground) {
     controller_kinds::columns(ground).await;
 }
 
-/// How they live under the controllers.
+/// The behaviour of the kinds under their controllers.
 async fn live(ground: &Ground) {
     let controllers = vec![ControllerKind::Tutorial, ControllerKind::ApiExample];
     let config = options::Config { controllers, ..options::Config::embedded(4.try_into().unwrap()) };
@@ -116,12 +116,12 @@ async fn policies_limits_deadlines_suspension_and_status_are_those_of_the_real_s
     live(&ground).await;
 }
 
-/// In which a definition goes after its objects.
+/// The order of deletions: a definition after its objects.
 async fn a_moment() {
     tokio::time::sleep(Duration::from_secs(5)).await;
 }
 
-/// How kubectl is called, and what it says of each object then.
+/// The kubectl commands, and their output for each object.
 type Applied<'a> = (&'a [&'a str], fn(&str) -> bool);
 
 #[tokio::test(start_paused = true)]
@@ -147,11 +147,11 @@ async fn the_same_is_true_of_a_server_to_which_kubectl_has_applied_the_tutorial(
     let shown = listening.each(&["get", "tcj,apiex", "--show-kind"]).await.join("\n");
     assert!(shown.contains("cronjob.batch.tutorial.kubebuilder.io/cronjob-sample   * * * * *"), "{shown}");
     assert!(shown.contains("apiexample.myapp.my.domain/apiexample-sample"), "{shown}");
-    // A second time, as a person does who has changed nothing: with the defaults that a webhook has set.
+    // Applies a second time without changes, as a user might: with the defaults that a webhook has set.
     let said = listening.each(&["apply", "-k", "manifests/samples/tutorial"]).await;
     assert!(said.iter().all(|line| line.ends_with(" unchanged")), "{said:#?}");
     listening.each(&["delete", "-k", "manifests/samples/tutorial"]).await;
-    // No time passes while kubectl runs, so it would wait for ever for the namespace to end.
+    // No time passes while kubectl runs, so it would wait for ever for the end of the namespace.
     let said = listening.each(&["delete", "--wait=false", "-k", "manifests/tutorial"]).await;
     assert!(said.iter().all(|line| line.ends_with(" deleted")), "{said:#?}");
     a_moment().await;
@@ -201,7 +201,7 @@ async fn rotating(certificate: WebhookCertificate, ca: &str) -> (Stage, DropGuar
     stage.configure(ca).await;
     let cancel = CancellationToken::new();
     let pace = Pace { look: Duration::from_millis(50), settle: Duration::ZERO };
-    // A certificate is made for now, whatever the time of the objects.
+    // A certificate is valid from the real time, whatever the time of the objects.
     drop(webhooks.at_pace(pace).serve(client, Arc::new(SystemClock), &cancel));
     (stage, cancel.drop_guard())
 }

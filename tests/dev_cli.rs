@@ -1,4 +1,4 @@
-//! `cronjob-controller dev` as a newcomer meets it: the binary, its sentences, and kubectl against it where there is one.
+//! `cronjob-controller dev` as a new user runs it: the binary, its output, and kubectl against it if installed.
 #![allow(clippy::type_complexity, clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -139,7 +139,7 @@ fn it_is_up_at_once_and_leaves_nothing_behind() {
     assert!(!kubeconfig.exists());
 }
 
-/// The most memory that a process has had resident, in bytes.
+/// The peak resident memory of a process, in bytes.
 fn peak(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -305,7 +305,7 @@ fn a_newcomer_can_try_the_tutorial_in_it() {
     let (code, rest) = running.interrupt();
     assert!(code == 0 && rest.contains("default/often: started Job often-"), "{rest}");
 
-    // Without the controller nobody stands behind the Service.
+    // Without the controller, the Service has no endpoint.
     let running = Running::start(directory.path(), &["--data-dir", data.to_str().unwrap()]);
     let (worked, text) =
         running.kubectl(&["patch", "tcj", "often", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#]);

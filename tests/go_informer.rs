@@ -1,8 +1,8 @@
-//! client-go's own informer against the embedded API server: an ordinary client lists, watches, and survives that the
-//! server's history was compacted while it was away.
+//! client-go's own informer against the embedded API server. An ordinary client lists and watches, and recovers after
+//! the server's history was compacted while it was disconnected.
 //!
-//! The informer is part of the control plane fixture's binary. Where that is not built the test is skipped with a line
-//! that says so; with `REQUIRE_FIXTURE=1` that is a failure.
+//! The informer is part of the control plane fixture's binary. If that is not built, the test is skipped with a
+//! message; with `REQUIRE_FIXTURE=1` that is a failure.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
 use std::process::Stdio;
@@ -36,7 +36,7 @@ impl Server {
         Self { api, port, stop, task }
     }
 
-    /// Closes the port and every connection; what is stored lives on.
+    /// Closes the port and every connection; the stored objects remain.
     async fn close(self) -> (ApiServer, u16) {
         self.stop.cancel();
         self.task.await.unwrap();
@@ -60,7 +60,7 @@ async fn create(api: &ApiServer, name: &str) {
     send(api, "POST", COLLECTION, &object).await;
 }
 
-/// Reads lines until all of `wanted` were there, in any order; `error` lines may come between, any other may not.
+/// Reads lines until all of `wanted` were seen, in any order; only `error` lines may come between.
 async fn expect(lines: &mut Lines<BufReader<ChildStdout>>, wanted: &[&str]) {
     let mut wanted = wanted.to_vec();
     while !wanted.is_empty() {
@@ -104,8 +104,8 @@ async fn client_go_lists_watches_and_survives_a_compaction() {
     api.compact();
     create(&api, "later").await;
     let server = Server::listen(api, port).await;
-    // What came and what has gone is found out by the difference of two lists. A list that is compared to a store
-    // also repeats what did not change, as updates.
+    // The informer computes additions and deletions from the difference of two lists. When it compares a list with its
+    // store, it also reports unchanged objects as updates.
     let difference = [
         "add default/missed 0 0 1 1 *",
         "add default/later 0 0 1 1 *",

@@ -1,7 +1,7 @@
-//! The manifests: built from the code where they are generated, each directory by kubectl where there is one, applied to the
-//! embedded API server, and admitted by a real one where there is a fixture.
+//! The manifests: generated ones match the code, kubectl builds each directory if it is installed, the embedded API
+//! server accepts them, and a real one admits them if the fixture is built.
 //!
-//! What is missing is said in a line of the output; with `REQUIRE_FIXTURE=1` it is a failure. `make fixture` builds the
+//! A missing tool is reported in the output; with `REQUIRE_FIXTURE=1` it is a failure. `make fixture` builds the
 //! fixture.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
@@ -22,7 +22,7 @@ use testkit::fixture;
 use testkit::fixture::control_plane::{ControlPlane, Extras};
 use testkit::tools;
 
-/// Every way to deploy.
+/// All overlays to deploy.
 const OVERLAYS: [&str; 7] =
     ["default", "instead", "sharded", "single-namespace", "tutorial", "tutorial-certmanager", "annotated"];
 
@@ -34,7 +34,7 @@ fn kubectl(kubeconfig: &Path, args: &[&str]) -> Output {
     Command::new("kubectl").args(args).env("KUBECONFIG", kubeconfig).output().unwrap()
 }
 
-/// The objects that kustomize makes of a directory.
+/// The objects that kustomize builds from a directory.
 fn built(directory: &Path) -> Vec<Value> {
     let built = kubectl(Path::new("/dev/null"), &["kustomize", directory.to_str().unwrap()]);
     assert!(built.status.success(), "{}: {}", directory.display(), String::from_utf8_lossy(&built.stderr));
@@ -65,7 +65,7 @@ fn the_file_to_install_from_is_what_make_manifests_renders() {
     assert!(stored == built(&manifests().join("instead")), "manifests/install.yaml is stale; run make manifests");
 }
 
-/// Every directory below that holds a kustomization.
+/// Every directory with a kustomization.
 fn kustomizations(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -109,7 +109,7 @@ fn every_manifest_is_part_of_a_kustomization() {
     }
 }
 
-/// A Pod's environment as the Deployments have it.
+/// The environment of a Pod in the Deployments.
 struct InPod;
 
 impl Environment for InPod {
@@ -205,8 +205,8 @@ fn probes_of_every_overlay_ask_a_port_of_their_own_that_the_network_policy_admit
     }
 }
 
-/// The API server's own strict validation judges every field, which a copy of its schemas could do no better; of the kinds
-/// that are not its own it takes any field.
+/// The API server's own strict validation checks every field, better than a copy of its schemas could. For kinds other
+/// than its own it accepts any field.
 #[tokio::test]
 async fn every_directory_is_admitted_by_a_real_api_server() {
     let binary = match fixture::find() {
@@ -230,7 +230,7 @@ async fn every_directory_is_admitted_by_a_real_api_server() {
     let mut namespaces = BTreeSet::from(["default".to_owned(), "kube-system".to_owned()]);
     for directory in &directories {
         for object in built(directory) {
-            // What a dry run makes is not there for what follows in the same run.
+            // An object of a dry run does not exist for later ones in the same run.
             if let Some(namespace) = object["metadata"]["namespace"].as_str()
                 && namespaces.insert(namespace.to_owned())
             {
@@ -248,7 +248,7 @@ async fn every_directory_is_admitted_by_a_real_api_server() {
     }
 }
 
-/// Those with cert-manager's kinds or Prometheus's cannot be: the embedded server has no definitions of them.
+/// Those with cert-manager's or Prometheus's kinds cannot be applied: the embedded server has no definitions of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_overlay_without_foreign_kinds_comes_and_goes_on_the_embedded_server() {
     if !tools::has_kubectl("manifests") {
@@ -310,14 +310,15 @@ async fn a_wrong_manifest_is_refused_with_the_name_of_the_field() {
         ),
     ];
     for (manifest, want) in rows {
-        // What begins with a brace would be JSON.
+        // A text that begins with a brace would be JSON.
         fs::write(&path, format!("# wrong\n{manifest}")).unwrap();
         let (taken, said) = served.kubectl(&["apply", "-f", path.to_str().unwrap()]).await;
         assert!(!taken && said.contains(want), "{manifest}: {said}");
     }
 }
 
-/// A Pod as the Deployment's ReplicaSet would make it, but for the priority, which takes a quota that somebody counts.
+/// A Pod as the Deployment's ReplicaSet would create it, but without the priority, which needs a quota and its
+/// controller.
 async fn fits_the_namespace(plane: &ControlPlane, deployment: &Value) {
     let template = &deployment["spec"]["template"];
     let mut spec = template["spec"].clone();

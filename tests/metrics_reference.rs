@@ -1,8 +1,8 @@
-//! Our exposition against one that the in-tree controller's process wrote.
+//! Compares this controller's exposition with one of the in-tree controller's process.
 //!
-//! `tests/reference/in-tree-metrics.txt` was scraped from kube-controller-manager v1.36.3. Whatever families it has
-//! whose names start with `workqueue_`, `cronjob_controller_` or `process_` must come out of this program with the
-//! same bytes, values aside.
+//! `tests/reference/in-tree-metrics.txt` was scraped from kube-controller-manager v1.36.3. All families in it whose
+//! names start with `workqueue_`, `cronjob_controller_` or `process_` must appear in this program's output with the
+//! same bytes, except for values.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use cronjob_controller::workqueue::{Config, Membership, QueueGroup, WorkQueue};
 
 const REFERENCE: &str = include_str!("reference/in-tree-metrics.txt");
 
-/// Families that only we have.
+/// Families that only this controller has.
 const OURS: [&str; 5] = [
     "cronjob_controller_job_creation_skew_seconds",
     "cronjob_controller_sync_panics_total",
@@ -27,13 +27,13 @@ const OURS: [&str; 5] = [
     "cronjob_controller_events_discarded_total",
 ];
 
-/// The metric that a line of an exposition is about.
+/// The metric of a line of an exposition.
 fn subject(line: &str) -> &str {
     let rest = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE ")).unwrap_or(line);
     rest.split([' ', '{']).next().unwrap_or(rest)
 }
 
-/// The lines about metrics that start with one of `prefixes`, samples without their values.
+/// The lines of metrics that start with one of `prefixes`, samples without their values.
 fn shape(text: &str, prefixes: &[&str], except: &[&str]) -> Vec<String> {
     text.lines()
         .filter(|line| prefixes.iter().any(|prefix| subject(line).starts_with(prefix)))

@@ -1,4 +1,4 @@
-//! Alerts and dashboard: judged by promtool, and by a Prometheus that scrapes the binary while things go wrong.
+//! Alerts and dashboard: checked by promtool, and by a Prometheus that scrapes the binary during faults.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,7 +146,7 @@ fn http(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
     serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
 }
 
-/// Waits for what must come, and says how long.
+/// Waits for a condition, and returns the duration.
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -163,7 +163,7 @@ fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-/// The same rules, with a tenth and less of the patience.
+/// The same rules, with at most a tenth of their `for` durations.
 fn impatient(groups: &Value) -> Value {
     let mut groups = groups.clone();
     for group in groups["groups"].as_array_mut().unwrap() {
@@ -188,7 +188,7 @@ struct World {
     _prometheus: Process,
 }
 
-/// Names, schedules, and what else there is in their specs. Slots of one minute share a Job, but come all the same.
+/// Names, schedules, and the rest of their specs. Slots of one minute share a Job, but all of them are due.
 const CRON_JOBS: [(&str, &str, &str); 6] = [
     ("good", "* * * * *", ""),
     ("bad", "* * * * *", "failedJobsHistoryLimit: 9"),
@@ -198,7 +198,7 @@ const CRON_JOBS: [(&str, &str, &str); 6] = [
     ("as-often", "@every 1s", ""),
 ];
 
-/// How long the CronJobs have been there, nobody having started them, when the controller comes.
+/// How long the CronJobs have existed without a controller when it starts.
 const NEGLECTED: TimeDelta = TimeDelta::minutes(10);
 
 fn rfc3339(time: DateTime<Utc>) -> Value {
@@ -220,7 +220,7 @@ impl World {
     fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (server, api) = serve(directory.path(), |directory| {
-            // What no API server would take any more: a CronJob that cannot be read.
+            // An object that no API server would accept any more: a CronJob that cannot be decoded.
             let state = directory.join("data/state.json");
             let mut stored: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
             let cron_jobs = stored["collections"]["cronjobs.batch"].as_array_mut().unwrap();
@@ -258,7 +258,7 @@ impl World {
         Self { directory, api, server, prometheus, controller_at, _prometheus: Process(child.unwrap()) }
     }
 
-    /// Runs the controller, one sync at a time, with leases that outlive what happens to the API server.
+    /// Runs the controller, one sync at a time, with leases that outlive the API server's faults.
     fn controller(&self) -> Process {
         let child = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
             .args([
@@ -283,7 +283,7 @@ impl World {
         self.directory.path().join("controller.log")
     }
 
-    /// What Prometheus answers to a query: none if it is refused.
+    /// Prometheus' answer to a query; `None` if it refuses the query.
     fn query(&self, query: &str) -> Option<Vec<Value>> {
         let escaped = query.bytes().fold(String::new(), |escaped, byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => escaped + &char::from(byte).to_string(),
@@ -293,7 +293,7 @@ impl World {
         (answer["status"] == "success").then(|| answer["data"]["result"].as_array().unwrap().clone())
     }
 
-    /// Waits until the alert fires, as the impatient rules see it.
+    /// Waits until the alert fires, by the rules with short durations.
     fn fires(&self, alert: &str) {
         until(alert, || {
             let alerts = http(&self.prometheus, "GET", "/api/v1/alerts", "")?;
@@ -317,7 +317,7 @@ impl World {
         Some(rules.map(one).collect())
     }
 
-    /// Creates a Job of a CronJob, which `pod` annotations make end.
+    /// Creates a Job of a CronJob; `pod` annotations make it end.
     fn job(&self, cron_job: &str, name: &str, annotations: &Value, pod: &Value) {
         let batch = "/apis/batch/v1/namespaces/default";
         let owner = self.api.request("GET", &format!("{batch}/cronjobs/{cron_job}"), "").unwrap();
@@ -336,7 +336,7 @@ impl World {
         assert!(created["metadata"]["uid"].is_string(), "{created}");
     }
 
-    /// What an earlier controller has left: three Jobs that fail, and one that never ends.
+    /// The Jobs of an earlier controller: three that fail, and one that never ends.
     fn leave_jobs(&self) {
         for name in ["bad-1", "bad-2", "bad-3"] {
             self.job("bad", name, &json!({}), &json!({ "dev.cronjob-controller/outcome": "fail" }));
@@ -347,7 +347,7 @@ impl World {
         self.job("stuck", &format!("stuck-{slot}"), &annotations, &json!({ "dev.cronjob-controller/duration": "1h" }));
     }
 
-    /// Somebody else has the lease, or nobody.
+    /// Another process has the lease, or no process has it.
     fn lease(&self, is_held: bool) {
         let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
         let lease = json!({
@@ -379,7 +379,7 @@ fn serve(directory: &Path, tamper: impl Fn(&Path)) -> (Process, DevClient) {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         lines.find(|line| line.as_ref().unwrap().starts_with("Kubernetes API on ")).unwrap().unwrap();
         let client = DevClient::new(&directory.join("kubeconfig"));
-        // Read to its end, or the process would have nowhere to write.
+        // Read to its end, or the process would block on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         (Process(child), client)
     };
@@ -391,7 +391,7 @@ fn serve(directory: &Path, tamper: impl Fn(&Path)) -> (Process, DevClient) {
     start()
 }
 
-/// The queries of the dashboard as Grafana sends them, each under its panel's title.
+/// The queries of the dashboard as Grafana sends them, by panel title.
 fn dashboard_queries() -> Vec<(String, String)> {
     let file = fs::read_to_string(root().join("manifests/prometheus/dashboard.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&file).unwrap();
@@ -435,7 +435,7 @@ fn a_real_prometheus_sees_each_alert_that_can_be_provoked_and_answers_every_quer
         dashboard_queries()
             .iter()
             .all(|(panel, query)| {
-                // Who is in trouble: perhaps nobody; that there is such a number is enough.
+                // The failing CronJobs: possibly none; it is enough that the number exists.
                 let query = query.strip_suffix(" > 0").unwrap_or(query);
                 let answer = world.query(query).unwrap_or_else(|| panic!("{panel}: refused: {query}"));
                 !answer.is_empty()

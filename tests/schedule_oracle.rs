@@ -1,8 +1,8 @@
-//! Property tests of the schedule: against the `cron` crate, and of what the module promises on its own.
+//! Property tests of the schedule: against the `cron` crate, and of the module's own guarantees.
 //!
-//! The `cron` crate is no replacement: it wants six fields, counts Sunday as 1, ANDs the two day fields, knows no
-//! descriptors and no zones. But it is independent, so where both read an expression alike they must agree. How many
-//! of the vectors' expressions it reads differently is printed.
+//! The `cron` crate is no replacement: it requires six fields, counts Sunday as 1, ANDs the two day fields, and has no
+//! descriptors and no zones. But it is independent, so where both give an expression the same meaning they must agree.
+//! The test prints how many of the vectors' expressions the crate interprets differently.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,7 +36,7 @@ fn item(min: u32, max: u32, names: &'static [&'static str]) -> BoxedStrategy<Str
 
 fn field(min: u32, max: u32, names: &'static [&'static str]) -> impl Strategy<Value = String> {
     let list = prop::collection::vec(item(min, max, names), 1..4).prop_map(|items| items.join(","));
-    // A field that is empty altogether is one field less; a comma stands for it.
+    // An empty field would remove a field; a comma replaces it.
     prop_oneof![Just("*".to_owned()), list.prop_map(|list| if list.is_empty() { ",".to_owned() } else { list })]
 }
 
@@ -64,7 +64,7 @@ fn instant() -> impl Strategy<Value = DateTime<Utc>> {
         .prop_map(|(seconds, nanos)| DateTime::from_timestamp(seconds, nanos).unwrap())
 }
 
-/// An instant of a day on which many zones change their offset, or one leaves a day or a midnight out.
+/// An instant of a day on which many zones change their offset, or one skips a day or a midnight.
 fn change_of_offset() -> impl Strategy<Value = i64> {
     let days = select(vec![
         "2026-03-08",
@@ -144,7 +144,8 @@ proptest! {
     }
 }
 
-/// An expression that both read alike: stars, values, ranges and steps over ranges, and a star in one day field at least.
+/// An expression with the same meaning for both: stars, values, ranges and steps over ranges, and a star in at least
+/// one day field.
 fn common_fields() -> impl Strategy<Value = [String; 5]> {
     fn plain(min: u32, max: u32) -> BoxedStrategy<String> {
         let range = move || (min..=max).prop_flat_map(move |low| (Just(low), low..=max));
@@ -155,7 +156,7 @@ fn common_fields() -> impl Strategy<Value = [String; 5]> {
         ];
         prop_oneof![Just("*".to_owned()), prop::collection::vec(item, 1..4).prop_map(|items| items.join(",")),].boxed()
     }
-    // Weekdays by name: the crates count them differently.
+    // Weekdays by name: the crates number them differently.
     let weekday = select(&["*", "Sun", "Mon,Wed", "Tue-Sat"][..]).prop_map(str::to_owned);
     (plain(0, 59), plain(0, 23), plain(1, 31), plain(1, 12), weekday, any::<bool>()).prop_map(
         |(minute, hour, dom, month, dow, day_of_month)| {
@@ -181,7 +182,7 @@ proptest! {
         let start = DateTime::from_timestamp(start, 0).unwrap();
         let mut t = start;
         for expected in theirs.after(&start).take(5) {
-            // Upstream gives up after five years; the crate after a hundred.
+            // Upstream stops searching after five years; the crate after a hundred.
             if expected - t > TimeDelta::days(5 * 365) {
                 break;
             }
@@ -191,7 +192,7 @@ proptest! {
     }
 }
 
-/// What the `cron` crate makes of a vector's spec after the least that is needed: a field for the seconds in front.
+/// The `cron` crate's result for a vector's spec, with the one necessary change: a field for the seconds in front.
 fn by_cron_crate(spec: &str, from: DateTime<Utc>, count: usize) -> Option<Vec<DateTime<Utc>>> {
     let rest = spec.strip_prefix("CRON_TZ=").or_else(|| spec.strip_prefix("TZ="));
     let (zone, fields) = rest.map_or(Some(("UTC", spec)), |rest| rest.split_once(' '))?;

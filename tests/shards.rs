@@ -1,5 +1,5 @@
-//! Whole replicas that share the shards out, on the embedded server and on paused time: through a join, an orderly leave
-//! and a kill every slot has its one Job, and nobody writes for a namespace whose shard's lease another holds.
+//! Complete replicas that share the shards, on the embedded server and on paused time. Through a join, an orderly leave
+//! and a kill, every slot has its one Job, and no replica writes for a namespace whose shard's lease another holds.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,14 +27,14 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 const NAME: &str = "cronjob-controller";
-/// Some in each of four shards.
+/// Some namespaces in each of four shards.
 const NAMESPACES: [&str; 8] = ["reports", "orders", "web", "staging", "sales", "media", "payments", "team-red"];
 
 fn shards() -> NonZeroU32 {
     NonZeroU32::new(4).unwrap()
 }
 
-/// The server, and who wrote what was not theirs to write.
+/// The server, and the writes of replicas without the lease.
 struct World {
     server: ApiServer,
     clock: SharedClock,
@@ -42,7 +42,7 @@ struct World {
     trespasses: Arc<Mutex<Vec<String>>>,
 }
 
-/// A replica at work.
+/// A running replica.
 struct Peer {
     process: Process,
     stop: CancellationToken,
@@ -81,7 +81,7 @@ impl World {
         self.request(Method::GET, path, &Value::Null).await["items"].as_array().unwrap().clone()
     }
 
-    /// A client that notes each write of a CronJob or Job while another holds the lease of its shard.
+    /// A client that records each write of a CronJob or Job while another replica holds the lease of its shard.
     fn client(&self, identity: &str) -> kube::Client {
         let (server, trespasses, identity) = (self.server.clone(), Arc::clone(&self.trespasses), identity.to_owned());
         client::on_service(tower::service_fn(move |request: Request<kube::client::Body>| {
@@ -100,7 +100,7 @@ impl World {
                     }
                 }
                 let bytes = body.collect().await.unwrap().to_bytes();
-                // As long as it takes to answer.
+                // The duration of an answer.
                 sleep(Duration::from_millis(2)).await;
                 Ok::<_, Infallible>(server.handle(Request::from_parts(parts, bytes)).await)
             }
@@ -127,7 +127,7 @@ impl World {
         Peer { process, stop, task: tokio::spawn(run) }
     }
 
-    /// How many shards each holds, most first.
+    /// The number of shards that each replica holds, most first.
     async fn shares(&self) -> Vec<(String, usize)> {
         let mut shares: BTreeMap<String, usize> = BTreeMap::new();
         for shard in Shard::all(shards()) {
@@ -139,7 +139,7 @@ impl World {
         shares
     }
 
-    /// How many seconds pass until all shards are shared out like that.
+    /// The seconds until the shards are distributed like that.
     async fn shared_out(&self, expected: &[usize], among: &[&str]) -> u64 {
         for second in 0..60 {
             let shares = self.shares().await;
@@ -152,7 +152,7 @@ impl World {
         panic!("after a minute: {:?}", self.shares().await);
     }
 
-    /// Lets minutes pass, and judges what there is then: every slot since the start has its one Job.
+    /// Lets minutes pass, and checks the result: every slot since the start has its one Job.
     async fn judge(&self, what: &str) {
         sleep(Duration::from_secs(150)).await;
         let first = self.start + TimeDelta::seconds(30);
@@ -246,7 +246,7 @@ async fn beside_one_who_leads_alone_nobody_takes_a_shard() {
     let a = world.join("a");
     sleep(Duration::from_secs(12)).await;
     assert_eq!(world.shares().await, [(String::new(), 4)]);
-    // It does not renew: nobody is there.
+    // It does not renew: its process is dead.
     assert!(world.shared_out(&[4], &["a"]).await <= 8);
     world.judge("it runs out").await;
     a.stop.cancel();

@@ -1,10 +1,10 @@
-//! Style as a failing test: what the compiler and clippy do not hold.
+//! Style rules that the compiler and clippy do not check.
 //!
-//! Rules for `src/` and the crates, in each file up to its own tests: at most 600 lines; a `//!` contract at the top; no
-//! function over 70 lines; nothing that panics by habit; the wall clock only in `clock.rs`; and, within the controller, imports
-//! that point one way (api ← reconcile ← sync ← controller), with the pure modules free of tokio and of the API client. What a
-//! crate may depend on is in its manifest, and cargo holds it.
-//! The scanner is crude on purpose: it blanks comments and literals and then looks at the text.
+//! Rules for `src/` and the crates, in each file up to its own tests: at most 600 lines; a `//!` contract at the top;
+//! no function over 70 lines; no habitual panics; the wall clock only in `clock.rs`. Within the controller, imports
+//! point in one direction (api ← reconcile ← sync ← controller), and the pure modules use neither tokio nor the API
+//! client. A crate's manifest lists its dependencies, and cargo enforces it. The scanner is simple on purpose: it
+//! blanks comments and literals and then searches the text.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,14 +15,14 @@ use std::process::Command;
 const MAX_FILE_LINES: usize = 600;
 const MAX_FUNCTION_LINES: usize = 70;
 
-/// Never outside tests: each has a better form that says what went wrong.
+/// Forbidden outside tests: each has a better form that reports the error.
 const FORBIDDEN: [&str; 6] = [".unwrap()", "todo!(", "unimplemented!(", "dbg!(", "Utc::now(", "SystemTime::now("];
 
-/// Where one of the forbidden things is the point: the port itself, and the time a log line carries.
+/// Exceptions whose purpose is the forbidden call: the clock itself, and the time of a log line.
 const EXEMPT: [(&str, &str); 2] =
     [("crates/apimachinery/src/clock.rs", "Utc::now("), ("src/logging.rs", "SystemTime::now(")];
 
-/// A module of `src` (a file and the directory of the same name) and what must not occur in it.
+/// A module of `src` (a file and the directory of the same name) and the forbidden names in it.
 const IMPORTS: [(&str, &[&str]); 17] = [
     ("controller/reconcile", &["tokio", "tokio_util", "kube", "crate::cache", "crate::workqueue", "super::sync"]),
     ("controller/reconcile", &["crate::controller::sync", "crate::controller::control", "apimachinery::clock"]),
@@ -52,14 +52,14 @@ const IMPORTS: [(&str, &[&str]); 17] = [
     ("cli/pages", &["tokio", "kube", "crate::client", "apimachinery::clock"]),
 ];
 
-/// What no tracked file may mention: paths of the machine that it was written on.
+/// What no tracked file may contain: paths of the development machine.
 const FORBIDDEN_WORDS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/tm", "p/k")];
 
 struct Source {
     /// Relative to the repository.
     path: String,
     text: String,
-    /// `text` up to its tests, comments and literals blanked, line by line as it was.
+    /// The text up to its tests, with comments and literals blanked and all line breaks kept.
     code: String,
 }
 
@@ -67,7 +67,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The sources of the controller and of each crate; those of testkit are tests themselves.
+/// The sources of the controller and of each crate; testkit's sources are test code themselves.
 fn source_directories() -> Vec<PathBuf> {
     let crates = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
     let crates = crates.filter(|directory| !directory.starts_with(root().join("crates/testkit")));
@@ -143,7 +143,7 @@ fn blank(text: &str) -> String {
     out
 }
 
-/// Where the comment or literal that starts at `at` ends; `at` when none starts there.
+/// The end of the comment or literal that starts at `at`; `at` if none starts there.
 fn literal_end(text: &[char], at: usize) -> usize {
     let next = text.get(at + 1).copied().unwrap_or(' ');
     let starts_word = at == 0 || !(text[at - 1].is_alphanumeric() || text[at - 1] == '_');
@@ -342,7 +342,7 @@ fn modules_of_the_controller_do_not_import_each_other_in_circles() {
         let names: BTreeSet<String> = code.match_indices("crate::").map(|(at, path)| name(at + path.len())).collect();
         imports.entry(module.clone()).or_default().extend(names.into_iter().filter(|name| *name != module));
     }
-    // A module that imports nothing of what is left is in no circle.
+    // A module that imports none of the remaining ones is in no cycle.
     loop {
         let left: BTreeSet<String> = imports.keys().cloned().collect();
         imports.retain(|_, names| !names.is_disjoint(&left));
@@ -362,7 +362,7 @@ fn no_tracked_file_mentions_the_machine_it_was_written_on() {
     };
     let mut violations = Vec::new();
     for name in String::from_utf8(listed.stdout).unwrap().split('\0').filter(|name| !name.is_empty()) {
-        // A deleted or binary file has no text to judge.
+        // A deleted or binary file has no text to check.
         let Ok(text) = fs::read_to_string(root().join(name)) else { continue };
         for word in FORBIDDEN_WORDS.iter().filter(|word| text.contains(*word)) {
             violations.push(format!("{name}: {word}"));
@@ -371,7 +371,7 @@ fn no_tracked_file_mentions_the_machine_it_was_written_on() {
     report("paths of one machine", &violations);
 }
 
-/// What whoever comes from kubebuilder types.
+/// The commands that kubebuilder users know.
 const KUBEBUILDER_TARGETS: &str = "all help manifests generate fmt vet test build run docker-build docker-push docker-buildx \
                                    install uninstall deploy undeploy";
 
@@ -384,7 +384,7 @@ fn every_target_of_the_makefile_is_listed_by_make_help() {
     report("kubebuilder's targets that are not there", &missing.map(ToOwned::to_owned).collect::<Vec<_>>());
     let listed =
         |target: &&&str| makefile.lines().any(|line| line.starts_with(&format!("{target}:")) && line.contains(" ## "));
-    // What `make` alone makes is the other name of a target.
+    // A target without a recipe of its own is an alias.
     let silent = targets.iter().filter(|target| **target != "all" && !listed(target));
     report("targets without a word behind ##", &silent.map(|target| (*target).to_owned()).collect::<Vec<_>>());
 }

@@ -1,10 +1,11 @@
 //! The work queue against a model, on paused time.
 //!
-//! The first property plays random producers, workers and clock steps one after another and compares the queue with
-//! [`Model`] after every move: no key is lost, no key is in two hands, the sooner timer wins, nothing comes before its
-//! time or too late unless the wall clock is set back, keys of one priority leave in the order in which they became ready with it, no key
-//! is passed by for one of lower priority but for one that is out of patience, and nothing is held for long. The second lets real workers, some
-//! of which give up waiting at random, race with producers.
+//! The first property runs random producers, workers and clock steps in sequence and compares the queue with [`Model`]
+//! after every move. No key is lost, and no key has two workers. The sooner timer wins, and no key becomes ready before
+//! its time, or too late unless the wall clock is set back. Keys of one priority leave in the order in which they
+//! became ready with it. No key is overtaken by one of lower priority, except by one that is past the starvation limit,
+//! and no key is held for long. The second property lets real workers, some of which stop waiting at random, race with
+//! producers.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -20,7 +21,7 @@ use futures::FutureExt;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-/// tokio's timers have a grain of a millisecond, and the queue may need a second try to meet the wall clock.
+/// tokio's timers have a resolution of a millisecond, and the queue may need a second try to meet the wall clock.
 const GRAIN: Duration = Duration::from_millis(2);
 const KEYS: u8 = 6;
 
@@ -81,7 +82,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..120)
 }
 
-/// A ready key, and what is known of the moment at which it became so.
+/// A ready key, and what is known about the moment at which it became ready.
 #[derive(Debug, Clone)]
 struct Ready {
     key: u8,
@@ -90,7 +91,7 @@ struct Ready {
     /// Within that move, between these two.
     earliest: Instant,
     latest: Instant,
-    /// Which timers came due: the exact times say more than the two moments.
+    /// The timers that came due: their exact times are more precise than the two moments.
     due: Scheduled,
     priority: Priority,
     /// Since when it is dirty at the earliest and at the latest, whatever its priority was then.
@@ -116,17 +117,17 @@ struct Model {
     /// The priorities of the monotonic timers.
     retries: BTreeMap<u8, Priority>,
     ready: Vec<Ready>,
-    /// With the priority that each was handed out with.
+    /// With the priority with which each was handed out.
     processing: Vec<(u8, Priority)>,
     added_while_processing: BTreeMap<u8, Ready>,
     held_until: Option<Instant>,
-    /// The last key was one that was out of patience, before one of high priority.
+    /// The last key was past the starvation limit, and came before one of high priority.
     impatient_had_its_turn: bool,
     failures: BTreeMap<u8, u32>,
     last_step: Option<Instant>,
-    /// How far the wall clock has been stepped in all.
+    /// The sum of the wall clock's steps.
     stepped: TimeDelta,
-    /// What that was when the queue last looked at it, as far as can be told from outside; none before its first look.
+    /// That sum when the queue last read the clock, as far as an observer can determine; `None` before the first time.
     looked: BTreeSet<Option<TimeDelta>>,
     shut_down: bool,
 }
@@ -204,13 +205,13 @@ impl Model {
         (since(ready.dirty.1), since(ready.dirty.0))
     }
 
-    /// `got` is what [`get_now`] said.
+    /// `got` is the result of [`get_now`].
     #[allow(clippy::option_option)]
     fn get(&mut self, got: Option<Option<u8>>) {
         let Some(Some(key)) = got else {
             let wrongly_held =
                 |ready: &&Ready| ready.priority > Priority::Low || !self.is_held() || Self::is_out_of_patience(ready).0;
-            // Only the first of low priority decides whether its patience is at an end.
+            // Only the first key of low priority is checked against the starvation limit.
             let lost = self.ready.iter().filter(|r| !self.ready.iter().any(|o| o.before(r))).find(wrongly_held);
             assert!(lost.is_none(), "lost: {lost:?}");
             assert_eq!(got.is_some(), self.shut_down, "None if and only if shut down");
@@ -237,7 +238,7 @@ impl Model {
         if !is_passed_by {
             for lane in [Priority::Low, Priority::Retry].into_iter().filter(|lane| *lane < ready.priority) {
                 let mut others = self.ready.iter().filter(|other| other.priority == lane).peekable();
-                // All are looked at, because which of them is the first is not always known.
+                // All are checked, because the first one is not always known.
                 let starved = others.peek().is_some() && others.all(|other| Self::is_out_of_patience(other).0);
                 assert!(!starved || self.impatient_had_its_turn, "{ready:?} came though others starve");
             }
@@ -254,8 +255,8 @@ impl Model {
         }
     }
 
-    /// Whether the queue has found out since `start` that the wall clock was set back: certainly, and perhaps. It looks
-    /// once a slice while a wall timer waits.
+    /// Whether the queue has detected since `start` that the wall clock was set back: certainly, and possibly. It
+    /// checks once per slice while a wall timer waits.
     fn set_back(&mut self, queue: &WorkQueue<u8>, start: Instant, wall: DateTime<Utc>) -> (bool, bool) {
         let is_set_back = |then: &Option<TimeDelta>| then.is_some_and(|then| then - self.stepped > SET_BACK);
         let perhaps = self.looked.iter().any(is_set_back);
@@ -274,7 +275,7 @@ impl Model {
         (certainly, perhaps)
     }
 
-    /// Learns from the queue which timers came due while time went from `start` to now, and judges each.
+    /// Reads from the queue which timers came due while time passed from `start` to now, and checks each.
     fn slept(&mut self, queue: &WorkQueue<u8>, start: Instant, wall: DateTime<Utc>) {
         let now = Instant::now();
         let noticed = self.last_step.map_or(start, |step| step + WALL_SLICE);
@@ -328,7 +329,7 @@ impl Model {
         }
     }
 
-    /// Every question that the queue answers has the model's answer.
+    /// Every query of the queue has the model's result.
     fn agree(&self, queue: &WorkQueue<u8>) {
         assert_eq!(queue.len(), self.ready.len());
         let timers = self.timers.values();
@@ -429,7 +430,7 @@ async fn one_move(next: Move, queue: &WorkQueue<u8>, clock: &TestClock, model: &
     }
 }
 
-/// Lets every timer within reach come due, works everything off, and drains.
+/// Lets every reachable timer come due, finishes all keys, and drains.
 async fn finish(queue: &WorkQueue<u8>, clock: &TestClock, model: &mut Model) {
     model.epoch += 1;
     let start = Instant::now();
@@ -466,7 +467,7 @@ fn get_now(queue: &WorkQueue<u8>) -> Option<Option<u8>> {
     tokio::task::unconstrained(queue.get()).now_or_never()
 }
 
-/// What a worker does: how long it works on a key, and how long it waits for one before it drops the get.
+/// A worker's behaviour: how long it works on a key, and how long it waits for one before it drops the get.
 #[derive(Debug, Clone)]
 struct Worker {
     work: Duration,
@@ -545,7 +546,7 @@ async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>, limits: Limits) {
             for producer in producing {
                 producer.await.unwrap();
             }
-            // Beyond every reachable delay; the impatient workers go on giving up meanwhile.
+            // Beyond every reachable delay; the impatient workers keep dropping their gets meanwhile.
             tokio::time::sleep(Duration::from_secs(1100)).await;
             assert_eq!((queue.len(), queue.waiting()), (0, 0), "work is left");
             let drained = tokio::time::timeout(Duration::from_secs(1), queue.shut_down_with_drain()).await;
@@ -567,9 +568,9 @@ fn on_paused_time(test: impl Future<Output = ()>) {
 }
 
 fn worker() -> impl Strategy<Value = Worker> {
-    // Without the ones who wait for ever a forgotten wake-up would be made good by the next try.
+    // Without the workers that wait for ever, the next try would hide a lost wake-up.
     let patience = prop_oneof![Just(Duration::MAX), (1_000u64..60_000).prop_map(Duration::from_millis)];
-    // From a second on a group is slow.
+    // A group counts as slow from one second on.
     let work = prop_oneof![3 => 0u64..200, 1 => 200u64..3000];
     (work, patience).prop_map(|(work, patience)| Worker { work: Duration::from_millis(work), patience })
 }

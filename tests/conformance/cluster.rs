@@ -1,4 +1,4 @@
-//! What makes Pods run: kube-scheduler, and kwok with one node.
+//! The components that run Pods: kube-scheduler, and kwok with one node.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -50,7 +50,7 @@ impl Cluster {
         Ok(Self { client, _scheduler: scheduler, _kwok: kwok })
     }
 
-    /// Which Kubernetes and which kwok this is.
+    /// The versions of Kubernetes and kwok.
     pub async fn versions(&self) -> Result<String, String> {
         let server = request(&self.client, Method::GET, "/version", None).await?;
         let kwok = Command::new(binary("kwok")?).arg("--version").output().map_err(|error| format!("kwok: {error}"))?;
@@ -59,7 +59,7 @@ impl Cluster {
     }
 }
 
-/// The node lifecycle controller takes the last taint away when the node is ready.
+/// The node lifecycle controller removes the last taint when the node is ready.
 fn takes_pods(node: &Value) -> bool {
     let conditions = node["status"]["conditions"].as_array();
     let ready = conditions.into_iter().flatten().any(|it| it["type"] == "Ready" && it["status"] == "True");

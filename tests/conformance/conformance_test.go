@@ -1,7 +1,7 @@
 // Package conformance runs upstream's end-to-end specs of CronJob, unchanged, against the cluster of a kubeconfig.
 //
-// Importing `test/e2e/apps` registers the specs of all of SIG Apps; `--ginkgo.focus` chooses. Upstream's own main would
-// bring every other SIG and the kubelet with it, so this is one without them.
+// Importing `test/e2e/apps` registers the specs of all of SIG Apps; `--ginkgo.focus` selects. Upstream's own main would
+// add the specs of every other SIG and of the kubelet.
 package conformance
 
 import (
@@ -14,7 +14,7 @@ import (
 	_ "k8s.io/kubernetes/test/e2e/apps"
 	"k8s.io/kubernetes/test/e2e/framework"
 	"k8s.io/kubernetes/test/e2e/framework/config"
-	// What is in the namespace of a spec that failed, and whether all nodes are well after each.
+	// Dumps the namespace of a failed spec, and checks all nodes after each spec.
 	_ "k8s.io/kubernetes/test/e2e/framework/debug/init"
 	_ "k8s.io/kubernetes/test/e2e/framework/node/init"
 )
@@ -31,6 +31,6 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	gomega.RegisterFailHandler(framework.Fail)
 	suite, reporter := framework.CreateGinkgoConfig()
-	// The focus is matched against this name, too: it must not contain what is focused on.
+	// The focus is matched against this name, too: it must not contain the focus.
 	ginkgo.RunSpecs(t, "Upstream's end-to-end specs", suite, reporter)
 }

@@ -1,14 +1,14 @@
-//! Conformance: upstream's own end-to-end specs of CronJob pass with this controller in the in-tree one's place.
+//! Conformance: upstream's own end-to-end specs of CronJob pass with this controller in place of the in-tree one.
 //!
 //! The cluster is the end-to-end tests' fixture with everything that a CronJob's Pods need to run: all of
-//! kube-controller-manager's controllers but the one for CronJobs, kube-scheduler, and kwok, which plays the kubelet of
-//! one node by `stages.yaml`. The controller runs as its Deployment would, with the rights of the manifests and no
-//! others. The specs are upstream's code, unchanged (`conformance_test.go`); each runs in a process and a namespace of
-//! its own, all at once, since most of their time is waiting for the clock.
+//! kube-controller-manager's controllers except the one for CronJobs, kube-scheduler, and kwok, which simulates the
+//! kubelet of one node by `stages.yaml`. The controller runs as in its Deployment, with only the rights of the
+//! manifests. The specs are upstream's code, unchanged (`conformance_test.go`). Each runs in a process and a namespace
+//! of its own, all in parallel, since most of their time is waiting for the clock.
 //!
-//! `make conformance` builds what is needed and runs it; a table is printed, and the exit code is 0 when every spec
-//! passed and no request of the controller was refused. `CONFORMANCE_CONTROLLER=in-tree` runs the same specs against the
-//! controller inside kube-controller-manager. `cargo test` leaves this alone.
+//! `make conformance` builds what is needed and runs it. It prints a table, and the exit code is 0 when every spec
+//! passed and no request of the controller was refused. `CONFORMANCE_CONTROLLER=in-tree` runs the same specs against
+//! the controller inside kube-controller-manager. `cargo test` does not run them.
 #![allow(clippy::unwrap_used)]
 
 mod cluster;
@@ -26,14 +26,14 @@ use testkit::fixture::control_plane::Extras;
 use testkit::fixture::controller::Controller;
 use testkit::world::World;
 
-/// How many specs there are; each gets a process.
+/// The number of specs; each gets a process.
 const SPECS: usize = 12;
 
-/// The longest spec watches for five minutes, and none waits for more than five twice.
+/// The longest spec watches for five minutes, and none waits longer than five minutes twice.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 fn main() -> ExitCode {
-    // Both the test's clients and kube's own need one; a second installation is harmless.
+    // Both the test's clients and kube's own need a crypto provider; a second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
     match runtime.block_on(run(Controller::from_env("CONFORMANCE_CONTROLLER"))) {
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts everything, runs the specs and judges them; when they do not all pass the logs are kept.
+/// Starts everything, runs the specs and checks the results; keeps the logs unless all pass.
 async fn run(controller: Controller) -> Result<(), String> {
     let world = World::start_with(&fixture::find()?, controller, Extras::AllControllers).await?;
     let verdict = judge(&world).await;
@@ -64,7 +64,7 @@ async fn judge(world: &World) -> Result<(), String> {
     world.verify().await
 }
 
-/// Runs the specs to their end; whether they passed is for the report to say.
+/// Runs all specs; the report says whether they passed.
 async fn run_specs(world: &World) -> Result<Report, String> {
     let kubeconfig = world.plane.admin_kubeconfig();
     let report = kubeconfig.with_file_name("report.json");
@@ -81,7 +81,7 @@ async fn run_specs(world: &World) -> Result<Report, String> {
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg("--provider=skeleton"),
     )?;
-    // Ginkgo keeps the limit itself, and tells then where each spec was.
+    // Ginkgo enforces the limit itself, and then reports where each spec was.
     ginkgo.ended(LIMIT + Duration::from_secs(120)).await?;
     Report::read(&report).map_err(|why| format!("{why}\n{}", ginkgo.log_tail(60)))
 }

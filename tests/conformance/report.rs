@@ -1,11 +1,11 @@
-//! What ginkgo reported: one row for each spec of CronJob, and whether all of them passed.
+//! Ginkgo's report: one row for each spec of CronJob, and whether all of them passed.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
 use serde_json::Value;
 
-/// What the specs of CronJob are under, and no others.
+/// The container of the specs of CronJob, and of no others.
 pub const SUITE: &str = "[sig-apps] CronJob";
 
 /// The specs in upstream's order.
@@ -19,7 +19,7 @@ struct Spec {
 }
 
 impl Report {
-    /// Reads the JSON report of ginkgo. It lists what the focus left out, too: the rest of SIG Apps.
+    /// Reads ginkgo's JSON report. It also lists the skipped specs: the rest of SIG Apps.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("read {}: {error}", path.display()))?;
         let suites: Value = serde_json::from_str(&text).map_err(|error| format!("ginkgo's report: {error}"))?;

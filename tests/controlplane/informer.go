@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// runInformer watches the CronJobs of a server with client-go's own informer and prints what it is told, a line each:
-// an ordinary client, to see whether a server is one that ordinary clients can live with.
+// runInformer watches the CronJobs of a server with client-go's own informer and prints one line per event. It checks
+// that a server works with an ordinary client.
 func runInformer(args []string) {
 	flags := flag.NewFlagSet("informer", flag.ExitOnError)
 	server := flags.String("server", "", "the API server's URL")

@@ -1,8 +1,8 @@
 // Command controlplane is a Kubernetes control plane in one binary, for the end-to-end tests.
 //
-// The first argument chooses the component (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, or informer,
-// an ordinary client); everything behind it is that component's own command line. Nothing is wrapped: what the tests
-// talk to is the upstream code, linked from the Go module proxy.
+// The first argument selects the component (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, or informer,
+// an ordinary client). The rest is that component's own command line. Nothing is wrapped: the tests use the upstream
+// code, linked from the Go module proxy.
 package main
 
 import (

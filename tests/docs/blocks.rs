@@ -1,13 +1,13 @@
 //! The commands in the documents.
 //!
-//! The line above a block of commands is an HTML comment, which says what holds it:
+//! An HTML comment above a block of commands says how the block is tested:
 //!
-//! - `test: console`: the lines behind `$` are run here and answer with exactly the lines below them;
-//! - `test: dev`: the page's blocks are run here, in turn, against one `cronjob-controller dev`;
-//! - `test: FILE TEXT`: that file runs the block, and has that text;
-//! - `excerpt: …`: nothing runs it, for the reason or from the command that is given.
+//! - `test: console`: this test runs the lines after `$`, and their output must equal the lines below them;
+//! - `test: dev`: this test runs the page's blocks in sequence against one `cronjob-controller dev`;
+//! - `test: FILE TEXT`: that file runs the block, and contains that text;
+//! - `excerpt: …`: not run, for the given reason or from the given command.
 //!
-//! A block of Rust is `from: FILE`: its lines stand in that file, but for the name of a function, which may change there.
+//! A block of Rust is `from: FILE`: its lines occur in that file, except for a function's name, which may differ.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,7 +23,7 @@ use crate::report;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_cronjob-controller");
 
-/// Pages whose commands are held. The other Markdown files have none that a user is to run.
+/// Pages whose commands are tested. The other Markdown files have no commands for users.
 fn held() -> Vec<Page> {
     let mut pages = pages();
     pages.retain(|page| page.path.starts_with("docs") || page.path.parent() == Some(Path::new("")));
@@ -34,7 +34,7 @@ fn is_commands(block: &Block) -> bool {
     ["sh", "bash", "console"].contains(&&*block.language)
 }
 
-/// What is wrong with a block's mark, if anything is.
+/// The error in a block's mark, if there is one.
 fn fault(block: &Block) -> Option<String> {
     let Some(mark) = &block.mark else { return Some("no mark".to_owned()) };
     if let Some(reason) = mark.strip_prefix("excerpt:") {
@@ -82,7 +82,7 @@ fn blocks_of_rust_stand_in_the_code() {
     report("lines that are no longer in the code", &violations);
 }
 
-/// A directory in which the programs that the documents call lie under their names, and the search path with it.
+/// A directory with the programs that the documents call, by name, and a search path that includes it.
 struct Programs {
     directory: tempfile::TempDir,
     path: OsString,
@@ -100,7 +100,7 @@ impl Programs {
         Self { directory, path }
     }
 
-    /// Runs a script as a reader does who has the repository as the working directory.
+    /// Runs a script as a reader does, in the repository's root.
     fn run(&self, script: &str, kubeconfig: &Path) -> Output {
         let mut command = Command::new("timeout");
         command.args(["120", "bash", "-euo", "pipefail", "-c", script]).current_dir(root()).stdin(Stdio::null());
@@ -140,7 +140,7 @@ fn console_blocks_show_what_the_program_answers() {
     assert!(seen > 0, "no console block");
 }
 
-/// A running `dev`, which ends with this value.
+/// A running `dev`, which ends when this value is dropped.
 struct Dev {
     child: Child,
     kubeconfig: PathBuf,
@@ -159,7 +159,7 @@ impl Dev {
             let line = line.unwrap();
             line.trim().strip_prefix("export KUBECONFIG=").map(|rest| PathBuf::from(rest.split(';').next().unwrap()))
         });
-        // What else it says is of no interest here, but must not fill the pipe.
+        // Further output does not matter here, but must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, kubeconfig: kubeconfig.unwrap() }
     }

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::markdown::{Page, pages, root};
 use crate::report;
 
-/// `a/b/../c` as `a/c`; `None` where it leaves the repository.
+/// `a/b/../c` as `a/c`; `None` if it leaves the repository.
 fn normal(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -19,7 +19,7 @@ fn normal(path: &Path) -> Option<PathBuf> {
     Some(out)
 }
 
-/// What is wrong with a link on a page, if anything is.
+/// The error in a link on a page, if there is one.
 fn fault(page: &Page, target: &str) -> Option<String> {
     if ["https://", "http://", "mailto:"].iter().any(|scheme| target.starts_with(scheme)) {
         return None;
@@ -65,7 +65,7 @@ fn every_page_of_the_book_is_in_its_summary() {
     report("not in docs/SUMMARY.md", &missing.map(|path| path.display().to_string()).collect::<Vec<_>>());
 }
 
-/// The book holds `docs/` alone, so a link out of it has to name the repository.
+/// The book contains only `docs/`, so a link out of it has to be to the repository.
 #[test]
 fn links_out_of_the_book_lead_to_the_documents_at_the_root() {
     let known = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];

@@ -1,9 +1,9 @@
 //! The documents: README, ARCHITECTURE, the pages below `docs/`, and every other Markdown file in the repository.
 //!
-//! - Every relative link and every anchor leads somewhere, and the book's summary lists every page.
+//! - Every relative link and every anchor has a target, and the book's summary lists every page.
 //! - Every block of commands is run here, or names the test that runs it, or is marked as an excerpt.
-//! - `docs/reference/` is what the code says. `make docs-reference` rewrites it.
-//! - The documents keep to their lengths and to plain words.
+//! - `docs/reference/` matches the code. `make docs-reference` rewrites it.
+//! - The documents keep to their maximum lengths and to plain words.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
 mod blocks;

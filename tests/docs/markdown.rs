@@ -1,4 +1,4 @@
-//! Markdown, as far as these tests have to read it.
+//! A Markdown parser for what these tests need.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct Page {
 pub struct Block {
     /// The number of its opening line, counted from 1.
     pub line: usize,
-    /// What stands behind the opening fence.
+    /// The text after the opening fence.
     pub language: String,
     /// The text of the HTML comment on the line above, if there is one.
     pub mark: Option<String>,
@@ -34,7 +34,7 @@ pub fn pages() -> Vec<Page> {
     let names: Vec<PathBuf> = if listed.status.success() {
         names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect()
     } else {
-        // An export without git's data: the pages that readers open first.
+        // In an export without git's data: the main pages.
         ["README.md", "ARCHITECTURE.md"].map(PathBuf::from).into()
     };
     let read = |path: PathBuf| Some(Page { text: fs::read_to_string(root().join(&path)).ok()?, path });
@@ -42,7 +42,7 @@ pub fn pages() -> Vec<Page> {
 }
 
 impl Page {
-    /// A page that somebody may link to, by its path from the root.
+    /// A page that may be the target of a link, by its path from the root.
     pub fn open(path: &Path) -> Self {
         Self { path: path.to_owned(), text: fs::read_to_string(root().join(path)).unwrap() }
     }
@@ -62,7 +62,7 @@ impl Page {
         lines
     }
 
-    /// The same with code spans blanked, which may go on in the next line of a paragraph.
+    /// The same with code spans blanked; a code span may continue on the next line of a paragraph.
     pub fn words(&self) -> Vec<(usize, String)> {
         let mut is_code = false;
         let mut blanked = |line: &str| -> String {
@@ -137,7 +137,7 @@ fn fence_of(line: &str) -> Option<usize> {
 }
 
 fn slug(heading: &str) -> String {
-    // A link in a heading counts by its text.
+    // A link in a heading counts as its text.
     let mut text = heading.trim().to_owned();
     while let Some((before, rest)) = text.clone().split_once("](") {
         let after = rest.split_once(')').map_or("", |(_, after)| after);

@@ -1,11 +1,11 @@
-//! How long the documents are, and in which words.
+//! The length and the vocabulary of the documents.
 
 use std::path::Path;
 
 use crate::markdown::{Page, pages, root};
 use crate::report;
 
-/// Words that hide who acts, or that are not the field's.
+/// Words that hide the actor, or that are not standard terms.
 const AVOIDED: [&str; 7] = ["nobody", "somebody", "whoever", "whichever comes", "the house", "room", "rooms"];
 
 #[test]
@@ -43,7 +43,7 @@ fn every_module_of_the_architecture_exists() {
             None if cell.starts_with("crates/") => (cell.trim_end_matches('`').to_owned(), String::new()),
             None => ("src".to_owned(), format!("`{cell}")),
         };
-        // The crates are split off one by one.
+        // The crates are split off one at a time.
         if !root().join(&place).exists() && place.starts_with("crates/") && !root().join("crates").exists() {
             continue;
         }

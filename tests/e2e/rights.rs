@@ -1,7 +1,7 @@
-//! What an account was granted, and what of it it made use of.
+//! The rights that an account was granted, and those that it used.
 //!
-//! Grants are read from the API server's bindings and roles, so they are those of the manifests as they were applied; uses
-//! are read from its audit log. A request that was refused is no use.
+//! Grants are read from the API server's bindings and roles, so they are those of the applied manifests. Uses are read
+//! from its audit log. A refused request is not a use.
 
 use http::Method;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     pub role: String,
-    /// `None` where it holds in all of them, and for what is in none.
+    /// `None` for all namespaces, and for cluster-scoped objects.
     pub namespace: Option<String>,
     pub group: String,
     /// With its subresource, as in `cronjobs/status`.
@@ -25,7 +25,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// All that a role's rules say, one by one.
+    /// All grants in a role's rules.
     fn all_of(role: &Value, namespace: Option<&str>) -> Vec<Self> {
         let mut grants = Vec::new();
         for rule in role["rules"].as_array().into_iter().flatten() {
@@ -66,7 +66,7 @@ impl Grant {
     }
 }
 
-/// Everything that is bound to a ServiceAccount itself; what every account has is left out.
+/// The grants bound to the ServiceAccount itself; those that every account has are left out.
 pub async fn granted(client: &kube::Client, namespace: &str, account: &str) -> Vec<Grant> {
     let mut grants = Vec::new();
     for kind in ["rolebindings", "clusterrolebindings"] {
@@ -85,7 +85,7 @@ pub async fn granted(client: &kube::Client, namespace: &str, account: &str) -> V
     grants
 }
 
-/// The grants that none of these requests needed.
+/// The grants that no request needed.
 pub fn unused<'a>(grants: &'a [Grant], requests: &[Value]) -> Vec<&'a Grant> {
     let allowed = |event: &&Value| event["responseStatus"]["code"] != 403;
     let is_used = |grant: &&Grant| requests.iter().filter(allowed).any(|event| grant.covers(event));

@@ -1,7 +1,7 @@
 //! Runs the table of scenarios and prints a line for each.
 //!
-//! It stands in for the standard harness because the scenarios share one expensive world, all wait at once, and
-//! because a skipped run has to be visible without `--nocapture`.
+//! It replaces the standard harness because the scenarios share one expensive control plane and all wait at the same
+//! time, and because a skipped run has to be visible without `--nocapture`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use testkit::fixture::controller::Controller;
 use testkit::verdict::{Verdict, judge};
 use testkit::world::World;
 
-/// Who else may be running while a scenario runs.
+/// Which other scenarios may run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// Shares the controller and the control plane with every other scenario of this kind.
@@ -25,17 +25,17 @@ pub enum Group {
     Alone,
 }
 
-/// One scenario: a sentence, and the future that panics where the sentence is not true.
+/// One scenario: a sentence, and a future that panics if the sentence is false.
 pub struct Scenario {
     pub name: &'static str,
     pub group: Group,
-    /// Why the in-tree controller is known not to pass.
+    /// Why the in-tree controller does not pass.
     pub differs_in_tree: Option<&'static str>,
-    /// Returns what was measured, for the printed line.
+    /// Returns the measurements, for the printed line.
     pub run: fn(Arc<World>) -> BoxFuture<'static, String>,
 }
 
-/// No scenario takes longer, or it hangs.
+/// The time limit of a scenario.
 const LIMIT: Duration = Duration::from_secs(240);
 
 pub fn main(scenarios: &[Scenario]) -> ExitCode {
@@ -68,13 +68,13 @@ pub fn main(scenarios: &[Scenario]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    // Both the test's clients and kube's own need one; a second installation is harmless.
+    // Both the test's clients and kube's own need a crypto provider; a second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
     runtime.block_on(run(binary, &chosen))
 }
 
-/// The name as tests are named elsewhere, so that filters can be typed.
+/// The name in the form of a test name, for use as a filter.
 fn name_of(scenario: &Scenario) -> String {
     scenario.name.replace(' ', "_")
 }

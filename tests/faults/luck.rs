@@ -1,4 +1,4 @@
-//! Random instants that can be had again: one seed for a run, printed at its start.
+//! Reproducible random instants: one seed for a run, printed at its start.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub fn seed() -> u64 {
 }
 
 impl Luck {
-    /// Every case draws from its own, so that it can be repeated without the others.
+    /// A separate sequence for each case, so that it can be repeated without the others.
     pub fn new(seed: u64) -> Self {
         Self(StdRng::seed_from_u64(seed))
     }

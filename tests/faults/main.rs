@@ -1,13 +1,13 @@
-//! The fault matrix: what the controller does when something breaks in the middle of its work, against a real etcd
+//! The fault matrix: the controller's behaviour when a dependency fails in the middle of its work, against a real etcd
 //! and kube-apiserver.
 //!
-//! Each case has a control plane of its own, brings a burst of CronJobs due at one instant, breaks one thing, and
-//! judges every CronJob afterwards: one Job for its slot, seen once by a witness that watches from the beginning, and
-//! a status that names it. It panics where that is not so and otherwise returns its figures.
+//! Each case has its own control plane, makes a burst of CronJobs due at one instant, and injects one fault. Afterwards
+//! it checks every CronJob: one Job for its slot, seen once by an observer that watches from the beginning, and a
+//! status that names it. It panics if a check fails and otherwise returns its figures.
 //!
-//! `make fault-matrix` runs all cases and prints a table; arguments behind `--matrix` are substrings of case names.
-//! `make soak` keeps thousands of minutely CronJobs for an hour and kills what it runs on every few minutes.
-//! Without arguments, as in `cargo test`, only a small burst with one kill is run, where the fixture is built.
+//! `make fault-matrix` runs all cases and prints a table; arguments after `--matrix` are substrings of case names.
+//! `make soak` runs thousands of minutely CronJobs for an hour and kills the controller or the API server every few
+//! minutes. Without arguments, as in `cargo test`, only a small burst with one kill runs, if the fixture is built.
 //! `FAULTS_SEED` repeats the random instants of a run.
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Runs the cases one after the other, each in a world of its own, and prints a line for each and a table at the end.
+//! Runs the cases in sequence, each in its own environment, and prints a line for each and a table at the end.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -19,13 +19,13 @@ use crate::soak;
 /// One row of the matrix.
 pub struct Case {
     pub name: &'static str,
-    /// What must be true for the case to pass, beside that no slot is lost and none has two Jobs.
+    /// What must hold for the case to pass, besides that no slot is lost and none has two Jobs.
     pub holds: &'static str,
-    /// Returns what was measured, for the printed line; panics where the case fails.
+    /// Returns the measurements, for the printed line; panics if the case fails.
     pub run: fn(Arc<World>, Luck) -> BoxFuture<'static, String>,
 }
 
-/// No case takes longer, or it hangs.
+/// The time limit of a case.
 const LIMIT: Duration = Duration::from_secs(900);
 
 pub fn main(all: &[Case]) -> ExitCode {
@@ -67,7 +67,7 @@ fn with_fixture(is_required: bool, run: impl FnOnce(&Path) -> bool) -> ExitCode 
 }
 
 fn block_on(work: impl Future<Output = bool>) -> bool {
-    // Both the test's clients and kube's own need one; a second installation is harmless.
+    // Both the test's clients and kube's own need a crypto provider; a second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
     runtime.block_on(work)

@@ -1,9 +1,9 @@
 //! The soak: thousands of minutely CronJobs for an hour, and a kill every few minutes.
 //!
-//! A finisher stands in for the Job controller and the Pods: each Job ends five seconds after it was seen. The
-//! controller is killed (`kill -9`) in the first twenty seconds of a minute, where the work is, and started again at
-//! once; every third time kube-apiserver is. Afterwards every slot of every CronJob is judged on what a watch on Jobs
-//! recorded, and every CronJob on its status.
+//! A finisher replaces the Job controller and the Pods: each Job ends five seconds after it was seen. The controller is
+//! killed (`kill -9`) in the first twenty seconds of a minute, when the work is done, and restarted at once; every
+//! third time kube-apiserver is killed instead. Afterwards every slot of every CronJob is checked against what a watch
+//! on Jobs recorded, and every CronJob's status is checked.
 //!
 //! `SOAK_MINUTES` (60) and `SOAK_CRONJOBS` (5000) set the size.
 
@@ -26,12 +26,12 @@ use finisher::Finisher;
 use verdict::Kills;
 
 const NAMESPACES: usize = 10;
-/// The mean time between kills; a short soak has three all the same.
+/// The mean time between kills; a short soak has at least three kills.
 const BETWEEN_KILLS: usize = 4;
-/// When in its minute a kill may come, in milliseconds.
+/// When in its minute a kill may happen, in milliseconds.
 const KILL_WINDOW: usize = 20_000;
 
-/// How long, and how many.
+/// The duration, and the number of CronJobs.
 struct Size {
     minutes: usize,
     cron_jobs: usize,
@@ -46,13 +46,13 @@ impl Size {
         Self { minutes: number("SOAK_MINUTES", 60), cron_jobs: number("SOAK_CRONJOBS", 5_000) }
     }
 
-    /// Kills come in every so manieth minute.
+    /// A kill happens every this many minutes.
     fn minutes_between_kills(&self) -> usize {
         BETWEEN_KILLS.min(self.minutes / 3).max(1)
     }
 }
 
-/// Runs the soak and prints what came of it; true when nothing was lost and nothing came twice.
+/// Runs the soak and prints the result; true when no slot was lost or started twice.
 pub async fn main(binary: &Path, luck: Luck) -> bool {
     let world = match World::start(binary, Controller::Ours).await {
         Ok(world) => world,
@@ -88,7 +88,7 @@ async fn run(world: &World, size: &Size, mut luck: Luck) -> bool {
         progress(world, &finisher, slot, &kills, &resident);
     }
     let last = first + TimeDelta::minutes(i64::try_from(size.minutes).unwrap() - 1);
-    // No slot after the last is judged; the statuses are, as they stand before the next.
+    // Slots after the last one are not checked; the statuses are, before the next slot.
     sleep_until(last, TimeDelta::seconds(50)).await;
     let wrong = verdict::wrong_statuses(&namespaces, last).await;
     running.kill();
@@ -120,7 +120,7 @@ async fn create(world: &World, count: usize) -> Vec<Namespace> {
     namespaces
 }
 
-/// `kill -9` of the controller, and every third time of the API server.
+/// `kill -9` of the controller, or every third time of the API server.
 async fn kill(world: &World, running: Running, kills: &mut Kills) -> Running {
     let started = Instant::now();
     if kills.total() % 3 == 1 {

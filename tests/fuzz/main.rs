@@ -1,10 +1,10 @@
-//! Whatever comes in: text that people, servers and clients send is read without a panic, without a hang, and in memory
-//! that its length bounds.
+//! Fuzz tests: text from users, servers and clients is read without a panic, without a hang, and in memory that its
+//! length bounds.
 //!
-//! Each target takes one input. First come the files of its `corpus` as they are, then so many inputs that bolero's chance
-//! cooks from them (see [`recipe`]). `BOLERO_RANDOM_ITERATIONS=1000000 cargo test --release --test fuzz` cooks more, and
-//! a failure prints the input and the `BOLERO_RANDOM_SEED` that makes it again. An input that was once too much belongs
-//! into the corpus.
+//! Each target takes one input. First come the files of its `corpus`, unchanged, then a number of inputs that bolero
+//! derives from them (see [`recipe`]). `BOLERO_RANDOM_ITERATIONS=1000000 cargo test --release --test fuzz` derives
+//! more. A failure prints the input and the `BOLERO_RANDOM_SEED` that reproduces it. Add an input that failed once to
+//! the corpus.
 #![allow(clippy::unwrap_used)]
 
 mod recipe;
@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 
 use recipe::{Corpus, Input};
 
-/// No input of [`recipe::LONGEST`] bytes takes milliseconds; what takes so long on a busy machine would never end.
+/// An input of [`recipe::LONGEST`] bytes takes less than milliseconds; one that takes this long on a busy machine
+/// hangs.
 const STARVATION_LIMIT: Duration = Duration::from_secs(30);
 
-/// Judges one input, and says how long it took if that was too long.
+/// Checks one input, and returns its duration if that was too long.
 fn judged(input: &Input, judge: fn(&[u8])) {
     let began = Instant::now();
     judge(&input.0);

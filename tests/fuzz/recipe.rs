@@ -1,16 +1,16 @@
-//! Inputs made of known ones: bytes at random are refused at the first, so chance changes what is nearly right.
+//! Inputs derived from known ones: random bytes are refused at the first one, so valid inputs are mutated.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Inputs are cut here.
+/// The maximum length of an input.
 pub const LONGEST: usize = 64 * 1024;
 
-/// Which input of a corpus, and what becomes of it, one step after the other: what to do, and three numbers to do it with.
+/// An input of a corpus, and the steps that change it: each an operation with three numbers.
 pub type Recipe = (u16, Vec<(u8, u16, u16, u8)>);
 
-/// What means something to one of the readers, wherever it stands.
+/// Tokens that have a meaning to one of the parsers.
 const TOKENS: [&str; 40] = [
     "null",
     "true",

@@ -1,4 +1,4 @@
-//! What reads an input, and what must hold whatever it is.
+//! The parsers under test, and what must hold for every input.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -27,7 +27,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// Runs `read` on an input of `length` bytes, which may hold `per_byte` bytes for each of them at once, and some anyway.
+/// Runs `read` on an input of `length` bytes. It may use `per_byte` bytes of memory for each of them, plus a constant.
 fn bounded(length: usize, per_byte: usize, anyway: usize, read: impl FnOnce()) {
     let most = measure(read).bytes_max;
     let allowed = (length * per_byte + anyway) as u64;
@@ -42,7 +42,7 @@ fn time(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-/// A schedule: every search moves forward and ends, from wherever it starts.
+/// A schedule: every search moves forward and ends, from any start.
 pub fn schedule(input: &[u8]) {
     let text = text(input);
     bounded(text.len(), 32, 64 * 1024, || {
@@ -74,7 +74,7 @@ pub fn schedule(input: &[u8]) {
     });
 }
 
-/// What a Job has that was made from a template.
+/// The fields of a Job that was made from a template.
 #[derive(Deserialize)]
 struct Made {
     metadata: MadeMetadata,
@@ -91,7 +91,7 @@ struct MadeReference {
     controller: bool,
 }
 
-/// A CronJob, a Job: what can be read has a schedule that is judged and a template that makes a Job.
+/// A CronJob, a Job: a readable one has a schedule that can be evaluated and a template that makes a Job.
 pub fn object(input: &[u8]) {
     let text = text(input);
     let (slot, interner) = (time("2026-11-21T12:00:00Z"), Interner::default());
@@ -99,7 +99,7 @@ pub fn object(input: &[u8]) {
         if let Ok(cron_job) = CronJob::decode(&text, &interner) {
             black_box(cron_job.timing(Zone::UTC));
             if let Ok(body) = job_from_template(&cron_job, slot, Zone::UTC) {
-                // Without what is nested more deeply than serde_json's values are.
+                // Without values nested more deeply than serde_json allows.
                 let job: Made = serde_json::from_slice(&body).unwrap();
                 assert!(job.metadata.owner_references[0].controller);
             }
@@ -108,8 +108,8 @@ pub fn object(input: &[u8]) {
     });
 }
 
-/// A server that answers every list and every watch with the input, again and again, and has only first pages: the
-/// informer keeps asking, but not without a wait.
+/// A server that answers every list and every watch with the input and serves only first pages: the informer keeps
+/// asking, but not without a wait.
 pub fn watch(input: &[u8]) {
     let asked = Arc::new(AtomicUsize::new(0));
     bounded(input.len(), 24, 512 * 1024, || {
@@ -148,8 +148,8 @@ const PATCHES: [&str; 4] = [
     "application/apply-patch+yaml",
 ];
 
-/// A patch of a CronJob and of its status, of every kind, and a create, in JSON and YAML: the server refuses or obeys,
-/// and the object is the same afterwards.
+/// A patch of a CronJob and of its status, of every kind, and a create, in JSON and YAML. The server refuses or applies
+/// it, and stays consistent: the object reads the same afterwards.
 pub fn patch(input: &[u8]) {
     const COLLECTION: &str = "/apis/batch/v1/namespaces/default/cronjobs";
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -176,7 +176,7 @@ pub fn patch(input: &[u8]) {
     bounded(input.len(), 1024, 8 * 1024 * 1024, || runtime.block_on(talk));
 }
 
-/// Asks the server, which answers with an object whatever it says.
+/// Sends a request; the server's answer must be an object.
 async fn ask(server: &ApiServer, method: &str, path: &str, kind: &str, body: &[u8]) -> (StatusCode, Value) {
     let request = Request::builder().method(method).uri(path).header("Content-Type", kind);
     let response = server.handle(request.body(Bytes::copy_from_slice(body)).unwrap()).await;
@@ -196,7 +196,7 @@ impl Environment for Nowhere {
     }
 }
 
-/// A command line, an argument a line: it is understood, or every fault is a sentence.
+/// A command line, one argument per line: it is parsed, or every fault is a sentence.
 pub fn flags(input: &[u8]) {
     let text = text(input);
     bounded(text.len(), 64, 1024 * 1024, || {
@@ -206,7 +206,7 @@ pub fn flags(input: &[u8]) {
     });
 }
 
-/// A file of manifests: what is read has what a request needs. Aliases make much of little, up to a bound.
+/// A file of manifests: each object that is read has the fields that a request needs. Alias expansion is bounded.
 pub fn manifest(input: &[u8]) {
     let text = text(input);
     bounded(text.len(), 256, 32 * 1024 * 1024, || {

@@ -1,4 +1,4 @@
-//! An OCI archive: what the image holds, and as whom it runs what.
+//! An OCI archive: the image's files, its entrypoint and its user.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 
 /// An image of one platform, unpacked.
 pub struct Image {
-    /// The layers' files as they are to lie in the root, in a directory of this test's own.
+    /// The layers' files, as in the image's root, in a directory of this test's own.
     layers: Vec<PathBuf>,
     config: Value,
     archive_size: u64,
-    /// Keeps the layers until the end.
+    /// Keeps the layers' directory.
     _directory: TempDir,
 }
 
@@ -34,8 +34,8 @@ impl Image {
         Self { layers, config: config["config"].clone(), archive_size, _directory: directory }
     }
 
-    /// Panics unless there is a binary, which everybody may run and nobody write, what it is licensed under, nothing else,
-    /// and a numeric user who runs it.
+    /// Panics unless the image holds exactly a binary that every user may run and no user may write, and its licences,
+    /// and has a numeric user.
     pub fn holds_the_binary_and_its_licences(&self) {
         let listed: Vec<String> = self.layers.iter().map(|layer| tar(&["-tvf", layer.to_str().unwrap()])).collect();
         let listed = listed.concat();
@@ -64,14 +64,14 @@ impl Image {
         self.config["User"].as_str().unwrap()
     }
 
-    /// The program, which takes all arguments.
+    /// The program, which gets all arguments.
     pub fn entrypoint(&self) -> &str {
         let words = self.config["Entrypoint"].as_array().unwrap();
         assert_eq!(words.len(), 1, "{words:?}");
         words[0].as_str().unwrap()
     }
 
-    /// How large the files and the archive are, in a sentence.
+    /// The sizes of the files and the archive, in a sentence.
     pub fn sizes(&self) -> String {
         let root = tempfile::tempdir().unwrap();
         self.unpack(root.path());
@@ -85,7 +85,7 @@ fn json(file: &Path) -> Value {
     serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
 }
 
-/// Runs tar, which sees by itself what is compressed; its output.
+/// Runs tar, which detects compression itself; returns its output.
 fn tar(args: &[&str]) -> String {
     let output = Command::new("tar").args(args).output().unwrap();
     assert!(output.status.success(), "tar {args:?}: {}", String::from_utf8_lossy(&output.stderr));

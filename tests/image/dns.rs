@@ -1,25 +1,25 @@
-//! A name server that knows one name, on loopback.
+//! A name server for one name, on loopback.
 
 use tokio::net::UdpSocket;
 
-/// A loopback address that nothing else listens on; /etc/resolv.conf cannot name another port.
+/// A loopback address without other listeners; /etc/resolv.conf cannot name another port.
 pub const ADDRESS: (&str, u16) = ("127.53.0.1", 53);
 
 const KIND_A: u16 = 1;
 const NO_SUCH_NAME: u8 = 3;
 
-/// Answers that `name` is 127.0.0.1 and has no other addresses, and that there is no other name.
+/// Answers that `name` is 127.0.0.1 and has no other addresses, and that no other name exists.
 pub async fn serve(socket: UdpSocket, name: &str) {
     let mut packet = [0; 512];
     while let Ok((length, from)) = socket.recv_from(&mut packet).await {
         if let Some(answer) = answer(&packet[..length], name) {
-            // Whoever asked asks again.
+            // The resolver repeats the query.
             let _ = socket.send_to(&answer, from).await;
         }
     }
 }
 
-/// The answer to a query with one question; `None` for what is no such thing.
+/// The answer to a query with one question; `None` for any other packet.
 fn answer(query: &[u8], name: &str) -> Option<Vec<u8>> {
     let (asked, end) = question(query)?;
     let kind = u16::from_be_bytes(query.get(end..end + 2)?.try_into().ok()?);
@@ -37,7 +37,7 @@ fn answer(query: &[u8], name: &str) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// The name that is asked for, and where it ends.
+/// The name in the question, and its end.
 fn question(query: &[u8]) -> Option<(String, usize)> {
     let (mut labels, mut at) = (Vec::new(), 12);
     loop {

@@ -1,13 +1,13 @@
-//! The container image, run: what `make image-offline` built is unpacked into an empty directory, and its entrypoint
-//! is started there, in a chroot, as the image's user, against a real control plane.
+//! Runs the container image: unpacks what `make image-offline` built into an empty directory, and starts its entrypoint
+//! there, in a chroot, as the image's user, against a real control plane.
 //!
-//! The directory holds what the image holds, what a kubelet adds to name the API server, and nothing else: no
-//! /etc/nsswitch.conf, no certificates, no time zones, no /tmp, no /proc, and of /dev the random numbers alone. Each case
-//! starts the controller in a root of its own, waits for the Job of a CronJob, and tells it to stop.
+//! The directory holds only the image's files and what a kubelet adds to name the API server. There is no
+//! /etc/nsswitch.conf, no certificates, no time zones, no /tmp, no /proc, and only the random devices in /dev. Each
+//! case starts the controller in a root of its own, waits for the Job of a CronJob, and stops it.
 //!
-//! `make image-test` builds the image and names it in `IMAGE_ARCHIVE`; without the variable there is nothing to run, and
-//! one line says so. Only root may chroot: for others, or without the fixture, the test is skipped with a line that says
-//! why, and with `REQUIRE_TOOLS=1` that is a failure.
+//! `make image-test` builds the image and names it in `IMAGE_ARCHIVE`. Without the variable the test is skipped with a
+//! message. chroot needs root. Without root or the fixture the test is skipped with a message, and with
+//! `REQUIRE_TOOLS=1` that is a failure.
 #![allow(clippy::unwrap_used)]
 
 mod archive;
@@ -29,10 +29,10 @@ use testkit::fixture::account::apply_manifests;
 use testkit::fixture::control_plane::{ControlPlane, admin_client, free_port};
 use testkit::verdict::{Verdict, judge};
 
-/// No case takes longer, or it hangs.
+/// The time limit of a case.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// How the controller comes to the API server, and what that shows.
+/// How the controller connects to the API server, and what that tests.
 const CASES: [(&str, Way); 3] = [
     ("by the address and the files that every Pod is given", Way::ServiceAccount),
     ("by a name in /etc/hosts, from a kubeconfig", Way::Hosts),
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     if runtime.block_on(run(&archive, &binary)) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether the image is as it should be and every case went well; the first that did not is printed with its log.
+/// Whether the image is correct and every case passed; prints the first failure with its log.
 async fn run(archive: &Path, binary: &Path) -> bool {
     let image = Image::read(archive);
     image.holds_the_binary_and_its_licences();
@@ -87,7 +87,7 @@ async fn run(archive: &Path, binary: &Path) -> bool {
     true
 }
 
-/// The controller becomes ready, starts a Job, and ends well when it is told to; says when the Job was there.
+/// The controller becomes ready, starts a Job, and stops without errors; returns when the Job was there.
 async fn fires(plane: &ControlPlane, pod: &Pod, name: String) -> String {
     let started = Instant::now();
     let port = free_port();

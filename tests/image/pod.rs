@@ -1,4 +1,4 @@
-//! A root directory as a Pod's container has it: the image's files, and what a kubelet adds.
+//! A root directory as in a Pod's container: the image's files, and what a kubelet adds.
 
 use std::fs;
 use std::path::Path;
@@ -11,23 +11,23 @@ use testkit::fixture::account::{NAME, SYSTEM_NAMESPACE};
 use super::archive::Image;
 use super::dns;
 
-/// The API server's name inside a cluster; its certificate is good for it.
+/// The API server's name inside a cluster; its certificate is valid for it.
 pub const SERVER: &str = "kubernetes.default.svc";
 
 const ACCOUNT_FILES: &str = "var/run/secrets/kubernetes.io/serviceaccount";
 
-/// How the controller in the Pod comes to the API server.
+/// How the controller in the Pod connects to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// `KUBERNETES_SERVICE_HOST` and the service account's files.
     ServiceAccount,
-    /// A kubeconfig with a name that is in /etc/hosts.
+    /// A kubeconfig with a name in /etc/hosts.
     Hosts,
-    /// A kubeconfig with a name for which /etc/resolv.conf says whom to ask, as a kubelet writes it.
+    /// A kubeconfig with a name that the DNS server in /etc/resolv.conf resolves, as a kubelet writes it.
     Dns,
 }
 
-/// The service account's rights, and where the API server is.
+/// The service account's credentials, and the address of the API server.
 pub struct Account {
     token: String,
     authority: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Takes them from a kubeconfig of the fixture.
+    /// Reads them from a kubeconfig of the fixture.
     pub fn read(kubeconfig: &Path) -> Self {
         let config: Value = serde_json::from_slice(&fs::read(kubeconfig).unwrap()).unwrap();
         let cluster = &config["clusters"][0]["cluster"];
@@ -66,7 +66,7 @@ impl Pod {
             args: Vec::new(),
             environment: vec![("TZ", "UTC".to_owned())],
         };
-        // Root's alone until now; everybody may look into a container's root.
+        // Only root can read it so far; all users may read a container's root.
         open(pod.root.path());
         image.unpack(pod.root.path());
         pod.make_random_devices();
@@ -86,12 +86,12 @@ impl Pod {
         pod
     }
 
-    /// The controller as the manifests start it, but on a port of its own, on loopback.
+    /// The controller as the manifests start it, but on a loopback port of its own.
     pub fn command(&self, port: u16) -> Command {
         let mut command = Command::new("chroot");
         command
             .env_clear()
-            // Where chroot is found.
+            // The path of chroot.
             .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .envs(self.environment.iter().cloned())
             .arg(format!("--userspec={}", self.user))
@@ -106,8 +106,8 @@ impl Pod {
         command
     }
 
-    /// What there is in every container's /dev. A static binary asks them for random numbers, since it has no dynamic linker
-    /// that could tell it whether the C library knows getrandom(2).
+    /// The devices in every container's /dev. A static binary reads random numbers from them, since it has no dynamic
+    /// linker to tell it whether the C library has getrandom(2).
     fn make_random_devices(&self) {
         let directory = self.root.path().join("dev");
         fs::create_dir(&directory).unwrap();
@@ -144,7 +144,7 @@ impl Pod {
         self.args.push("--kubeconfig=/etc/cronjob-controller/kubeconfig".to_owned());
     }
 
-    /// Writes a file that everybody can read.
+    /// Writes a file that all users can read.
     fn write(&self, path: &str, content: &[u8]) {
         let mut directory = self.root.path().to_owned();
         for part in Path::new(path).parent().unwrap() {
@@ -158,7 +158,7 @@ impl Pod {
     }
 }
 
-/// Lets everybody read a file or a directory, whatever the umask is.
+/// Lets all users read a file or a directory, whatever the umask.
 fn open(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();

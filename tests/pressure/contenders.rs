@@ -1,4 +1,4 @@
-//! Who is measured, and how each is started: with the rights of its own ServiceAccount and with leader election.
+//! The contenders, and how each is started: with the rights of its own ServiceAccount and with leader election.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub struct Contender {
 
 pub const OURS: Contender = Contender { name: "ours", controller: Controller::Ours, args: &[] };
 pub const IN_TREE: Contender = Contender { name: "in-tree", controller: Controller::InTree, args: &[] };
-/// The same with as many workers as ours has requests in flight.
+/// The same with as many workers as this controller has requests in flight.
 pub const IN_TREE_64: Contender = Contender {
     name: "in-tree (64 workers)",
     controller: Controller::InTree,
@@ -63,7 +63,8 @@ impl Arena {
         self.contender.controller == Controller::Ours
     }
 
-    /// The ServiceAccount that upstream gives its CronJob controller, which may hold kube-controller-manager's Lease too.
+    /// The ServiceAccount that upstream gives its CronJob controller, which may also hold kube-controller-manager's
+    /// Lease.
     async fn in_tree_account(&self) -> Result<std::path::PathBuf, String> {
         let admin = self.world.plane.admin();
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "cronjob-controller"}});
@@ -82,7 +83,7 @@ impl Arena {
     }
 }
 
-/// Panics with the end of its log when the controller has ended by itself.
+/// Panics with the end of its log if the controller has exited.
 pub fn still_runs(controller: &Running) {
     controller.check_running().unwrap_or_else(|why| panic!("{why}"));
 }

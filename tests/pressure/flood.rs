@@ -1,6 +1,7 @@
 //! Clients without credentials on a controller's own port, and a kubelet's probes beside them.
 //!
-//! Guarantees: to 127.0.0.1 only, at most [`CONNECTIONS`] connections and [`RATE`] requests a second, and it ends by itself.
+//! Guarantees: it connects only to 127.0.0.1, with at most [`CONNECTIONS`] connections and [`RATE`] requests a second,
+//! and ends by itself.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,36 +24,36 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Connections of all strangers together.
+/// Connections of all unauthenticated clients together.
 pub const CONNECTIONS: usize = 128;
-/// Requests a second of all strangers together.
+/// Requests per second of all unauthenticated clients together.
 pub const RATE: usize = 5_000;
 /// Streams of one HTTP/2 connection.
 const STREAMS: usize = 4;
-/// A kubelet waits this long by default, for the connection and the answer together.
+/// The kubelet's default timeout, for the connection and the answer together.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How the strangers speak.
+/// How the unauthenticated clients send requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// One request at a time on each connection.
     Http1,
     /// Four at a time.
     Http2,
-    /// As `Http1`, each request with a bearer token that no other has.
+    /// As `Http1`, each request with a unique bearer token.
     Http1Tokens,
 }
 
-/// What the strangers have done.
+/// What the unauthenticated clients did.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub answered: AtomicUsize,
-    /// Connections that were opened, the first ones included.
+    /// Connections that were opened, including the first ones.
     pub connections: AtomicUsize,
     sent: AtomicUsize,
 }
 
-/// Sends requests for /metrics, the probe's own path and paths that no other request has, until `end`.
+/// Sends requests for /metrics, the probe's own path and unique paths, until `end`.
 pub async fn strangers(port: u16, shape: Shape, probe_path: &str, end: Instant) -> Tally {
     let tally = Tally::default();
     join_all((0..CONNECTIONS).map(|_| connections(port, shape, probe_path, end, &tally))).await;
@@ -64,7 +65,7 @@ async fn connections(port: u16, shape: Shape, probe_path: &str, end: Instant, ta
     while Instant::now() < end {
         let ran = tokio::time::timeout_at(end, connection(port, shape, probe_path, tally)).await;
         if ran.is_ok() {
-            // The server ended it or did not take it.
+            // The server closed or refused it.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -142,7 +143,7 @@ async fn drain(answer: http::Response<hyper::body::Incoming>, tally: &Tally) -> 
     Some(())
 }
 
-/// Probes as the kubelet does, ten a second, each on a new connection; gives how many failed.
+/// Probes as the kubelet does, ten a second, each on a new connection; returns the number of failures.
 pub async fn probes(port: u16, is_tls: bool, path: &str, count: usize) -> usize {
     let mut ticks = interval(Duration::from_millis(100));
     let mut running = Vec::new();
@@ -175,7 +176,7 @@ async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> std
     Ok(String::from_utf8_lossy(&answer[9..]).parse().unwrap_or(0))
 }
 
-/// A connection that does not ask who the server is, as the kubelet's does not.
+/// A connection that does not verify the server, as the kubelet's does not.
 async fn tls(port: u16, alpn: &[u8]) -> std::io::Result<TlsStream<TcpStream>> {
     let provider = CryptoProvider::get_default().expect("the runner installs it");
     let mut config = rustls::ClientConfig::builder()

@@ -1,4 +1,4 @@
-//! How late Jobs are, as a watch from outside has seen them.
+//! The delay of Jobs, as a watch of the test has seen them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl Lateness {
         self.0.len()
     }
 
-    /// How many are at most this late.
+    /// The number of Jobs with at most this delay.
     pub fn within(&self, seconds: f64) -> usize {
         self.0.iter().filter(|late| **late <= seconds).count()
     }

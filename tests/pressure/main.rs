@@ -1,14 +1,14 @@
 //! The controller under pressure: slow and broken admission, noisy tenants, large objects and hostile clients, beside the
 //! in-tree controller, against a real etcd and kube-apiserver.
 //!
-//! Each case and contender has a control plane of its own and returns figures; both controllers run with leader election
-//! and a ServiceAccount's rights. Lateness is measured by a watch of the test. All load and all webhooks are on 127.0.0.1,
-//! bounded, and end by themselves.
+//! Each case and contender has its own control plane and returns figures; both controllers run with leader election and
+//! a ServiceAccount's rights. A watch of the test measures delays. All load and all webhooks are on 127.0.0.1, bounded,
+//! and end by themselves.
 //!
-//! `make pressure` runs all cases with the release build and prints a table of both; arguments behind `--table` are
-//! substrings of case names, and `PRESSURE_CONTENDERS=ours` chooses columns likewise. The exit code says whether this
-//! controller's figures are what they are to be. Without arguments, as in `cargo test`, only one small case is run, where
-//! the fixture is built.
+//! `make pressure` runs all cases with the release build and prints a table of both. Arguments after `--table` are
+//! substrings of case names, and `PRESSURE_CONTENDERS=ours` selects columns likewise. The exit code says whether this
+//! controller's figures meet their targets. Without arguments, as in `cargo test`, only one small case runs, if the
+//! fixture is built.
 #![allow(clippy::unwrap_used)]
 
 mod cases;

@@ -18,11 +18,11 @@ use crate::table::{Figure, Outcome, markdown};
 pub struct Case {
     pub name: &'static str,
     pub contenders: &'static [&'static Contender],
-    /// Returns what was measured; panics where nothing can be measured.
+    /// Returns the measurements; panics if nothing can be measured.
     pub run: fn(Arc<Arena>) -> BoxFuture<'static, Vec<Figure>>,
 }
 
-/// No case takes longer with one contender, or it hangs.
+/// The time limit of a case with one contender.
 const LIMIT: Duration = Duration::from_secs(900);
 
 pub fn main(all: &[Case]) -> ExitCode {
@@ -60,19 +60,19 @@ fn with_fixture(is_required: bool, run: impl FnOnce(&Path) -> bool) -> ExitCode 
 }
 
 fn block_on(work: impl Future<Output = bool>) -> bool {
-    // Both the test's servers and kube's clients need one; a second installation is harmless.
+    // Both the test's servers and kube's clients need a crypto provider; a second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
     runtime.block_on(work)
 }
 
-/// Whether `PRESSURE_CONTENDERS` names the contender, or nothing.
+/// Whether `PRESSURE_CONTENDERS` names the contender, or is not set.
 fn is_asked_for(contender: &Contender) -> bool {
     std::env::var("PRESSURE_CONTENDERS")
         .map_or(true, |names| names.is_empty() || names.split(',').any(|name| name == contender.name))
 }
 
-/// Runs the cases and prints the table; true when every figure of this controller is what it is to be.
+/// Runs the cases and prints the table; true when every figure of this controller meets its target.
 async fn table(binary: &Path, cases: Vec<&Case>) -> bool {
     let mut outcomes = Vec::new();
     for case in &cases {

@@ -1,8 +1,8 @@
-//! What a case measures, what it is to reach, and the table of all.
+//! What a case measures, the targets, and the table of all cases.
 
 use std::fmt::Write;
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unit {
     Count,
@@ -11,14 +11,14 @@ pub enum Unit {
     Megabytes,
 }
 
-/// What this controller's figure is to reach.
+/// The target of this controller's figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reach {
-    /// It is shown and not judged.
+    /// No target; the figure is only shown.
     Shown,
     AtMost(f64),
     AtLeast(f64),
-    /// At most this many times the best figure of the in-tree controller with default flags.
+    /// At most this multiple of the best figure of the in-tree controller with default flags.
     TimesInTree(f64),
 }
 
@@ -26,7 +26,7 @@ pub enum Reach {
 #[derive(Debug, Clone)]
 pub struct Figure {
     pub what: String,
-    /// `None`: there was nothing to measure, such as the lateness of no Job.
+    /// `None`: nothing could be measured, such as the delay without any Job.
     pub value: Option<f64>,
     pub unit: Unit,
     pub reach: Reach,
@@ -66,14 +66,14 @@ impl Figure {
         }
     }
 
-    /// Whether the figure is what it is to be, beside the in-tree controller's; one that is not there is not.
+    /// Whether the figure meets its target relative to the in-tree controller's; a missing one does not.
     fn is_reached(&self, in_tree: Option<f64>) -> bool {
         match (self.reach, self.value) {
             (Reach::Shown, _) => true,
             (_, None) => false,
             (Reach::AtMost(most), Some(value)) => value <= most,
             (Reach::AtLeast(least), Some(value)) => value >= least,
-            // Where the in-tree controller did not do it at all, doing it is enough.
+            // If the in-tree controller did not do it at all, any result is enough.
             (Reach::TimesInTree(times), Some(value)) => in_tree.is_none_or(|in_tree| value <= times * in_tree),
         }
     }
@@ -94,7 +94,7 @@ pub fn float(count: usize) -> f64 {
     count as f64
 }
 
-/// The table of all outcomes, and how many figures of this controller are not what they are to be.
+/// The table of all outcomes, and the number of figures of this controller that miss their targets.
 pub fn markdown(outcomes: &[Outcome], contenders: &[&'static str]) -> (String, usize) {
     let mut text = format!("| case | figure | {} | ours ÷ in-tree | to reach |\n", contenders.join(" | "));
     let _ = writeln!(text, "| --- | --- |{} ---: | --- |", " ---: |".repeat(contenders.len()));
@@ -138,7 +138,7 @@ pub fn markdown(outcomes: &[Outcome], contenders: &[&'static str]) -> (String, u
     (text, missed)
 }
 
-/// The names of a case's figures, in the order of the contender that has most of them.
+/// The names of a case's figures, in the order of the contender that has the most.
 fn figure_names(outcomes: &[Outcome], case: &str) -> Vec<String> {
     let lists =
         outcomes.iter().filter(|outcome| outcome.case == case).filter_map(|outcome| outcome.figures.as_ref().ok());

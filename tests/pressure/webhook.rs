@@ -1,7 +1,7 @@
-//! An admission webhook on 127.0.0.1 that is as slow, as narrow or as broken as a case needs.
+//! An admission webhook on 127.0.0.1 that is as slow, limited or broken as a case needs.
 //!
-//! Guarantees: at most [`CONNECTIONS`] connections are open, no answer takes longer than [`LONGEST`], and everything ends
-//! when the server is dropped. A call that the API server gives up is given up here too.
+//! Guarantees: at most [`CONNECTIONS`] connections are open, no answer takes longer than [`LONGEST`], and everything
+//! ends when the server is dropped. A call that the API server abandons is abandoned here, too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -29,18 +29,18 @@ use testkit::driver::{JOBS, Namespace, eventually, request};
 
 /// Connections that are open at once; more wait.
 const CONNECTIONS: usize = 512;
-/// The API server waits 30 s at most, so nothing is gained by holding a call for longer.
+/// The API server waits 30 s at most, so holding a call for longer has no effect.
 const LONGEST: Duration = Duration::from_secs(40);
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
-/// What the webhook does with every call.
+/// The webhook's reaction to every call.
 #[derive(Debug, Clone, Copy)]
 pub enum Behaviour {
-    /// Admits at once.
+    /// Admits immediately.
     Admit,
     /// Admits after this time.
     Delay(Duration),
-    /// Admits after this time for each call in flight, this one included, at its arrival.
+    /// Admits after this time multiplied by the calls in flight at its arrival, this one included.
     DelayPerCall(Duration),
     /// Does not answer while the API server waits.
     Hang,
@@ -64,7 +64,7 @@ struct Calls {
     in_flight: AtomicU32,
 }
 
-/// One call in flight; it ends when this is dropped, also where the client went away.
+/// One call in flight; it ends when this is dropped, also if the client disconnects.
 struct InFlight<'a>(&'a AtomicU32);
 
 impl Drop for InFlight<'_> {
@@ -96,18 +96,18 @@ impl WebhookServer {
         Self { port, ca_bundle: STANDARD.encode(made.cert.pem()), calls, _stop: stop.drop_guard() }
     }
 
-    /// Changes what is done with the calls that come from now on.
+    /// Changes the reaction to calls from now on.
     pub fn set(&self, behaviour: Behaviour) {
         *self.calls.behaviour.lock() = behaviour;
     }
 
-    /// How many calls have come.
+    /// The number of calls so far.
     pub fn calls(&self) -> usize {
         self.calls.begun.load(Ordering::Relaxed)
     }
 
-    /// Registers the webhook for `operation` (CREATE or DELETE) on Jobs of these namespaces, and waits until the API server
-    /// calls it. Calls that were needed for this are not counted. The behaviour is [`Behaviour::Admit`] meanwhile.
+    /// Registers the webhook for `operation` (CREATE or DELETE) on Jobs of these namespaces, and waits until the API
+    /// server calls it. The calls for this are not counted. The behaviour is [`Behaviour::Admit`] meanwhile.
     pub async fn register(&self, admin: &kube::Client, namespaces: &[Namespace], operation: &str) {
         let ns = namespaces.first().expect("a webhook is for some namespace");
         let names: Vec<&str> = namespaces.iter().map(|ns| ns.name.as_str()).collect();

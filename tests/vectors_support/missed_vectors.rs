@@ -1,4 +1,5 @@
-//! `missed.jsonl`: a CronJob's times and a now, and what upstream's `nextScheduleTime` and `nextScheduleTimeDuration` say.
+//! `missed.jsonl`: a CronJob's times and the current time, and the results of upstream's `nextScheduleTime` and
+//! `nextScheduleTimeDuration`.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::missed::{Missed, Observed, next_requeue_time, next_schedule_time};

@@ -1,4 +1,4 @@
-//! The files of vectors, each with the code that judges its rows.
+//! The vector files, each with the code that checks its rows.
 
 mod missed_vectors;
 mod schedule_vectors;

@@ -1,4 +1,4 @@
-//! `schedule.jsonl`: a spec and an instant, and what upstream's parser and `Next` make of them. The process's zone is UTC.
+//! `schedule.jsonl`: a spec and an instant, and the results of upstream's parser and `Next`. The process's zone is UTC.
 
 use chrono::{DateTime, Utc};
 use schedule::{Schedule, Zone};
@@ -11,7 +11,7 @@ use super::support::{check_file, say};
 struct Row {
     schedule: String,
     from: DateTime<Utc>,
-    /// One call after the other, each from the one before; `null` where upstream gives the zero time.
+    /// A sequence of calls, each from the previous result; `null` where upstream returns the zero time.
     next: Option<Vec<Option<DateTime<Utc>>>>,
     error: Option<String>,
     upstream_hangs: Option<bool>,

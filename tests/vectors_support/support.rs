@@ -1,4 +1,4 @@
-//! Reading a vector file and judging its rows.
+//! Reads a vector file and checks its rows.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ fn directory() -> PathBuf {
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors")), PathBuf::from)
 }
 
-/// Judges every row of `file` and fails with the first disagreements. Returns the rows for further questions.
+/// Checks every row of `file` and fails with the first disagreements. Returns the rows for further checks.
 pub fn check_file<T: DeserializeOwned>(file: &str, judge: impl Fn(&T) -> Result<(), String>) -> Vec<T> {
     let path = directory().join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|err| panic!("reading {}: {err}", path.display()));
@@ -31,7 +31,7 @@ pub fn check_file<T: DeserializeOwned>(file: &str, judge: impl Fn(&T) -> Result<
     rows
 }
 
-/// Prints a line that the test harness does not swallow, as it would with `println!`.
+/// Prints a line that the test harness does not capture, as it would with `println!`.
 pub fn say(line: &str) {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}").unwrap();

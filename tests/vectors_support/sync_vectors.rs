@@ -1,10 +1,10 @@
-//! `sync.jsonl`: a world (cached and live objects, faults by verb) and what upstream's `sync` does in it.
+//! `sync.jsonl`: cached and live objects, faults by verb, and the effects of upstream's `sync`.
 //!
 //! Compared are the set of creates with their whole body, the set of deletes, the final status, the multiset of events,
-//! the result, and that Replace deletes before it creates. Free are the order of cleanup deletions, the reads, a status
-//! write that changes nothing, and the library's words at the end of the three schedule errors.
+//! the result, and that Replace deletes before it creates. Not compared are the order of cleanup deletions, the reads,
+//! a status write that changes nothing, and the library's text at the end of the three schedule errors.
 //!
-//! The rows are also translated for the tutorial's kind, which decides alike where it does not differ on purpose.
+//! The rows are also translated for the tutorial's kind, which decides the same except for its intended differences.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};
@@ -133,7 +133,7 @@ fn sync_of_the_tutorial() {
     assert!(judged > 0, "nothing was judged");
 }
 
-/// The row as if the CronJob were the tutorial's.
+/// The row with the CronJob as the tutorial's kind.
 fn translated(row: &str) -> String {
     const API_VERSION: &str = r#""apiVersion":"batch.tutorial.kubebuilder.io/v1""#;
     let mut parts = row.split("cj-");
@@ -160,7 +160,7 @@ fn decode<T: Object>(raw: &RawValue) -> Arc<T> {
     Arc::new(T::decode(raw.get(), &Interner::default()).unwrap())
 }
 
-/// In one sync, and in two: the Job is started first, and the status is written later.
+/// In one sync, and in two: the first starts the Job, and the second writes the status.
 async fn judge(row: &Row) -> Result<(), String> {
     judge_settling(row, false).await?;
     judge_settling(row, true).await.map_err(|error| format!("settled later: {error}"))
@@ -182,7 +182,7 @@ async fn judge_settling(row: &Row, later: bool) -> Result<(), String> {
         observation.carried = edits;
         outcome = carry_out(&world, &world, observation, row.now).await;
         same("next slot", &next, &outcome.next_slot().or(next))?;
-        // Every sync has these two to say.
+        // Every sync reports these two.
         let mut index = 0;
         world.0.lock().unwrap().events.retain(|event| {
             index += 1;
@@ -234,7 +234,7 @@ fn compare_writes(row: &Row, seen: &Seen, cron_job: &CronJob) -> Result<(), Stri
     Ok(())
 }
 
-/// The status, less what only one of the kinds has.
+/// The status without the fields that only one of the kinds has.
 fn comparable_status(controller_kind: ControllerKind, status: &CronJobStatus) -> CronJobStatus {
     let last_successful_time = status.last_successful_time.filter(|_| controller_kind.has_last_successful_time);
     CronJobStatus { last_successful_time, conditions: Box::default(), ..status.clone() }
@@ -263,7 +263,7 @@ fn compare_events(row: &Row, seen: &Seen) -> Result<(), String> {
     same("events", &expected, &got)
 }
 
-/// The message, less the library's own words where they are free.
+/// The message without the library's text where that is not compared.
 fn comparable(reason: &str, message: &str) -> String {
     let end = match reason {
         "UnparseableSchedule" | "InvalidSchedule" => message.find(" : "),
@@ -277,7 +277,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, got: &T) -> Re
     if expected == got { Ok(()) } else { Err(format!("{what}:\n    expected {expected:?}\n    got      {got:?}")) }
 }
 
-/// The API server of one row, and all it was asked to write.
+/// The API server of one row, and all writes that it received.
 struct World(Mutex<Seen>);
 
 struct Seen {
@@ -341,7 +341,7 @@ impl World {
 }
 
 impl World {
-    /// The children, as a sync sees them that knows what the one before it wrote.
+    /// The children, as seen by a sync that knows the previous sync's writes.
     fn after_the_first_sync(&self, children: &[Arc<Job>]) -> Vec<Arc<Job>> {
         let seen = self.0.lock().unwrap();
         let left = children.iter().filter(|job| !seen.deleted.contains(&job.uid));

@@ -153,7 +153,7 @@ func main() {
 		names = append(names, n)
 	}
 	sort.Strings(names)
-	// One line per type, so that a change of version reads well as a diff.
+	// One line per type, so that a version change gives a readable diff.
 	fmt.Println("{")
 	for i, n := range names {
 		fields, err := json.Marshal(types[n])

@@ -1,6 +1,6 @@
-//! The webhooks' certificate is replaced while the API server calls them: from files, and by the controller itself.
+//! Replaces the webhooks' certificate while the API server calls them: from files, and by the controller itself.
 //!
-//! Each scenario has webhook configurations of its own, for its namespace alone.
+//! Each scenario has its own webhook configurations, for its namespace only.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn set(world: &World, name: &str) -> Stage {
         addr: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), free_port()),
         as_service: false,
         patience: Patience {
-            // The controller looks once a minute.
+            // The controller checks once a minute.
             noticed: Duration::from_secs(90),
             followed: Duration::from_secs(3),
             rest: Duration::from_millis(25),

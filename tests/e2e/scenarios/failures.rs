@@ -1,4 +1,4 @@
-//! Scenarios that kill what the work depends on, in the middle of the work.
+//! Scenarios that kill dependencies in the middle of the work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use testkit::fixture::account::NAME;
 use testkit::fixture::controller::{Controller, Running};
 use testkit::world::World;
 
-/// CronJobs due at once. Enough for a kill to hit the middle.
+/// The number of CronJobs due at once: enough for a kill to hit the middle.
 const BURST: usize = 150;
-/// The kill comes once this many Jobs were seen.
+/// The kill happens after this many Jobs were seen.
 const KILL_AFTER: usize = 20;
-/// Slow enough that the burst takes seconds, on any machine.
+/// Slow enough that the burst takes seconds on any machine.
 const THROTTLE: [&str; 2] = ["--kube-api-qps=100", "--kube-api-burst=20"];
 
 /// Creates a burst of CronJobs that are all due for one slot, while no controller runs.
@@ -47,7 +47,7 @@ async fn seen_at_least(world: &World, ns: &Namespace, count: usize) -> usize {
     .await
 }
 
-/// Every CronJob of the burst has exactly its one Job, and its status knows it.
+/// Every CronJob of the burst has exactly its one Job, and its status lists it.
 async fn settled(ns: &Namespace, slot: DateTime<Utc>, within: Duration) {
     let expected: Vec<String> = (0..BURST).map(|index| job_name(&name(index), slot)).collect();
     let deadline = Instant::now() + within;
@@ -81,7 +81,7 @@ async fn settled(ns: &Namespace, slot: DateTime<Utc>, within: Duration) {
     }
 }
 
-/// A CronJob made now fires: the controller is not only up but follows the cluster.
+/// A CronJob created now starts its Job: the controller does not only run but follows the cluster.
 async fn still_works(ns: &Namespace, name: &str) {
     let slot = minutes_ago(20);
     ns.create_overdue(&cron_job(name, &hourly_at(slot), &json!({})), slot - TimeDelta::hours(1)).await;
@@ -120,7 +120,7 @@ pub async fn api_server_restart(world: Arc<World>) -> String {
     format!("killed at {seen} of {BURST}, settled {:.1} s after its return", took.as_secs_f64())
 }
 
-/// The lease is short, so that the test is; the ratios are the defaults'.
+/// A short lease shortens the test; the ratios are the defaults'.
 const LEASE: Duration = Duration::from_secs(6);
 const ELECTION: [&str; 4] = [
     "--leader-elect=true",
@@ -128,11 +128,11 @@ const ELECTION: [&str; 4] = [
     "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=1s",
 ];
-/// A candidate looks every retry period with jitter 1.2, so at most 2.2 s apart: once to see the last renewal and once
-/// after the lease has run out. The rest is a busy machine.
+/// A candidate checks every retry period with jitter 1.2, so at most 2.2 s apart: once to see the last renewal and once
+/// after the lease has expired. The rest is for a busy machine.
 const LOOKS: Duration = Duration::from_millis(6400);
 
-/// Who leads, by the lease of that name.
+/// The holder of the lease of that name.
 pub struct Electorate {
     pub lease: Namespace,
     pub name: &'static str,
@@ -181,7 +181,8 @@ pub async fn failover(world: Arc<World>) -> String {
     still_works(&ns, "under-the-second").await;
 
     let third = start("third").await.unwrap();
-    // The first left its lease to run out: for 39 s its creates might be committed, and the second would do the same.
+    // The first replica let its lease expire: its creates may still be committed for 39 s, and the second would create
+    // the same.
     tokio::time::sleep(Duration::from_secs(40)).await;
     let stopped = Instant::now();
     let ended = stop(second).await;
@@ -196,7 +197,7 @@ pub async fn failover(world: Arc<World>) -> String {
     )
 }
 
-/// SIGTERM ends a controller at once and well.
+/// SIGTERM ends a controller at once and without errors.
 async fn stop(controller: Running) -> i32 {
     let status = controller.terminate(Duration::from_secs(20)).await.unwrap();
     assert!(status.success(), "SIGTERM: {status}");

@@ -1,4 +1,4 @@
-//! Scenarios that need a minute to turn. They all look at the same one or two boundaries.
+//! Scenarios that need a minute boundary. They all use the same one or two boundaries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use testkit::driver::{
 };
 use testkit::world::World;
 
-/// Long enough after a boundary to be sure that nothing fires for it any more.
+/// Long enough after a boundary that no Job starts for it any more.
 const QUIET: TimeDelta = TimeDelta::seconds(5);
 
 pub async fn fires(world: Arc<World>) -> String {
@@ -44,7 +44,7 @@ pub async fn fires(world: Arc<World>) -> String {
     }
     let message = ns.event("tick", "Normal", "SuccessfulCreate").await;
     assert!(message.starts_with("Created job tick-"), "{message}");
-    // The machine may have stood still at one minute, hardly at both.
+    // The machine may have paused at one boundary, hardly at both.
     assert!(skews.iter().any(|skew| *skew < 1000), "the Jobs were seen {skews:?} ms after their minutes");
     format!("seen {} ms and {} ms after the minute", skews[0], skews[1])
 }

@@ -1,4 +1,4 @@
-//! Scenarios about running the controller: its endpoints, and the rights in the manifests.
+//! Scenarios about operating the controller: its endpoints, and the rights in the manifests.
 
 use std::sync::Arc;
 
@@ -91,14 +91,14 @@ pub async fn rights(world: Arc<World>) -> String {
         let answer = request(&client, Method::POST, path, Some(&review)).await.unwrap();
         assert_eq!(answer["status"]["allowed"], expected, "may {verb} {group}/{resource}/{subresource}");
     }
-    // The account's kubeconfig is a whole one: its token is known, and its certificate authority is the server's.
+    // The account's kubeconfig is complete: its token is valid, and its certificate authority is the server's.
     request(&account_client(&world).await, Method::GET, "/apis/batch/v1/cronjobs", None).await.unwrap();
     format!("{} reviews", table.len())
 }
 
 pub async fn manifests(world: Arc<World>) -> String {
     kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/samples", &["--dry-run=server"]).unwrap();
-    // Nobody makes the Deployment's Pods here; one is asked for, as its ReplicaSet would.
+    // No controller creates the Deployment's Pods here; the test creates one as its ReplicaSet would.
     let system = world.system();
     let template = system.get(DEPLOYMENTS, NAME).await.unwrap()["spec"]["template"].clone();
     let pod = json!({
@@ -111,10 +111,10 @@ pub async fn manifests(world: Arc<World>) -> String {
         let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
         request(&world.plane.admin(), Method::POST, &path, Some(&pod)).await
     };
-    // This API server, as some, wants a quota for Pods of that priority.
+    // Like some clusters, this API server requires a quota for Pods of that priority.
     let elsewhere = ask("default").await.expect_err("no quota there");
     assert!(elsewhere.contains("insufficient quota to match these scopes"), "{elsewhere}");
-    // Nobody counts here, either, as kube-controller-manager would.
+    // kube-controller-manager, which would compute the quota's usage, does not run here.
     let counted = json!({"hard": {"pods": "20"}, "used": {"pods": "0"}});
     system.patch_status(QUOTAS, "cronjob-controller-critical-pods", &counted).await;
     eventually("a Pod of the Deployment is let in", SOON, || async { ask(SYSTEM_NAMESPACE).await.ok() }).await;
@@ -124,7 +124,7 @@ pub async fn manifests(world: Arc<World>) -> String {
     String::new()
 }
 
-/// No other scenario has a CronJob that large, so the policy may hold for all.
+/// No other scenario has such a large CronJob, so the policy may apply to all namespaces.
 pub async fn size_policy(world: Arc<World>) -> String {
     let kubeconfig = world.plane.admin_kubeconfig();
     let ns = world.namespace("sized").await;
@@ -148,7 +148,7 @@ pub async fn size_policy(world: Arc<World>) -> String {
     String::new()
 }
 
-/// The API server says of each answer which FlowSchema its request was put under.
+/// The API server reports in each answer the FlowSchema of its request.
 pub async fn priority(world: Arc<World>) -> String {
     let account = account_client(&world).await;
     let admin = world.plane.admin();

@@ -1,5 +1,5 @@
-//! Scenarios about one CronJob's policy. None waits for a minute: a slot in the past is made due by writing an older
-//! lastScheduleTime, as if the controller had been down.
+//! Scenarios about one CronJob's policy. None waits for a minute: an older lastScheduleTime in the status makes a past
+//! slot due, as if the controller had been down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use testkit::driver::{
 };
 use testkit::world::World;
 
-/// Time enough for a controller to do what it should not.
+/// Enough time for a wrong action of a controller.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Makes `name` fire for the slot ten minutes ago, and then lets the slot three minutes ago become due by an edit.
+/// Makes `name` fire for the slot ten minutes ago, and then makes the slot three minutes ago due by an edit.
 async fn two_slots(ns: &Namespace, name: &str, policy: &str) -> (DateTime<Utc>, DateTime<Utc>) {
     let (first, second) = (minutes_ago(10), minutes_ago(3));
     let object = cron_job(name, &hourly_at(first), &json!({"concurrencyPolicy": policy}));
@@ -99,7 +99,7 @@ pub async fn history(world: Arc<World>) -> String {
     let ns = world.namespace("history").await;
     let limits = json!({"successfulJobsHistoryLimit": 2, "failedJobsHistoryLimit": 1, "suspend": true});
     let owner = ns.create(CRON_JOBS, &cron_job("old", "0 0 1 1 *", &limits)).await;
-    // Children from the past, made as the controller makes them, the oldest first.
+    // Past children, created as the controller creates them, oldest first.
     let mut finished = Vec::new();
     for age in (1..=6).rev() {
         let slot = minutes_ago(age * 60);
@@ -129,7 +129,7 @@ pub async fn history(world: Arc<World>) -> String {
 pub async fn time_zone(world: Arc<World>) -> String {
     let ns = world.namespace("time-zone").await;
     let slot = minutes_ago(10);
-    // Nepal is 5:45 ahead of UTC all year round: a zone that was ignored is off in the minutes too.
+    // Nepal is 5:45 ahead of UTC all year: if the zone were ignored, the minutes would be wrong, too.
     let local = slot.with_timezone(&FixedOffset::east_opt(5 * 3600 + 45 * 60).unwrap());
     let schedule = format!("{} {} {} * *", local.minute(), local.hour(), local.day());
     let object = cron_job("kathmandu", &schedule, &json!({"timeZone": "Asia/Kathmandu"}));
@@ -149,7 +149,7 @@ pub async fn many_missed(world: Arc<World>) -> String {
     let jobs =
         eventually("a Job", SOON, || async { Some(ns.job_names().await).filter(|names| !names.is_empty()) }).await;
     tokio::time::sleep(QUIET).await;
-    // One for the past; one more if a minute has turned since.
+    // One for the past; one more if a minute boundary has passed since.
     let now = ns.job_names().await;
     assert!(now.len() <= 2, "{now:?}");
     let slot: i64 = jobs[0].rsplit('-').next().unwrap().parse().unwrap();
@@ -220,7 +220,7 @@ pub async fn template(world: Arc<World>) -> String {
     let job = ns.job("rich", slot).await;
     let stored = ns.get(CRON_JOBS, "rich").await.unwrap();
     let stored = &stored["spec"]["jobTemplate"];
-    // What the server stored is what we sent, so that no feature gate hides a field from this test.
+    // The server stored what the test sent, so that no feature gate hides a field from this test.
     assert_covers(stored, &template, "the stored jobTemplate");
     assert_covers(&job["spec"], &stored["spec"], "the Job's spec");
     assert_covers(&job["metadata"]["labels"], &json!({"a": "1"}), "the Job's labels");

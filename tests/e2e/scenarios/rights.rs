@@ -1,6 +1,6 @@
-//! The rights of each account in the manifests against its requests in the audit log: a controller is driven until it has
-//! made every kind of request that it ever makes, and then nothing may be left over of what was granted, and nothing
-//! may have been refused.
+//! Compares the rights of each account in the manifests with its requests in the audit log. A controller is driven
+//! until it has made every kind of request that it ever makes. Then it must have used every grant, and no request may
+//! have been refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::failures::Electorate;
 use super::tutorial;
 use crate::rights::{Grant, granted, unused};
 
-/// A lease that outlasts a machine which stands still for some seconds; it is handed over, not waited for.
+/// A lease that survives a machine pause of some seconds; it is released, so the test need not wait for its expiry.
 const ELECTION: [&str; 4] = [
     "--leader-elect=true",
     "--leader-elect-lease-duration=20s",
@@ -32,16 +32,16 @@ const ELECTION: [&str; 4] = [
     "--leader-elect-retry-period=1s",
 ];
 
-/// Where `manifests/single-namespace` is, and works.
+/// The namespace of `manifests/single-namespace`.
 const TEAM: &str = "team-a";
 const SECRETS: Resource = Resource("api/v1", "secrets");
-/// Whoever led before may have been killed, with a lease of the default duration; the machine may be busy.
+/// The previous leader may have been killed, with a lease of the default duration; the machine may be busy.
 const STARVATION_LIMIT: Duration = Duration::from_secs(40);
 
-/// What a server before Kubernetes 1.34 has by default, which is listed in pages.
+/// The defaults of a server before Kubernetes 1.34, on which lists are paged.
 const NO_STREAMING_LISTS: &str = "WatchList=false";
 
-/// A kind that a controller works on, and how a CronJob of it looks.
+/// A kind that a controller reconciles, and a CronJob of it.
 struct Kind {
     parents: Resource,
     make: fn(&str, &Value) -> Value,
@@ -55,15 +55,15 @@ const TUTORIAL: [Kind; 2] = [
 
 /// One account of the manifests.
 struct Account {
-    /// The ServiceAccount's, and the controller's.
+    /// The names of the ServiceAccount and of the controller.
     namespace: &'static str,
     lease: &'static str,
     kinds: &'static [Kind],
-    /// Where there are webhooks, the port that the API server calls, and another one.
+    /// With webhooks: the port that the API server calls, and another one.
     ports: Vec<u16>,
 }
 
-/// Which of two replicas.
+/// The index of one of two replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     First,
@@ -77,7 +77,7 @@ pub async fn compared(world: Arc<World>) -> String {
     let lease = "80807133.tutorial.kubebuilder.io";
     let beside = Account { namespace: tutorial::SYSTEM, lease, kinds: &TUTORIAL, ports };
     let native = async {
-        // One after the other: the first one's controller works in all namespaces.
+        // In sequence: the first account's controller works in all namespaces.
         whole_cluster(&world, &whole).await;
         let ns = world.namespace(TEAM).await;
         kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/single-namespace", &[]).unwrap();
@@ -102,7 +102,7 @@ pub async fn compared(world: Arc<World>) -> String {
     format!("{counts:?} rights")
 }
 
-/// `manifests/default`, after what `manifests/sharded` grants beyond it.
+/// `manifests/default`, after the additional grants of `manifests/sharded`.
 async fn whole_cluster(world: &World, account: &Account) {
     let admin = world.plane.admin_kubeconfig();
     kubectl_apply(&admin, "manifests/sharded", &[]).unwrap();
@@ -121,8 +121,8 @@ async fn whole_cluster(world: &World, account: &Account) {
 }
 
 impl Account {
-    /// One replica leads, another stands by; the first leaves, and the second, which cannot trust what it saw of the first's
-    /// work, replaces a child and tells an owner twice that one is still running. Gives the second.
+    /// One replica leads, another stands by. The first stops, and the second cannot trust its cache of the first's
+    /// work. It replaces a child and records twice that one is still running. Returns the second.
     async fn hand_over(&self, world: &World, ns: &Namespace) -> Running {
         let lease = Electorate { lease: self.system(world), name: self.lease };
         let before = lease.holder().await;
@@ -148,7 +148,7 @@ impl Account {
         if turn == Turn::First {
             return tutorial::start(world, other, &ELECTION).await;
         }
-        // A certificate of which nobody knows how long it is good for is replaced.
+        // A certificate of unknown lifetime is replaced.
         let spoilt = json!({ "metadata": { "annotations": { "cronjob-controller/renew-at": null } } });
         self.system(world).patch(SECRETS, "cronjob-controller-webhook-cert", &spoilt).await;
         tutorial::start(world, called, &ELECTION).await
@@ -168,9 +168,9 @@ impl Account {
         Namespace::existing(world.plane.admin(), self.namespace)
     }
 
-    /// Both directions; how many rights there are.
+    /// Checks both directions; returns the number of rights.
     async fn compare(&self, world: &World) -> usize {
-        // The audit log is written behind the answer.
+        // The audit log is written after the answer.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let namespace = self.namespace;
         let requests = world.plane.audit(&format!("system:serviceaccount:{namespace}:{NAME}"));
@@ -185,7 +185,7 @@ impl Account {
     }
 }
 
-/// Somebody shows a certificate: the controller has to learn whom the API server trusts.
+/// A client presents a certificate: the controller has to learn which CA the API server trusts.
 async fn show_certificate(port: u16) {
     let made = rcgen::generate_simple_self_signed(vec!["somebody".to_owned()]).unwrap();
     let mut config = Config::new(format!("https://127.0.0.1:{port}").parse().unwrap());
@@ -201,19 +201,19 @@ async fn stop(controller: Running) {
     assert!(status.success(), "SIGTERM: {status}");
 }
 
-/// A CronJob that is overdue as soon as it is resumed, called after its policy.
+/// A CronJob that is overdue as soon as it is resumed, named after its policy.
 async fn create_suspended(ns: &Namespace, kind: &Kind, policy: &str) {
     let slot = minutes_ago(10);
     let spec = json!({ "schedule": hourly_at(slot), "concurrencyPolicy": policy, "suspend": true });
     let name = policy.to_lowercase();
     let object = (kind.make)(&name, &spec);
-    // The API server may still have to find its webhook.
+    // The API server may not see its webhook yet.
     eventually(format!("{} {name}", kind.parents.1), STARVATION_LIMIT, || ns.try_create(kind.parents, &object)).await;
     let last = rfc3339(slot - TimeDelta::hours(1));
     ns.patch_status(kind.parents, &name, &json!({ "lastScheduleTime": last })).await;
 }
 
-/// Lets the CronJob start its first child, whose name this gives, and then makes a second slot due.
+/// Lets the CronJob start its first child, whose name this returns, and then makes a second slot due.
 async fn two_slots(ns: &Namespace, parents: Resource, name: &str) -> String {
     ns.patch(parents, name, &json!({ "spec": { "suspend": false } })).await;
     let first =
@@ -240,7 +240,7 @@ async fn forbid(ns: &Namespace, parents: Resource) {
     two_slots(ns, parents, "forbid").await;
     let api_version = parents.0.trim_start_matches("apis/");
     eventually(format!("{} forbid is told twice", parents.1), STARVATION_LIMIT, || async {
-        // Every change of it is looked into, and comes to the same.
+        // Every change of it triggers a sync, with the same result.
         let poke = json!({ "metadata": { "annotations": { "poked": chrono::Utc::now().to_rfc3339() } } });
         ns.patch(parents, "forbid", &poke).await;
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -256,7 +256,7 @@ async fn forbid(ns: &Namespace, parents: Resource) {
     .await;
 }
 
-/// Asked for by an admission plugin, where an owner reference is to keep its owner from being deleted first.
+/// Required by an admission plugin where an owner reference blocks the owner's deletion.
 fn is_never_sent(grant: &Grant) -> bool {
     grant.verb == "update" && grant.resource.ends_with("/finalizers")
 }

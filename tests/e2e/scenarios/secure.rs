@@ -1,4 +1,4 @@
-//! Scenarios about the secure port: whom it answers, and what no client can do to it.
+//! Scenarios about the secure port: access control, and protection against hostile clients.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ async fn metrics_reader(client: &kube::Client, name: &str, subjects: &Value) {
     request(client, Method::POST, &format!("{RBAC}/clusterrolebindings"), Some(&binding)).await.unwrap();
 }
 
-/// A new ServiceAccount's token.
+/// The token of a new ServiceAccount.
 async fn account(client: &kube::Client, namespace: &str, name: &str) -> String {
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
@@ -46,7 +46,7 @@ async fn account(client: &kube::Client, namespace: &str, name: &str) -> String {
     answer["status"]["token"].as_str().unwrap().to_owned()
 }
 
-/// Status and body of a GET with this token, or with none where it is empty.
+/// Status and body of a GET with this token, or without one if it is empty.
 async fn get(port: u16, token: &str, path: &str) -> (u16, String) {
     let client = local_client(port, token).unwrap();
     let request = Request::get(path).body(kube::client::Body::empty()).unwrap();
@@ -115,7 +115,7 @@ fn write_certificate(directory: &Path, (cert, key): &(String, String)) {
 /// A client's certificate and key.
 type Shown = (CertificateDer<'static>, PrivatePkcs8KeyDer<'static>);
 
-/// A CA, PEM, and what it signed for a client of this name.
+/// A CA (PEM), and the certificate that it signed for a client of this name.
 fn client_ca(name: &str) -> (String, Shown) {
     let mut params = CertificateParams::new([]).unwrap();
     params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -141,7 +141,7 @@ async fn connect(port: u16, trusted: &str, shown: Option<&Shown>) -> std::io::Re
     TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
 }
 
-/// Sends what is left of a request, and reads the status of the answer and all of it.
+/// Sends the rest of a request, and reads the status and the whole answer.
 async fn exchange(stream: &mut TlsStream<TcpStream>, sent: &str) -> std::io::Result<u16> {
     stream.write_all(sent.as_bytes()).await?;
     let mut answer = Vec::new();
@@ -162,7 +162,8 @@ async fn exchange(stream: &mut TlsStream<TcpStream>, sent: &str) -> std::io::Res
 
 const HEALTHZ: &str = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
-/// More clients than there are places, half of them with a handshake and the beginning of a request, and a prober.
+/// More clients than connection slots, half of them with a handshake and the beginning of a request, and a health
+/// prober.
 async fn crowd(port: u16, trusted: &str) -> Duration {
     let mut silent = Vec::new();
     let mut slow = Vec::new();
@@ -182,7 +183,7 @@ async fn crowd(port: u16, trusted: &str) -> Duration {
     longest
 }
 
-/// A client that knows TLS 1.1 at most is told that this does not do.
+/// A client that supports at most TLS 1.1 gets an alert about the version.
 async fn old_client(port: u16) {
     let mut hello = vec![3, 2];
     hello.extend([7; 32]);
@@ -196,7 +197,7 @@ async fn old_client(port: u16) {
     assert_eq!((answer.first(), answer.get(5)), (Some(&21), Some(&2)), "a fatal alert: {answer:?}");
 }
 
-/// Replaces the certificate under a connection with a request every second; gives how many there were.
+/// Replaces the certificate under a connection with a request every second; returns the number of requests.
 async fn rotate(port: u16, directory: &Path, old: &str) -> usize {
     let mut open = connect(port, old, None).await.unwrap();
     assert_eq!(exchange(&mut open, HEALTHZ).await.unwrap(), 200);
@@ -224,7 +225,7 @@ pub async fn holds(world: Arc<World>) -> String {
     let file = |flag: &str, name: &str| format!("--{flag}={}", directory.path().join(name).display());
     let admin = world.plane.admin_kubeconfig();
     let args = [
-        // Another controller works on the others' namespaces.
+        // Another controller works on the other scenarios' namespaces.
         "--namespace=held".to_owned(),
         file("tls-cert-file", "tls.crt"),
         file("tls-private-key-file", "tls.key"),

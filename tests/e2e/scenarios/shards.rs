@@ -19,7 +19,7 @@ use testkit::world::World;
 
 const SHARDS: u32 = 4;
 const FLAGS: [&str; 2] = ["--leader-elect=true", "--shards=4"];
-/// Some in each shard.
+/// Some CronJobs in each shard.
 const NAMESPACES: [&str; 12] = [
     "reports",
     "orders",
@@ -34,10 +34,10 @@ const NAMESPACES: [&str; 12] = [
     "research",
     "team-red",
 ];
-/// What a shard may be without an owner after a kill.
+/// How long a shard may be without an owner after a kill.
 const BACK: Duration = Duration::from_secs(25);
 
-/// Makes one CronJob a second in each namespace that is due at once.
+/// Creates one CronJob a second in each namespace; each is due at once.
 struct Feeder {
     over: Arc<AtomicBool>,
     task: JoinHandle<Vec<(String, String, DateTime<Utc>)>>,
@@ -72,7 +72,7 @@ impl Feeder {
         Self { over, task, slot }
     }
 
-    /// Waits until all that was made has its Job; how many there are, and the longest that one had to wait.
+    /// Waits until every CronJob has its Job; returns their number and the longest delay.
     async fn finish(self, world: &World) -> (usize, Duration) {
         self.over.store(true, Ordering::Relaxed);
         let made = self.task.await.unwrap();
@@ -91,7 +91,7 @@ impl Feeder {
     }
 }
 
-/// The holders of all leases whose name goes on like that, by name.
+/// The holders of all leases with that name prefix, by name.
 async fn holders(system: &Namespace, kind: &str) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let leases = system.list(LEASES).await.into_iter();
@@ -99,7 +99,7 @@ async fn holders(system: &Namespace, kind: &str) -> Vec<(String, String)> {
     all.filter(|(name, _)| name.starts_with(&format!("{NAME}-{kind}-"))).collect()
 }
 
-/// A replica, and what it calls itself.
+/// A replica, and its identity.
 struct Peer {
     running: Running,
     identity: String,
@@ -117,7 +117,7 @@ async fn join(world: &World, name: &str, others: &[&Peer]) -> Peer {
     Peer { running, identity }
 }
 
-/// Waits until these replicas hold so many shards each; how long that took.
+/// Waits until these replicas hold this many shards each; returns the duration.
 async fn shares_are(system: &Namespace, what: &str, peers: &[&Peer], expected: &[usize]) -> Duration {
     let began = Instant::now();
     eventually(what, BACK + Duration::from_secs(10), || async {
@@ -131,7 +131,7 @@ async fn shares_are(system: &Namespace, what: &str, peers: &[&Peer], expected: &
     began.elapsed()
 }
 
-/// The server cuts lists into shards, and that is what it was asked for.
+/// The server divides lists into shards, and the controller asked for that.
 async fn server_selects(world: &World) -> usize {
     let mut seen = 0;
     for shard in Shard::all(SHARDS.try_into().unwrap()) {

@@ -1,8 +1,9 @@
-//! The ways from the in-tree controller to this one and back, under a minutely load; both run as processes of their own.
+//! Migrations between the in-tree controller and this one, in both directions, under a load each minute. Both run as
+//! separate processes.
 //!
-//! Everything happens around the same three minutes. In one namespace the controllers take turns, each change in the middle
-//! of a burst, and at the end both are there at once. In the other the in-tree one is never told of us: what is handed over
-//! there is fired by a controller with `--manage=annotated`.
+//! Everything happens around the same three minutes. In one namespace the controllers take turns, each change in the
+//! middle of a burst, and at the end both run at the same time. In the other the in-tree one keeps running unchanged; a
+//! controller with `--manage=annotated` starts the CronJobs that are handed over there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -23,15 +24,15 @@ use testkit::driver::{
 use testkit::fixture::controller::{Controller, Running};
 use testkit::world::World;
 
-/// CronJobs that change hands.
+/// The number of CronJobs that change controllers.
 const LOAD: Range<usize> = 0..40;
-/// CronJobs of each kind that is handed over.
+/// The number of CronJobs of each kind that is handed over.
 const FEW: Range<usize> = 0..6;
-/// CronJobs that were handed over and are due at once.
+/// The number of CronJobs that were handed over and are due at once.
 const BURST: Range<usize> = 0..30;
 /// How long a Job runs.
 const RUNS: TimeDelta = TimeDelta::seconds(4);
-/// What all controllers together may need for a minute's work; the in-tree one may send twenty requests a second.
+/// The time limit of all controllers together for a minute's work; the in-tree one may send twenty requests a second.
 const WORK: Duration = Duration::from_secs(40);
 
 const ANNOTATION: &str = "cronjob-controller.dev/managed";
@@ -77,7 +78,7 @@ async fn seen_at_least(world: &World, ns: &Namespace, count: usize) -> usize {
     .await
 }
 
-/// In-tree, ours, in-tree, both.
+/// In-tree, this controller, in-tree, both.
 async fn change_hands(
     world: &World,
     ns: &Namespace,
@@ -99,7 +100,7 @@ async fn change_hands(
     in_tree.kill();
     let before = world.sightings.count_in(&ns.name);
     assert!(before < load, "the burst was over before the kill");
-    // What its workers have begun is finished when it is told to stop, and no more.
+    // On shutdown it finishes the syncs in progress, and no more.
     let slowly = ["--namespace=takeover", "--kube-api-qps=40", "--kube-api-burst=10", "--concurrent-cronjob-syncs=4"];
     let ours = world.start_controller("takeover", &slowly).await.unwrap();
     seen_at_least(world, ns, load).await;
@@ -114,7 +115,7 @@ async fn change_hands(
     seen_at_least(world, ns, 2 * load).await;
     returned.notify_one();
 
-    // Somebody forgets to turn one of them off; ours is made the slower one.
+    // A user forgets to turn one of them off; this controller is made the slower one.
     let rival = world
         .start_controller("rival", &["--namespace=takeover", "--kube-api-qps=10", "--kube-api-burst=1"])
         .await
@@ -125,7 +126,7 @@ async fn change_hands(
     let expected = names("turn", LOAD).flat_map(|name| [first, second, third].map(|slot| job_name(&name, slot)));
     assert_eq!(seen_in(world, ns), expected.collect());
     settled(ns, |_| third).await;
-    // Whose a Job is that was there already, ours learns when its slow line of requests has come to the question.
+    // This controller learns the owner of an existing Job when its rate-limited queue of requests reaches that read.
     let foreign = eventually("the rival's notice of Jobs that are not its own", WORK, || async {
         Some(external_jobs(&rival).await).filter(|foreign| *foreign > 0)
     })
@@ -145,12 +146,13 @@ async fn external_jobs(running: &Running) -> u64 {
     value.and_then(|value| value.parse().ok()).expect("the metric is there")
 }
 
-/// The names of all Jobs that ever were.
+/// The names of all Jobs that ever existed.
 fn seen_in(world: &World, ns: &Namespace) -> BTreeSet<String> {
     world.sightings.all().into_iter().filter(|job| job.namespace == ns.name).map(|job| job.name).collect()
 }
 
-/// Waits until all Jobs have ended, every status says so and names the last slot, and of each history the newest Job is left.
+/// Waits until all Jobs have ended, every status says so and has the last slot, and each history holds only the newest
+/// Job.
 async fn settled(ns: &Namespace, last: impl Fn(&str) -> DateTime<Utc> + Send + Sync) {
     let wrong = std::sync::Mutex::new(Vec::new());
     let look = || async {
@@ -186,7 +188,7 @@ async fn settled(ns: &Namespace, last: impl Fn(&str) -> DateTime<Utc> + Send + S
     }
 }
 
-/// What becomes a CronJob that is handed over.
+/// The changes to a CronJob that is handed over.
 fn over() -> Value {
     json!({"metadata": {"annotations": {ANNOTATION: "true"}}, "spec": {"suspend": true}})
 }
@@ -211,7 +213,7 @@ async fn switch(ns: &Namespace, kind: &str, patch: &Value) {
     join_all(names(kind, FEW).map(|name| async move { ns.patch(CRON_JOBS, &name, patch).await })).await;
 }
 
-/// Ours with `--manage=annotated`, while the in-tree controller runs, but for the time between its being killed and
+/// This controller with `--manage=annotated`, while the in-tree controller runs, except between the latter's kill and
 /// `returned`.
 async fn work_beside(
     world: &World,
@@ -245,7 +247,7 @@ async fn work_beside(
     sleep_until(third, TimeDelta::seconds(-8)).await;
     switch(ns, "back", &back()).await;
     switch(ns, "over", &over()).await;
-    // The in-tree controller fires a tenth of a second after the minute.
+    // The in-tree controller starts Jobs a tenth of a second after the minute.
     sleep_until(third, TimeDelta::milliseconds(60)).await;
     let (over, back) = (over(), back());
     tokio::join!(switch(ns, "over-late", &over), switch(ns, "back-late", &back));
@@ -261,7 +263,7 @@ async fn work_beside(
         .flat_map(|name| runs(&name).into_iter().map(move |slot| job_name(&name, slot)))
         .collect();
     seen_at_least(world, ns, expected.len()).await;
-    // Those, too, that were taken back between the Job and its status.
+    // Including those that were released between the Job and its status.
     settled(ns, |name| runs(name).pop().expect("each has run")).await;
     assert_eq!(seen_in(world, ns), expected);
     let foreign = external_jobs(&ours).await;
@@ -277,7 +279,7 @@ async fn work_beside(
     format!("beside it {} slots once each, about {fired} of them ours, with Events {reasons:?}", expected.len())
 }
 
-/// How often each reason was given.
+/// How often each Event reason was recorded.
 async fn reasons(ns: &Namespace) -> BTreeMap<String, usize> {
     let mut reasons = BTreeMap::new();
     for event in ns.list(EVENTS).await {
@@ -287,7 +289,7 @@ async fn reasons(ns: &Namespace) -> BTreeMap<String, usize> {
     reasons
 }
 
-/// Ends every Job in time, as its controller would.
+/// Ends every Job after its time, as its controller would.
 struct Finisher {
     over: Arc<AtomicBool>,
     task: JoinHandle<()>,
@@ -306,7 +308,7 @@ impl Finisher {
                         let status =
                             json!({"status": finished(&["SuccessCriteriaMet", "Complete"], Utc::now() - RUNS)});
                         let path = format!("{}/status", ns.path(JOBS, name));
-                        // It may be gone by now.
+                        // It may be deleted by now.
                         async move { drop(request(&client, Method::PATCH, &path, Some(&status)).await) }
                     }))
                     .await;

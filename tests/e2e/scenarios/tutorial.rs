@@ -1,4 +1,4 @@
-//! The other kinds: `manifests/tutorial` on a real API server, with the controller's own certificate.
+//! The other kinds: `manifests/tutorial` on a real API server, with the controller's self-signed certificate.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub async fn admission(world: Arc<World>) -> String {
     .unwrap();
     let lived = controller_kinds::live(&ground).await;
 
-    // Neither a deletion nor a change of status asks a webhook that is not there any more.
+    // Neither a deletion nor a status change calls a webhook whose server is gone.
     for replica in replicas {
         replica.kill();
     }
@@ -63,11 +63,11 @@ pub async fn admission(world: Arc<World>) -> String {
     format!("{refused} refusals, {lived} lives")
 }
 
-/// All three kinds run a minute together. Kubelet and Job controller are played by hand.
+/// All three kinds run a minute together. The test acts as kubelet and Job controller.
 pub async fn side_by_side(world: Arc<World>) -> String {
     let admin = world.plane.admin();
     let ports = apply_afresh(&world, 1, "side-by-side").await;
-    // Whoever led before may have been killed.
+    // The previous leader may have been killed.
     let ours = start(&world, ports[0], &["--leader-elect=false"]).await;
     let args = ["-v=1", "--leader-elect=false"].map(str::to_owned);
     let kubeconfig = world.plane.admin_kubeconfig();
@@ -125,7 +125,7 @@ pub async fn side_by_side(world: Arc<World>) -> String {
             .await;
     }
 
-    // Nothing goes on while the next scenario has the control plane to itself.
+    // No work goes on while the next scenario has the control plane to itself.
     ours.kill();
     in_tree.kill();
     let requests = world.plane.audit(&format!("system:serviceaccount:{SYSTEM}:{NAME}"));
@@ -148,13 +148,13 @@ async fn status(ns: &Namespace, of: Resource, name: &str, what: &str, judge: imp
     .await
 }
 
-/// Applies the overlay, whatever other scenarios have left, and gives ports for webhooks: the API server calls the first,
-/// about what is in `namespace`.
+/// Applies the overlay, whatever other scenarios have left, and returns ports for webhooks. The API server calls the
+/// first for objects in `namespace`.
 pub async fn apply_afresh(world: &World, ports: usize, namespace: &str) -> Vec<u16> {
     let admin = world.plane.admin();
     for configuration in CONFIGURATIONS {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{configuration}");
-        // Left behind by another scenario, with the address of a replica that is gone.
+        // Another scenario left it behind, with the address of a stopped replica.
         let _ = request(&admin, Method::DELETE, &path, None).await;
     }
     kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/tutorial", &[]).unwrap();
@@ -163,8 +163,8 @@ pub async fn apply_afresh(world: &World, ports: usize, namespace: &str) -> Vec<u
     ports
 }
 
-/// Has the API server call the first replica, which is no Pod behind a Service here, about what is in one namespace: other
-/// scenarios have webhooks of their own.
+/// Makes the API server call the first replica, which is not a Pod behind a Service here, for objects in one namespace:
+/// other scenarios have webhooks of their own.
 async fn call_by_url(admin: &kube::Client, port: u16, namespace: &str) {
     for configuration in CONFIGURATIONS {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{configuration}");

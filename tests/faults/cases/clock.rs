@@ -1,4 +1,4 @@
-//! A wall clock that is set while the controller runs, as after a machine slept; for its process alone, by libfaketime.
+//! Sets the wall clock while the controller runs, as after a machine slept; only for its process, by libfaketime.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::seconds;
 use crate::luck::Luck;
 
 const BURST: usize = 200;
-/// Where Debian's package libfaketime puts it.
+/// The path in Debian's package libfaketime.
 const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
 
 pub async fn forward(world: Arc<World>, _: Luck) -> String {
@@ -28,7 +28,7 @@ pub async fn forward(world: Arc<World>, _: Luck) -> String {
     let environment = [
         ("LD_PRELOAD", LIBRARY.to_owned()),
         ("FAKETIME_TIMESTAMP_FILE", clock.display().to_string()),
-        // How often the file is read, in seconds.
+        // The interval in seconds at which the file is read.
         ("FAKETIME_CACHE_DURATION", "1".to_owned()),
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
     ];

@@ -1,4 +1,4 @@
-//! A leader that stands still past its lease and then goes on, in the belief that no time has passed.
+//! A leader that is stopped (SIGSTOP) past its lease and then continues, unaware of the elapsed time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::luck::Luck;
 
 const BURST: usize = 1_000;
 const ROUNDS: usize = 3;
-/// The lease is short, so that the test is; the ratios are the defaults'.
+/// A short lease shortens the test; the ratios are the defaults'.
 const ELECTION: [&str; 4] = [
     "--leader-elect=true",
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=1s",
 ];
-/// The syncs at the same time, by default.
+/// The default number of concurrent syncs.
 const WORKERS: usize = 32;
-/// How long what was on its way may take to arrive.
+/// How long requests on their way may take to arrive.
 const ON_ITS_WAY: TimeDelta = TimeDelta::seconds(1);
-/// Long enough for a lease to run out and for a candidate to notice, on a busy machine.
+/// Long enough for a lease to expire and for a candidate to notice, on a busy machine.
 const TAKEOVER: Duration = Duration::from_secs(15);
 
 pub async fn leader(world: Arc<World>, mut luck: Luck) -> String {
@@ -45,21 +45,21 @@ pub async fn leader(world: Arc<World>, mut luck: Luck) -> String {
     )
 }
 
-/// What the rounds showed.
+/// The results of the rounds.
 #[derive(Default)]
 struct Seen {
     at_freeze: Spread,
     /// In seconds.
     frozen: Spread,
-    /// Requests of the thawed one, and those that had an effect.
+    /// Requests of the resumed leader, and those that had an effect.
     late: Spread,
     counted: Spread,
-    /// In seconds after the thawed one's end.
+    /// In seconds after the end of the resumed leader.
     settled: Spread,
 }
 
 async fn one_round(world: &World, luck: &mut Luck, round: usize, seen: &mut Seen) {
-    // Two tokens of one account: the audit log tells them apart.
+    // Two tokens of one account: the audit log distinguishes them.
     let [first, second] = ["first", "second"].map(|name| format!("{name}-{round}"));
     let first_kubeconfig = account_kubeconfig(&world.plane, SYSTEM_NAMESPACE, NAME, &first).await.unwrap();
     let second_kubeconfig = account_kubeconfig(&world.plane, SYSTEM_NAMESPACE, NAME, &second).await.unwrap();
@@ -74,7 +74,7 @@ async fn one_round(world: &World, luck: &mut Luck, round: usize, seen: &mut Seen
     let frozen = Utc::now();
     seen.at_freeze.add(count(burst.seen()));
     next_holder(world, Some(&led)).await;
-    // The successor has the rest of the burst before it, and so does, in its own mind, the one that wakes.
+    // The successor still has the rest of the burst to do; the resumed leader believes it does, too.
     let at_takeover = burst.seen();
     burst.seen_at_least((at_takeover + 50).min(BURST)).await;
     leader.signal(Signal::CONT);
@@ -86,7 +86,7 @@ async fn one_round(world: &World, luck: &mut Luck, round: usize, seen: &mut Seen
     burst.clear().await;
 
     let late = writes_since(world, &first_kubeconfig, thawed).await;
-    // What a worker had begun to send when it was frozen may still arrive: one request of each.
+    // What a worker had begun to send when it was stopped may still arrive: one request of each.
     let begun_afterwards: Vec<&Value> =
         late.iter().filter(|event| received(event) > thawed + ON_ITS_WAY || event["verb"] != "create").collect();
     assert!(begun_afterwards.is_empty() && late.len() <= WORKERS, "after its thaw it wrote {late:?}");

@@ -1,4 +1,4 @@
-//! `kill -9` of what the work depends on, at random instants of the work.
+//! `kill -9` of the controller's dependencies, at random instants of the work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use testkit::world::World;
 use super::{Spread, count, seconds};
 use crate::luck::Luck;
 
-/// CronJobs due at once, but for the case of 20,000.
+/// CronJobs due at once, except in the case of 20,000.
 const BURST: usize = 1_000;
-/// How long everything may take to be right again.
+/// The time limit until everything is correct again.
 const STARVATION_LIMIT: Duration = Duration::from_secs(120);
 
-/// What dies, and comes back.
+/// The process that is killed and restarted.
 #[derive(Clone, Copy)]
 enum Victim {
     Controller,
@@ -49,7 +49,8 @@ pub async fn etcd(world: Arc<World>, luck: Luck) -> String {
     rounds(&world, luck, Victim::Etcd, BURST, 3).await
 }
 
-/// A burst without a fault says how long the work takes; then one burst for each kill, at a random part of that time.
+/// A burst without a fault measures the duration of the work. Then one burst for each kill, at a random part of that
+/// time.
 async fn rounds(world: &World, mut luck: Luck, victim: Victim, size: usize, rounds: usize) -> String {
     let burst = Burst::overdue(world, "calm", size).await;
     let running = world.start_controller("calm", &[]).await.unwrap();
@@ -74,7 +75,7 @@ async fn rounds(world: &World, mut luck: Luck, victim: Victim, size: usize, roun
     )
 }
 
-/// Kills the victim, notes how far the burst was, and brings the victim back. Whoever did not die is the same as before.
+/// Kills the victim, records the progress of the burst, and restarts the victim. All other processes keep running.
 async fn strike(
     world: &World,
     victim: Victim,
@@ -134,7 +135,7 @@ pub async fn twenty_thousand(world: Arc<World>, mut luck: Luck) -> String {
     )
 }
 
-/// Nothing waits in the queue, and CronJobs made now fire: the controller follows the cluster. Ends it.
+/// The queue is empty, and CronJobs created now start Jobs: the controller follows the cluster. Ends it.
 async fn works_on(world: &World, running: Running, namespace: &str) {
     Burst::overdue(world, namespace, 3).await.settled(Duration::from_secs(20)).await;
     eventually("an empty queue", Duration::from_secs(10), || async {

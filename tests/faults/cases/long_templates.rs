@@ -1,4 +1,4 @@
-//! One tenant with CronJobs as large as etcd takes them.
+//! One tenant with CronJobs of the largest size that etcd accepts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,18 +12,18 @@ use testkit::world::World;
 use super::seconds;
 use crate::luck::Luck;
 
-/// How many CronJobs there are; `LONG_TEMPLATES=100` makes fewer.
+/// The number of CronJobs; `LONG_TEMPLATES=100` creates fewer.
 const COUNT: usize = 400;
-/// How many bytes of arguments each has; etcd takes objects of up to 1.5 MiB.
+/// The bytes of arguments in each; etcd accepts objects of up to 1.5 MiB.
 const ARGUMENTS: usize = 1_300_000;
-/// What the controller may have resident at its peak, in MB.
+/// The limit of the controller's peak resident memory, in MB.
 const AT_MOST: f64 = 128.0;
 
 /// Arguments that differ from CronJob to CronJob.
 fn spec(index: usize) -> Value {
     let argument = format!("{index:05}").repeat(ARGUMENTS / 5);
     let container = json!({"name": "main", "image": "example.com/none", "args": [argument]});
-    // Suspended, or the Job controller would make Pods of that size, too.
+    // Suspended, or the Job controller would create Pods of that size, too.
     json!({"jobTemplate": {"spec": {"suspend": true, "template": {"spec": {
         "restartPolicy": "Never", "containers": [container],
     }}}}})
@@ -34,13 +34,13 @@ pub async fn all_due(world: Arc<World>, _: Luck) -> String {
     let burst = Burst::due(&world, "long", count, minutes_ago(10), spec).await;
     let running = world.start_controller("first", &[]).await.unwrap();
     let started = Instant::now();
-    // Half a gigabyte goes through the API server twice.
+    // Half a gigabyte passes through the API server twice.
     eventually("every Job", Duration::from_secs(400), || async { (burst.seen() >= count).then_some(()) }).await;
     let jobs = started.elapsed();
     burst.settled(Duration::from_secs(300)).await;
     let first = usage::peak(running.id()).unwrap();
     running.kill();
-    // The second begins with all CronJobs and all of their Jobs.
+    // The second run starts with all CronJobs and all of their Jobs.
     let running = world.start_controller("second", &[]).await.unwrap();
     tokio::time::sleep(Duration::from_secs(20)).await;
     let second = usage::peak(running.id()).unwrap();

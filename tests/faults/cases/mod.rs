@@ -74,7 +74,7 @@ fn seconds(duration: Duration) -> String {
 
 /// The audit events of the manifests' account so far.
 async fn account_requests(world: &World) -> Vec<Value> {
-    // The log is written behind the answer.
+    // The log is written after the answer.
     tokio::time::sleep(Duration::from_millis(500)).await;
     world.plane.audit(&format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{NAME}"))
 }

@@ -14,9 +14,9 @@ use super::{account_requests, received, seconds};
 use crate::luck::Luck;
 
 const BURST: usize = 1_000;
-/// How long the namespace stays as it is, terminating with everything in it.
+/// How long the namespace stays terminating with all its objects.
 const LIMBO: Duration = Duration::from_secs(20);
-/// Requests for one CronJob in that time: a backoff from 5 ms, doubled each time, makes thirteen tries.
+/// The requests for one CronJob in that time: a backoff from 5 ms, doubled each time, makes thirteen tries.
 const TRIES: usize = 15;
 
 pub async fn terminating(world: Arc<World>, mut luck: Luck) -> String {
@@ -25,7 +25,7 @@ pub async fn terminating(world: Arc<World>, mut luck: Luck) -> String {
     let neighbour = Burst::upcoming(&world, "neighbour", BURST, &json!({})).await;
     let doomed = Burst::due(&world, "doomed", BURST, neighbour.slot, |_| json!({})).await;
     doomed.seen_at_least(luck.number(1, BURST / 2)).await;
-    // Without the namespace controller the objects in it stay.
+    // Without the namespace controller its objects stay.
     request(&admin, Method::DELETE, "/api/v1/namespaces/doomed", None).await.unwrap();
     let deleted = Utc::now();
     let at_deletion = doomed.seen();
@@ -39,7 +39,7 @@ pub async fn terminating(world: Arc<World>, mut luck: Luck) -> String {
     assert!(waiting > 0, "the burst was over before the namespace was deleted");
     assert!(after <= waiting * TRIES, "{after} creates for {waiting} CronJobs in {LIMBO:?}");
 
-    // And with it they go, and the requests end.
+    // With it they are deleted, and the requests end.
     let mut collector = world.plane.component("kube-controller-manager");
     collector.arg(format!("--kubeconfig={}", world.plane.admin_kubeconfig().display())).args([
         "--controllers=namespace-controller",

@@ -1,4 +1,4 @@
-//! An API server that has next to no capacity for this controller.
+//! An API server with almost no capacity for this controller.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub async fn squeezed(world: Arc<World>, _: Luck) -> String {
     };
     let succeeded = |event: &Value| event["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300);
     let refused = requests.iter().filter(|event| event["responseStatus"]["code"] == 429).count();
-    // A key that was refused comes back when the API server said it may, which can be long after all others.
+    // A refused key is retried when the API server's Retry-After allows it, which can be long after all others.
     let creates =
         requests.iter().enumerate().filter(|(_, event)| is_write(event, "create", "jobs") && succeeded(event));
     let most = creates.map(|(at, _)| at).nth(BURST * 9 / 10).unwrap();
@@ -51,7 +51,7 @@ pub async fn squeezed(world: Arc<World>, _: Luck) -> String {
     )
 }
 
-/// Gives the account its own, narrow level and waits until the API server follows; returns its seats.
+/// Gives the account its own small priority level and waits until the API server applies it; returns its seats.
 async fn squeeze(admin: &kube::Client) -> u64 {
     let group = "/apis/flowcontrol.apiserver.k8s.io/v1";
     let level = json!({

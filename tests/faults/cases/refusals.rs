@@ -1,7 +1,7 @@
-//! Admission that says no for a while: to all Jobs, or to those beyond a number.
+//! Admission that refuses Jobs for a while: all of them, or those beyond a number.
 //!
-//! A ValidatingAdmissionPolicy stands for everything that denies on purpose, since the controller sees the same answer
-//! (a 4xx about this object) from a webhook that denies. A webhook that cannot be reached is another matter: 500.
+//! A ValidatingAdmissionPolicy represents every intentional denial, since the controller sees the same answer (a 4xx
+//! about this object) from a webhook that denies. An unreachable webhook differs: 500.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,12 +16,12 @@ use testkit::world::World;
 use super::seconds;
 use crate::luck::Luck;
 
-/// Of each kind: with a deadline that passes while Jobs are refused, and without.
+/// The number of each kind: with a deadline that passes while Jobs are refused, and without.
 const BURST: usize = 150;
 /// How long Jobs are refused after their slot.
 const REFUSED: TimeDelta = TimeDelta::seconds(20);
 const HURRY: u32 = 10;
-/// A key that was refused for 20 s waits up to 41 s for its next try, as upstream's do.
+/// A key that was refused for 20 s waits up to 41 s for its next try, as with upstream.
 const STARVATION_LIMIT: Duration = Duration::from_secs(90);
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
@@ -69,7 +69,7 @@ pub async fn webhook(world: Arc<World>, _: Luck) -> String {
             "failurePolicy": "Fail",
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
-            // Nothing listens there.
+            // No server listens there.
             "clientConfig": {"url": "https://127.0.0.1:1/"},
             "rules": [{"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}],
         }],
@@ -81,8 +81,8 @@ pub async fn webhook(world: Arc<World>, _: Luck) -> String {
     refused_by_admission(&world, "failed calling webhook", lift).await
 }
 
-/// Refuses all Jobs: waits until that is so, and until it is not, since the API server follows its own configuration
-/// within a second or so.
+/// Refuses all Jobs. Waits for the start and for the end of the refusals, since the API server applies its own
+/// configuration within a second or so.
 async fn refused_by_admission(world: &World, words: &str, lift: impl Future<Output = ()>) -> String {
     let probe = world.namespace("probe").await;
     eventually("Jobs to be refused", Duration::from_secs(30), || async { probe_job(world, &probe).await.err() }).await;
@@ -94,7 +94,7 @@ async fn refused_by_admission(world: &World, words: &str, lift: impl Future<Outp
     refused(world, words, 0, |_| async {}, lift).await
 }
 
-/// Asks for a Job without making one.
+/// Requests a Job in a dry run.
 async fn probe_job(world: &World, ns: &Namespace) -> Result<Value, String> {
     let container = json!({"name": "main", "image": "example.com/none"});
     let job = json!({
@@ -113,7 +113,7 @@ pub async fn quota(world: Arc<World>, _: Luck) -> String {
             "spec": {"hard": {"count/jobs.batch": room.to_string()}},
         });
         ns.create(QUOTAS, &quota).await;
-        // The controller that would write this does not run here; admission counts on from it.
+        // The controller that would write this does not run here; admission updates it from there.
         let status = json!({"hard": {"count/jobs.batch": room.to_string()}, "used": {"count/jobs.batch": "0"}});
         ns.patch_status(QUOTAS, "jobs", &status).await;
     };
@@ -155,7 +155,7 @@ async fn refused<F: Future<Output = ()>>(
     format!("{told} of {BURST} owners told; the last Job {} after the end; none after its deadline", seconds(took))
 }
 
-/// How many CronJobs have a Warning FailedCreate with these words.
+/// The number of CronJobs with a Warning FailedCreate that contains this text.
 async fn told(ns: &Namespace, words: &str) -> usize {
     let mut owners: Vec<String> = ns
         .list(EVENTS)

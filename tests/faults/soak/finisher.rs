@@ -1,4 +1,4 @@
-//! Lets every Job end well, as the Job controller would when its Pods did.
+//! Completes every Job, as the Job controller would when its Pods succeed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ pub struct Finisher {
 }
 
 impl Finisher {
-    /// Starts to finish Jobs, for as long as the runtime lives.
+    /// Starts to complete Jobs, for as long as the runtime lives.
     pub fn start(world: &World) -> Self {
         let count = Arc::new(AtomicUsize::new(0));
         let (client, sightings, finished) = (world.plane.admin(), world.sightings.clone(), Arc::clone(&count));
@@ -50,12 +50,12 @@ impl Finisher {
     }
 }
 
-/// Writes the Job's last status; again and again while the API server is not there.
+/// Writes the Job's last status; retries while the API server is down.
 async fn finish(client: &kube::Client, job: Sighting) {
     let path = format!("{}/status", Namespace::existing(client.clone(), &job.namespace).path(JOBS, &job.name));
     let body = json!({"status": finished(&["SuccessCriteriaMet", "Complete"], job.at)});
     while let Err(why) = request(client, Method::PATCH, &path, Some(&body)).await {
-        // Pruned already: somebody else's business was quicker.
+        // Already pruned by the controller.
         if why.contains("not found") {
             return;
         }

@@ -1,4 +1,4 @@
-//! Judges a soak by what was seen of its Jobs.
+//! Evaluates a soak by the Jobs that were seen.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};
@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use testkit::driver::{CRON_JOBS, Namespace, rfc3339};
 use testkit::sightings::{Sighting, Sightings};
 
-/// What was killed so far.
+/// The kills so far.
 #[derive(Default)]
 pub struct Kills {
     pub controller: usize,
@@ -35,24 +35,24 @@ impl Display for Kills {
     }
 }
 
-/// The minute that a Job's name tells.
+/// The minute in a Job's name.
 pub fn slot_of(job: &Sighting) -> Option<DateTime<Utc>> {
     let minutes: i64 = job.name.rsplit_once('-')?.1.parse().ok()?;
     DateTime::from_timestamp(minutes * 60, 0)
 }
 
-/// What became of the slots from the first to the last.
+/// The results of the slots from the first to the last.
 pub struct Verdict {
     slots: usize,
     lost: usize,
-    /// How many of which minutes.
+    /// The number of affected CronJobs by minute.
     lost_of: Vec<String>,
     twice: Vec<String>,
-    /// Milliseconds from the slot to the sighting, sorted.
+    /// Milliseconds from the slot to the first observation, sorted.
     skews: Vec<i64>,
 }
 
-/// Judges every slot of `cron_jobs` CronJobs from `first` to `end`.
+/// Checks every slot of `cron_jobs` CronJobs from `first` to `end`.
 pub fn judge(sightings: &Sightings, cron_jobs: usize, first: DateTime<Utc>, end: DateTime<Utc>) -> Verdict {
     let mut skews = Vec::new();
     let mut jobs_of_slot: HashMap<DateTime<Utc>, usize> = HashMap::new();
@@ -104,7 +104,7 @@ impl Display for Verdict {
     }
 }
 
-/// The CronJobs whose status does not say that the last slot's Job ran and is over.
+/// The CronJobs whose status does not say that the last slot's Job ran and ended.
 pub async fn wrong_statuses(namespaces: &[Namespace], last: DateTime<Utc>) -> Vec<String> {
     let mut wrong = Vec::new();
     for ns in namespaces {
@@ -124,7 +124,7 @@ pub fn some(all: &[String]) -> String {
     if all.is_empty() { String::new() } else { format!(" {:?}", &all[..all.len().min(3)]) }
 }
 
-/// Whole numbers with blanks between.
+/// Whole numbers with spaces between.
 pub fn list(figures: &[f64]) -> String {
     figures.iter().map(|figure| format!("{figure:.0}")).collect::<Vec<_>>().join(" ")
 }

@@ -15,20 +15,20 @@ use crate::webhook::{Behaviour, WebhookServer};
 
 /// CronJobs in each namespace whose Jobs are to be replaced.
 const REPLACED: usize = 20;
-/// How long deletions are refused from the slot on.
+/// How long deletions are refused, starting at the slot.
 const REFUSED: TimeDelta = TimeDelta::minutes(2);
 /// Finished Jobs that are to be pruned.
 const PRUNED: usize = 600;
 const SLOTS: usize = 5;
-/// A slot is on time within this, in seconds.
+/// The limit, in seconds, within which a slot counts as on time.
 const ON_TIME: f64 = 5.0;
 
 fn name(index: usize) -> String {
     format!("cron-{index:05}")
 }
 
-/// In three namespaces at once, each refused in its own way: a slot that comes due one minute after each CronJob's first,
-/// while deletions are refused, and another one minute after these are admitted again.
+/// In three namespaces at once, each refused in its own way. One slot comes due a minute after each CronJob's first,
+/// while deletions are refused, and another a minute after they are admitted again.
 pub async fn refused(arena: &Arc<Arena>) -> Vec<Figure> {
     let ways = [
         ("HTTP 500", "failed-500", Behaviour::Fail(500), Reach::AtMost(5.0)),

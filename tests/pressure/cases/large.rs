@@ -35,7 +35,7 @@ pub async fn templates(arena: &Arc<Arena>) -> Vec<Figure> {
     let loaded = peak(controller.id());
     let late = || Lateness::of(&arena.world.sightings, &ns.name, (0..COUNT).map(name), slot, slot);
     done_or_late(slot + TimeDelta::seconds(150), || late().count() == COUNT).await;
-    // The statuses are written behind the Jobs.
+    // The statuses are written after the Jobs.
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
     still_runs(&controller);
     vec![
@@ -50,7 +50,7 @@ fn name(index: usize) -> String {
     format!("cron-{index:05}")
 }
 
-/// The most memory that a process has had resident, in MB (10^6 bytes).
+/// The peak resident memory of a process, in MB (10^6 bytes).
 fn peak(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let kib: f64 = status

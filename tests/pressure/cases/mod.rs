@@ -42,7 +42,7 @@ pub fn all() -> Vec<Case> {
     ]
 }
 
-/// A whole second that leaves time to make `size` CronJobs.
+/// A whole second that leaves time to create `size` CronJobs.
 fn upcoming(size: usize) -> DateTime<Utc> {
     let lead = Duration::from_secs(8) + Duration::from_millis(20) * u32::try_from(size).unwrap();
     Utc::now().trunc_subsecs(0) + TimeDelta::from_std(lead).unwrap().max(TimeDelta::seconds(9))

@@ -16,7 +16,7 @@ const NOISY: usize = 1_000;
 const CALM: usize = 100;
 const MINUTES: i32 = 3;
 
-/// Requests in flight while CronJobs are made.
+/// Requests in flight while CronJobs are created.
 const IN_FLIGHT: usize = 16;
 
 pub async fn first(arena: &Arc<Arena>) -> Vec<Figure> {
@@ -44,7 +44,7 @@ async fn measure(arena: &Arc<Arena>, namespaces: usize, is_noisy_first: bool) ->
     }
     webhook.register(&arena.world.plane.admin(), &noisy, "CREATE").await;
     let controller = arena.start_controller(&[]).await;
-    // All are made within one minute, behind its boundary, so that all are due for the first time at the next one.
+    // All are created within one minute, after its boundary, so that all are due for the first time at the next one.
     let loaded_from = upcoming_minute().await;
     sleep_until(loaded_from, TimeDelta::milliseconds(500)).await;
     if is_noisy_first {
@@ -67,7 +67,7 @@ async fn measure(arena: &Arc<Arena>, namespaces: usize, is_noisy_first: bool) ->
     figures
 }
 
-/// Makes `count` minutely CronJobs, spread over the namespaces.
+/// Creates `count` minutely CronJobs, spread over the namespaces.
 async fn load(namespaces: &[Namespace], count: usize) {
     stream::iter(0..count)
         .for_each_concurrent(IN_FLIGHT, |index| async move {
@@ -81,7 +81,7 @@ fn name(index: usize) -> String {
     format!("cron-{index:05}")
 }
 
-/// What ran of the calm ones until the end of the slot's own minute.
+/// The runs of the quiet namespace until the end of the slot's own minute.
 fn minute_of(arena: &Arena, calm: &Namespace, number: i32, slot: DateTime<Utc>) -> [Figure; 4] {
     debug_assert_eq!(slot.second(), 0);
     let late = Lateness::of(&arena.world.sightings, &calm.name, (0..CALM).map(name), slot, slot);

@@ -1,4 +1,4 @@
-//! Admission of Jobs that takes its time, always or where many ask at once.
+//! Admission of Jobs that is slow, always or under concurrent calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::table::{Figure, Reach};
 use crate::webhook::{Behaviour, WebhookServer};
 
 const FIVE_SECONDS: Behaviour = Behaviour::Delay(Duration::from_secs(5));
-/// What the webhook needs for 200 Jobs, however many ask at once.
+/// The webhook's time for 200 Jobs, whatever their concurrency.
 const NARROW_TAKES: f64 = 20.0;
 
 pub async fn small(arena: &Arc<Arena>) -> Vec<Figure> {

@@ -1,4 +1,5 @@
-//! Clients without credentials that ask the secure port as fast as they can, and the kubelet's probes meanwhile.
+//! Clients without credentials that send requests to the secure port as fast as they can, and the kubelet's probes
+//! meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,7 @@ use crate::table::{Figure, Reach, float};
 
 const LASTS: Duration = Duration::from_secs(30);
 const PROBES: usize = 300;
-/// Reviews a second: kube-controller-manager's client is limited to 200 with a burst of 400, so 213 over this time.
+/// Reviews per second: kube-controller-manager's client is limited to 200 with a burst of 400, so 213 over this time.
 const FEW_REVIEWS: f64 = 220.0;
 
 pub async fn flood(arena: &Arc<Arena>) -> Vec<Figure> {
@@ -30,14 +31,14 @@ pub async fn flood(arena: &Arc<Arena>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (name, shape) in shapes {
         figures.extend(one(arena, controller.port, arena.is_ours().then_some(health), name, shape).await);
-        // What the last shape has left in flight ends.
+        // Waits for the requests in flight of the last shape.
         tokio::time::sleep(Duration::from_secs(3)).await;
         still_runs(&controller);
     }
     figures
 }
 
-/// One shape: the requests answered, the probes failed and the reviews that the API server was asked for.
+/// One shape: the requests answered, the probes failed and the reviews sent to the API server.
 async fn one(arena: &Arena, port: u16, health: Option<u16>, name: &str, shape: Shape) -> Vec<Figure> {
     let path = if arena.is_ours() { "/livez" } else { "/healthz" };
     let before = reviews(arena).await;
@@ -54,7 +55,7 @@ async fn one(arena: &Arena, port: u16, health: Option<u16>, name: &str, shape: S
     let what = |what: &str| format!("{name}: {what}");
     let a_second = |count: f64| Figure::count(String::new(), 0, Reach::Shown).with(count / LASTS.as_secs_f64());
     let none = Reach::AtMost(0.0);
-    // Where probes have a listener of their own, the manifests use that one.
+    // If probes have a listener of their own, the manifests use it.
     let on_secure = if plain.is_some() { Reach::Shown } else { none };
     let answered = float(tally.answered.load(Ordering::Relaxed));
     let mut figures = vec![

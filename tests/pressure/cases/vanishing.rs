@@ -1,4 +1,4 @@
-//! Jobs that finish at once and are deleted at once, as with `ttlSecondsAfterFinished: 0`.
+//! Jobs that finish and are deleted at once, as with `ttlSecondsAfterFinished: 0`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,9 +20,9 @@ use crate::lateness::done_or_late;
 use crate::table::{Figure, Reach, float};
 
 const DUE: usize = 1_500;
-/// Requests in flight while Jobs are finished.
+/// Requests in flight while Jobs are completed.
 const IN_FLIGHT: usize = 64;
-/// What 20 requests a second need for three of each Job.
+/// The time that 20 requests a second need for three requests per Job.
 const STARVATION_LIMIT: TimeDelta = TimeDelta::seconds(330);
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ pub async fn jobs(arena: &Arc<Arena>) -> Vec<Figure> {
     ]
 }
 
-/// How many CronJobs have no lastSuccessfulTime once that number has not changed for ten seconds.
+/// The number of CronJobs without lastSuccessfulTime once it has not changed for ten seconds.
 async fn without_success(arena: &Arena, ns: &Namespace, deadline: chrono::DateTime<Utc>) -> usize {
     let mut last = (usize::MAX, Utc::now());
     loop {
@@ -88,7 +88,7 @@ async fn without_success(arena: &Arena, ns: &Namespace, deadline: chrono::DateTi
     }
 }
 
-/// Completes and deletes every Job of a namespace as soon as the watch brings it.
+/// Completes and deletes every Job of a namespace as soon as the watch delivers it.
 fn finish_all(arena: &Arena, ns: &Namespace, gone: Arc<AtomicUsize>) -> JoinHandle<()> {
     let (client, sightings, ns) = (arena.world.plane.admin(), arena.world.sightings.clone(), ns.clone());
     let fresh = stream::unfold(0, move |known| {
