@@ -1,5 +1,5 @@
-//! What it costs to read the objects that a burst sends: watch lines and answers, as kube-apiserver writes them, with
-//! managedFields. `IgnoredAny` over the same bytes is the floor: the text is checked and nothing is kept.
+//! The cost of decoding the objects of a burst: watch lines and answers, as kube-apiserver writes them, with
+//! managedFields. `IgnoredAny` over the same bytes is the floor: it validates the text and keeps nothing.
 #![allow(missing_docs)]
 
 #[path = "size/objects.rs"]

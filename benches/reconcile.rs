@@ -1,4 +1,4 @@
-//! What it costs to find that there is nothing to do.
+//! The cost of a reconciliation that finds nothing to do.
 #![allow(missing_docs)]
 
 use std::hint::black_box;

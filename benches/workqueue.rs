@@ -1,5 +1,5 @@
-//! What the work queue costs. The first two follow client-go's `BenchmarkQueue` and
-//! `BenchmarkDelayingQueue_AddAfter`, so that the numbers can be laid side by side.
+//! The cost of the work queue. The first two benches follow client-go's `BenchmarkQueue` and
+//! `BenchmarkDelayingQueue_AddAfter`, so that the numbers are comparable.
 //!
 //! `cargo bench --bench workqueue` measures; `cargo test` runs everything once on small sizes.
 #![allow(missing_docs)]
@@ -56,7 +56,7 @@ fn add_get_done(c: &mut Criterion) {
     group.finish();
 }
 
-/// Timers in a heap that already holds many.
+/// Timers in a heap that already has many.
 fn add_at(c: &mut Criterion) {
     let runtime = runtime(1);
     let count = size(100_000);
@@ -70,7 +70,7 @@ fn add_at(c: &mut Criterion) {
             |queue| {
                 let now = Utc::now();
                 for (i, key) in (0i64..).zip(&keys) {
-                    // Scattered over an hour.
+                    // Distributed over an hour.
                     queue.add_at(Arc::clone(key), now + TimeDelta::milliseconds(60_000 + i * 7919 % 3_600_000));
                 }
                 queue
@@ -81,7 +81,7 @@ fn add_at(c: &mut Criterion) {
     group.finish();
 }
 
-/// All keys come due at one instant and four workers take them.
+/// All keys come due at one instant and four workers process them.
 fn burst(c: &mut Criterion) {
     let runtime = runtime(2);
     let count = size(10_000);

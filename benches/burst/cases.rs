@@ -1,21 +1,21 @@
-//! Who is measured with what: a case is one row of the table.
+//! The cases: each is one row of the table.
 
 use std::time::Duration;
 
 use testkit::fixture::controller::Controller;
 
-/// Who creates the Jobs.
+/// The creator of the Jobs.
 #[derive(Debug, Clone)]
 pub enum Contender {
-    /// Nobody decides anything: so many clients create the Jobs at once.
+    /// No controller: this many clients create the Jobs concurrently.
     Floor { in_flight: usize },
     /// A controller process with these arguments.
     Process { controller: Controller, args: Vec<String> },
-    /// Lists everything every ten seconds and syncs one CronJob after the other, at so many requests per second.
+    /// Lists everything every ten seconds and syncs one CronJob after the other, with this request rate.
     Polling { qps: u32, burst: u32 },
 }
 
-/// What is due when.
+/// The distribution of the due instants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// All at one instant.
@@ -28,16 +28,16 @@ pub enum Due {
 pub struct Case {
     /// Unique; the key in the CSV files.
     pub name: String,
-    /// As the table says it.
+    /// The name in the table.
     pub title: String,
     pub contender: Contender,
     pub namespaces: usize,
-    /// CronJobs that fire.
+    /// CronJobs that are due.
     pub due: usize,
-    /// CronJobs that do not.
+    /// CronJobs that are not due.
     pub idle: usize,
     pub timing: Due,
-    /// How long after the due instant everything must be done.
+    /// The time limit after the due instant.
     pub limit: Duration,
 }
 
@@ -124,12 +124,12 @@ fn alone(case: Case) -> Case {
     Case { timing: Due::Alone, namespaces: 1, due: 20, ..case }.named("alone")
 }
 
-/// The population of the articles on the second controller: a few are due, thousands are not.
+/// The workload of the articles on the second controller: a few CronJobs are due, thousands are not.
 fn few_of_many(case: Case) -> Case {
     Case { due: 20, idle: 4_980, limit: Duration::from_secs(420), ..case }.spread(1).named("few")
 }
 
-/// The floor, the tuned in-tree controller and ours, in both shapes.
+/// The floor, the tuned in-tree controller and this one, in both workloads.
 pub fn quick(size: usize) -> Vec<Case> {
     vec![
         floor(32, size).spread(10),
@@ -157,12 +157,12 @@ pub fn standard(size: usize) -> Vec<Case> {
     ]
 }
 
-/// One CronJob due at a time.
+/// CronJobs that are due one at a time.
 pub fn singles() -> Vec<Case> {
     vec![alone(in_tree_tuned(20)), alone(ours(20))]
 }
 
-/// What `--concurrent-cronjob-syncs` should be by default, beside bare writes with 32 and 64 in flight.
+/// For choosing the default of `--concurrent-cronjob-syncs`, beside bare writes with 32 and 64 in flight.
 pub fn sweep(size: usize) -> Vec<Case> {
     let floors = [32, 64].map(|in_flight| floor(in_flight, size));
     let ours = [8, 16, 32, 64, 128].map(|syncs| ours_with(syncs, size));
@@ -170,18 +170,18 @@ pub fn sweep(size: usize) -> Vec<Case> {
     [10, 1].into_iter().flat_map(|namespaces| cases.iter().map(move |case| case.clone().spread(namespaces))).collect()
 }
 
-/// The in-tree controller as it comes: two minutes for a thousand.
+/// The in-tree controller with its defaults: two minutes for a thousand.
 pub fn slow() -> Vec<Case> {
     vec![Case { limit: Duration::from_secs(200), ..in_tree_default(1_000).spread(10) }]
 }
 
-/// Polling against watching, on the population of the articles.
+/// Polling compared with watching, on the workload of the articles.
 pub fn polling() -> Vec<Case> {
     let v1 = case("polling", "polling V1, qps 20, burst 30", Contender::Polling { qps: 20, burst: 30 }, 20);
     vec![few_of_many(ours(20)), few_of_many(in_tree_default(20)), few_of_many(v1)]
 }
 
-/// Once through everything, for the ordinary tests.
+/// One small round of everything, for the ordinary tests.
 pub fn small() -> Vec<Case> {
     let v1 = case("polling", "polling V1", Contender::Polling { qps: 1_000, burst: 1_000 }, 10);
     vec![floor(4, 20).spread(2), ours(20).spread(2), Case { due: 2, ..alone(ours(2)) }, v1.spread(1)]

@@ -1,4 +1,4 @@
-//! The samples as two CSV files, which are also how a later run adds its rounds to an earlier one's.
+//! Stores the samples in two CSV files, from which a later run can add its rounds to those of an earlier one.
 //!
 //! `rounds.csv` has a line for each round of each case; `skews.csv` every single skew, in milliseconds, by rank.
 
@@ -34,7 +34,7 @@ pub fn write(samples: &[Sample], directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads both files; no samples where there are none.
+/// Reads both files; without them there are no samples.
 pub fn read(directory: &Path) -> Result<Vec<Sample>, String> {
     let path = directory.join("rounds.csv");
     if !path.is_file() {

@@ -1,5 +1,5 @@
-//! The floor: the Jobs that a controller would create, created by clients that decide nothing, and after the last of them
-//! the statuses that it would write.
+//! The floor: clients without any decisions create the Jobs that a controller would create, and after the last of them
+//! write the statuses that it would write.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use testkit::driver::job_name;
 
 use crate::load::Slot;
 
-/// A client as the controller makes it from these flags.
+/// A client that the controller would make from these flags.
 pub async fn client(kubeconfig: &Path, flags: &[String]) -> Result<kube::Client, String> {
     let program = ["burst".to_owned(), format!("--kubeconfig={}", kubeconfig.display())];
     let command = options::parse(program.iter().chain(flags), &ProcessEnvironment).map_err(|why| why.to_string())?;
@@ -31,9 +31,9 @@ pub async fn client(kubeconfig: &Path, flags: &[String]) -> Result<kube::Client,
     cronjob_controller::client::connect(&config, None).await.map_err(|why| why.to_string())
 }
 
-/// The controller's own way of writing on this client.
+/// The controller's own write path on this client.
 pub fn control(client: &kube::Client) -> RealControl {
-    // A full bucket of writes may stand before a request: longer than any sync's own deadline.
+    // A full queue of writes may precede a request: longer than any sync's own deadline.
     RealControl::new(ControllerKind::CronJob, client.clone(), Arc::new(|| Some(Duration::MAX)))
 }
 
@@ -50,7 +50,7 @@ pub async fn list<T: Object>(client: &kube::Client, path: &str) -> Result<Vec<T>
     list.items.iter().map(|item| T::decode(item.get(), &interner).map_err(|why| why.to_string())).collect()
 }
 
-/// What a burst asks of the API server at least.
+/// The requests that a burst needs at least.
 pub struct Writes {
     /// The creates of the due Jobs, in the order of the slots.
     pub jobs: Vec<Request<Body>>,
@@ -58,7 +58,7 @@ pub struct Writes {
     pub statuses: Vec<StatusWrite>,
 }
 
-/// The writes for the CronJobs of `slots`, which must be there.
+/// The writes for the CronJobs of `slots`, which must exist.
 pub async fn writes(
     client: &kube::Client,
     namespaces: &[String],
@@ -86,7 +86,7 @@ pub async fn writes(
     Ok(writes)
 }
 
-/// That the slot's Job was started; nobody looks whether a Job has that UID.
+/// The status write for the slot's Job; the API server does not check whether a Job has that UID.
 fn started(cron_job: CronJob, slot: DateTime<Utc>) -> StatusWrite {
     let job = ObjectReference {
         kind: cron_job.controller_kind.child.kind.to_owned(),
@@ -110,12 +110,12 @@ pub async fn warm(client: &kube::Client, connections: usize) -> Result<(), Strin
     futures::future::try_join_all(gets).await.map(drop)
 }
 
-/// Sends all requests, so many in flight at a time.
+/// Sends all requests, with this many in flight.
 pub async fn burst(client: &kube::Client, requests: Vec<Request<Body>>, in_flight: usize) -> Result<(), String> {
     all(requests.into_iter().map(|request| send(client, request)), in_flight).await
 }
 
-/// Writes all statuses as the controller does, so many in flight at a time.
+/// Writes all statuses as the controller does, with this many in flight.
 pub async fn settle(client: &kube::Client, statuses: &[StatusWrite], in_flight: usize) -> Result<(), String> {
     let control = &control(client);
     let writes = statuses.iter().map(|write| async move {

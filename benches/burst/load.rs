@@ -1,4 +1,4 @@
-//! Fills namespaces with CronJobs, says whether they have fired, and empties them again.
+//! Fills namespaces with CronJobs, reports whether they have fired, and empties the namespaces again.
 
 use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Timelike, Utc};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -10,10 +10,10 @@ use testkit::driver::{cron_job, request, rfc3339};
 use crate::cases::{Case, Due};
 use crate::options::At;
 
-/// Requests in flight while objects are made and removed.
+/// Requests in flight while objects are created and deleted.
 const IN_FLIGHT: usize = 32;
 
-/// A CronJob of the load, by where it is and when it is due.
+/// A CronJob of the load: its namespace, name and due instant.
 #[derive(Debug, Clone)]
 pub struct Slot {
     pub namespace: String,
@@ -36,7 +36,7 @@ pub fn slots(case: &Case, namespaces: &[String], due: DateTime<Utc>) -> Vec<Slot
         .collect()
 }
 
-/// Names in an order that mixes the due with the idle: lists come sorted by name.
+/// Names in an order that mixes due and idle CronJobs: lists are sorted by name.
 fn name_of(index: usize, count: usize) -> String {
     let place = (index * 7_919) % count.max(1);
     format!("cron-{place:05}-{index:05}")
@@ -72,7 +72,7 @@ async fn create_one(client: &kube::Client, slot: &Slot, at: At, timing: Due) -> 
     let body = cron_job(&slot.name, &schedule, &json!({}));
     request(client, Method::POST, &path, Some(&body)).await?;
     let Some(due) = slot.due.filter(|_| schedule.starts_with('@')) else { return Ok(()) };
-    // `@every` counts from the last start: with this one it is due at any second we like.
+    // `@every` counts from the last start: with this one it is due at any second.
     let status = json!({"status": {"lastScheduleTime": rfc3339(due - TimeDelta::hours(24))}});
     request(client, Method::PATCH, &format!("{path}/{}/status", slot.name), Some(&status)).await.map(drop)
 }
@@ -101,7 +101,7 @@ struct Status {
     active: Vec<Value>,
 }
 
-/// How many of the due CronJobs have a status that says so.
+/// The number of due CronJobs whose status shows the start.
 pub async fn settled(client: &kube::Client, namespaces: &[String], slots: &[Slot]) -> Result<usize, String> {
     let mut count = 0;
     for namespace in namespaces {
@@ -133,7 +133,8 @@ pub async fn clear(client: &kube::Client, namespaces: &[String]) -> Result<(), S
     });
     stream::iter(collections)
         .map(|path| async move {
-            // Nobody collects garbage here, so nothing may wait for it; a collection is deleted in one long request.
+            // There is no garbage collector here, so no deletion may wait for it; one long request deletes a
+            // collection.
             let options = json!({"propagationPolicy": "Background"}).to_string().into_bytes();
             let message = http::Request::delete(&path).header("content-type", "application/json").body(options);
             let message = message.map_err(|why| why.to_string())?;

@@ -1,13 +1,13 @@
-//! The burst: thousands of CronJobs due at one instant on a real control plane, and how late each Job is.
+//! The burst: thousands of CronJobs due at one instant on a real control plane, and the delay of each Job.
 //!
-//! Contenders take turns, each on a control plane of its own that nobody has used before (etcd and kube-apiserver alone,
-//! no other controllers): the bare writes of the same Jobs and statuses (the floor), kube-controller-manager's CronJob
-//! controller, this crate's binary, and a polling controller as Kubernetes had it before 1.21. Every contender has a
-//! ServiceAccount of its own with RBAC, none is audited, and the same three watches are open for each. Time runs from
-//! the due instant to the moment the bytes of a Job's ADDED event arrive; nothing is decoded before the round is over.
+//! Contenders take turns, each on a fresh control plane of its own (etcd and kube-apiserver, no other controllers): the
+//! bare writes of the same Jobs and statuses (the floor), kube-controller-manager's CronJob controller, this crate's
+//! binary, and a polling controller as in Kubernetes before 1.21. Every contender has its own ServiceAccount with RBAC,
+//! none is audited, and the same three watches are open for each. A delay is the time from the due instant to the
+//! arrival of the bytes of a Job's ADDED event; nothing is decoded before the round is over.
 //!
-//! `make bench-burst` builds what is needed and runs the standard table; `BURST_ARGS` passes other arguments on, and
-//! `--help` lists them. `cargo test` runs a small round where the fixture is built, and says so where it is not.
+//! `make bench-burst` builds what is needed and runs the standard table. `BURST_ARGS` passes other arguments on, and
+//! `--help` lists them. `cargo test` runs a small round if the fixture is built, and otherwise reports that it is not.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod cases;
@@ -33,7 +33,7 @@ use report::Sample;
 use stage::Stage;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Prints a line for the person who waits; stdout is the table's.
+/// Prints a progress line; stdout is for the table.
 macro_rules! say {
     ($($arg:tt)*) => { eprintln!("burst: {}", format_args!($($arg)*)) };
 }
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
 }
 
 fn block_on(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    // The fixture's clients and kube's own need one; a second installation is harmless.
+    // The fixture's clients and kube's own need a crypto provider; a second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
     runtime.block_on(work)
@@ -82,7 +82,7 @@ fn finish(result: Result<(), String>) -> ExitCode {
     }
 }
 
-/// Ctrl-C and SIGTERM end the run where it is: dropping it ends every process and removes the directory.
+/// Ctrl-C and SIGTERM end the run at once: dropping it ends every process and removes the directory.
 async fn run_or_stop(binary: &Path, options: &Options) -> Result<(), String> {
     let stopped = async {
         let mut terminate = signal(SignalKind::terminate()).map_err(|why| format!("listen for SIGTERM: {why}"))?;
@@ -104,7 +104,8 @@ async fn run(binary: &Path, options: &Options) -> Result<(), String> {
     let mut samples = if options.append { csv::read(&options.out)? } else { Vec::new() };
     let first = samples.iter().map(|sample| sample.round + 1).max().unwrap_or(0);
     say!("{} rounds of {} cases", options.rounds, options.cases.len());
-    // Who comes later must not find the heap and the history that others left. Where nothing is measured, one will do.
+    // A later contender must not inherit the heap and the history of earlier ones. Without measurements, one stage is
+    // enough.
     let mut shared = if options.small { Some(Stage::start(binary).await?) } else { None };
     for round in first..first + options.rounds {
         for case in turns(&options.cases, round) {
@@ -123,7 +124,7 @@ async fn run(binary: &Path, options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Every other round goes backwards: what comes late in a round does so on a machine that others have worked on.
+/// Every other round runs in reverse order, so that no case always runs last on a machine under load.
 fn turns(cases: &[Case], round: usize) -> Vec<&Case> {
     if round.is_multiple_of(2) { cases.iter().collect() } else { cases.iter().rev().collect() }
 }
@@ -146,7 +147,7 @@ async fn on_stage(
     }
 }
 
-/// Writes what is known so far, so that a run that is stopped leaves its whole rounds.
+/// Writes the samples so far, so that a stopped run keeps its complete rounds.
 fn publish(samples: &[Sample], out: &PathBuf) -> Result<(), String> {
     std::fs::create_dir_all(out).map_err(|why| format!("make {}: {why}", out.display()))?;
     csv::write(samples, out)?;

@@ -26,7 +26,7 @@ options
   --out DIR        where the CSV files and the plot go (default target/burst)
   --cases          list the names of the cases";
 
-/// Where due instants lie.
+/// The alignment of due instants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     Minute,
@@ -44,10 +44,10 @@ pub struct Options {
     pub small: bool,
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 pub enum Ask {
     Run(Options),
-    /// Be the polling controller with this kubeconfig and these flags: the harness starts itself so.
+    /// Run the polling controller with this kubeconfig and these flags: the harness starts itself this way.
     Poll(PathBuf, Vec<String>),
     Print(String),
 }

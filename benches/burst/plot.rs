@@ -1,4 +1,4 @@
-//! Skew over rank as an SVG, on a logarithmic scale.
+//! Plots delay by rank as an SVG, on a logarithmic scale.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use plotters::prelude::*;
 
 use crate::report::Sample;
 
-/// The cases that are drawn, with their colours.
+/// The plotted cases, with their colours.
 const DRAWN: [(&str, RGBColor); 6] = [
     ("in-tree-default/10", RGBColor(178, 34, 34)),
     ("in-tree-tuned/one", RGBColor(244, 164, 96)),
@@ -16,7 +16,7 @@ const DRAWN: [(&str, RGBColor); 6] = [
     ("floor-32/10", RGBColor(120, 120, 120)),
 ];
 
-/// Draws each case's round of the median p99; nothing when none of the cases was run.
+/// Plots each case's round of the median p99; nothing if none of the cases ran.
 pub fn write(samples: &[Sample], path: &Path) -> Result<(), String> {
     let curves: Vec<(&Sample, RGBColor)> =
         DRAWN.iter().filter_map(|(case, colour)| Some((median_round(samples, case)?, *colour))).collect();
@@ -56,7 +56,7 @@ fn draw(curves: &[(&Sample, RGBColor)], path: &Path) -> Result<(), Box<dyn std::
         .draw()?;
     for (sample, colour) in curves {
         let style = colour.stroke_width(2);
-        // A few hundred points draw the same line as thousands.
+        // A few hundred points give the same line as thousands.
         let step = sample.skews.len().div_ceil(300).max(1);
         let last = sample.skews.len() - 1;
         let points = sample.skews.iter().enumerate().filter(|(rank, _)| rank % step == 0 || *rank == last);

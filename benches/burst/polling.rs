@@ -1,10 +1,10 @@
-//! CronJobs as Kubernetes ran them before 1.21: everything is listed every ten seconds, Jobs are grouped by owner, and
-//! one CronJob is synced after the other.
+//! A CronJob controller as in Kubernetes before 1.21: it lists everything every ten seconds, groups Jobs by owner, and
+//! syncs one CronJob after the other.
 //!
-//! It follows `pkg/controller/cronjob/cronjob_controller.go` of v1.20 in what it asks of the API server, which is what it
-//! costs: pages of 500, one status update for each CronJob and sweep whether anything changed or not, then the Job, its
-//! Event and the status once more, all through one client with kube-controller-manager's 20 requests a second. What is
-//! decided is this crate's own `reconcile`, so that only the way of asking is compared.
+//! Its requests follow `pkg/controller/cronjob/cronjob_controller.go` of v1.20. They are pages of 500, one status
+//! update for each CronJob and sweep whether anything changed or not, then the Job, its Event and another status
+//! update, all through one client with kube-controller-manager's 20 requests a second. The decisions are this crate's
+//! own `reconcile`, so that the comparison covers only the requests.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -83,7 +83,7 @@ async fn sync_one(
     Ok(())
 }
 
-/// Keeps the events of one sync.
+/// Collects the events of one sync.
 #[derive(Default)]
 struct Diary {
     events: Mutex<Vec<(CronJob, Event)>>,

@@ -1,10 +1,10 @@
-//! From samples to the table.
+//! Computes the table from samples.
 
 use std::fmt::Write;
 
 use crate::cases::{Case, Due, namespaces};
 
-/// What one round of one case gave. Times in seconds after the due instant.
+/// The results of one round of one case. Times in seconds after the due instant.
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub case: String,
@@ -18,7 +18,7 @@ pub struct Sample {
     pub skews: Vec<f64>,
     pub settled: Option<f64>,
     pub events: Option<f64>,
-    /// How many of the due CronJobs have an Event: client-go drops what it cannot write soon enough.
+    /// The number of due CronJobs with an Event: client-go drops Events that it cannot write soon enough.
     pub events_written: usize,
     /// CPU seconds of the controller's process.
     pub cpu: Option<f64>,
@@ -26,7 +26,7 @@ pub struct Sample {
     pub resident: Option<f64>,
     /// CPU seconds of the API server and etcd until all was written.
     pub served: f64,
-    /// CPU seconds that the host took from this machine meanwhile: a round with much of it says little.
+    /// CPU seconds that the host took from this machine (steal time): a round with much of it is unreliable.
     pub stolen: f64,
 }
 
@@ -52,7 +52,7 @@ impl Sample {
         }
     }
 
-    /// The value that the share `p` of all skews does not exceed.
+    /// The value that a share `p` of all delays does not exceed.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     pub fn percentile(&self, p: f64) -> f64 {
         let rank = (p * self.skews.len() as f64).ceil() as usize;
@@ -63,7 +63,7 @@ impl Sample {
         self.percentile(1.0)
     }
 
-    /// When all Events were there, or how many came at all.
+    /// When all Events existed, or how many were written at all.
     fn events_text(&self) -> Option<String> {
         if self.events.is_some() && self.events_written < self.due {
             return Some(format!("{} written", thousands(self.events_written)));
@@ -206,7 +206,7 @@ fn ratio(value: Option<f64>) -> String {
     value.map_or_else(dash, |value| format!("{value:.2}"))
 }
 
-/// Seconds, or milliseconds where they say more.
+/// Seconds, or milliseconds for small values.
 pub fn time(seconds: f64) -> String {
     match seconds {
         small if small < 0.02 => format!("{:.1} ms", small * 1e3),

@@ -1,4 +1,4 @@
-//! One contender, once: load, wait for the due instant, watch, verify, clear.
+//! One round of one contender: load, wait for the due instant, watch, verify, clear.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::report::Sample;
 use crate::stage::Stage;
 use crate::tap::{Key, Seen, Taps};
 
-/// Runs the case once and leaves nothing behind.
+/// Runs the case once and cleans up.
 pub async fn run(stage: &Stage, case: &Case, at: At, round: usize) -> Result<Sample, String> {
     let admin = stage.plane.admin();
     let namespaces = stage.new_namespaces(case.namespaces);
@@ -41,7 +41,7 @@ async fn floor_round(
 ) -> Result<Sample, String> {
     let admin = stage.plane.admin();
     let began = choose_due(case, at);
-    // Due in a day: nothing but names and times is made of it.
+    // Due in a day: only names and times are used.
     let slot = Utc::now().trunc_subsecs(0) + TimeDelta::hours(24);
     let slots = load::slots(case, namespaces, slot);
     load::create(&admin, &slots, At::Minute, Due::Together).await?;
@@ -108,7 +108,7 @@ async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[Stri
     })
 }
 
-/// The first due instant: far enough away that the load is there and the controller has synced.
+/// The first due instant: late enough that the load exists and the controller has synced.
 fn choose_due(case: &Case, at: At) -> DateTime<Utc> {
     let lead = 12 + i64::try_from((case.due + case.idle) / 400).unwrap_or(i64::MAX);
     let earliest = Utc::now().trunc_subsecs(0) + TimeDelta::seconds(1 + lead);
@@ -118,8 +118,8 @@ fn choose_due(case: &Case, at: At) -> DateTime<Utc> {
     earliest + TimeDelta::seconds((60 - i64::from(earliest.second())) % 60)
 }
 
-/// Waits until all is done that the CronJobs ask for, or, of the Events, until no more come; gives what the contestant
-/// and the servers had used then.
+/// Waits until all work for the CronJobs is done, or until no more Events arrive; returns the resources that the
+/// contender and the servers had used by then.
 async fn watch(
     stage: &Stage,
     taps: &Taps,
@@ -151,7 +151,7 @@ async fn watch(
     }
 }
 
-/// From each due instant to the moment its Job's ADDED event came, in seconds.
+/// The time from each due instant to the arrival of its Job's ADDED event, in seconds.
 fn skews(taps: &Taps, fires: &[Slot]) -> Result<Vec<f64>, String> {
     let jobs = taps.jobs.seen()?;
     let skew = |slot: &Slot| {
@@ -162,7 +162,7 @@ fn skews(taps: &Taps, fires: &[Slot]) -> Result<Vec<f64>, String> {
     fires.iter().map(|slot| skew(slot).ok_or_else(|| format!("the Job of {} was not seen", slot.name))).collect()
 }
 
-/// The events' arrivals under the CronJobs' names: an Event is called `<object>.<something unique>`.
+/// The events' arrivals by CronJob name: an Event's name is `<object>.<unique suffix>`.
 fn events_by_cron_job(taps: &Taps) -> Result<HashMap<Key, Seen>, String> {
     let events = taps.events.seen()?.into_iter();
     Ok(events
@@ -173,7 +173,8 @@ fn events_by_cron_job(taps: &Taps) -> Result<HashMap<Key, Seen>, String> {
         .collect())
 }
 
-/// The longest time from a due instant to the last event about its object, in seconds, and how many objects had one.
+/// The longest time from a due instant to the last event about its object, in seconds, and the number of objects with
+/// one.
 fn latest(fires: &[Slot], seen: &HashMap<Key, Seen>) -> (f64, usize) {
     let times = fires.iter().filter_map(|slot| {
         let found = seen.get(&(slot.namespace.clone(), slot.name.clone()))?;
@@ -230,7 +231,7 @@ impl Contestant {
         }
     }
 
-    /// Ends the process, gently if it lets itself be ended.
+    /// Ends the process, first with SIGTERM.
     async fn stop(self) {
         match self {
             Self::Controller(running) => drop(running.terminate(Duration::from_secs(10)).await),

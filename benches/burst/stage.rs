@@ -1,4 +1,4 @@
-//! What all rounds share: the control plane and the contenders' accounts.
+//! The parts that all rounds share: the control plane and the contenders' accounts.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use testkit::usage;
 
 pub struct Stage {
     pub plane: ControlPlane,
-    /// The manifests' account: ours, the floor's and the polling controller's.
+    /// The manifests' account, for this controller, the floor and the polling controller.
     pub ours: PathBuf,
     /// The account that upstream gives its CronJob controller, with upstream's own rights.
     pub in_tree: PathBuf,
@@ -36,13 +36,13 @@ impl Stage {
         self.plane.servers().map(|id| usage::of(id).map(|usage| usage.cpu)).sum()
     }
 
-    /// Names of namespaces that no round has used.
+    /// Names of unused namespaces.
     pub fn new_namespaces(&self, count: usize) -> Vec<String> {
         let first = self.namespaces.fetch_add(count, Ordering::Relaxed);
         (first..first + count).map(|index| format!("burst-{index:04}")).collect()
     }
 
-    /// Ends every process that matters and gives the ends of the logs.
+    /// Ends the control plane and returns the ends of its logs.
     pub fn keep_logs(self) -> String {
         self.plane.keep_logs(8)
     }

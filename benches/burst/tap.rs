@@ -1,7 +1,7 @@
-//! A raw observer: one watch whose bytes are kept with the moment they came, and read when all is over.
+//! A raw watch: its bytes are recorded with their arrival times, and decoded after the round.
 //!
-//! It asks for metadata only, which costs the API server and this process little, and the same for every contender. A watch
-//! that kube-apiserver ends, as it does with one that it thinks too slow, is taken up where it broke off.
+//! It requests metadata only, which costs the API server and this process little, and the same for every contender.
+//! When kube-apiserver ends a watch, for example one that it considers too slow, the watch resumes where it ended.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,9 +28,9 @@ pub struct Tap {
 #[derive(Default)]
 struct Recording {
     bytes: Vec<u8>,
-    /// Up to which byte had come when.
+    /// Byte counts with their arrival times.
     arrivals: Vec<(usize, DateTime<Utc>)>,
-    /// Why the watch is over and could not be taken up again.
+    /// Why the watch ended and could not resume.
     ended: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Recording {
         self.arrivals.push((self.bytes.len(), Utc::now()));
     }
 
-    /// Drops what came of an event that did not come whole, and gives the last whole one.
+    /// Drops the bytes of an incomplete event, and returns the last complete one.
     fn last_event(&mut self) -> Option<&[u8]> {
         let whole = self.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         self.bytes.truncate(whole);
@@ -51,7 +51,7 @@ impl Recording {
     }
 }
 
-/// When an object's events came.
+/// The arrival times of an object's events.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub added: Option<DateTime<Utc>>,
@@ -62,7 +62,7 @@ pub struct Seen {
 pub type Key = (String, String);
 
 impl Tap {
-    /// Opens the watch of what happens to the objects at `path` from now on.
+    /// Opens a watch of the objects at `path` from now on.
     pub async fn open(client: &kube::Client, path: &'static str) -> Result<Self, String> {
         let list = request(client, Method::GET, &format!("{path}?limit=1"), None).await?;
         let version = list["metadata"]["resourceVersion"].as_str().ok_or("a list without a resource version")?;
@@ -75,12 +75,12 @@ impl Tap {
         Ok(Self { path, recording, lines, task })
     }
 
-    /// How many events have come, whatever they are about.
+    /// The number of events so far, for all objects.
     pub fn lines(&self) -> usize {
         self.lines.load(Ordering::Relaxed)
     }
 
-    /// Reads what has come so far: for each object when its creation and when its newest event came.
+    /// Decodes the bytes so far: for each object the arrivals of its creation and of its newest event.
     pub fn seen(&self) -> Result<HashMap<Key, Seen>, String> {
         let recording = self.recording.lock().unwrap();
         if let Some(why) = &recording.ended {
@@ -112,7 +112,7 @@ impl Drop for Tap {
     }
 }
 
-/// Opens the watch of what happened to the objects at `path` after `version`.
+/// Opens a watch of the objects at `path` after `version`.
 async fn watch(client: &kube::Client, path: &str, version: &str) -> Result<Body, String> {
     let request = Request::get(format!("{path}?watch=true&resourceVersion={version}"))
         .header("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
@@ -125,7 +125,7 @@ async fn watch(client: &kube::Client, path: &str, version: &str) -> Result<Body,
     Ok(response.into_body())
 }
 
-/// What a watch is followed with.
+/// The parameters of a watch.
 struct Follow {
     client: kube::Client,
     path: &'static str,
@@ -134,7 +134,7 @@ struct Follow {
 }
 
 impl Follow {
-    /// Records the watch, and what follows it when the server ends it.
+    /// Records the watch, and resumes it when the server ends it.
     async fn into_its_end(self, mut body: Body, mut version: String) {
         loop {
             self.record(body).await;
@@ -155,7 +155,7 @@ impl Follow {
         }
     }
 
-    /// The version of the last whole event, if there was one.
+    /// The version of the last complete event, if there was one.
     fn reached(&self) -> Result<Option<String>, String> {
         match self.recording.lock().unwrap().last_event().map(serde_json::from_slice::<Event>) {
             Some(Ok(event)) if event.kind == "ERROR" => Err("the server sent an error".to_owned()),
@@ -218,7 +218,7 @@ impl Taps {
         [&self.jobs, &self.cron_jobs, &self.events].iter().any(|tap| tap.recording.lock().unwrap().ended.is_some())
     }
 
-    /// Waits until nothing has come for a second; false when that is not so at `deadline`.
+    /// Waits until nothing has arrived for a second; false if that has not happened by `deadline`.
     pub async fn quiet(&self, deadline: DateTime<Utc>) -> bool {
         let count = || self.jobs.lines() + self.cron_jobs.lines() + self.events.lines();
         let mut last = count();

@@ -1,11 +1,11 @@
-//! What kind of work a vector is.
+//! The classes of vectors by their kind of work.
 
 use chrono::TimeDelta;
 use schedule::{Schedule, Zone};
 
 use super::Vector;
 
-/// Classes of vectors, by what makes a search long. The first that fits counts.
+/// Classes of vectors, by what makes a search long. The first match counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// `@every`.
@@ -16,7 +16,7 @@ pub enum Class {
     ChangeOfOffset,
     /// In a zone with another offset than UTC's, not every day.
     ZonedDays,
-    /// In a zone with another offset than UTC's.
+    /// In a zone with another offset than UTC's, every day.
     Zoned,
     /// Some days or months only.
     Days,

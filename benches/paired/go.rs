@@ -1,4 +1,4 @@
-//! The Go half, as a child process that answers one line with another.
+//! The Go half, as a child process that answers each line with another.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Vector;
 
-/// Ends when it is dropped, because its standard input does.
+/// The child exits when this is dropped, because its standard input is closed.
 pub struct Half {
     child: Child,
     requests: Option<ChildStdin>,
@@ -24,12 +24,12 @@ impl Half {
         Self { child, requests, answers }
     }
 
-    /// Nanoseconds for the next instant of each vector, each measured for `nanos` at least.
+    /// Nanoseconds for the next instant of each vector, each measured for at least `nanos`.
     pub fn next<'v>(&mut self, vectors: impl Iterator<Item = &'v Vector>, nanos: u64) -> Vec<f64> {
         self.ask(&json!({ "next": vectors.collect::<Vec<_>>(), "nanos": nanos }))
     }
 
-    /// Nanoseconds for a hundred times add, get and done; a queue with a name keeps metrics.
+    /// Nanoseconds for a hundred times add, get and done; a queue with a name has metrics.
     pub fn queue(&mut self, times: usize, name: &str) -> f64 {
         self.ask(&json!({ "queue": times, "name": name }))[0]
     }

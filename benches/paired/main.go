@@ -1,6 +1,6 @@
-// The Go half of the paired benches: what robfig/cron and client-go's work queue take on this machine.
+// The Go half of the paired benches: measures robfig/cron and client-go's work queue on this machine.
 //
-// It works on request, so that both halves can take turns: every line on standard input asks for one run, and one line
+// It works on request, so that both halves can take turns: every line on standard input requests one run, and one line
 // on standard output answers it.
 //
 //	{"next":[{"schedule":"* * * * *","from":"2026-01-01T00:00:00Z"}],"nanos":20000}
@@ -22,7 +22,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 	"k8s.io/client-go/util/workqueue"
-	// Gives workqueue.SetProvider what kube-controller-manager gives it.
+	// Gives workqueue.SetProvider the same metrics as kube-controller-manager does.
 	_ "k8s.io/component-base/metrics/prometheus/workqueue"
 )
 
@@ -38,7 +38,7 @@ type vector struct {
 	From     time.Time `json:"from"`
 }
 
-// sink keeps the compiler from leaving out what is measured.
+// sink keeps the compiler from removing the measured code.
 var sink time.Time
 
 func main() {

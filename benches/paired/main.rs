@@ -1,9 +1,10 @@
-//! The schedule and the work queue beside robfig/cron and client-go's queue: the same work, in one run, in turns.
+//! Compares the schedule and the work queue with robfig/cron and client-go's queue: the same work, in one run, in
+//! turns.
 //!
-//! `make bench-paired` measures: for every valid vector of `tests/vectors/schedule.jsonl` one `next` from its instant, on a
-//! schedule parsed beforehand; for a few frequent schedules the same from many instants; and client-go's own
-//! `BenchmarkQueue`. The Go half (`main.go` beside this) runs as a child, and both halves measure in turns, so that what
-//! else the machine does falls on both. Of several rounds each side keeps its best, per vector.
+//! `make bench-paired` measures one `next` for every valid vector of `tests/vectors/schedule.jsonl` from its instant,
+//! on a schedule parsed beforehand. It measures the same for a few frequent schedules from many instants, and
+//! client-go's own `BenchmarkQueue`. The Go half (`main.go` in this directory) runs as a child. Both halves measure in
+//! turns, so that other load on the machine affects both. Of several rounds each side keeps its best, per vector.
 //!
 //! `cargo test` runs this half once on a few vectors, and needs no Go.
 #![allow(clippy::cast_precision_loss, clippy::unwrap_used)]
@@ -25,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use classes::Class;
 
-/// One question to both halves.
+/// One request to both halves.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Vector {
     schedule: String,
@@ -34,7 +35,7 @@ struct Vector {
     next: Option<Vec<Option<DateTime<Utc>>>>,
 }
 
-/// A vector with its class and what both halves took for it, in nanoseconds.
+/// A vector with its class and both halves' times, in nanoseconds.
 struct Pair {
     vector: Vector,
     class: Class,
@@ -42,12 +43,12 @@ struct Pair {
     theirs: f64,
 }
 
-/// How much is measured.
+/// The amount of measurement.
 struct Effort {
     rounds: usize,
-    /// How long one measurement lasts at least.
+    /// The shortest duration of one measurement.
     nanos: u64,
-    /// Only every so manieth vector.
+    /// Only every n-th vector.
     every: usize,
     queue_times: usize,
 }
@@ -99,7 +100,7 @@ fn vectors() -> impl Iterator<Item = (Option<&'static str>, Vector)> {
     rows.filter(|row| row.next.is_some()).map(|row| (None, row))
 }
 
-/// What most CronJobs say.
+/// The most common schedules.
 const FREQUENT: [&str; 9] = [
     "* * * * *",
     "*/5 * * * *",
@@ -112,7 +113,7 @@ const FREQUENT: [&str; 9] = [
     "@every 90s",
 ];
 
-/// The frequent schedules, from instants scattered over two years.
+/// The frequent schedules, from random instants within two years.
 fn frequent() -> impl Iterator<Item = (Option<&'static str>, Vector)> {
     let instants = (0..48).map(|i| DateTime::from_timestamp(1_767_225_600 + i * 1_327_217, 0).unwrap());
     let from = move |schedule: &'static str| {
@@ -121,7 +122,7 @@ fn frequent() -> impl Iterator<Item = (Option<&'static str>, Vector)> {
     FREQUENT.into_iter().flat_map(from)
 }
 
-/// Repeats `work`, ever more often, until it took `nanos` in all; returns what once took.
+/// Repeats `work`, with increasing counts, until it takes `nanos` in total; returns the time of one repetition.
 fn time(nanos: u64, mut work: impl FnMut()) -> f64 {
     let mut count: u32 = 1;
     loop {
@@ -144,8 +145,8 @@ fn time_next(vector: &Vector, nanos: u64) -> f64 {
     })
 }
 
-/// client-go's `BenchmarkQueue` (util/workqueue/queue_test.go): on a fresh queue, a hundred times add, get and done.
-/// Returns what a hundred took, in nanoseconds.
+/// client-go's `BenchmarkQueue` (util/workqueue/queue_test.go): a hundred times add, get and done on a fresh queue.
+/// Returns the time for the hundred, in nanoseconds.
 fn time_queue(times: usize, metrics: bool) -> f64 {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
     let keys: Vec<Arc<str>> = (0..100).map(|key| format!("key-{key}").into()).collect();

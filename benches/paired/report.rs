@@ -10,7 +10,7 @@ impl Pair {
     }
 }
 
-/// What a hundred times add, get and done took, in nanoseconds, with or without metrics.
+/// The time of a hundred times add, get and done, in nanoseconds, with or without metrics.
 pub struct Queue {
     pub metrics: bool,
     pub ours: f64,

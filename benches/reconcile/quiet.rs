@@ -1,4 +1,4 @@
-//! CronJobs for which there is nothing to do, as most syncs find them.
+//! CronJobs without anything to do, as in most syncs.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub fn now() -> DateTime<Utc> {
     "2026-03-02T09:30:00Z".parse().expect("a time")
 }
 
-/// A sentence for each, and what is known of the CronJob.
+/// A description of each, and its observed state.
 pub fn observations() -> Vec<(&'static str, Observation)> {
     let no_jobs: Vec<Arc<Job>> = Vec::new();
     let history: Vec<_> = [("06", "Complete"), ("07", "Complete"), ("08", "Complete"), ("05", "Failed")]

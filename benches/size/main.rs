@@ -1,7 +1,7 @@
-//! What a controller costs at a size: memory, start-up, idling, and firing.
+//! The cost of a controller by the number of CronJobs: memory, start-up, idling, and firing.
 //!
-//! `make bench-size` (or `cargo bench --bench size -- 10000` for one size) starts a stand-in for the API server in a
-//! process of its own, this controller's binary in another, and prints a table of Markdown; the same goes to
+//! `make bench-size` (or `cargo bench --bench size -- 10000` for one size) starts a fake API server in one process and
+//! this controller's binary in another. It prints a table in Markdown, and writes the same data to
 //! `target/size/size.csv`. `SIZE_CONTROLLER` names another binary to measure. `cargo test` runs a small size, quickly.
 #![allow(missing_docs)]
 
@@ -25,7 +25,7 @@ use serde_json::Value;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// CronJobs that are due at the measured slot, at every size: what one fire costs must not depend on the others.
+/// CronJobs that are due at the measured slot, at every size: the cost of one fire must not depend on the others.
 const FIRING: usize = 100;
 const JOBS_EACH: usize = 3;
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
@@ -59,7 +59,7 @@ fn main() -> Result<()> {
 }
 
 struct Plan {
-    /// How long to look at an idle controller.
+    /// How long to observe an idle controller.
     idle: Duration,
     /// Whether to wait for the slot.
     fire: bool,
@@ -71,7 +71,7 @@ struct Row {
     jobs: usize,
     /// Seconds from the start of the process to full caches.
     synced: f64,
-    /// CPU seconds until there was nothing left to do.
+    /// CPU seconds until the controller was idle.
     cpu_to_idle: f64,
     memory: process::Memory,
     /// Resident memory after the slot, in MB.
@@ -88,7 +88,7 @@ struct Row {
 
 fn measure(cron_jobs: usize, plan: &Plan) -> Result<Row> {
     let started = Utc::now();
-    // Time to start, to become idle and to be looked at before the slot.
+    // Time to start, to become idle and to be observed before the slot.
     let spare = TimeDelta::seconds(45) + TimeDelta::milliseconds(i64::try_from(cron_jobs)?);
     let due = (started + spare).duration_trunc(TimeDelta::minutes(1))? + TimeDelta::minutes(1);
     let (server, port) = start_server(cron_jobs, due)?;
@@ -133,7 +133,7 @@ fn fire(row: &mut Row, pid: u32, port: u16, due: DateTime<Utc>) -> Result<()> {
     Ok(())
 }
 
-/// A process that does not outlive this value.
+/// A process that ends when this value is dropped.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -152,7 +152,7 @@ fn start_server(cron_jobs: usize, due: DateTime<Utc>) -> Result<(Killed, u16)> {
     Ok((server, line.trim().parse()?))
 }
 
-/// The controller, and how many seconds its caches took to fill.
+/// The controller, and the seconds until its caches were filled.
 fn start_controller(port: u16) -> Result<(Killed, f64)> {
     let binary =
         env::var_os("SIZE_CONTROLLER").map_or_else(|| env!("CARGO_BIN_EXE_cronjob-controller").into(), PathBuf::from);
@@ -176,7 +176,7 @@ fn start_controller(port: u16) -> Result<(Killed, f64)> {
     Ok((controller, synced.as_secs_f64()))
 }
 
-/// Waits until the process does next to nothing; returns the CPU seconds it has used.
+/// Waits until the process is almost idle; returns the CPU seconds it has used.
 fn wait_until_idle(pid: u32) -> f64 {
     let mut last = process::cpu(pid);
     let mut calm = 0;
@@ -201,7 +201,7 @@ fn save(rows: &[Row]) -> Result<()> {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/size");
     fs::create_dir_all(&directory)?;
     let path = directory.join("size.csv");
-    // Sizes may be measured one by one; the newest row of a size counts.
+    // Sizes may be measured separately; the newest row of a size counts.
     let old = fs::read_to_string(&path).unwrap_or_default();
     let size = |line: &str| line.split(',').next().and_then(|size| size.parse::<usize>().ok());
     let kept = old.lines().filter(|line| size(line).is_some_and(|size| rows.iter().all(|row| row.cron_jobs != size)));

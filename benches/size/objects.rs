@@ -1,38 +1,38 @@
-//! The world's objects, as text, made from their numbers: a server of them needs no memory.
+//! The objects of the fake server, as text, generated from their numbers: serving them needs no memory.
 //!
-//! Each has what kube-apiserver sends of a small CronJob and of its finished Jobs: defaults, managedFields, kubectl's
-//! annotation.
+//! Each has the fields that kube-apiserver sends for a small CronJob and its finished Jobs: defaults, managedFields,
+//! and kubectl's annotation.
 
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Datelike, Days, NaiveTime, SecondsFormat, TimeDelta, Timelike, Utc};
 
-/// How many namespaces the CronJobs are spread over.
+/// The number of namespaces with CronJobs.
 const NAMESPACES: usize = 50;
 
 /// How long after its slot a Job has completed.
 const RUN: TimeDelta = TimeDelta::seconds(49);
 
-/// What the server holds at the start.
+/// The server's initial objects.
 #[derive(Clone)]
 pub struct World {
-    /// How many CronJobs there are.
+    /// The number of CronJobs.
     pub cron_jobs: usize,
-    /// How many of them are due at `due`.
+    /// The number of them that are due at `due`.
     pub firing: usize,
     /// Finished Jobs of each CronJob.
     pub jobs_each: usize,
-    /// When the measured slot is; a whole minute.
+    /// The measured slot; a whole minute.
     pub due: DateTime<Utc>,
 }
 
 impl World {
-    /// How many Jobs there are.
+    /// The number of Jobs.
     pub fn jobs(&self) -> usize {
         self.cron_jobs * self.jobs_each
     }
 
-    /// Whether the CronJob has the measured slot. Those that have are spread over all.
+    /// Whether the CronJob is due at the measured slot. Those are spread over all CronJobs.
     pub fn fires(&self, cron_job: usize) -> bool {
         let step = (self.cron_jobs / self.firing).max(1);
         cron_job.is_multiple_of(step) && cron_job / step < self.firing
@@ -48,7 +48,7 @@ impl World {
         name.rsplit_once('-')?.1.parse().ok().filter(|number| *number < self.cron_jobs)
     }
 
-    /// Hourly at the measured minute, or monthly, never while the measurement lasts.
+    /// Hourly at the measured minute, or monthly and never due during the measurement.
     fn schedule(&self, cron_job: usize) -> (String, DateTime<Utc>, TimeDelta) {
         if self.fires(cron_job) {
             let hour = TimeDelta::hours(1);
@@ -59,14 +59,14 @@ impl World {
         while day.day() > 28 {
             day = day + Days::new(1);
         }
-        // About a month before the next.
+        // About a month before the next slot.
         let last = day - Days::new(31);
         let time = TimeDelta::minutes(i64::try_from(hour * 60 + minute).unwrap_or_default());
         let last = last.and_time(NaiveTime::MIN).and_utc() + time;
         (format!("{minute} {hour} {} * *", day.day()), last.max(self.due - TimeDelta::days(29)), TimeDelta::days(30))
     }
 
-    /// A CronJob with this resource version; `status` instead of what it has at the start.
+    /// A CronJob with this resource version; `status` replaces its initial status.
     pub fn cron_job(&self, number: usize, resource_version: u64, status: Option<&str>) -> String {
         let (namespace, name) = Self::name(number);
         let (schedule, last, _) = self.schedule(number);
@@ -113,7 +113,7 @@ impl World {
     }
 }
 
-/// What differs between Jobs.
+/// The fields that differ between Jobs.
 pub struct Metadata<'a> {
     /// `metadata.name`.
     pub name: &'a str,
@@ -143,7 +143,7 @@ pub fn job(metadata: &Metadata<'_>, spec: &str, status: &str) -> String {
 
 /// A UID in the form of a random UUID.
 pub fn uid(kind: u64, number: usize) -> String {
-    // SplitMix64's finalizer: well spread and always the same.
+    // SplitMix64's finalizer: well distributed and deterministic.
     let mut z = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ kind;
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -157,7 +157,7 @@ pub fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// The Job's `spec`, with what the server fills in. No two CronJobs have the same.
+/// The Job's `spec` with the server's defaults. No two CronJobs have the same.
 fn pod_template(cron_job: usize) -> String {
     let mut text = String::with_capacity(800);
     let _ = write!(

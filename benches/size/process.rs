@@ -1,8 +1,8 @@
-//! What the kernel says of a process.
+//! A process's resources according to the kernel.
 
 use std::fs;
 
-/// Resident memory now and at most, in MB of a million bytes.
+/// Current and peak resident memory, in MB of a million bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
     pub resident: f64,
@@ -20,7 +20,7 @@ pub fn memory(pid: u32) -> Memory {
     Memory { resident: field("VmRSS:"), peak: field("VmHWM:") }
 }
 
-/// CPU time of all threads that live, in seconds; finer than the clock ticks of `/proc/PID/stat`.
+/// CPU time of all live threads, in seconds; finer than the clock ticks of `/proc/PID/stat`.
 pub fn cpu(pid: u32) -> f64 {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let nanos = threads.filter_map(|thread| {

@@ -1,8 +1,8 @@
-//! A stand-in for the API server, in a process of its own: what the controller asks of one, at next to no cost.
+//! A fake API server in a separate process: the requests that the controller needs, at almost no cost.
 //!
-//! Guarantees: the world is made from numbers when it is listed, so a hundred thousand CronJobs need no memory and a
-//! list is as fast as the wire; what a controller writes is kept and told to the watches in order, as a real server
-//! would. No validation, no other kinds, no restart of a watch: the measured controller needs none.
+//! Guarantees: objects are generated when they are listed, so a hundred thousand CronJobs need no memory and a list is
+//! as fast as the network. A controller's writes are kept and sent to the watches in order, as by a real server. There
+//! is no validation, there are no other kinds, and watches cannot resume: the measured controller needs none of these.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -24,9 +24,9 @@ use tokio::sync::broadcast;
 
 use crate::objects::{self, Metadata, World};
 
-/// About how many bytes are sent at once.
+/// The approximate number of bytes sent at once.
 const BATCH: usize = 64 << 10;
-/// Resource versions up to here belong to the world; later ones are counted.
+/// Resource versions up to here belong to the initial objects; later ones are counted up.
 const WORLD_VERSION: u64 = 10_000_000;
 
 struct Server {
