@@ -191,11 +191,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             let zone = &cron_job.timing(self.parts.local_zone).time_zone;
             is_on && zone.is_ok() && self.next_slot(cron_job).is_some()
         };
-        let is_unattended = |cron_job: &CronJob| {
+        let is_unattended = |cron_job: &Arc<CronJob>| {
             let key = &cron_job.name;
             !waits(key) && queue.scheduled_for(key).is_none() && has_next_slot(cron_job)
         };
-        cron_jobs.iter().filter(|cron_job| is_unattended(cron_job)).map(|cron_job| cron_job.name.clone()).collect()
+        // A version that was read live or written counts, although the watch has yet to show it.
+        let newest = cron_jobs.into_iter().map(|cron_job| self.mutation_cache.newest(cron_job).0);
+        newest.filter(|cron_job| is_unattended(cron_job)).map(|cron_job| cron_job.name.clone()).collect()
     }
 
     /// Keeps the queue empty until [`run`](Self::run), which then adds every CronJob in the store. No worker drains the

@@ -53,7 +53,7 @@ pub enum Request {
     name = "cronjob-controller dev",
     about = "Runs an in-memory Kubernetes API server, the CronJob controller and simulated Jobs in this process.",
     long_about = "Runs an in-memory Kubernetes API server, the CronJob controller and simulated Jobs in this process.\n\n\
-        The API server listens on 127.0.0.1 only and asks for no credentials. Containers do not really run: each\n\
+        The API server listens on 127.0.0.1 only and asks for the token of its kubeconfig. Containers do not really run: each\n\
         takes --job-duration and then succeeds. Annotations on a Job, or on its Pod template, change that:\n  \
         dev.cronjob-controller/duration: 45s    how long the container runs\n  \
         dev.cronjob-controller/outcome: fail    it fails (or: succeed)",

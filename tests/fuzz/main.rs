@@ -16,14 +16,14 @@ use recipe::{Corpus, Input};
 
 /// An input of [`recipe::LONGEST`] bytes takes less than milliseconds; one that takes this long on a busy machine
 /// hangs.
-const STARVATION_LIMIT: Duration = Duration::from_secs(30);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Checks one input, and returns its duration if that was too long.
 fn judged(input: &Input, judge: fn(&[u8])) {
     let began = Instant::now();
     judge(&input.0);
     let took = began.elapsed();
-    assert!(took < STARVATION_LIMIT, "{took:?} for {input:?}");
+    assert!(took < LONGEST_WAIT, "{took:?} for {input:?}");
 }
 
 macro_rules! fuzz {

@@ -20,7 +20,7 @@ pub const PODS: Resource = Resource("api/v1", "pods");
 const BOTH: [(Resource, Resource); 2] = [(CRON_JOBS, JOBS), (API_EXAMPLES, PODS)];
 
 /// The time limit for all expectations together: the samples start at the full minute.
-const STARVATION_LIMIT: Duration = Duration::from_secs(120);
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 /// An API server and its clock.
 pub struct Ground {
@@ -445,7 +445,7 @@ pub async fn live(ground: &Ground) -> usize {
             }
             return names.len();
         }
-        if began.elapsed() > STARVATION_LIMIT {
+        if began.elapsed() > LONGEST_WAIT {
             let left: Vec<_> = open.iter().map(|life| (life.sentence, life.parent.1, &life.picture)).collect();
             panic!("these did not come true: {left:#?}");
         }

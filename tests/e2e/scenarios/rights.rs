@@ -36,7 +36,7 @@ const ELECTION: [&str; 4] = [
 const TEAM: &str = "team-a";
 const SECRETS: Resource = Resource("api/v1", "secrets");
 /// The previous leader may have been killed, with a lease of the default duration; the machine may be busy.
-const STARVATION_LIMIT: Duration = Duration::from_secs(40);
+const LONGEST_WAIT: Duration = Duration::from_secs(40);
 
 /// The defaults of a server before Kubernetes 1.34, on which lists are paged.
 const NO_STREAMING_LISTS: &str = "WatchList=false";
@@ -107,7 +107,7 @@ async fn whole_cluster(world: &World, account: &Account) {
     let admin = world.plane.admin_kubeconfig();
     kubectl_apply(&admin, "manifests/sharded", &[]).unwrap();
     let sharded = account.start(world, Turn::First).await;
-    eventually("it has all four shards", STARVATION_LIMIT, || async {
+    eventually("it has all four shards", LONGEST_WAIT, || async {
         let metrics = sharded.get("/metrics").await.ok()?;
         let leads = |line: &&str| line.starts_with("leader_election_master_status{") && line.ends_with(" 1");
         (metrics.lines().filter(leads).count() == 4).then_some(())
@@ -127,7 +127,7 @@ impl Account {
         let lease = Electorate { lease: self.system(world), name: self.lease };
         let before = lease.holder().await;
         let first = self.start(world, Turn::First).await;
-        let leader = lease.next_holder(before.as_ref(), STARVATION_LIMIT).await;
+        let leader = lease.next_holder(before.as_ref(), LONGEST_WAIT).await;
         let second = self.start(world, Turn::Second).await;
         for kind in self.kinds {
             for policy in ["Replace", "Forbid"] {
@@ -135,7 +135,7 @@ impl Account {
             }
         }
         stop(first).await;
-        lease.next_holder(Some(&leader), STARVATION_LIMIT).await;
+        lease.next_holder(Some(&leader), LONGEST_WAIT).await;
         join_all(
             self.kinds.iter().map(|kind| async { futures::join!(replace(ns, kind.parents), forbid(ns, kind.parents)) }),
         )
@@ -208,7 +208,7 @@ async fn create_suspended(ns: &Namespace, kind: &Kind, policy: &str) {
     let name = policy.to_lowercase();
     let object = (kind.make)(&name, &spec);
     // The API server may not see its webhook yet.
-    eventually(format!("{} {name}", kind.parents.1), STARVATION_LIMIT, || ns.try_create(kind.parents, &object)).await;
+    eventually(format!("{} {name}", kind.parents.1), LONGEST_WAIT, || ns.try_create(kind.parents, &object)).await;
     let last = rfc3339(slot - TimeDelta::hours(1));
     ns.patch_status(kind.parents, &name, &json!({ "lastScheduleTime": last })).await;
 }
@@ -217,7 +217,7 @@ async fn create_suspended(ns: &Namespace, kind: &Kind, policy: &str) {
 async fn two_slots(ns: &Namespace, parents: Resource, name: &str) -> String {
     ns.patch(parents, name, &json!({ "spec": { "suspend": false } })).await;
     let first =
-        eventually(format!("{} {name} has a child", parents.1), STARVATION_LIMIT, || active(ns, parents, name)).await;
+        eventually(format!("{} {name} has a child", parents.1), LONGEST_WAIT, || active(ns, parents, name)).await;
     let schedule = hourly_at(minutes_ago(3));
     ns.patch(parents, name, &json!({ "spec": { "suspend": true, "schedule": schedule } })).await;
     ns.patch(parents, name, &json!({ "spec": { "suspend": false } })).await;
@@ -230,7 +230,7 @@ async fn active(ns: &Namespace, parents: Resource, name: &str) -> Option<String>
 
 async fn replace(ns: &Namespace, parents: Resource) {
     let first = two_slots(ns, parents, "replace").await;
-    eventually(format!("{} replace has another child", parents.1), STARVATION_LIMIT, || async {
+    eventually(format!("{} replace has another child", parents.1), LONGEST_WAIT, || async {
         active(ns, parents, "replace").await.filter(|child| *child != first)
     })
     .await;
@@ -239,7 +239,7 @@ async fn replace(ns: &Namespace, parents: Resource) {
 async fn forbid(ns: &Namespace, parents: Resource) {
     two_slots(ns, parents, "forbid").await;
     let api_version = parents.0.trim_start_matches("apis/");
-    eventually(format!("{} forbid is told twice", parents.1), STARVATION_LIMIT, || async {
+    eventually(format!("{} forbid is told twice", parents.1), LONGEST_WAIT, || async {
         // Every change of it triggers a sync, with the same result.
         let poke = json!({ "metadata": { "annotations": { "poked": chrono::Utc::now().to_rfc3339() } } });
         ns.patch(parents, "forbid", &poke).await;

@@ -16,7 +16,7 @@ use crate::luck::Luck;
 /// CronJobs due at once, except in the case of 20,000.
 const BURST: usize = 1_000;
 /// The time limit until everything is correct again.
-const STARVATION_LIMIT: Duration = Duration::from_secs(120);
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 /// The process that is killed and restarted.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub async fn controller_once(world: Arc<World>, mut luck: Luck) -> String {
     burst.seen_at_least(luck.number(1, burst.size)).await;
     let (mut jobs, mut statuses) = (Spread::default(), Spread::default());
     let running = strike(&world, Victim::Controller, running, &burst, &mut jobs, &mut statuses).await;
-    let settled = burst.settled(STARVATION_LIMIT).await;
+    let settled = burst.settled(LONGEST_WAIT).await;
     works_on(&world, running, "afterwards").await;
     format!("killed at {jobs} Jobs and {statuses} statuses; settled {} after its return", seconds(settled))
 }
@@ -54,7 +54,7 @@ pub async fn etcd(world: Arc<World>, luck: Luck) -> String {
 async fn rounds(world: &World, mut luck: Luck, victim: Victim, size: usize, rounds: usize) -> String {
     let burst = Burst::overdue(world, "calm", size).await;
     let running = world.start_controller("calm", &[]).await.unwrap();
-    let calm = burst.settled(STARVATION_LIMIT).await;
+    let calm = burst.settled(LONGEST_WAIT).await;
     running.kill();
     burst.clear().await;
 
@@ -64,7 +64,7 @@ async fn rounds(world: &World, mut luck: Luck, victim: Victim, size: usize, roun
         let running = world.start_controller(&format!("round-{round}"), &[]).await.unwrap();
         tokio::time::sleep(luck.part_of(calm)).await;
         let running = strike(world, victim, running, &burst, &mut jobs, &mut statuses).await;
-        settled.add(burst.settled(STARVATION_LIMIT).await.as_secs_f64());
+        settled.add(burst.settled(LONGEST_WAIT).await.as_secs_f64());
         works_on(world, running, &format!("after-{round}")).await;
         burst.clear().await;
     }

@@ -22,7 +22,7 @@ const BURST: usize = 150;
 const REFUSED: TimeDelta = TimeDelta::seconds(20);
 const HURRY: u32 = 10;
 /// A key that was refused for 20 s waits up to 41 s for its next try, as with upstream.
-const STARVATION_LIMIT: Duration = Duration::from_secs(90);
+const LONGEST_WAIT: Duration = Duration::from_secs(90);
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
@@ -148,7 +148,7 @@ async fn refused<F: Future<Output = ()>>(
 
     lift.await;
     let lifted = Instant::now();
-    patient.settled(STARVATION_LIMIT).await;
+    patient.settled(LONGEST_WAIT).await;
     let took = lifted.elapsed();
     assert_eq!(hurried.seen(), room, "Jobs of CronJobs whose deadline had passed");
     controller.kill();

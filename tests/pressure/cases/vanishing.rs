@@ -23,7 +23,7 @@ const DUE: usize = 1_500;
 /// Requests in flight while Jobs are completed.
 const IN_FLIGHT: usize = 64;
 /// The time that 20 requests a second need for three requests per Job.
-const STARVATION_LIMIT: TimeDelta = TimeDelta::seconds(330);
+const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(330);
 
 #[derive(Deserialize)]
 struct List {
@@ -54,7 +54,7 @@ pub async fn jobs(arena: &Arc<Arena>) -> Vec<Figure> {
     assert!(Utc::now() < burst.slot, "making {DUE} CronJobs took too long; the machine is busy");
     let gone = Arc::new(AtomicUsize::new(0));
     let finisher = finish_all(arena, &burst.ns, Arc::clone(&gone));
-    let deadline = burst.slot + STARVATION_LIMIT;
+    let deadline = burst.slot + LONGEST_WAIT;
     done_or_late(deadline, || gone.load(Ordering::Relaxed) >= DUE).await;
     let last = lateness(arena, &burst).last();
     let gone = gone.load(Ordering::Relaxed);
