@@ -210,7 +210,8 @@ pub(super) struct RawFlags {
 
 /// Parses the command line; `args` begins with the program's name.
 ///
-/// # Errors One sentence for the first argument that is not a flag, or that lacks its value.
+/// # Errors
+/// One sentence for the first argument that is not a flag, or that lacks its value.
 pub(super) fn read<I, S>(args: I) -> Result<RawFlags, UsageError>
 where
     I: IntoIterator<Item = S>,
