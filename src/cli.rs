@@ -75,7 +75,8 @@ pub enum CliError {
 
 /// Runs a command.
 ///
-/// # Errors See [`CliError`].
+/// # Errors
+/// See [`CliError`].
 pub fn run(command: &Command, clock: &dyn Clock) -> Result<Answer, CliError> {
     match command {
         Command::Next(question, format) => {

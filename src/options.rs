@@ -221,7 +221,8 @@ impl Environment for ProcessEnvironment {
 ///
 /// `--help` takes precedence over `--version`, and both over the validation of values, as upstream.
 ///
-/// # Errors Every fault of the command line, one sentence each. Exit with 2.
+/// # Errors
+/// Every fault of the command line, one sentence each. Exit with 2.
 pub fn parse<I, S>(args: I, env: &dyn Environment) -> Result<Command, UsageError>
 where
     I: IntoIterator<Item = S>,

@@ -170,7 +170,8 @@ pub struct Bound {
 /// means all interfaces and address families, as in Go (package net, `favoriteAddrFamily`) and so in
 /// kube-controller-manager. In an IPv6-only cluster the kubelet probes over IPv6.
 ///
-/// # Errors One sentence with the address and the cause.
+/// # Errors
+/// One sentence with the address and the cause.
 pub async fn bind(addr: SocketAddr) -> Result<Bound, ServerError> {
     let bind_error = |source| ServerError::Bind { addr, source };
     let listener = listen(addr).map_err(bind_error)?;

@@ -163,7 +163,7 @@ fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-/// The same rules, with at most a tenth of their `for` durations.
+/// The same rules without `for` durations, and with much shorter windows and limits.
 fn impatient(groups: &Value) -> Value {
     let mut groups = groups.clone();
     for group in groups["groups"].as_array_mut().unwrap() {
@@ -293,7 +293,7 @@ impl World {
         (answer["status"] == "success").then(|| answer["data"]["result"].as_array().unwrap().clone())
     }
 
-    /// Waits until the alert fires, by the rules with short durations.
+    /// Waits until the alert of the shortened rules fires.
     fn fires(&self, alert: &str) {
         until(alert, || {
             let alerts = http(&self.prometheus, "GET", "/api/v1/alerts", "")?;

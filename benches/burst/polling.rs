@@ -1,10 +1,10 @@
 //! A CronJob controller as in Kubernetes before 1.21: it lists everything every ten seconds, groups Jobs by owner, and
 //! syncs one CronJob after the other.
 //!
-//! Its requests follow `pkg/controller/cronjob/cronjob_controller.go` of v1.20. They are pages of 500, one status
-//! update for each CronJob and sweep whether anything changed or not, then the Job, its Event and another status
-//! update, all through one client with kube-controller-manager's 20 requests a second. The decisions are this crate's
-//! own `reconcile`, so that the comparison covers only the requests.
+//! Its requests follow `pkg/controller/cronjob/cronjob_controller.go` of v1.20: pages of 500, and one status update for
+//! each CronJob and sweep, even without a change. For a due CronJob follow the Job, its Event and another status
+//! update. All requests pass through one client with kube-controller-manager's 20 requests a second. The decisions are
+//! this crate's own `reconcile`, so that the comparison covers only the requests.
 
 use std::collections::HashMap;
 use std::path::Path;

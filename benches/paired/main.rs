@@ -113,7 +113,7 @@ const FREQUENT: [&str; 9] = [
     "@every 90s",
 ];
 
-/// The frequent schedules, from random instants within two years.
+/// The frequent schedules, from instants spread over two years.
 fn frequent() -> impl Iterator<Item = (Option<&'static str>, Vector)> {
     let instants = (0..48).map(|i| DateTime::from_timestamp(1_767_225_600 + i * 1_327_217, 0).unwrap());
     let from = move |schedule: &'static str| {

@@ -36,7 +36,8 @@ pub fn all() -> Vec<Value> {
 
 /// All definitions as YAML, each with the file name that kubebuilder gives it.
 ///
-/// # Errors When YAML encoding fails. The documents are constants, so a test would meet the error.
+/// # Errors
+/// When YAML encoding fails. The documents are constants, so a test would meet the error.
 pub fn files() -> Result<Vec<(String, String)>, serde_yaml_ng::Error> {
     let file = |(kind, definition): (&Kind, Value)| {
         let yaml = serde_yaml_ng::to_string(&definition)?;

@@ -137,8 +137,9 @@ pub struct TemplateError {
 /// Matches upstream `utils.go` `getJobFromTemplate2`, with two differences on the wire that the server makes up for:
 /// `creationTimestamp` and an empty `status` are not sent.
 ///
-/// # Errors When the template was [omitted](JobTemplate::Omitted), is not an object with a `spec`, or its labels or
-/// annotations are not maps of strings.
+/// # Errors
+/// When the template was [omitted](JobTemplate::Omitted), is not an object with a `spec`, or its labels or annotations
+/// are not maps of strings.
 pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -> Result<Vec<u8>, TemplateError> {
     let controller_kind = cron_job.controller_kind;
     let fail = |source| TemplateError { controller_kind, cron_job: cron_job.name.clone(), source };

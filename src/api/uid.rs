@@ -1,7 +1,7 @@
-//! Object UIDs in the least memory.
+//! Object UIDs in little memory.
 //!
-//! Guarantee: a [`Uid`] prints exactly the text it was made from; the canonical form that API servers hand out takes
-//! no heap allocation.
+//! Guarantee: a [`Uid`] prints exactly the text it was made from. The canonical form, which API servers use, needs no
+//! heap allocation.
 
 use std::fmt;
 use std::sync::Arc;

@@ -35,7 +35,7 @@ pub(super) fn command() -> clap::Command {
     RawFlags::command()
 }
 
-/// Reads the command line behind `crd`; `args` begins with the program's name.
+/// Parses the command line after `crd`; `args` begins with the program's name.
 pub(super) fn parse(args: impl Iterator<Item = OsString>) -> Result<Invocation, UsageError> {
     let mut command = command();
     let raw: RawFlags = flags::matches(&mut command, args)?;

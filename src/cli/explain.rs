@@ -1,8 +1,9 @@
 //! Explains why a CronJob did or did not run, and what it will do next.
 //!
-//! Guarantees: an explanation follows from the decisions of `reconcile`, called as the controller calls it, at the time
-//! that is passed in (`rehearsal`), and from the Warnings that a controller has recorded. Where the next run depends on
-//! an earlier event (a Job ends, a user resumes the CronJob), that case is rehearsed, too. Pure, except for [`read`].
+//! Guarantees: an explanation follows from the decisions of `reconcile` and from the Warnings that a controller has
+//! recorded. `reconcile` is called as the controller calls it, at the time that is passed in (`rehearsal`). Where the
+//! next run depends on an earlier event (a Job ends, a user resumes the CronJob), that case is rehearsed, too. Pure,
+//! except for [`read`].
 
 pub mod read;
 mod rehearsal;

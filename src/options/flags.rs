@@ -1,9 +1,9 @@
-//! The flags as they stand on the command line.
+//! The texts of the flags on the command line.
 //!
-//! Guarantees: every value stays the text that the user wrote (see `resolve` for its meaning), and the command line
-//! is cut up as pflag cuts it: `--flag=value`, `--flag value`, `--bool`, `--bool=false`, `-v=4`, `-v 4`, `-v4`; the
-//! last of a repeated flag wins; an underscore in a flag's name counts as a dash; a flag that needs a value takes the
-//! next argument whatever it looks like; one dash before a long name is refused.
+//! Guarantees: every value stays the text that the user wrote; `resolve` gives it a meaning. The command line is split
+//! as pflag splits it: `--flag=value`, `--flag value`, `--bool`, `--bool=false`, `-v=4`, `-v 4`, `-v4`. The last of a
+//! repeated flag wins. An underscore in a flag's name counts as a dash. A flag that needs a value takes the next
+//! argument, whatever its form. One dash before a long name is refused.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -210,7 +210,8 @@ pub(super) struct RawFlags {
 
 /// Parses the command line; `args` begins with the program's name.
 ///
-/// # Errors One sentence for the first argument that is not a flag, or that lacks its value.
+/// # Errors
+/// One sentence for the first argument that is not a flag, or that lacks its value.
 pub(super) fn read<I, S>(args: I) -> Result<RawFlags, UsageError>
 where
     I: IntoIterator<Item = S>,

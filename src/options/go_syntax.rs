@@ -80,7 +80,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     i64::try_from(if negative { -total } else { total }).ok()
 }
 
-/// Splits off one `number unit` pair and gives it in nanoseconds.
+/// Splits off one `number unit` pair and returns it in nanoseconds.
 fn leading_part(text: &str) -> Option<(i128, &str)> {
     let (whole, rest) = split_digits(text);
     let (fraction, rest) = match rest.strip_prefix('.') {

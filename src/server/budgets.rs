@@ -111,7 +111,8 @@ impl BodyBudget {
     /// four times the limit in that time. Otherwise a client that still writes would get a connection reset before it
     /// read the answer.
     ///
-    /// # Errors See [`ReadError`].
+    /// # Errors
+    /// See [`ReadError`].
     pub(crate) async fn read(&self, mut body: Body, limit: usize, within: Duration) -> Result<WholeBody, ReadError> {
         let deadline = Instant::now() + within;
         match timeout_at(deadline, self.collect(&mut body, limit)).await {

@@ -118,8 +118,7 @@ pub fn router(endpoints: Endpoints, which: Which) -> Router {
     router.fallback(async || not_found()).layer(from_fn(without_body))
 }
 
-/// Refuses a body, which no endpoint reads. The check reads only the announced length, so the body's size does not
-/// matter.
+/// Refuses a body, which no endpoint reads. The refusal is sent before the body is read, so its size does not matter.
 async fn without_body(request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;

@@ -181,7 +181,8 @@ pub struct CertificateSlot {
 impl CertificateSlot {
     /// Serves this certificate, with its chain behind it, and key, both PEM.
     ///
-    /// # Errors When they are not PEM or do not match; the previous certificate stays in use.
+    /// # Errors
+    /// When they are not PEM or do not match; the previous certificate stays in use.
     pub fn install(&self, cert: &[u8], key: &[u8]) -> Result<(), ServerError> {
         let pems = (cert.to_vec(), key.to_vec());
         self.current.set(parse(Path::new("tls.crt"), Path::new("tls.key"), &pems, &self.provider)?);
@@ -203,7 +204,8 @@ impl fmt::Debug for Current {
 impl Tls {
     /// Reads or generates the certificate. It reads files; call it once, at startup.
     ///
-    /// # Errors When a file cannot be read, is not PEM, or certificate and key do not match.
+    /// # Errors
+    /// When a file cannot be read, is not PEM, or certificate and key do not match.
     pub fn load(source: TlsSource, parameters: &TlsParameters) -> Result<Self, ServerError> {
         let provider = Arc::new(provider(&parameters.cipher_suites));
         let (certified, watched) = match source {

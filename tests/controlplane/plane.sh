@@ -1,5 +1,6 @@
-# A real control plane on loopback, for a script that sources this from the repository's root and ends its own children.
-# Everything is kept in $dir. Needs `make fixture`, kubectl and openssl. KUBECONFIG is that of a user with every right.
+# A real control plane on loopback, for a script that sources this from the repository's root and ends its own
+# children. All files are in $dir. Needs `make fixture`, kubectl and openssl. KUBECONFIG is that of a user with all
+# rights.
 
 controlplane=tests/controlplane/bin/controlplane
 
@@ -10,7 +11,7 @@ free_port() {
     done
 }
 
-# etcd and kube-apiserver; sets `etcd_port`, `api_port` and `api_server_pid`.
+# Starts etcd and kube-apiserver; sets `etcd_port`, `api_port` and `api_server_pid`.
 start_plane() {
     local peer_port
     etcd_port=$(free_port) peer_port=$(free_port) api_port=$(free_port)
@@ -34,7 +35,7 @@ KUBECONFIG
     start_api_server
 }
 
-# kube-apiserver, again perhaps, on the same port and data; returns when it is ready.
+# Starts or restarts kube-apiserver, on the same port and data; returns when it is ready.
 start_api_server() {
     "$controlplane" kube-apiserver --etcd-servers="http://127.0.0.1:$etcd_port" --bind-address=127.0.0.1 \
         --secure-port="$api_port" --cert-dir="$dir/certs" --service-account-issuer=https://kubernetes.default.svc \
@@ -52,7 +53,7 @@ start_api_server() {
     exit 1
 }
 
-# kube-controller-manager with these of its controllers.
+# Starts kube-controller-manager with these of its controllers.
 start_controllers() {
     "$controlplane" kube-controller-manager --kubeconfig="$KUBECONFIG" --controllers="$1" --leader-elect=false \
         --secure-port=0 --service-account-private-key-file="$dir/sa.key" --root-ca-file="$dir/certs/apiserver.crt" \

@@ -1,7 +1,7 @@
 //! Runs the table of scenarios and prints a line for each.
 //!
-//! It replaces the standard harness because the scenarios share one expensive control plane and all wait at the same
-//! time, and because a skipped run has to be visible without `--nocapture`.
+//! It replaces the standard harness for two reasons: the scenarios share one expensive control plane and all wait at
+//! the same time, and a skipped run has to be visible without `--nocapture`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

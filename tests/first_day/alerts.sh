@@ -1,9 +1,9 @@
-# What Prometheus says of the alerts, and the table of it; sourced by ./run, which sets $dir and $prometheus.
+# Prometheus' view of the alerts, and the table of it; sourced by ./run, which sets $dir and $prometheus.
 
-# As many seconds may pass until an alert fires, or goes.
+# The time limit, in seconds, until an alert fires or stops firing.
 PATIENCE=900
 
-# Keeps $dir/firing, a line with the name of each alert that fires and of what it is about, and in $dir/history all such lines
+# Keeps $dir/firing, with one line for each firing alert: its name and its object. $dir/history has all such lines
 # with their seconds.
 watch_alerts() {
     while sleep 1; do
@@ -15,11 +15,12 @@ watch_alerts() {
     done
 }
 
-# provoked ALERT HOW, mended ALERT HOW: it begins now.
+# provoked ALERT HOW, mended ALERT HOW: record that the cause begins or ends now.
 provoked() { echo "$2" >"$dir/$1.provoked"; echo "$(date +%T) provoked: $1: $2"; }
 mended() { echo "$2" >"$dir/$1.mended"; echo "$(date +%T) mended: $1: $2"; }
 
-# seconds ALERT ABOUT FROM WHICH: from that file to the first, or the last, second since then in which the alert fired.
+# seconds ALERT ABOUT FROM WHICH: from that file's time to the first, or the last, second since then in which the
+# alert fired.
 seconds() {
     local from
     from=$(date +%s -r "$3")
@@ -27,7 +28,7 @@ seconds() {
         sort -n | if [ "$4" = first ]; then sed -n 2p; else tail -n 1; fi
 }
 
-# in_time FILE SENTENCE: whether there is patience left since then.
+# in_time FILE SENTENCE: whether the time limit since then has not passed.
 in_time() {
     [ $(($(date +%s) - $(date +%s -r "$1"))) -lt $PATIENCE ] || { echo "first-day: $2" >&2; return 1; }
 }

@@ -1,4 +1,4 @@
-# What goes wrong on the first day; sourced by ./run.
+# The faults of the first day; sourced by ./run.
 
 # cron_job NAMESPACE NAME SCHEDULE SPEC-OF-THE-JOB MORE
 cron_job() {
@@ -15,11 +15,11 @@ spec:
 YAML
 }
 
-# How many CronJobs are due together, and how many Jobs there are to be pruned at once.
+# The number of CronJobs that are due together, and the number of Jobs to prune at once.
 CROWD=400
 HOARD=600
 
-# The CronJobs, before anybody works on them.
+# The CronJobs, created before a controller runs.
 prepare() {
     local namespace number
     for namespace in shop full crowd hoard; do kubectl create namespace "$namespace"; done
@@ -54,7 +54,7 @@ spec: {holderIdentity: somebody, leaseDurationSeconds: 3600}
 YAML
 }
 
-# No API server lets this in, so it is put into etcd, as a restore that went wrong might: a CronJob without a UID.
+# No API server accepts this object, so it is written to etcd, as a faulty restore might do: a CronJob without a UID.
 unreadable() {
     local object
     object=$(kubectl -n shop get cronjob orders -o json |
@@ -91,8 +91,8 @@ address() {
     echo $((0x$base + 0x$(nm -C "$controller" | sed -n "s/^\([0-9a-f]*\) [Tt] $2\$/\1/p")))
 }
 
-# A real panic in the program as it is: a debugger stops the leader where the next sync is about to decide, and lets it go on
-# where the standard library panics of an allocation that is too large.
+# A real panic in the unmodified program: a debugger stops the leader where the next sync is about to decide, and
+# continues it where the standard library panics because of a too large allocation.
 panic() {
     local leader pid decide overflow
     leader=$(curl -s "http://$prometheus/api/v1/query" --data-urlencode 'query=leader_election_master_status == 1' |
@@ -116,8 +116,8 @@ crowd() {
     done | kubectl create -f - >/dev/null
 }
 
-# Somebody forgot to turn the in-tree controller off. It begins 100 ms late, so it comes first only where there is a crowd, and
-# where it may ask as fast as it can.
+# A user forgets to turn the in-tree controller off. It starts 100 ms late, so it is first only with many CronJobs,
+# and only if its request rate is not limited.
 two_controllers() {
     local pid
     crowd
@@ -133,7 +133,7 @@ two_controllers() {
     grep -h 'another controller' "$dir"/replica-*.log
 }
 
-# An admission webhook whose server takes connections and says nothing: kubectl proxy, stopped.
+# An admission webhook whose server accepts connections and does not answer: kubectl proxy, stopped.
 black_hole() {
     kubectl proxy --port=0 >"$dir/black-hole.log" &
     echo $! >"$dir/black-hole.pid"
@@ -169,7 +169,7 @@ slow_api() {
     provoked CronJobControllerQueueNotDrained "$CROWD CronJobs due, and an admission webhook that does not answer"
     provoked CronJobControllerLate "the same, once their Jobs can be created"
     fires CronJobControllerQueueNotDrained
-    # What is created then is the newest slot's, and has to be late.
+    # Jobs created then are for the newest slot, and must be late.
     until [ "$(date +%-S)" -ge 30 ]; do sleep 1; done
     kubectl delete validatingwebhookconfiguration slow-crowd
     mended CronJobControllerQueueNotDrained "the webhook's configuration deleted"
@@ -177,7 +177,7 @@ slow_api() {
     mended CronJobControllerLate "the same"
 }
 
-# The account loses its rights, and kube-apiserver is restarted, which ends the watches that are open.
+# The account loses its rights, and kube-apiserver is restarted, which ends the open watches.
 stale_watch() {
     kubectl patch clusterrole cronjob-controller --type=json -p '[{"op": "replace", "path": "/rules/0/verbs", "value": ["get"]}]'
     { kill -KILL "$api_server_pid" && wait "$api_server_pid"; } 2>/dev/null || true

@@ -110,9 +110,9 @@ fn sync() {
     check_file("sync.jsonl", |row: &Row| runtime.block_on(judge(row)));
 }
 
-/// What the tutorial's kind does otherwise is left out: names count seconds (a slot inside a minute has no translation),
-/// every unfinished child is active (upstream asks the server), and a status is written for its conditions, too (and meets a
-/// failure that upstream does not).
+/// Rows that the tutorial's kind handles differently are left out. Names count seconds, so a slot inside a minute has
+/// no translation. Every unfinished child is active, where upstream asks the server. A status is also written for its
+/// conditions, and that write meets a failure that upstream does not.
 #[test]
 fn sync_of_the_tutorial() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -65,7 +65,7 @@ impl Annotations<'_> {
         }
     }
 
-    /// The annotations about handing a CronJob over to another controller.
+    /// The annotations that hand a CronJob over to this controller.
     pub fn handover(&self) -> Handover {
         let is_true = |text: &Option<Text<'_>>| text.as_deref() == Some("true");
         Handover { managed: is_true(&self.managed), suspend: is_true(&self.suspend) }

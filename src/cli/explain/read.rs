@@ -89,7 +89,8 @@ pub struct Said {
 
 /// Reads the facts from the cluster that `target` names.
 ///
-/// # Errors When the cluster cannot be reached, or the object does not exist.
+/// # Errors
+/// When the cluster cannot be reached, or the object does not exist.
 pub async fn connect_and_read(target: &Target) -> Result<Facts, CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);

@@ -220,7 +220,7 @@ async fn outside_a_pod_and_without_flags_there_is_nothing_to_connect_to() {
     assert!(error.starts_with(start), "{error}");
 }
 
-/// A plain server on a free port; gives its address.
+/// A plain server on a free port; returns its address.
 async fn serve(router: axum::Router) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
