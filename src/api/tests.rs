@@ -131,7 +131,7 @@ fn a_child_has_our_kind_group_name_and_uid() {
     let table = [
         ("our own", json!({}), true),
         ("an older version of our group", json!({ "apiVersion": "batch/v1beta1" }), true),
-        ("a deleted name_conflict's", json!({ "uid": "b1ab93d6-a54e-4366-8ceb-d74618b1bb91" }), false),
+        ("of a deleted CronJob of the same name", json!({ "uid": "b1ab93d6-a54e-4366-8ceb-d74618b1bb91" }), false),
         ("another group's CronJob's", json!({ "apiVersion": "batch.tutorial.kubebuilder.io/v1" }), false),
         ("another kind's", json!({ "kind": "Workflow" }), false),
         ("another name's", json!({ "name": "other" }), false),

@@ -252,7 +252,7 @@ fn a_deletion_that_finds_nothing_is_what_was_wanted() {
 }
 
 #[test]
-fn replace_never_deletes_a_name_conflict_of_the_job_it_means() {
+fn replace_never_deletes_another_job_of_the_same_name() {
     let cron_job = cron_job(json!({
         "spec": { "concurrencyPolicy": "Replace" },
         "status": { "active": [reference("report-a", "a")] },

@@ -77,7 +77,7 @@ pub fn all() -> Vec<Scenario> {
             Alone,
             tutorial::side_by_side,
             "the tutorial's CronJobs and ApiExamples run beside the in-tree controller, and neither touches the other's Jobs",
-            Some("the tutorial's controller_kind is ours")
+            Some("the tutorial's kind has its own")
         ),
         scenario!(Alone, rights::compared, "every right in the manifests is used, and none is missing"),
         scenario!(

@@ -138,7 +138,7 @@ fn odd() -> Vec<Step> {
             .named("the Job stays with the other"),
         delete(format!("{CRONJOBS}/b")).named("the other goes"),
         get(format!("{JOBS}/j")).until_status(404).named("the Job goes"),
-        post(CRONJOBS, &cronjob("a")).id("a2").named("a name_conflict of the first owner"),
+        post(CRONJOBS, &cronjob("a")).id("a2").named("a namesake of the first owner"),
         post(JOBS, &job("stale").with("/metadata/ownerReferences", owned_by("batch/v1", "CronJob", "a", "a", true)))
             .named("a Job of its predecessor"),
         get(format!("{JOBS}/stale")).until_status(404).named("is collected"),
