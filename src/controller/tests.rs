@@ -181,7 +181,13 @@ async fn what_wakes_a_cron_job() {
     let j = &format!("{JOBS}/j");
     let table: [(&str, &str, &str, Value, &[&str]); 10] = [
         ("a Job that appears wakes its owner", "POST", JOBS, job("j", &json!([a])), &["a"]),
-        ("a Job of a deleted CronJob of the same name is not queued", "POST", JOBS, job("k", &json!([predecessor])), &[]),
+        (
+            "a Job of a deleted CronJob of the same name is not queued",
+            "POST",
+            JOBS,
+            job("k", &json!([predecessor])),
+            &[],
+        ),
         ("a Job without an owner wakes nobody", "POST", JOBS, job("l", &Value::Null), &[]),
         ("a change wakes the owner", "PATCH", j, json!({ "metadata": { "labels": { "x": "y" } } }), &["a"]),
         ("a change of nothing wakes nobody", "PATCH", j, json!({ "metadata": { "labels": { "x": "y" } } }), &[]),
