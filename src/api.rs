@@ -156,7 +156,9 @@ pub trait Object: fmt::Debug + Send + Sync + 'static {
     /// The object's resource version: opaque but for equality, and for order within one resource.
     fn resource_version(&self) -> &str;
     /// The UID of the owner reference with `controller: true`: the value of the store's index.
-    fn controller_uid(&self) -> Option<&Uid>;
+    fn controller_uid(&self) -> Option<&Uid> {
+        None
+    }
     /// Decodes one object from its JSON text.
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError>
     where

@@ -25,6 +25,7 @@ mod tap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use testkit::fixture;
+use testkit::harness::{block_on, is_required};
 use testkit::usage;
 
 use cases::Case;
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
     };
     let binary = match fixture::find() {
         Ok(binary) => binary,
-        Err(why) if options.small && std::env::var_os("REQUIRE_FIXTURE").is_none_or(|value| value != "1") => {
+        Err(why) if options.small && !is_required("REQUIRE_FIXTURE") => {
             println!("burst: skipped: {why}");
             return ExitCode::SUCCESS;
         }
@@ -63,13 +64,6 @@ fn main() -> ExitCode {
         }
     };
     finish(block_on(run_or_stop(&binary, &options)))
-}
-
-fn block_on(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    // The fixture's clients and kube's own need a crypto provider; a second installation changes nothing.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
-    runtime.block_on(work)
 }
 
 fn finish(result: Result<(), String>) -> ExitCode {

@@ -207,10 +207,6 @@ impl Object for CronJob {
         &self.resource_version
     }
 
-    fn controller_uid(&self) -> Option<&Uid> {
-        None
-    }
-
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
         Self::decode_with(json, interner, JobTemplate::whole)
     }

@@ -46,10 +46,6 @@ impl Object for NameConflict {
         &self.resource_version
     }
 
-    fn controller_uid(&self) -> Option<&Uid> {
-        None
-    }
-
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
         let Wire { metadata } = decode(json, Self::RESOURCE.kind)?;
         Ok(Self {

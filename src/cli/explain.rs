@@ -115,7 +115,7 @@ struct NextRun {
 }
 
 /// A run that is due for this long counts as late, not as about to start.
-const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(60);
+const LATE_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// Counting of runs stops here.
 const MANY: usize = 100;
 /// The largest number of Warnings in an explanation.
@@ -304,7 +304,7 @@ impl<'a> Case<'a> {
     fn due(&self, slot: DateTime<Utc>) -> (State, String) {
         let late = self.now - slot;
         let (noun, slot) = (self.noun(), self.moment(slot));
-        if late <= LONGEST_WAIT {
+        if late <= LATE_AFTER {
             return (State::Starting, format!("The run of {slot} is due and about to start."));
         }
         let text = format!(

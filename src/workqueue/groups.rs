@@ -3,9 +3,9 @@
 //! Guarantees: pure; the time is an argument. Keys of one group and one priority are handed out in the order in which they
 //! became ready with it; groups take turns. The limits hold:
 //! - At most `limit` keys are processed at a time, and of a group at most as many as its own limit. When the limit falls, the
-//! - At most `limit` keys are processed at a time, and of a group at most as many as its own limit. When the limit falls, the
 //!   part of the reserve (see below) that slow groups hold does not count.
-//!   high priority wait whose groups have yet to show how fast they are answered.
+//! - No key of a slow group is handed out while slow groups hold half of the limit, or a quarter of it while keys of high
+//!   priority wait whose groups have yet to show how fast they are answered.
 //! - No key of a group that has yet to show how fast it is answered is handed out while such groups hold half of what slow
 //!   groups leave. The first key of such a group is handed out until they hold three quarters of it. So one unanswered group
 //!   does not keep the next from showing that it is answered.
@@ -70,6 +70,8 @@ const LANES: usize = Priority::High as usize + 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastEnd {
     None,
+    /// It was fast, and the group has had no key since.
+    FastBefore,
     Fast,
     Slow,
 }
@@ -92,8 +94,6 @@ struct Group<K> {
     lanes: [VecDeque<(K, u64)>; LANES],
     /// The group's place in the ring of each lane; zero if the lane is empty.
     places: [u64; LANES],
-    /// Whether the group was prompt when it last had a key.
-    was_prompt: bool,
     /// Since when the group has had no keys, if it is remembered.
     idle_since: Option<Instant>,
 }
@@ -110,7 +110,6 @@ impl<K> Group<K> {
             limit: UNLIMITED,
             lanes: std::array::from_fn(|_| VecDeque::new()),
             places: [0; LANES],
-            was_prompt: false,
             idle_since: None,
         }
     }
@@ -120,7 +119,7 @@ impl<K> Group<K> {
             _ if self.unanswered > 0 => Standing::Slow,
             LastEnd::Slow => Standing::Slow,
             LastEnd::Fast => Standing::Prompt,
-            LastEnd::None if self.was_prompt => Standing::Returning,
+            LastEnd::FastBefore => Standing::Returning,
             LastEnd::None => Standing::Unproven,
         }
     }
@@ -215,14 +214,13 @@ impl<K> Groups<K> {
             self.rings[lane][group.standing as usize].remove(&place);
         }
         let held_by_others = self.processing - self.held[Standing::Prompt as usize];
-        let is_slow = group.last_end == LastEnd::Slow;
-        let is_prompt = group.last_end == LastEnd::Fast || group.last_end == LastEnd::None && group.was_prompt;
-        group.was_prompt = is_prompt && held_by_others > 0;
-        if !is_slow {
-            group.last_end = LastEnd::None;
-            group.standing = group.judged();
-        }
-        if is_slow || group.was_prompt {
+        group.last_end = match group.last_end {
+            LastEnd::Fast | LastEnd::FastBefore if held_by_others > 0 => LastEnd::FastBefore,
+            LastEnd::Slow => LastEnd::Slow,
+            _ => LastEnd::None,
+        };
+        group.standing = group.judged();
+        if group.last_end != LastEnd::None {
             let now = now();
             group.idle_since = Some(now);
             self.idle.insert((now + MEMORY, id));
@@ -469,7 +467,6 @@ impl<K> Groups<K> {
             let group = &mut self.slots[id];
             group.idle_since = None;
             group.last_end = LastEnd::None;
-            group.was_prompt = false;
             group.standing = Standing::Unproven;
             self.remove_if_unneeded(id);
         }

@@ -24,6 +24,7 @@ use report::Report;
 use testkit::fixture;
 use testkit::fixture::control_plane::Extras;
 use testkit::fixture::controller::Controller;
+use testkit::harness::block_on;
 use testkit::world::World;
 
 /// The number of specs; each gets a process.
@@ -33,10 +34,7 @@ const SPECS: usize = 12;
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 fn main() -> ExitCode {
-    // Both the test's clients and kube's own need a crypto provider; a second installation changes nothing.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
-    match runtime.block_on(run(Controller::from_env("CONFORMANCE_CONTROLLER"))) {
+    match block_on(run(Controller::from_env("CONFORMANCE_CONTROLLER"))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             println!("conformance: FAILED: {why}");

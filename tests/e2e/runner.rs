@@ -13,6 +13,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 
 use testkit::fixture;
 use testkit::fixture::controller::Controller;
+use testkit::harness::{block_on, is_required};
 use testkit::verdict::{Verdict, judge};
 use testkit::world::World;
 
@@ -59,7 +60,7 @@ pub fn main(scenarios: &[Scenario]) -> ExitCode {
     }
     let binary = match fixture::find() {
         Ok(binary) => binary,
-        Err(why) if std::env::var_os("REQUIRE_FIXTURE").is_some_and(|value| value == "1") => {
+        Err(why) if is_required("REQUIRE_FIXTURE") => {
             println!("e2e: FAILED: {why}");
             return ExitCode::FAILURE;
         }
@@ -68,10 +69,7 @@ pub fn main(scenarios: &[Scenario]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    // Both the test's clients and kube's own need a crypto provider; a second installation changes nothing.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
-    runtime.block_on(run(binary, &chosen))
+    block_on(run(binary, &chosen))
 }
 
 /// The name in the form of a test name, for use as a filter.

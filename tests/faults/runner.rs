@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use testkit::fixture;
 use testkit::fixture::controller::Controller;
+use testkit::harness::{block_on, is_required, with_fixture};
 use testkit::verdict::{Verdict, judge};
 use testkit::world::World;
 
@@ -35,9 +35,11 @@ pub fn main(all: &[Case]) -> ExitCode {
             let filters: Vec<String> = arguments.collect();
             let is_chosen =
                 |case: &&Case| filters.is_empty() || filters.iter().any(|filter| case.name.contains(filter));
-            with_fixture(true, |binary| block_on(matrix(binary, all.iter().filter(is_chosen).collect())))
+            with_fixture("faults", true, |binary| block_on(matrix(binary, all.iter().filter(is_chosen).collect())))
         }
-        Some("--soak") => with_fixture(true, |binary| block_on(soak::main(binary, Luck::new(announced_seed())))),
+        Some("--soak") => {
+            with_fixture("faults", true, |binary| block_on(soak::main(binary, Luck::new(announced_seed()))))
+        }
         Some("--list") => {
             for case in all {
                 println!("{}: test", case.name);
@@ -49,28 +51,11 @@ pub fn main(all: &[Case]) -> ExitCode {
                 "faults: one small case; `make fault-matrix` runs all {} at full size, `make soak` an hour",
                 all.len()
             );
-            let is_required = std::env::var_os("REQUIRE_FIXTURE").is_some_and(|value| value == "1");
-            with_fixture(is_required, |binary| block_on(matrix(binary, vec![&cases::SMALL])))
+            with_fixture("faults", is_required("REQUIRE_FIXTURE"), |binary| {
+                block_on(matrix(binary, vec![&cases::SMALL]))
+            })
         }
     }
-}
-
-fn with_fixture(is_required: bool, run: impl FnOnce(&Path) -> bool) -> ExitCode {
-    let passed = match fixture::find() {
-        Ok(binary) => run(&binary),
-        Err(why) => {
-            println!("faults: {}: {why}", if is_required { "FAILED" } else { "skipped" });
-            !is_required
-        }
-    };
-    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn block_on(work: impl Future<Output = bool>) -> bool {
-    // Both the test's clients and kube's own need a crypto provider; a second installation changes nothing.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
-    runtime.block_on(work)
 }
 
 fn announced_seed() -> u64 {

@@ -27,6 +27,7 @@ use testkit::driver::{CRON_JOBS, JOBS, Namespace, cron_job, eventually};
 use testkit::fixture;
 use testkit::fixture::account::apply_manifests;
 use testkit::fixture::control_plane::{ControlPlane, admin_client, free_port};
+use testkit::harness::{block_on, is_required};
 use testkit::verdict::{Verdict, judge};
 
 /// The time limit of a case.
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     };
     let binary = match control_plane {
         Ok(binary) => binary,
-        Err(why) if std::env::var_os("REQUIRE_TOOLS").is_some_and(|value| value == "1") => {
+        Err(why) if is_required("REQUIRE_TOOLS") => {
             println!("image: FAILED: {why}");
             return ExitCode::FAILURE;
         }
@@ -59,9 +60,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
-    if runtime.block_on(run(&archive, &binary)) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if block_on(run(&archive, &binary)) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Whether the image is correct and every case passed; prints the first failure with its log.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use testkit::fixture;
+use testkit::harness::{block_on, is_required, with_fixture};
 
 use crate::cases;
 use crate::contenders::{self, Arena, Contender};
@@ -32,7 +32,7 @@ pub fn main(all: &[Case]) -> ExitCode {
             let filters: Vec<String> = arguments.collect();
             let is_chosen =
                 |case: &&Case| filters.is_empty() || filters.iter().any(|filter| case.name.contains(filter));
-            with_fixture(true, |binary| block_on(table(binary, all.iter().filter(is_chosen).collect())))
+            with_fixture("pressure", true, |binary| block_on(table(binary, all.iter().filter(is_chosen).collect())))
         }
         Some("--list") => {
             for case in all {
@@ -42,28 +42,11 @@ pub fn main(all: &[Case]) -> ExitCode {
         }
         _ => {
             println!("pressure: one small case; `make pressure` runs all {} at full size", all.len());
-            let is_required = std::env::var_os("REQUIRE_FIXTURE").is_some_and(|value| value == "1");
-            with_fixture(is_required, |binary| block_on(table(binary, vec![&cases::SMALL])))
+            with_fixture("pressure", is_required("REQUIRE_FIXTURE"), |binary| {
+                block_on(table(binary, vec![&cases::SMALL]))
+            })
         }
     }
-}
-
-fn with_fixture(is_required: bool, run: impl FnOnce(&Path) -> bool) -> ExitCode {
-    let passed = match fixture::find() {
-        Ok(binary) => run(&binary),
-        Err(why) => {
-            println!("pressure: {}: {why}", if is_required { "FAILED" } else { "skipped" });
-            !is_required
-        }
-    };
-    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn block_on(work: impl Future<Output = bool>) -> bool {
-    // Both the test's servers and kube's clients need a crypto provider; a second installation changes nothing.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("start the runtime");
-    runtime.block_on(work)
 }
 
 /// Whether `PRESSURE_CONTENDERS` names the contender, or is not set.

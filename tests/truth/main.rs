@@ -23,6 +23,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Instant;
 use testkit::fixture::binary;
+use testkit::harness::is_required;
 
 use futures::StreamExt;
 
@@ -91,7 +92,7 @@ fn run(scenarios: &[Scenario], is_whole: bool, is_recording: bool, without_real:
                 println!("truth: the recording is what the real server answers");
             }
         }
-        Err(why) if is_recording || std::env::var_os("REQUIRE_FIXTURE").is_some_and(|value| value == "1") => {
+        Err(why) if is_recording || is_required("REQUIRE_FIXTURE") => {
             return Err(why);
         }
         Err(why) => println!("truth: the recording is not checked against the real server: {why}"),

@@ -11,6 +11,7 @@ pub mod dev_client;
 pub mod driver;
 pub mod embedded;
 pub mod fixture;
+pub mod harness;
 pub mod rotation;
 pub mod sightings;
 pub mod tools;

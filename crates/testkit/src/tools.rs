@@ -3,6 +3,8 @@
 use std::io::Write as _;
 use std::process::Command;
 
+use crate::harness::is_required;
+
 /// Whether the program exists; `version` is an argument that prints its version. See [`skip`].
 fn has(test: &str, program: &str, version: &[&str]) -> bool {
     let found = Command::new(program).args(version).output().is_ok_and(|output| output.status.success());
@@ -31,6 +33,6 @@ pub fn without_fixture(test: &str, why: &str) {
 /// # Panics
 /// If the variable `required` is 1, which means that nothing may be missing.
 fn skip(test: &str, why: &str, required: &str) {
-    assert!(std::env::var_os(required).is_none_or(|value| value != "1"), "{why}");
+    assert!(!is_required(required), "{why}");
     writeln!(std::io::stdout(), "{test}: skipped: {why}").unwrap();
 }
