@@ -3,7 +3,8 @@
 //! Guarantees: when several keys come due at one instant, enough connections are used within [`LEAD`] before it: one for
 //! each key, but no more than there are workers. So no TLS handshake delays the creation of Jobs. The cost is that many
 //! reads of `/version`, which every account may make; with fewer than two due keys there is no cost. A failure has no
-//! effect. It looks at the timers at least every [`LOOK`].
+//! effect. It looks at the timers at least every [`LEAD`], so it also sees those that are set shortly before they are due: at a
+//! start, and after a change of a schedule.
 
 use std::time::Duration;
 
@@ -21,9 +22,6 @@ use crate::workqueue::{Key, WorkQueue};
 /// connections.
 pub const LEAD: Duration = Duration::from_secs(2);
 
-/// How long a timer that was set since the last look may go unnoticed.
-pub const LOOK: Duration = Duration::from_secs(20);
-
 /// Keys that come due within this time are in flight at the API server together.
 const TOGETHER: TimeDelta = TimeDelta::milliseconds(500);
 
@@ -38,10 +36,10 @@ pub async fn keep_warm<K: Key>(queue: WorkQueue<K>, clock: SharedClock, client: 
                     // This instant is done; the next may follow at once.
                     left + Duration::from_secs(1)
                 } else {
-                    LOOK.min(left.saturating_sub(LEAD))
+                    LEAD.min(left.saturating_sub(LEAD))
                 }
             }
-            _ => LOOK,
+            _ => LEAD,
         };
         sleep(pause).await;
     }
