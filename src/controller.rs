@@ -403,7 +403,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             observation.carried.scheduled(slot);
         }
         let hooks = ControllerHooks { controller: self, epoch };
-        sync::carry_out(&self.parts.control, &hooks, observation, self.parts.clock.now()).await
+        let report = sync::carry_out(&self.parts.control, &hooks, observation, self.parts.clock.now()).await;
+        self.apply(report)
     }
 
     /// The last sync of a CronJob that left the store. If it may have been released to kube-controller-manager, its
