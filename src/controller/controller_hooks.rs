@@ -9,6 +9,8 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::control::{CronJobControl, JobControl};
+use super::external_jobs::Account;
+use super::memory::Memory;
 use super::observation::Observation;
 use super::pending_status::LONGEST_CREATE;
 use super::plan::{Event, Outcome, Settlement};
@@ -34,12 +36,14 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
     }
 
     fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
-        let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
-        self.controller.pending_statuses.created(&cron_job.name, self.is_shared());
-        self.controller.mutation_cache.slot_taken(cron_job, slot);
-        self.controller.mutation_cache.job_created(cron_job, job);
+        let Controller { memories, parts: Parts { jobs, clock, metrics, .. }, .. } = self.controller;
+        memories.change(cron_job, |known| {
+            known.pending.created(self.is_shared());
+            known.own.slot_taken(slot);
+            known.own.job_created(job);
+        });
         if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
-            self.controller.mutation_cache.job_seen(&job.uid);
+            memories.update(cron_job, |known| known.own.job_seen(&job.uid));
         }
         let now = clock.now();
         metrics.job_creation_skew.observe((now - slot).as_seconds_f64());
@@ -48,15 +52,17 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
     }
 
     fn create_failed(&self, cron_job: &CronJob, error: &ApiError) {
-        let (pending_statuses, now) = (&self.controller.pending_statuses, Instant::now());
-        if !error.may_have_been_done() {
-            pending_statuses.refused(&cron_job.name, self.is_shared());
-        } else if error.delivery == Delivery::GaveUp {
-            // The client waited longer than the server works on the request.
-            pending_statuses.unanswered(&cron_job.name, now);
-        } else {
-            pending_statuses.unanswered(&cron_job.name, now + LONGEST_CREATE);
-        }
+        let now = Instant::now();
+        self.controller.memories.update(cron_job, |known| {
+            if !error.may_have_been_done() {
+                known.pending.refused(self.is_shared());
+            } else if error.delivery == Delivery::GaveUp {
+                // The client waited longer than the server works on the request.
+                known.pending.unanswered(now);
+            } else {
+                known.pending.unanswered(now + LONGEST_CREATE);
+            }
+        });
     }
 }
 
@@ -88,15 +94,16 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
 
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
         // A watch that hangs may not show this version for a long time.
-        self.controller.mutation_cache.cron_job_known(cron_job);
-        if self.epoch > 0 {
-            self.controller.confirmed.insert(cron_job.name.clone(), self.epoch);
-        }
+        self.controller.memories.confirmed(cron_job, self.epoch);
     }
 
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        self.controller.external_jobs.creating(&cron_job.name, slot);
-        self.controller.pending_statuses.begin(&cron_job.name, &cron_job.uid, slot);
+        self.controller.memories.of_name(&cron_job.name, |memory| {
+            Account::creating(&mut memory.account, slot);
+            if let Some(known) = memory.known_or_new(cron_job) {
+                known.pending.begin(slot);
+            }
+        });
     }
 
     fn create_answered(&self, cron_job: &CronJob, slot: DateTime<Utc>, answer: Result<&Arc<Job>, &ApiError>) {
@@ -107,37 +114,38 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
     }
 
     fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
-        self.controller.mutation_cache.job_deleted(uid);
-        if self.controller.parts.jobs.get(name).is_none_or(|cached| cached.uid != *uid) {
-            self.controller.mutation_cache.job_gone(uid);
+        let Controller { memories, parts: Parts { jobs, .. }, .. } = self.controller;
+        memories.change(cron_job, |known| known.own.job_deleted(uid));
+        // Only a child that the cache still shows has to be hidden.
+        if !jobs.get(name).is_some_and(|cached| cached.uid == *uid && cached.is_child_of(cron_job)) {
+            memories.update(cron_job, |known| known.own.job_gone(uid));
         }
         decision_log::deleted(&cron_job.name, name);
     }
 
     fn decided(&self, observation: &Observation, settlement: &mut Settlement) {
-        let cron_job = &observation.cron_job;
+        let (controller, cron_job) = (self.controller, &observation.cron_job);
         decision_log::decided(&cron_job.name, settlement);
-        self.controller.mutation_cache.noted(&cron_job.name, &observation.vanished);
-        if let Some(stats_set) = &self.controller.parts.stats_set {
+        if !observation.vanished.is_empty() {
+            controller.memories.update(cron_job, |known| known.own.noted(&observation.vanished));
+        }
+        if let Some(stats_set) = &controller.parts.stats_set {
             stats_set.decided(observation, settlement);
         }
-        self.controller.record_all(cron_job, std::mem::take(&mut settlement.events));
+        controller.record_all(cron_job, std::mem::take(&mut settlement.events));
         if let Some(slot) = settlement.name_taken {
-            self.controller.name_taken.insert(cron_job.name.clone(), (cron_job.uid.clone(), slot));
+            controller.memories.change(cron_job, |known| known.name_taken = Some(slot));
         }
+        let is_external = |memory: &mut Memory, slot| controller.external_jobs.already_there(&mut memory.account, slot);
         if let Some(slot) = settlement.already_there
-            && self.controller.external_jobs.already_there(&cron_job.name, slot)
+            && controller.memories.visit(&cron_job.name, |memory| is_external(memory, slot)) == Some(true)
         {
-            self.controller.tell_of_foreign_fire(cron_job, slot);
+            controller.tell_of_foreign_fire(cron_job, slot);
         }
     }
 
     fn settled(&self, cron_job: &CronJob, written: Option<&Arc<CronJob>>, owed: Edits) {
-        if let Some(written) = written {
-            self.controller.mutation_cache.cron_job_known(written);
-            self.controller.pending_statuses.recorded(written);
-        }
-        self.controller.pending_statuses.put(&cron_job.name, &cron_job.uid, owed);
+        self.controller.memories.settled(cron_job, written, owed);
     }
 
     fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
