@@ -35,6 +35,7 @@ use crate::api::{ControllerKind, EventType, Manage, NameConflict, ObjectName, Re
 use crate::cache::Store;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::metrics::ControllerMetrics;
+use crate::shutdown::{LAST_PAUSES, LAST_SETTLING};
 use crate::task;
 use crate::workqueue::{Priority, WorkQueue};
 
@@ -80,14 +81,6 @@ const HIDDEN_FAILURES: u32 = 10;
 /// How soon a failed deletion from the history is retried. Nothing depends on the deletion, and the next slot may be
 /// far away.
 pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
-
-/// How long shutdown waits for statuses that cannot be written. Together with the last request this is less than
-/// [`GRACE`](crate::app::GRACE).
-const LAST_SETTLING: Duration = Duration::from_secs(10);
-
-/// The pause before each attempt to write a pending status during shutdown.
-const LAST_PAUSES: [Duration; 4] =
-    [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 
 const AMBIGUOUS_NAME: &str = "A batch/v1 CronJob has the same name, and kube-controller-manager takes the Jobs of both for \
                               that one's: give one of them another name";
@@ -233,7 +226,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// Runs `workers` workers until `cancel`. Shutdown finishes the syncs in flight and writes pending statuses for at
-    /// most ten seconds. The caches must be synced before the call.
+    /// most [`LAST_SETTLING`]. The caches must be synced before the call.
     ///
     /// Matches upstream `Run`.
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
