@@ -69,7 +69,7 @@ use external_jobs::ExternalJobs;
 pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
 use memory::{Known, Memories, Recollection};
 use observation::{Observation, Ownership};
-use pending_status::{BegunCreate, LONGEST_CREATE};
+use pending_status::LONGEST_CREATE;
 use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
 use template_budget::TemplateBudget;
@@ -385,9 +385,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// pending status is still written: no other process knows of the Jobs started here.
     async fn part_with(&self, key: &ObjectName) -> Outcome {
         if self.parts.manage == Manage::Annotated
-            && let Some((uid, pending)) = self.memories.pending(key)
+            && let Some(uid) = self.memories.pending(key)
         {
-            match self.settle_with_one_taken_back(key, &uid, pending.begun).await {
+            match self.settle_released(key, &uid).await {
                 Outcome::Done if self.parts.cron_jobs.get(key).is_none() => {}
                 // The CronJob is in the store again, or the write must be retried.
                 outcome => return outcome,
@@ -398,7 +398,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// Writes the pending status of a released CronJob, unless the CronJob was deleted.
-    async fn settle_with_one_taken_back(&self, key: &ObjectName, uid: &Uid, begun: Option<BegunCreate>) -> Outcome {
+    async fn settle_released(&self, key: &ObjectName, uid: &Uid) -> Outcome {
         let live = match self.parts.control.get_anyones_cron_job(key).await {
             Ok(live) if live.uid == *uid => live,
             Ok(_) => return Outcome::Done,
@@ -411,7 +411,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let recalled = self.recall(live);
         let jobs = self.get_jobs_to_be_reconciled(&recalled);
         let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
-        observation.ownership = Ownership::Released { begun: begun.map(|begun| begun.slot) };
+        observation.ownership = Ownership::Released { begun: recalled.begun.map(|begun| begun.slot) };
         observation.carried = recalled.carried;
         self.carry_out(observation, self.epoch.load(Ordering::Relaxed)).await
     }

@@ -267,11 +267,11 @@ impl Memories {
         jobs
     }
 
-    /// The pending status under that name, for any UID.
-    pub fn pending(&self, name: &ObjectName) -> Option<(Uid, PendingStatus)> {
+    /// The UID of the CronJob under that name that has a pending status.
+    pub fn pending(&self, name: &ObjectName) -> Option<Uid> {
         let memory = self.0.get(name)?;
         let known = memory.known.as_ref().filter(|known| !known.pending.is_empty())?;
-        Some((known.uid.clone(), known.pending.clone()))
+        Some(known.uid.clone())
     }
 
     /// Whether the pending status under that name is [open](PendingStatus::is_open).

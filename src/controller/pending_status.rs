@@ -18,7 +18,7 @@ use crate::client::{LONGEST_WRITE, SERVER_MARGIN};
 pub const LONGEST_CREATE: Duration = LONGEST_WRITE.saturating_add(SERVER_MARGIN);
 
 /// The pending status of one CronJob.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct PendingStatus {
     /// The edits to write.
     pub edits: Edits,
