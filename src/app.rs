@@ -2,15 +2,13 @@
 //!
 //! Guarantees: the process finds every configuration error before its first request. A standby keeps its caches warm and
 //! writes nothing. On SIGTERM or SIGINT the work in flight finishes, and the lease is released after the last write. The
-//! work in flight has [`GRACE`] for that; events, lease, listeners and traces have 13 s in all, so that the Pod's 45 s
-//! suffice. A leader that lost its lease stops at once. In a sharded cluster the same holds for each shard: see `shards`.
+//! work in flight has [`GRACE`] for that; [`shutdown`](crate::shutdown) sets the time of every step. A leader that lost its lease stops at once. In a sharded cluster the same holds for each shard: see `shards`.
 //!
 //! Matches `Run` in upstream `cmd/kube-controller-manager/app/controllermanager.go`, for the enabled controllers: they share
 //! one lease, one leadership check and one event writer; each has its own informers and queue.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 use apimachinery::clock::{SharedClock, SystemClock};
 use chrono::TimeDelta;
@@ -42,6 +40,7 @@ use crate::metrics::{
 use crate::options::{Config, ControllerKind, LeaderElectionConfig};
 use crate::server::HealthCheck;
 use crate::sharding::Shard;
+use crate::shutdown::{GRACE, LAST_CONNECTIONS, LAST_EVENTS, LAST_RELEASE};
 use crate::task;
 use crate::traces::Traces;
 use crate::webhook::Webhooks;
@@ -60,9 +59,6 @@ use self::caches::{Caches, LookAtCaches};
 use self::election::Candidate;
 pub use self::error::AppError;
 pub use self::replica::{Replica, ReplicaObserver, run_replica};
-
-/// How long a shutdown waits for the work in flight.
-pub const GRACE: Duration = Duration::from_secs(20);
 
 /// How many events may wait to be written: a burst of thousands of CronJobs records as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
@@ -451,7 +447,7 @@ impl ShardControllers {
     ) -> Result<(), AppError> {
         let result = finish_in_time(self.work(leadership, stop), stop).await;
         self.events_end.cancel();
-        let _ = tokio::time::timeout(Duration::from_secs(3), events.join_next()).await;
+        let _ = tokio::time::timeout(LAST_EVENTS, events.join_next()).await;
         result
     }
 
@@ -503,7 +499,7 @@ impl ShardControllers {
 /// Ends the listeners.
 async fn end(ends: &CancellationToken, served: Vec<JoinHandle<()>>) {
     ends.cancel();
-    let _ = tokio::time::timeout(Duration::from_secs(3), join_all(served)).await;
+    let _ = tokio::time::timeout(LAST_CONNECTIONS, join_all(served)).await;
 }
 
 /// The event recorder, and the task that writes its events.
@@ -564,7 +560,7 @@ where
     }
     // No work is in flight any more: only now may another process begin.
     resign.cancel();
-    let _ = tokio::time::timeout(Duration::from_secs(5), election).await;
+    let _ = tokio::time::timeout(LAST_RELEASE, election).await;
     Ok(())
 }
 

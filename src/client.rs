@@ -72,6 +72,9 @@ pub enum Limit {
     Longest,
 }
 
+/// The usual time limit of a request: enough for a working server, and short enough to notice one that hangs.
+pub const USUAL_REQUEST: Duration = Duration::from_secs(10);
+
 /// The time after which kube-apiserver ends a create, patch or delete, whatever the client asked for
 /// (`requestTimeoutUpperBound` in k8s.io/apiserver's endpoints/handlers/rest.go).
 pub const LONGEST_WRITE: Duration = Duration::from_secs(34);

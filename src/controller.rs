@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use apimachinery::clock::SharedClock;
 use chrono::{DateTime, TimeDelta, Utc};
-use dashmap::DashMap;
 use futures::FutureExt;
 use parking_lot::Mutex;
 use schedule::{Zone, missed};
@@ -32,12 +31,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{
-    ApiError, ControllerKind, EventType, Manage, NameConflict, ObjectName, ResourceKind, Uid, compare_resource_versions,
-};
+use crate::api::{ControllerKind, EventType, Manage, NameConflict, ObjectName, ResourceKind, Uid};
 use crate::cache::Store;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::metrics::ControllerMetrics;
+use crate::shutdown::{LAST_PAUSES, LAST_SETTLING};
 use crate::task;
 use crate::workqueue::{Priority, WorkQueue};
 
@@ -51,7 +49,8 @@ mod decision_log;
 mod external_jobs;
 mod handlers;
 mod history;
-pub mod mutation_cache;
+mod memory;
+mod mutation_cache;
 pub mod observation;
 mod pending_status;
 pub mod plan;
@@ -68,9 +67,9 @@ use controller_hooks::ControllerHooks;
 use cron_job_metrics::CronJobStatsSet;
 use external_jobs::ExternalJobs;
 pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
-use mutation_cache::{MutationCache, remove_if};
+use memory::{Known, Memories, Recollection};
 use observation::{Observation, Ownership};
-use pending_status::{LONGEST_CREATE, PendingStatus, PendingStatuses};
+use pending_status::LONGEST_CREATE;
 use plan::{Failure, Outcome};
 pub use retry::{LONGEST_RETRY_AFTER, NAMESPACE_BACKOFF, OVERLOAD_PAUSE, UNAVAILABLE_BACKOFF};
 use template_budget::TemplateBudget;
@@ -82,14 +81,6 @@ const HIDDEN_FAILURES: u32 = 10;
 /// How soon a failed deletion from the history is retried. Nothing depends on the deletion, and the next slot may be
 /// far away.
 pub const PRUNE_RETRY: Duration = Duration::from_secs(60);
-
-/// How long shutdown waits for statuses that cannot be written. Together with the last request this is less than
-/// [`GRACE`](crate::app::GRACE).
-const LAST_SETTLING: Duration = Duration::from_secs(10);
-
-/// The pause before each attempt to write a pending status during shutdown.
-const LAST_PAUSES: [Duration; 4] =
-    [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 
 const AMBIGUOUS_NAME: &str = "A batch/v1 CronJob has the same name, and kube-controller-manager takes the Jobs of both for \
                               that one's: give one of them another name";
@@ -131,24 +122,17 @@ pub struct Controller<C> {
     parts: Parts<C>,
     /// Locked also while its changes are applied to the queue.
     limiter: Mutex<ConcurrencyLimiter>,
-    mutation_cache: MutationCache,
+    memories: Memories,
     template_budget: Arc<TemplateBudget>,
     /// Whether this is a standby: no worker takes keys from the queue yet.
     standing_by: AtomicBool,
-    pending_statuses: PendingStatuses,
     /// The deadline for pending statuses, set when shutdown begins.
     settles_until: OnceLock<Instant>,
     /// When creates of an earlier leader that lost its lease can no longer be committed.
     takeover_ends: OnceLock<Instant>,
-    /// The keys whose last sync had a request that timed out.
-    timed_out: DashMap<ObjectName, ()>,
     external_jobs: ExternalJobs,
-    name_taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
-    /// The CronJobs for which a name conflict was reported.
-    name_conflicts_told: DashMap<ObjectName, Uid>,
     /// Incremented whenever the caches may be stale. Each key then reads its CronJob once before it creates a Job.
     epoch: AtomicU64,
-    confirmed: DashMap<ObjectName, u64>,
 }
 
 impl<C: JobControl + CronJobControl> Controller<C> {
@@ -158,17 +142,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             template_budget: TemplateBudget::new(parts.queue.clone()),
             parts,
             limiter: Mutex::new(ConcurrencyLimiter::new()),
-            mutation_cache: MutationCache::default(),
+            memories: Memories::default(),
             standing_by: AtomicBool::new(false),
-            pending_statuses: PendingStatuses::default(),
             settles_until: OnceLock::new(),
             takeover_ends: OnceLock::new(),
-            timed_out: DashMap::new(),
             external_jobs: ExternalJobs::default(),
-            name_taken: DashMap::new(),
-            name_conflicts_told: DashMap::new(),
             epoch: AtomicU64::new(0),
-            confirmed: DashMap::new(),
         })
     }
 
@@ -196,7 +175,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             !waits(key) && queue.scheduled_for(key).is_none() && has_next_slot(cron_job)
         };
         // A version that was read live or written counts, although the watch has yet to show it.
-        let newest = cron_jobs.into_iter().map(|cron_job| self.mutation_cache.newest(cron_job).0);
+        let newest = cron_jobs.into_iter().map(|cron_job| self.memories.newest(cron_job));
         newest.filter(|cron_job| is_unattended(cron_job)).map(|cron_job| cron_job.name.clone()).collect()
     }
 
@@ -232,7 +211,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// The lease must not be released then, because the next leader would not wait for such creates.
     pub fn creates_may_be_pending(&self) -> bool {
         let is_pending = |end: Instant| Instant::now() < end;
-        self.takeover_wait().is_some() || self.pending_statuses.last_commit().is_some_and(is_pending)
+        self.takeover_wait().is_some() || self.memories.last_commit().is_some_and(is_pending)
     }
 
     /// Waits until an earlier leader's creates can no longer be committed, then enqueues every CronJob.
@@ -247,7 +226,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// Runs `workers` workers until `cancel`. Shutdown finishes the syncs in flight and writes pending statuses for at
-    /// most ten seconds. The caches must be synced before the call.
+    /// most [`LAST_SETTLING`]. The caches must be synced before the call.
     ///
     /// Matches upstream `Run`.
     pub async fn run(self: &Arc<Self>, workers: usize, cancel: CancellationToken) {
@@ -270,7 +249,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         info!(controller = self.parts.controller_kind.name, "Shutting down cronjob controller");
         // Shutdown drops the queue's timers, including those of pending statuses, so these keys are enqueued.
-        for key in self.pending_statuses.open() {
+        for key in self.memories.open() {
             self.enqueue(key);
         }
         let _ = self.settles_until.set(Instant::now() + LAST_SETTLING);
@@ -308,7 +287,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// Whether the process is shutting down, this key has a pending status, and the shutdown deadline has not passed.
     fn owes_at_the_end(&self, key: &ObjectName) -> bool {
         let is_too_late = || self.settles_until.get().is_some_and(|until| *until <= Instant::now());
-        self.parts.queue.shutting_down() && self.pending_statuses.is_open(key) && !is_too_late()
+        self.parts.queue.shutting_down() && self.memories.is_open(key) && !is_too_late()
     }
 
     async fn process(&self, key: &ObjectName) {
@@ -353,66 +332,62 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             debug!(cronjob = %key, "CronJob not found, may be it is deleted");
             return self.part_with(key).await;
         };
-        self.forget_predecessor(&cached);
         self.tell_of_name_conflict(&cached);
-        let (cron_job, is_overdue) = self.mutation_cache.newest(cached);
-        let jobs = self.get_jobs_to_be_reconciled(&cron_job);
+        let recalled = self.recall(cached);
+        let jobs = self.get_jobs_to_be_reconciled(&recalled);
         let epoch = self.epoch.load(Ordering::Relaxed);
-        let mut observation = Observation::new(cron_job, jobs, self.parts.local_zone);
-        let is_unconfirmed = epoch > 0 && self.confirmed.get(key).is_none_or(|confirmed| *confirmed < epoch);
-        observation.view_is_suspect = is_overdue || is_unconfirmed;
-        observation.name_taken_reported = self
-            .name_taken
-            .get(key)
-            .filter(|reported| reported.0 == observation.cron_job.uid)
-            .map(|reported| reported.1);
+        let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
+        observation.view_is_suspect = recalled.is_overdue || recalled.confirmed < epoch;
+        observation.name_taken_reported = recalled.name_taken;
         let is_shared = self.parts.manage == Manage::Annotated;
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
-        observation.carried = self.pending_statuses.owed(key, &observation.cron_job.uid);
-        let begun = self.pending_statuses.begun(key, &observation.cron_job.uid);
-        observation.pending_create = begun.and_then(|begun| begun.pending());
+        observation.carried = recalled.carried;
+        observation.pending_create = recalled.begun.and_then(|begun| begun.pending());
         observation.takeover_wait = self.takeover_wait();
-        observation.vanished = self.mutation_cache.vanished(&observation.cron_job);
+        observation.vanished = recalled.vanished;
         observation.hides_transient = self.parts.queue.num_requeues(key) < HIDDEN_FAILURES;
-        if self.timed_out.contains_key(key) {
+        if recalled.timed_out {
             observation.patience = Patience::Longest;
         }
         let outcome = self.carry_out(observation, epoch).await;
-        self.remember_patience(key, &outcome);
+        self.remember_patience(key, &outcome, recalled.timed_out);
         outcome
     }
 
+    fn recall(&self, cached: Arc<CronJob>) -> Recollection {
+        let namespace = Arc::clone(&cached.name.namespace);
+        self.memories.recall(cached, || self.parts.jobs.last_resource_version(&namespace).unwrap_or_default())
+    }
+
     /// After a request timed out, the next attempt gets more time.
-    fn remember_patience(&self, key: &ObjectName, outcome: &Outcome) {
+    fn remember_patience(&self, key: &ObjectName, outcome: &Outcome, had_timed_out: bool) {
         let failed = match outcome {
             Outcome::AwaitTemplate => return,
             Outcome::Failed(failure) => failure.api_error(),
             _ => None,
         };
-        if failed.is_some_and(ApiError::timed_out) {
-            self.timed_out.insert(key.clone(), ());
-        } else if failed.is_none() {
-            self.timed_out.remove(key);
+        // Another failure says nothing about the time that a request needs.
+        let timed_out = failed.is_some_and(|error| had_timed_out || error.timed_out());
+        if timed_out != had_timed_out {
+            self.memories.of_name(key, |memory| memory.timed_out = timed_out);
         }
     }
 
-    async fn carry_out(&self, mut observation: Observation, epoch: u64) -> Outcome {
-        if let Some(slot) = self.mutation_cache.taken(&observation.cron_job) {
-            observation.carried.scheduled(slot);
-        }
+    async fn carry_out(&self, observation: Observation, epoch: u64) -> Outcome {
         let hooks = ControllerHooks { controller: self, epoch };
-        sync::carry_out(&self.parts.control, &hooks, observation, self.parts.clock.now()).await
+        let report = sync::carry_out(&self.parts.control, &hooks, observation, self.parts.clock.now()).await;
+        self.apply(report)
     }
 
     /// The last sync of a CronJob that left the store. If it may have been released to kube-controller-manager, its
     /// pending status is still written: no other process knows of the Jobs started here.
     async fn part_with(&self, key: &ObjectName) -> Outcome {
         if self.parts.manage == Manage::Annotated
-            && let Some(pending) = self.pending_statuses.pending(key)
+            && let Some(uid) = self.memories.pending(key)
         {
-            match self.settle_with_one_taken_back(key, pending).await {
+            match self.settle_released(key, &uid).await {
                 Outcome::Done if self.parts.cron_jobs.get(key).is_none() => {}
                 // The CronJob is in the store again, or the write must be retried.
                 outcome => return outcome,
@@ -423,9 +398,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// Writes the pending status of a released CronJob, unless the CronJob was deleted.
-    async fn settle_with_one_taken_back(&self, key: &ObjectName, pending: PendingStatus) -> Outcome {
+    async fn settle_released(&self, key: &ObjectName, uid: &Uid) -> Outcome {
         let live = match self.parts.control.get_anyones_cron_job(key).await {
-            Ok(live) if live.uid == pending.uid => live,
+            Ok(live) if live.uid == *uid => live,
             Ok(_) => return Outcome::Done,
             Err(error) if error.is_not_found() => return Outcome::Done,
             Err(error) => return Outcome::Failed(error.into()),
@@ -433,30 +408,28 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if self.parts.manage.takes(&mut CronJob::clone(&live)) {
             return Outcome::Failed(Failure::HandedOverAgain(key.clone()));
         }
-        let jobs = self.get_jobs_to_be_reconciled(&live);
-        let mut observation = Observation::new(live, jobs, self.parts.local_zone);
-        observation.ownership = Ownership::Released { begun: pending.begun.map(|begun| begun.slot) };
-        observation.carried = pending.edits;
+        let recalled = self.recall(live);
+        let jobs = self.get_jobs_to_be_reconciled(&recalled);
+        let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
+        observation.ownership = Ownership::Released { begun: recalled.begun.map(|begun| begun.slot) };
+        observation.carried = recalled.carried;
         self.carry_out(observation, self.epoch.load(Ordering::Relaxed)).await
     }
 
     /// The children of the CronJob, by controller UID and name, in a stable order. The list includes Jobs created here
-    /// that the cache does not show yet, and omits Jobs deleted here.
+    /// that the cache does not show yet, and omits Jobs deleted here. The memory is read before the cache: a Job that
+    /// the watch shows in between would otherwise be in neither.
     ///
     /// Matches upstream `getJobsToBeReconciled`, which scans all Jobs of the namespace and compares names only.
-    fn get_jobs_to_be_reconciled(&self, cron_job: &CronJob) -> Vec<Arc<Job>> {
-        let shown = self.parts.jobs.last_resource_version(&cron_job.name.namespace).unwrap_or_default();
-        let has_caught_up =
-            |job: &Job| compare_resource_versions(&shown, &job.resource_version).is_some_and(std::cmp::Ordering::is_ge);
-        // The mutation cache is read first: a Job that the watch shows in between would otherwise be in neither list.
-        let created = self.mutation_cache.created_for(cron_job, has_caught_up);
+    fn get_jobs_to_be_reconciled(&self, recalled: &Recollection) -> Vec<Arc<Job>> {
+        let Recollection { cron_job, created, deleted, .. } = recalled;
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
         for created in created {
             if !jobs.iter().any(|job| job.uid == created.uid) {
-                jobs.push(created);
+                jobs.push(Arc::clone(created));
             }
         }
-        jobs.retain(|job| job.is_child_of(cron_job) && !self.mutation_cache.is_deleted(&job.uid));
+        jobs.retain(|job| job.is_child_of(cron_job) && !deleted.contains(&job.uid));
         jobs.sort_unstable_by(|a, b| a.name.name.cmp(&b.name.name));
         jobs
     }
@@ -478,25 +451,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         slot.checked_add_signed(self.parts.schedule_delta).unwrap_or(slot)
     }
 
-    /// Drops the state of an earlier CronJob of the same name with another UID. The last sync of that CronJob may have
-    /// ended after the new one was in the store, so no sync saw it gone. State without a UID belongs to the name.
-    /// [`PendingStatuses::put`] drops the pending status of another UID.
-    fn forget_predecessor(&self, cron_job: &CronJob) {
-        let CronJob { name, uid, .. } = cron_job;
-        self.mutation_cache.forget_predecessor(cron_job);
-        remove_if(&self.name_taken, name, |taken| taken.0 != *uid);
-        remove_if(&self.name_conflicts_told, name, |told| *told != *uid);
-    }
-
+    /// Drops everything about a deleted CronJob.
     fn forget(&self, key: &ObjectName) {
         self.parts.queue.remove_timers(key);
-        self.mutation_cache.cron_job_gone(key);
-        self.pending_statuses.forget(key);
-        self.external_jobs.forget(key);
-        self.name_taken.remove(key);
-        self.name_conflicts_told.remove(key);
-        self.confirmed.remove(key);
-        self.timed_out.remove(key);
+        self.memories.forget(key);
         if let Some(stats_set) = &self.parts.stats_set {
             stats_set.forget(key);
         }
@@ -534,8 +492,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if !self.parts.name_conflicts.as_ref().is_some_and(is_there) {
             return;
         }
-        if self.name_conflicts_told.insert(cron_job.name.clone(), cron_job.uid.clone()).as_ref() != Some(&cron_job.uid)
-        {
+        let is_news = |known: &mut Known| !std::mem::replace(&mut known.name_conflict_told, true);
+        if self.memories.change(cron_job, is_news) == Some(true) {
             warn!(cronjob = %cron_job.name, "a batch/v1 CronJob has the same name");
             self.record(cron_job, EventType::Warning, "AmbiguousName", AMBIGUOUS_NAME.to_owned());
         }

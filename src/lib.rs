@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod options;
 pub mod server;
 pub mod sharding;
+pub mod shutdown;
 pub mod task;
 pub mod terminal;
 pub mod traces;

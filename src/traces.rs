@@ -16,7 +16,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use apimachinery::clock::SharedClock;
 use chrono::{DateTime, Utc};
@@ -33,6 +33,7 @@ use self::environment::Wanted;
 use crate::api::batch_v1::Job;
 use crate::api::{ObjectName, Uid};
 use crate::options::PROGRAM;
+use crate::shutdown::LAST_TRACES;
 
 /// How many requests for one CronJob may wait for a status write. With more Jobs at a time than that, the oldest requests are
 /// left out of the trace.
@@ -41,9 +42,6 @@ const WAITING: usize = 16;
 /// The maximum number of CronJobs with waiting requests. Beyond it no more are recorded: a CronJob that is deleted before its
 /// status is written leaves its requests here.
 const CRON_JOBS: usize = 65_536;
-
-/// How long the last batch may take when the process ends.
-const FLUSH: Duration = Duration::from_secs(2);
 
 /// Why tracing that the environment asks for is not possible.
 #[derive(Debug, thiserror::Error)]
@@ -181,7 +179,7 @@ impl Traces {
 
     /// Sends the remaining spans, as far as time permits.
     pub async fn shut_down(self: Arc<Self>) {
-        let ended = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(FLUSH)).await;
+        let ended = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(LAST_TRACES)).await;
         if let Ok(Err(error)) = ended {
             warn!(%error, "the last traces were not sent");
         }

@@ -11,13 +11,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{SecondsFormat, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
-use cronjob_controller::api::{Interner, Object, ObjectName, Uid};
+use cronjob_controller::api::{Interner, Object, Uid};
 use cronjob_controller::controller::control::{CronJobControl, Patience, RealControl};
 use cronjob_controller::controller::observation::Observation;
-use cronjob_controller::controller::plan::{Event, StatusWrite};
-use cronjob_controller::controller::status::Edits;
+use cronjob_controller::controller::plan::{Event, Settlement, StatusWrite};
 use cronjob_controller::controller::sync::{SyncHooks, carry_out};
 use http::{Method, Request};
 use schedule::Zone;
@@ -76,29 +75,22 @@ async fn sync_one(
         .await
         .map_err(|why| why.to_string())?;
     let diary = Diary::default();
-    carry_out(control, &diary, Observation::new(updated, jobs, Zone::UTC), now).await;
-    for (about, event) in diary.events.into_inner().unwrap() {
-        post(client, &about, &event).await?;
+    let report = carry_out(control, &diary, Observation::new(updated, jobs, Zone::UTC), now).await;
+    for event in diary.events.into_inner().unwrap().into_iter().chain(report.events) {
+        post(client, &report.cron_job, &event).await?;
     }
     Ok(())
 }
 
-/// Collects the events of one sync.
+/// Collects the events of one sync's decision.
 #[derive(Default)]
 struct Diary {
-    events: Mutex<Vec<(CronJob, Event)>>,
+    events: Mutex<Vec<Event>>,
 }
 
 impl SyncHooks for Diary {
-    fn view_confirmed(&self, _: &Arc<CronJob>) {}
-    fn created(&self, _: &CronJob, _: &Arc<Job>, _: DateTime<Utc>) {}
-    fn deleted(&self, _: &CronJob, _: &ObjectName, _: &Uid) {}
-    fn status_written(&self, _: &Arc<CronJob>) {}
-    fn owes(&self, _: &CronJob, _: Edits) {}
-    fn name_taken(&self, _: &CronJob, _: DateTime<Utc>) {}
-
-    fn event(&self, cron_job: &CronJob, event: Event) {
-        self.events.lock().unwrap().push((cron_job.clone(), event));
+    fn decided(&self, _: &Observation, settlement: &mut Settlement) {
+        self.events.lock().unwrap().append(&mut settlement.events);
     }
 }
 

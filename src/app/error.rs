@@ -2,12 +2,12 @@
 //!
 //! Guarantee: each is one sentence that says enough as the last line of the log.
 
-use super::GRACE;
 use crate::client::ConnectError;
 use crate::leader_election::ConfigError;
 use crate::metrics::MetricsError;
 use crate::server::ServerError;
 use crate::server::delegation::ClientCaError;
+use crate::shutdown::GRACE;
 use crate::traces::TracesError;
 
 /// Why the process could not run, or ended before it was asked to.

@@ -3,6 +3,8 @@
 
 mod leases;
 
+use std::time::Duration;
+
 use apimachinery::clock::TestClock;
 use apiserver::{ApiServer, ChangeKind, kinds};
 use axum::body::Bytes;

@@ -27,11 +27,8 @@ use crate::api::{
     ACCEPT_METADATA, ApiError, ControllerKind, Delivery, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName,
     ResourceKind, Uid,
 };
-use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits};
+use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits, USUAL_REQUEST};
 use crate::traces::{Stopwatch, Traces};
-
-/// The usual time limit of a request: enough for a working server, and short enough to notice one that hangs.
-const USUAL: Duration = Duration::from_secs(10);
 
 /// The time limit of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +52,7 @@ impl Patience {
     /// Other writes are fenced by the version or UID that they name, so they may outlive the lease.
     fn of_fenced(self) -> Limit {
         match self {
-            Self::Usual => Limit::Client(USUAL),
+            Self::Usual => Limit::Client(USUAL_REQUEST),
             Self::Longest => Limit::Longest,
         }
     }
@@ -201,7 +198,7 @@ impl<'a> ApiRequest<'a> {
             method,
             subresource: "",
             content_type: "application/json",
-            limit: Limit::Client(USUAL),
+            limit: Limit::Client(USUAL_REQUEST),
             body: Vec::new(),
         }
     }

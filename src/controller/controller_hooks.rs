@@ -1,4 +1,4 @@
-//! Updates the controller's memory and metrics for each request of a sync.
+//! Updates the controller's memory and metrics for each request of a sync, and applies its report.
 //!
 //! Guarantees: a hook never blocks and never calls the API server. Every sync that begins after the server confirmed a
 //! change sees it, whatever the caches show.
@@ -9,11 +9,13 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::control::{CronJobControl, JobControl};
+use super::external_jobs::Account;
+use super::memory::Memory;
 use super::observation::Observation;
 use super::pending_status::LONGEST_CREATE;
-use super::plan::{self, Settlement};
+use super::plan::{Event, Outcome, Settlement};
 use super::status::Edits;
-use super::sync::SyncHooks;
+use super::sync::{SyncHooks, SyncReport};
 use super::template_budget::Reservation;
 use super::{Controller, PRUNE_RETRY, Parts, decision_log, reconcile};
 use crate::api::batch_v1::{CronJob, Job};
@@ -26,11 +28,62 @@ pub(super) struct ControllerHooks<'a, C> {
     pub(super) epoch: u64,
 }
 
-impl<C> ControllerHooks<'_, C> {
+impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
     /// Whether another controller reconciles the CronJobs too, so that one may be released while its Job is being
     /// created.
     fn is_shared(&self) -> bool {
         self.controller.parts.manage == Manage::Annotated
+    }
+
+    fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
+        let Controller { memories, parts: Parts { jobs, clock, metrics, .. }, .. } = self.controller;
+        memories.change(cron_job, |known| {
+            known.pending.created(self.is_shared());
+            known.own.slot_taken(slot);
+            known.own.job_created(job);
+        });
+        if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
+            memories.update(cron_job, |known| known.own.job_seen(&job.uid));
+        }
+        let now = clock.now();
+        metrics.job_creation_skew.observe((now - slot).as_seconds_f64());
+        metrics.job_creation_skew_duration.observe((job.creation_timestamp - slot).as_seconds_f64());
+        decision_log::created(&cron_job.name, job, slot, now);
+    }
+
+    fn create_failed(&self, cron_job: &CronJob, error: &ApiError) {
+        let now = Instant::now();
+        self.controller.memories.update(cron_job, |known| {
+            if !error.may_have_been_done() {
+                known.pending.refused(self.is_shared());
+            } else if error.delivery == Delivery::GaveUp {
+                // The client waited longer than the server works on the request.
+                known.pending.unanswered(now);
+            } else {
+                known.pending.unanswered(now + LONGEST_CREATE);
+            }
+        });
+    }
+}
+
+impl<C: JobControl + CronJobControl> Controller<C> {
+    /// Does what a sync left to do, and returns its outcome.
+    pub(super) fn apply(&self, report: SyncReport) -> Outcome {
+        let SyncReport { cron_job, outcome, events, prune_failed, prune_again } = report;
+        self.record_all(&cron_job, events);
+        if prune_failed {
+            self.parts.queue.add_after(cron_job.name.clone(), PRUNE_RETRY);
+        }
+        if prune_again {
+            self.enqueue(cron_job.name.clone());
+        }
+        outcome
+    }
+
+    fn record_all(&self, cron_job: &CronJob, events: Vec<Event>) {
+        for event in events {
+            self.record(cron_job, event.type_, event.reason, event.message);
+        }
     }
 }
 
@@ -41,70 +94,58 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
 
     fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
         // A watch that hangs may not show this version for a long time.
-        self.controller.mutation_cache.cron_job_known(cron_job);
-        if self.epoch > 0 {
-            self.controller.confirmed.insert(cron_job.name.clone(), self.epoch);
-        }
+        self.controller.memories.confirmed(cron_job, self.epoch);
     }
 
     fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        self.controller.external_jobs.creating(&cron_job.name, slot);
-        self.controller.pending_statuses.begin(&cron_job.name, &cron_job.uid, slot);
+        self.controller.memories.of_name(&cron_job.name, |memory| {
+            Account::creating(&mut memory.account, slot);
+            if let Some(known) = memory.known_or_new(cron_job) {
+                known.pending.begin(slot);
+            }
+        });
     }
 
-    fn create_failed(&self, cron_job: &CronJob, _slot: DateTime<Utc>, error: &ApiError) {
-        let (pending_statuses, now) = (&self.controller.pending_statuses, Instant::now());
-        if !error.may_have_been_done() {
-            pending_statuses.refused(&cron_job.name, self.is_shared());
-        } else if error.delivery == Delivery::GaveUp {
-            // The client waited longer than the server works on the request.
-            pending_statuses.unanswered(&cron_job.name, now);
-        } else {
-            pending_statuses.unanswered(&cron_job.name, now + LONGEST_CREATE);
+    fn create_answered(&self, cron_job: &CronJob, slot: DateTime<Utc>, answer: Result<&Arc<Job>, &ApiError>) {
+        match answer {
+            Ok(job) => self.created(cron_job, job, slot),
+            Err(error) => self.create_failed(cron_job, error),
         }
-    }
-
-    fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>) {
-        let Parts { jobs, clock, metrics, .. } = &self.controller.parts;
-        self.controller.pending_statuses.created(&cron_job.name, self.is_shared());
-        self.controller.mutation_cache.slot_taken(cron_job, slot);
-        self.controller.mutation_cache.job_created(cron_job, job);
-        if jobs.get(&job.name).is_some_and(|cached| cached.uid == job.uid) {
-            self.controller.mutation_cache.job_seen(&job.uid);
-        }
-        let now = clock.now();
-        metrics.job_creation_skew.observe((now - slot).as_seconds_f64());
-        metrics.job_creation_skew_duration.observe((job.creation_timestamp - slot).as_seconds_f64());
-        decision_log::created(&cron_job.name, job, slot, now);
     }
 
     fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
-        self.controller.mutation_cache.job_deleted(uid);
-        if self.controller.parts.jobs.get(name).is_none_or(|cached| cached.uid != *uid) {
-            self.controller.mutation_cache.job_gone(uid);
+        let Controller { memories, parts: Parts { jobs, .. }, .. } = self.controller;
+        memories.change(cron_job, |known| known.own.job_deleted(uid));
+        // Only a child that the cache still shows has to be hidden.
+        if !jobs.get(name).is_some_and(|cached| cached.uid == *uid && cached.is_child_of(cron_job)) {
+            memories.update(cron_job, |known| known.own.job_gone(uid));
         }
         decision_log::deleted(&cron_job.name, name);
     }
 
-    fn decided(&self, observation: &Observation, settlement: &Settlement) {
-        decision_log::decided(&observation.cron_job.name, settlement);
-        self.controller.mutation_cache.noted(&observation.cron_job.name, &observation.vanished);
-        if let Some(stats_set) = &self.controller.parts.stats_set {
+    fn decided(&self, observation: &Observation, settlement: &mut Settlement) {
+        let (controller, cron_job) = (self.controller, &observation.cron_job);
+        decision_log::decided(&cron_job.name, settlement);
+        if !observation.vanished.is_empty() {
+            controller.memories.update(cron_job, |known| known.own.noted(&observation.vanished));
+        }
+        if let Some(stats_set) = &controller.parts.stats_set {
             stats_set.decided(observation, settlement);
+        }
+        controller.record_all(cron_job, std::mem::take(&mut settlement.events));
+        if let Some(slot) = settlement.name_taken {
+            controller.memories.change(cron_job, |known| known.name_taken = Some(slot));
+        }
+        let is_external = |memory: &mut Memory, slot| controller.external_jobs.already_there(&mut memory.account, slot);
+        if let Some(slot) = settlement.already_there
+            && controller.memories.visit(&cron_job.name, |memory| is_external(memory, slot)) == Some(true)
+        {
+            controller.tell_of_foreign_fire(cron_job, slot);
         }
     }
 
-    fn status_written(&self, cron_job: &Arc<CronJob>) {
-        self.controller.mutation_cache.cron_job_known(cron_job);
-        self.controller.pending_statuses.recorded(cron_job);
-    }
-
-    fn owes(&self, cron_job: &CronJob, edits: Edits) {
-        self.controller.pending_statuses.put(&cron_job.name, &cron_job.uid, edits);
-    }
-
-    fn event(&self, cron_job: &CronJob, event: plan::Event) {
-        self.controller.record(cron_job, event.type_, event.reason, event.message);
+    fn settled(&self, cron_job: &CronJob, written: Option<&Arc<CronJob>>, owed: Edits) {
+        self.controller.memories.settled(cron_job, written, owed);
     }
 
     fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
@@ -116,23 +157,5 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
         let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)
             .is_some_and(std::cmp::Ordering::is_gt);
         cached.uid == cron_job.uid && !(is_newer && (cached.deleting || cached.spec != cron_job.spec))
-    }
-
-    fn not_pruned(&self, cron_job: &ObjectName, trouble: bool) {
-        if trouble {
-            self.controller.parts.queue.add_after(cron_job.clone(), PRUNE_RETRY);
-        } else {
-            self.controller.enqueue(cron_job.clone());
-        }
-    }
-
-    fn already_there(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        if self.controller.external_jobs.already_there(&cron_job.name, slot) {
-            self.controller.tell_of_foreign_fire(cron_job, slot);
-        }
-    }
-
-    fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        self.controller.name_taken.insert(cron_job.name.clone(), (cron_job.uid.clone(), slot));
     }
 }

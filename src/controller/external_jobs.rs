@@ -14,11 +14,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-
-use crate::api::ObjectName;
 
 /// How much later than the start of the work a slot must be: clocks differ, and a watch may lag.
 pub const MARGIN: TimeDelta = TimeDelta::seconds(30);
@@ -26,18 +23,16 @@ pub const MARGIN: TimeDelta = TimeDelta::seconds(30);
 /// The minimum time between two Warnings.
 pub const TOLD_EVERY: Duration = Duration::from_secs(600);
 
-/// Which slots are accounted for, and when the last Warning was recorded.
+/// When this process began to work, and when the last Warning was recorded.
 #[derive(Debug, Default)]
 pub struct ExternalJobs {
-    /// When this process began to work.
     since: OnceLock<DateTime<Utc>>,
-    accounts: DashMap<ObjectName, Account>,
     told: Mutex<Told>,
 }
 
 /// The newest slot of a CronJob that is accounted for.
 #[derive(Debug, Clone, Copy)]
-struct Account {
+pub struct Account {
     slot: DateTime<Utc>,
     /// Whether a Job that already exists when this slot's create is sent belongs to another controller.
     is_first_try: bool,
@@ -49,60 +44,44 @@ struct Told {
     since_then: u64,
 }
 
+impl Account {
+    /// The account of a CronJob that is handed over to this process now. Its last Jobs may come from the other
+    /// controller.
+    pub fn handed_over(now: DateTime<Utc>) -> Self {
+        Self { slot: now + MARGIN, is_first_try: false }
+    }
+
+    /// A request to create the Job of `slot` is about to be sent.
+    pub fn creating(account: &mut Option<Self>, slot: DateTime<Utc>) {
+        match account {
+            Some(known) if known.slot > slot => {}
+            Some(known) if known.slot == slot => known.is_first_try = false,
+            _ => *account = Some(Self { slot, is_first_try: true }),
+        }
+    }
+}
+
 impl ExternalJobs {
     /// Records when this process began to reconcile.
     pub fn begin(&self, now: DateTime<Utc>) {
         let _ = self.since.set(now);
     }
 
-    /// The CronJob was handed over to this process now. Its last Jobs may come from the other controller.
-    pub fn handed_over(&self, key: &ObjectName, now: DateTime<Utc>) {
-        self.accounts.insert(key.clone(), Account { slot: now + MARGIN, is_first_try: false });
-    }
-
-    /// A request to create the Job of `slot` is about to be sent.
-    pub fn creating(&self, key: &ObjectName, slot: DateTime<Utc>) {
-        let first_try = Account { slot, is_first_try: true };
-        let again = |known: &mut Account| {
-            if known.slot < slot {
-                *known = first_try;
-            } else if known.slot == slot {
-                known.is_first_try = false;
-            }
-        };
-        self.accounts.entry(key.clone()).and_modify(again).or_insert(first_try);
-    }
-
     /// The watch shows a new Job of `slot`. Returns whether another controller made it.
-    pub fn appeared(&self, key: &ObjectName, slot: DateTime<Utc>) -> bool {
-        let is_news = self.is_in_our_time(slot) && self.accounts.get(key).is_none_or(|known| known.slot < slot);
+    pub fn appeared(&self, account: &mut Option<Account>, slot: DateTime<Utc>) -> bool {
+        let is_news = self.is_in_our_time(slot) && account.is_none_or(|known| known.slot < slot);
         if is_news {
-            self.accounts.insert(key.clone(), Account { slot, is_first_try: false });
+            *account = Some(Account { slot, is_first_try: false });
         }
         is_news
     }
 
     /// The Job of `slot` existed when this process tried to create it. Returns whether another controller made it.
-    pub fn already_there(&self, key: &ObjectName, slot: DateTime<Utc>) -> bool {
-        let Some(mut known) = self.accounts.get_mut(key) else { return false };
+    pub fn already_there(&self, account: &mut Option<Account>, slot: DateTime<Utc>) -> bool {
+        let Some(known) = account else { return false };
         let is_news = self.is_in_our_time(slot) && known.slot == slot && known.is_first_try;
         known.is_first_try = false;
         is_news
-    }
-
-    /// Drops the state of a deleted CronJob.
-    pub fn forget(&self, key: &ObjectName) {
-        self.accounts.remove(key);
-    }
-
-    /// How many CronJobs are accounted for.
-    pub fn len(&self) -> usize {
-        self.accounts.len()
-    }
-
-    /// Whether that CronJob is accounted for.
-    pub fn contains(&self, key: &ObjectName) -> bool {
-        self.accounts.contains_key(key)
     }
 
     /// Counts one Job of another controller. Returns how many there were since the last Warning, if the next one is
@@ -117,7 +96,8 @@ impl ExternalJobs {
         Some(std::mem::take(&mut told.since_then))
     }
 
-    fn is_in_our_time(&self, slot: DateTime<Utc>) -> bool {
+    /// Whether no predecessor can have made the Job of `slot`.
+    pub fn is_in_our_time(&self, slot: DateTime<Utc>) -> bool {
         self.since.get().is_some_and(|since| *since + MARGIN < slot)
     }
 }
@@ -182,19 +162,20 @@ mod tests {
             ),
             ("a new CronJob of the same name", vec![began(), Creating("10:05:00"), Forget, Appeared("10:05:00", true)]),
         ];
-        let key = ObjectName::new("ns", "c");
         for (sentence, steps) in table {
-            let foreign = ExternalJobs::default();
+            let (foreign, mut account) = (ExternalJobs::default(), None);
             for step in steps {
                 match step {
                     Begin(now) => foreign.begin(at(now)),
-                    HandedOver(now) => foreign.handed_over(&key, at(now)),
-                    Creating(slot) => foreign.creating(&key, at(slot)),
-                    Appeared(slot, want) => assert_eq!(foreign.appeared(&key, at(slot)), want, "{sentence}: {slot}"),
-                    AlreadyThere(slot, want) => {
-                        assert_eq!(foreign.already_there(&key, at(slot)), want, "{sentence}: {slot}");
+                    HandedOver(now) => account = Some(Account::handed_over(at(now))),
+                    Creating(slot) => Account::creating(&mut account, at(slot)),
+                    Appeared(slot, want) => {
+                        assert_eq!(foreign.appeared(&mut account, at(slot)), want, "{sentence}: {slot}");
                     }
-                    Forget => foreign.forget(&key),
+                    AlreadyThere(slot, want) => {
+                        assert_eq!(foreign.already_there(&mut account, at(slot)), want, "{sentence}: {slot}");
+                    }
+                    Forget => account = None,
                 }
             }
         }

@@ -11,7 +11,11 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+
 use super::control::{CronJobControl, JobControl};
+use super::external_jobs::Account;
+use super::memory::Memory;
 use super::{Controller, reference};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{EventType, Manage, NameConflict, Object, ObjectName, ResourceKind};
@@ -42,11 +46,11 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<NameConflict> for Name
 
 impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C> {
     fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
-        self.0.mutation_cache.job_seen(&job.uid);
+        self.0.memories.job_seen(job);
         // A Job first seen while pending deletion is not a creation, but it enqueues its owner too.
         let Some(cron_job) = self.0.resolve_controller_ref(job) else { return };
         if let Some(slot) = job.slot_of(&cron_job)
-            && self.0.external_jobs.appeared(&cron_job.name, slot)
+            && self.0.is_external(&cron_job, slot)
         {
             self.0.tell_of_foreign_fire(&cron_job, slot);
         }
@@ -58,21 +62,22 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
             return;
         }
         if old.controller != new.controller {
+            // It is no longer a child, and its deletion will not name this owner.
+            self.0.memories.job_gone(old);
             self.0.enqueue_owner(old);
         }
         self.0.enqueue_owner(new);
     }
 
     fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
-        let is_own_deletion = self.0.mutation_cache.is_deleted(&last.uid);
-        self.0.mutation_cache.job_gone(&last.uid);
+        let is_own_deletion = self.0.memories.job_gone(last);
         self.0.remember_slot(last);
         if last.finished.is_some()
             && !is_own_deletion
             && !self.0.stands_by()
             && let Some(cron_job) = self.0.resolve_controller_ref(last)
         {
-            self.0.mutation_cache.job_vanished(&cron_job, last);
+            self.0.memories.change(&cron_job, |known| known.own.job_vanished(last));
         }
         self.0.enqueue_owner(last);
     }
@@ -84,7 +89,7 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<Job> for JobHandler<C>
     fn on_relisted(&self) {
         self.0.suspect_views();
         // A Job created here that came and went in the gap has no event: its CronJob would wait for the next slot.
-        for job in self.0.mutation_cache.unseen() {
+        for job in self.0.memories.unseen() {
             self.0.enqueue_owner(&job);
         }
     }
@@ -96,7 +101,8 @@ impl<C: JobControl + CronJobControl> ResourceEventHandler<CronJob> for CronJobHa
             return;
         }
         if self.0.parts.manage == Manage::Annotated && !is_in_initial_list {
-            self.0.external_jobs.handed_over(&cron_job.name, self.0.parts.clock.now());
+            let account = Account::handed_over(self.0.parts.clock.now());
+            self.0.memories.of_name(&cron_job.name, |memory| memory.account = Some(account));
         }
         // No sync has seen it yet. It may be overdue, so it goes before keys that only wait to be settled.
         self.0.parts.queue.add_with(cron_job.name.clone(), Priority::High);
@@ -129,8 +135,14 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if let Some(slot) = job.slot_of(&cron_job)
             && cron_job.status.last_schedule_time < Some(slot)
         {
-            self.mutation_cache.slot_taken(&cron_job, slot);
+            self.memories.change(&cron_job, |known| known.own.slot_taken(slot));
         }
+    }
+
+    /// Whether another controller made a Job of `slot` that the watch shows now.
+    fn is_external(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
+        let appeared = |memory: &mut Memory| self.external_jobs.appeared(&mut memory.account, slot);
+        self.external_jobs.is_in_our_time(slot) && self.memories.of_name(&cron_job.name, appeared)
     }
 
     /// After a change of schedule or zone, the key is requeued at the next slot; if the old timer fires earlier, its

@@ -5,17 +5,17 @@
 use std::sync::Arc;
 
 use super::observation::{Observation, Ownership};
-use crate::api::batch_v1::{FinishedCondition, Job};
+use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 
 /// How many Jobs of the history one sync deletes after the status write. The next sync deletes more.
 pub const MOST_PRUNED: usize = 32;
 
-/// The Jobs beyond both history limits. Matches upstream `cleanupFinishedJobs`.
+/// The Jobs beyond both history limits of `cron_job`. Matches upstream `cleanupFinishedJobs`.
 ///
 /// kube-controller-manager's controller prunes a shared history as soon as a Job ends. If both controllers delete a
 /// Job, the second attempt records a Warning. So this controller waits until it has started the next Job, and then
 /// deletes what is left.
-pub(super) fn history_victims(observation: &Observation) -> Vec<Arc<Job>> {
+pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob) -> Vec<Arc<Job>> {
     if observation.ownership != Ownership::Exclusive && observation.create.is_none() {
         return Vec::new();
     }
@@ -23,7 +23,7 @@ pub(super) fn history_victims(observation: &Observation) -> Vec<Arc<Job>> {
     if observation.takeover_wait.is_some() {
         return Vec::new();
     }
-    let spec = &observation.cron_job.spec;
+    let spec = &cron_job.spec;
     let limits = [(spec.successful_jobs_history_limit, true), (spec.failed_jobs_history_limit, false)];
     let beyond =
         |(limit, succeeded): (Option<i32>, bool)| Some(oldest_beyond_limit(&observation.jobs, succeeded, limit?));

@@ -1,38 +1,36 @@
-//! Objects that this process wrote, or read live, and that the caches do not show yet.
+//! Objects of one CronJob that this process wrote, or read live, and that the caches do not show yet.
 //!
 //! Guarantees: a sync sees this process's own writes, however long the watch is silent. It neither repeats requests nor
 //! decides on a cache older than its own writes. A slot whose Job came and went before the status listed it stays
 //! taken. An entry is dropped when the cache reaches the write's resource version. So a missed watch event neither
-//! hides an object for ever nor leaks memory. The entries of a CronJob are dropped with it, or by the first sync of
-//! another CronJob of the same name.
+//! hides an object for ever nor leaks memory.
 
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use dashmap::DashMap;
 use tokio::time::Instant;
 
 use super::retained::Retained;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{ObjectName, Uid, compare_resource_versions};
+use crate::api::{Uid, compare_resource_versions};
 
 /// How long a watch may lag behind own writes before the cache is suspect. Watches usually lag by milliseconds.
 pub const EXPIRY: Duration = Duration::from_secs(30);
 
-/// The overlay over the stores of CronJobs and Jobs.
+/// The overlay over the stores, of one CronJob and its Jobs.
 #[derive(Debug, Default)]
 pub struct MutationCache {
-    cron_jobs: DashMap<ObjectName, Entry<Arc<CronJob>>>,
-    /// By the Job's UID.
-    created: DashMap<Uid, Entry<Arc<Job>>>,
-    /// The UIDs of Jobs created for a CronJob.
-    children: DashMap<ObjectName, (Uid, Vec<Uid>)>,
-    deleted: DashMap<Uid, Entry<()>>,
-    /// Finished Jobs that the watch showed as deleted, until a sync of their CronJob has recorded them.
-    vanished: DashMap<ObjectName, (Uid, Vec<Arc<Job>>)>,
-    /// The newest slot of a CronJob known to have had its Job, until the status lists it.
-    taken: DashMap<ObjectName, (Uid, DateTime<Utc>)>,
+    cron_job: Option<Entry<Arc<CronJob>>>,
+    created: Vec<Entry<Arc<Job>>>,
+    /// By the Job's UID, since when. A map, because one sync may delete many Jobs.
+    deleted: HashMap<Uid, Entry<()>>,
+    /// Finished Jobs that the watch showed as deleted, until a sync has recorded them.
+    vanished: Vec<Arc<Job>>,
+    /// The newest slot known to have had its Job, until the status lists it.
+    taken: Option<DateTime<Utc>>,
 }
 
 #[derive(Debug)]
@@ -54,200 +52,110 @@ impl<T> Entry<T> {
 impl MutationCache {
     /// Remembers a version that the API server returned for a status write or a live read. Of a long template only the
     /// digest is kept.
-    pub fn cron_job_known(&self, cron_job: &Arc<CronJob>) {
-        self.cron_jobs.insert(cron_job.name.clone(), Entry::new(cron_job.for_cache()));
+    pub fn cron_job_known(&mut self, cron_job: &Arc<CronJob>) {
+        self.cron_job = Some(Entry::new(cron_job.for_cache()));
     }
 
     /// The newer of the cached version and the one remembered here, and whether the cache has lagged for so long
     /// that it is suspect.
-    pub fn newest(&self, cached: Arc<CronJob>) -> (Arc<CronJob>, bool) {
-        let Some(own) = self.cron_jobs.get(&cached.name).map(|entry| (Arc::clone(&entry.value), entry.is_fresh()))
-        else {
-            return (cached, false);
-        };
-        let (own, fresh) = own;
-        let ahead = compare_resource_versions(&own.resource_version, &cached.resource_version)
-            .is_some_and(std::cmp::Ordering::is_gt);
-        if ahead && own.uid == cached.uid {
-            return (own, !fresh);
+    pub fn newest(&mut self, cached: Arc<CronJob>) -> (Arc<CronJob>, bool) {
+        let Some(own) = &self.cron_job else { return (cached, false) };
+        let order = compare_resource_versions(&own.value.resource_version, &cached.resource_version);
+        if order.is_some_and(Ordering::is_gt) {
+            return (Arc::clone(&own.value), !own.is_fresh());
         }
-        self.cron_jobs.remove_if(&cached.name, |_, entry| Arc::ptr_eq(&entry.value, &own));
+        self.cron_job = None;
         (cached, false)
     }
 
-    /// Remembers a Job created for `owner`. Call [`Self::job_seen`] afterwards if the cache has it already.
-    pub fn job_created(&self, owner: &CronJob, job: &Arc<Job>) {
-        self.forget_children(&owner.name, |of| *of != owner.uid);
-        self.created.insert(job.uid.clone(), Entry::new(Arc::clone(job)));
-        let mut children = self.children.entry(owner.name.clone()).or_insert_with(|| (owner.uid.clone(), Vec::new()));
-        children.1.push(job.uid.clone());
+    /// Remembers a Job that was created. Call [`Self::job_seen`] afterwards if the cache has it already.
+    pub fn job_created(&mut self, job: &Arc<Job>) {
+        self.created.push(Entry::new(Arc::clone(job)));
     }
 
     /// The cache has shown the Job, so its entry is dropped.
-    pub fn job_seen(&self, uid: &Uid) {
-        self.created.remove(uid);
+    pub fn job_seen(&mut self, uid: &Uid) {
+        self.created.retain(|created| created.value.uid != *uid);
     }
 
-    /// Jobs of `owner` that were created here and that the cache has not shown yet. A Job that the cache
-    /// `has_caught_up` with and does not show is gone.
-    pub fn created_for(&self, owner: &CronJob, has_caught_up: impl Fn(&Job) -> bool) -> Vec<Arc<Job>> {
-        let children = self.children.get(&owner.name).filter(|children| children.0 == owner.uid);
-        let Some(uids) = children.map(|children| children.1.clone()) else { return Vec::new() };
-        let unseen = |uid: &Uid| {
-            let job = self.created.get(uid).map(|entry| Arc::clone(&entry.value))?;
-            if has_caught_up(&job) {
-                self.created.remove(uid);
-                return None;
-            }
-            Some(job)
-        };
-        let jobs: Vec<_> = uids.iter().filter_map(unseen).collect();
-        if jobs.is_empty() {
-            self.children.remove_if(&owner.name, |_, now| now.0 == owner.uid && now.1 == uids);
+    /// The Jobs that were created here and that the cache has not shown yet. The cache shows every Job up to the
+    /// resource version `shown`; a Job that it does not show by then is gone.
+    pub fn created(&mut self, shown: impl FnOnce() -> String) -> Vec<Arc<Job>> {
+        if self.created.is_empty() {
+            return Vec::new();
         }
-        jobs
+        let shown = shown();
+        let has_caught_up =
+            |job: &Job| compare_resource_versions(&shown, &job.resource_version).is_some_and(Ordering::is_ge);
+        self.created.retain(|created| !has_caught_up(&created.value));
+        self.unseen().cloned().collect()
     }
 
-    /// All Jobs created here that the cache has not shown yet, in a stable order.
-    pub fn unseen(&self) -> Vec<Arc<Job>> {
-        let mut jobs: Vec<_> = self.created.iter().map(|entry| Arc::clone(&entry.value)).collect();
-        jobs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        jobs
+    /// The Jobs that were created here and that the cache has not shown yet.
+    pub fn unseen(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.created.iter().map(|created| &created.value)
     }
 
     /// Remembers that a Job was deleted here. Call [`Self::job_gone`] afterwards if the cache has already dropped it.
-    pub fn job_deleted(&self, uid: &Uid) {
-        self.created.remove(uid);
+    pub fn job_deleted(&mut self, uid: &Uid) {
+        self.job_seen(uid);
         self.deleted.insert(uid.clone(), Entry::new(()));
     }
 
-    /// The cache has dropped the Job.
-    pub fn job_gone(&self, uid: &Uid) {
-        self.deleted.remove(uid);
-        self.created.remove(uid);
+    /// The cache has dropped the Job. Returns whether it was deleted here.
+    pub fn job_gone(&mut self, uid: &Uid) -> bool {
+        self.job_seen(uid);
+        self.deleted.remove(uid).is_some_and(|deleted| deleted.is_fresh())
     }
 
-    /// Whether the Job was deleted here and the cache still shows it.
-    pub fn is_deleted(&self, uid: &Uid) -> bool {
-        // There is rarely an entry, so this takes a read lock first.
-        let Some(fresh) = self.deleted.get(uid).map(|entry| entry.is_fresh()) else { return false };
-        if !fresh {
-            self.deleted.remove_if(uid, |_, entry| !entry.is_fresh());
-        }
-        fresh
+    /// The Jobs that were deleted here and that the cache still shows.
+    pub fn deleted(&mut self) -> HashSet<Uid> {
+        self.deleted.retain(|_, deleted| deleted.is_fresh());
+        self.deleted.keys().cloned().collect()
     }
 
     /// Remembers a finished Job that was deleted, for any cause and whether or not a sync saw its end.
-    pub fn job_vanished(&self, owner: &CronJob, job: &Arc<Job>) {
-        let mut known = self.vanished.entry(owner.name.clone()).or_insert_with(|| (owner.uid.clone(), Vec::new()));
-        if known.0 != owner.uid {
-            *known = (owner.uid.clone(), Vec::new());
-        }
-        known.1.push(Arc::clone(job));
+    pub fn job_vanished(&mut self, job: &Arc<Job>) {
+        self.vanished.push(Arc::clone(job));
     }
 
-    /// The Jobs of `owner` that finished and were deleted, and that no sync has recorded yet.
-    pub fn vanished(&self, owner: &CronJob) -> Vec<Arc<Job>> {
-        let known = self.vanished.get(&owner.name).filter(|known| known.0 == owner.uid);
-        known.map(|known| known.1.clone()).unwrap_or_default()
+    /// The Jobs that finished and were deleted, and that no sync has recorded yet.
+    pub fn vanished(&self) -> &[Arc<Job>] {
+        &self.vanished
     }
 
-    /// A sync of `owner` has recorded these Jobs.
-    pub fn noted(&self, owner: &ObjectName, noted: &[Arc<Job>]) {
-        if noted.is_empty() {
-            return;
-        }
-        if let Some(mut known) = self.vanished.get_mut(owner) {
-            known.1.retain(|job| !noted.iter().any(|noted| noted.uid == job.uid));
-        }
-        self.vanished.remove_if(owner, |_, known| known.1.is_empty());
+    /// A sync has recorded these Jobs.
+    pub fn noted(&mut self, noted: &[Arc<Job>]) {
+        self.vanished.retain(|job| !noted.iter().any(|noted| noted.uid == job.uid));
     }
 
     /// Remembers that a slot had its Job.
-    pub fn slot_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        let mut known = self.taken.entry(cron_job.name.clone()).or_insert_with(|| (cron_job.uid.clone(), slot));
-        if known.0 != cron_job.uid || known.1 < slot {
-            *known = (cron_job.uid.clone(), slot);
-        }
+    pub fn slot_taken(&mut self, slot: DateTime<Utc>) {
+        self.taken = self.taken.max(Some(slot));
     }
 
-    /// The newest slot that had its Job, if the status does not list it.
-    pub fn taken(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
-        let is_news = |known: &(Uid, DateTime<Utc>)| {
-            known.0 == cron_job.uid && cron_job.status.last_schedule_time < Some(known.1)
-        };
-        let (slot, is_news) = self.taken.get(&cron_job.name).map(|known| (known.1, is_news(&known)))?;
-        if !is_news {
-            self.taken.remove_if(&cron_job.name, |_, known| known.1 == slot);
-        }
-        is_news.then_some(slot)
-    }
-
-    /// Drops the entries of a deleted CronJob.
-    pub fn cron_job_gone(&self, name: &ObjectName) {
-        self.cron_jobs.remove(name);
-        self.taken.remove(name);
-        self.vanished.remove(name);
-        self.forget_children(name, |_| true);
-    }
-
-    /// Drops the entries of other CronJobs of the same name.
-    pub fn forget_predecessor(&self, cron_job: &CronJob) {
-        let CronJob { name, uid, .. } = cron_job;
-        remove_if(&self.cron_jobs, name, |entry| entry.value.uid != *uid);
-        remove_if(&self.taken, name, |known| known.0 != *uid);
-        remove_if(&self.vanished, name, |known| known.0 != *uid);
-        self.forget_children(name, |of| *of != *uid);
-    }
-
-    fn forget_children(&self, owner: &ObjectName, is_forgotten: impl Fn(&Uid) -> bool) {
-        let children = remove_if(&self.children, owner, |children| is_forgotten(&children.0));
-        for job in children.into_iter().flat_map(|(_, jobs)| jobs) {
-            self.created.remove(&job);
-        }
+    /// The newest slot that had its Job, if the status of `cron_job` does not list it.
+    pub fn taken(&mut self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
+        self.taken = self.taken.filter(|slot| cron_job.status.last_schedule_time < Some(*slot));
+        self.taken
     }
 
     /// The amount of retained state.
     pub fn retained(&self) -> Retained {
-        let of_cron_jobs = self.cron_jobs.len() + self.children.len() + self.taken.len() + self.vanished.len();
-        let template_bytes =
-            self.cron_jobs.iter().map(|entry| entry.value.spec.job_template.text().map_or(0, str::len)).sum();
+        let template = |known: &Entry<Arc<CronJob>>| known.value.spec.job_template.text().map_or(0, str::len);
         let deleted_jobs = self.deleted.len();
-        Retained { entries: of_cron_jobs + self.created.len() + deleted_jobs, deleted_jobs, template_bytes }
+        Retained {
+            entries: self.created.len() + deleted_jobs + self.vanished.len(),
+            deleted_jobs,
+            template_bytes: self.cron_job.as_ref().map_or(0, template),
+        }
     }
 
-    /// The names of the maps that hold state for the CronJob with that name and UID.
-    pub fn retained_for(&self, name: &ObjectName, uid: &Uid) -> impl Iterator<Item = &'static str> {
-        let is_child = |job: &Job| job.controller.as_ref().is_some_and(|owner| owner.uid == *uid);
-        let held = [
-            ("mutation_cache.cron_jobs", self.cron_jobs.get(name).is_some_and(|entry| entry.value.uid == *uid)),
-            ("mutation_cache.children", self.children.get(name).is_some_and(|children| children.0 == *uid)),
-            ("mutation_cache.vanished", self.vanished.get(name).is_some_and(|known| known.0 == *uid)),
-            ("mutation_cache.taken", self.taken.get(name).is_some_and(|known| known.0 == *uid)),
-            ("mutation_cache.created", self.created.iter().any(|entry| is_child(&entry.value))),
-        ];
-        held.into_iter().filter(|(_, is_held)| *is_held).map(|(name, _)| name)
-    }
-
-    /// Whether the cache is empty.
-    #[cfg(test)]
+    /// Whether the caches show everything.
     pub fn is_empty(&self) -> bool {
-        let of_cron_jobs = self.cron_jobs.is_empty() && self.children.is_empty() && self.taken.is_empty();
-        let of_cron_jobs = of_cron_jobs && self.vanished.is_empty();
-        of_cron_jobs && self.created.is_empty() && self.deleted.is_empty()
+        let Self { cron_job, created, deleted, vanished, taken } = self;
+        cron_job.is_none() && created.is_empty() && deleted.is_empty() && vanished.is_empty() && taken.is_none()
     }
-}
-
-/// Removes the entry if `is_removed` accepts it. There is rarely one to remove, so this takes a read lock first.
-pub(super) fn remove_if<V>(
-    map: &DashMap<ObjectName, V>,
-    name: &ObjectName,
-    is_removed: impl Fn(&V) -> bool,
-) -> Option<V> {
-    if !map.get(name).is_some_and(|value| is_removed(&value)) {
-        return None;
-    }
-    map.remove_if(name, |_, value| is_removed(value)).map(|(_, value)| value)
 }
 
 #[cfg(test)]

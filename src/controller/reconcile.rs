@@ -48,8 +48,15 @@ fn failed<T>(failure: impl Into<Failure>) -> Decided<T> {
 
 /// Decides what the sync of one CronJob does next.
 pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
-    let draft = Draft::new(&observation.cron_job, &observation.carried);
-    let mut sync = Sync { observation, now, draft, beyond_history: history_victims(observation), fired: false };
+    let mut draft = Draft::new(&observation.cron_job, &observation.carried);
+    // Once the CronJob was read live, every decision is made on that version, those about the history included.
+    if let Some(Ok(live)) = &observation.live_cron_job
+        && live.uid == draft.base.uid
+    {
+        draft.rebase(live);
+    }
+    let beyond_history = history_victims(observation, draft.base);
+    let mut sync = Sync { observation, now, draft, beyond_history, fired: false };
     match sync.run().map_err(|stop| *stop) {
         Ok(outcome) => sync.finish(outcome),
         Err(Stop::Failed(failure)) => sync.finish(Outcome::Failed(failure)),
@@ -70,15 +77,10 @@ struct Sync<'a> {
 impl Sync<'_> {
     fn run(&mut self) -> Decided<Outcome> {
         self.take_note_of_vanished_jobs();
-        if self.decides_on_live() {
-            match &self.observation.live_cron_job {
-                None => {}
-                Some(Err(error)) => return failed(error.clone()),
-                Some(Ok(live)) if live.uid != self.draft.base.uid => {
-                    return failed(Failure::Recreated(live.name.clone()));
-                }
-                Some(Ok(live)) => self.draft.rebase(live),
-            }
+        match &self.observation.live_cron_job {
+            Some(Err(error)) if self.decides_on_live() => return failed(error.clone()),
+            Some(Ok(live)) if live.uid != self.draft.base.uid => return failed(Failure::Recreated(live.name.clone())),
+            _ => {}
         }
         self.adopt_own_children();
         self.adopt_begun_job()?;
@@ -89,7 +91,7 @@ impl Sync<'_> {
     }
 
     /// Whether a Job is created only from a CronJob version that was read live: the cache may be stale, or does not
-    /// hold the template. The live version may differ in more than the template, so every decision uses it.
+    /// hold the template.
     fn decides_on_live(&self) -> bool {
         self.observation.view_is_suspect || self.observation.cron_job.spec.job_template.omitted_bytes().is_some()
     }
@@ -106,7 +108,7 @@ impl Sync<'_> {
         }
         let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
         let unanswered = self.beyond_history.into_iter().filter(|job| !answered(job));
-        let is_active = |job: &Arc<Job>| self.observation.cron_job.status.in_active_list(&job.uid);
+        let is_active = |job: &Arc<Job>| self.draft.base.status.in_active_list(&job.uid);
         let (first, mut prune): (Vec<_>, Vec<_>) = unanswered.partition(is_active);
         if !first.is_empty() {
             return Plan::Prune { jobs: first, next: outcome.next_slot() };
@@ -192,10 +194,8 @@ impl Sync<'_> {
                 None if !found => match &self.observation.live_cron_job {
                     None => return needs(Plan::Lookup(vec![Lookup::CronJob])),
                     Some(Err(error)) => return failed(error.clone()),
-                    Some(Ok(live)) if live.uid != self.draft.base.uid => {
-                        return failed(Failure::Recreated(live.name.clone()));
-                    }
-                    Some(Ok(live)) if live.status.in_active_list(&job.uid) => self.draft.rebase(live),
+                    // An earlier sync removed it.
+                    Some(Ok(live)) if live.status.in_active_list(&job.uid) => {}
                     Some(Ok(_)) => self.draft.warning(
                         "UnexpectedJob",
                         format!("Saw a job that the controller did not create or forgot: {}", job.name.name),

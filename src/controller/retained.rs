@@ -10,7 +10,7 @@ use crate::api::{ObjectName, Uid};
 /// The amount of retained state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retained {
-    /// Entries in all maps, those for Jobs included.
+    /// CronJobs' memories, and the Jobs in them.
     pub entries: usize,
     /// Jobs deleted here that the cache still shows.
     pub deleted_jobs: usize,
@@ -21,28 +21,19 @@ pub struct Retained {
 impl<C: JobControl + CronJobControl> Controller<C> {
     /// The state retained for all CronJobs together.
     pub fn retained(&self) -> Retained {
-        let by_name =
-            [self.name_taken.len(), self.name_conflicts_told.len(), self.confirmed.len(), self.timed_out.len()];
-        let others = self.pending_statuses.len() + self.external_jobs.len() + by_name.iter().sum::<usize>();
-        let own = self.mutation_cache.retained();
-        Retained { entries: own.entries + others, ..own }
+        self.memories.retained()
     }
 
-    /// The names of the maps that hold state for the CronJob with that name and UID.
+    /// The names of what holds state for the CronJob with that name and UID.
     pub fn retained_for(&self, key: &ObjectName, uid: &Uid) -> Vec<&'static str> {
-        // In a map without UIDs, an entry may belong to the next CronJob of the same name.
+        // State without a UID may belong to the next CronJob of the same name.
         let is_there = self.parts.cron_jobs.get(key).is_some();
         let held = [
-            ("pending_statuses", self.pending_statuses.pending(key).is_some_and(|pending| pending.uid == *uid)),
-            ("name_taken", self.name_taken.get(key).is_some_and(|taken| taken.0 == *uid)),
-            ("name_conflicts_told", self.name_conflicts_told.get(key).is_some_and(|told| *told == *uid)),
-            ("external_jobs", !is_there && self.external_jobs.contains(key)),
-            ("confirmed", !is_there && self.confirmed.contains_key(key)),
-            ("timed_out", !is_there && self.timed_out.contains_key(key)),
+            ("memory of its UID", self.memories.knows(key, uid)),
+            ("memory of its name", !is_there && self.memories.contains(key)),
             ("timers", !is_there && self.parts.queue.scheduled_for(key).is_some()),
             ("failures", !is_there && self.parts.queue.num_requeues(key) > 0),
         ];
-        let held = held.into_iter().filter(|(_, is_held)| *is_held).map(|(name, _)| name);
-        held.chain(self.mutation_cache.retained_for(key, uid)).collect()
+        held.into_iter().filter(|(_, is_held)| *is_held).map(|(name, _)| name).collect()
     }
 }

@@ -36,7 +36,8 @@ const PRUNE_TIME: Duration = Duration::from_secs(5);
 /// How long a sync without a next slot may take to settle; no request takes longer.
 const LONGEST_SETTLING: Duration = Duration::from_secs(60);
 
-/// Callbacks for what a sync does, called as soon as the API server has confirmed it.
+/// Callbacks at the moments of a sync that must not wait for its end: other syncs depend on them, or the sync may be
+/// cancelled or panic before it ends. Everything else is in the [`SyncReport`].
 pub trait SyncHooks: Send + Sync {
     /// The CronJob is about to be read for a template of `bytes` bytes. The template is held until the reservation is
     /// dropped. Returns `None` while other templates use up the budget; the key is then requeued when there is space.
@@ -45,29 +46,9 @@ pub trait SyncHooks: Send + Sync {
         Some(Reservation::unbounded())
     }
     /// The CronJob was read live; its sync continues with this version.
-    fn view_confirmed(&self, cron_job: &Arc<CronJob>);
-    /// A request to create the Job of `slot` is about to be sent.
-    fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
-        let _ = (cron_job, slot);
+    fn view_confirmed(&self, cron_job: &Arc<CronJob>) {
+        let _ = cron_job;
     }
-    /// The create for `slot` returned an error. `error` says whether the Job may exist all the same.
-    fn create_failed(&self, cron_job: &CronJob, slot: DateTime<Utc>, error: &ApiError) {
-        let _ = (cron_job, slot, error);
-    }
-    /// A Job was created for `slot`.
-    fn created(&self, cron_job: &CronJob, job: &Arc<Job>, slot: DateTime<Utc>);
-    /// A Job of the CronJob was deleted.
-    fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid);
-    /// The status was written; this is the new version.
-    fn status_written(&self, cron_job: &Arc<CronJob>);
-    /// The sync is about to end with this settlement.
-    fn decided(&self, observation: &Observation, settlement: &Settlement) {
-        let _ = (observation, settlement);
-    }
-    /// The edits that are still to be written to the status; may be empty.
-    fn owes(&self, cron_job: &CronJob, edits: Edits);
-    /// An Event is to be recorded.
-    fn event(&self, cron_job: &CronJob, event: Event);
     /// Whether the Job of `slot` may still be created, and others deleted for it, after waiting for answers. The watch
     /// must not have shown that the CronJob was deleted, suspended or given another spec, and the starting deadline
     /// must not have passed.
@@ -75,17 +56,47 @@ pub trait SyncHooks: Send + Sync {
         let _ = (cron_job, slot);
         true
     }
-    /// Finished Jobs beyond the history limits are left, because of some `trouble` or because one sync deletes a
-    /// limited number.
-    fn not_pruned(&self, cron_job: &ObjectName, trouble: bool) {
-        let _ = (cron_job, trouble);
-    }
-    /// The CronJob already had a Job for `slot` when the create was sent.
-    fn already_there(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
+    /// A request to create the Job of `slot` is about to be sent.
+    fn creating(&self, cron_job: &CronJob, slot: DateTime<Utc>) {
         let _ = (cron_job, slot);
     }
-    /// A Job of another owner has the slot's name.
-    fn name_taken(&self, cron_job: &CronJob, slot: DateTime<Utc>);
+    /// The create for `slot` was answered. An error says whether the Job may exist all the same.
+    fn create_answered(&self, cron_job: &CronJob, slot: DateTime<Utc>, answer: Result<&Arc<Job>, &ApiError>) {
+        let _ = (cron_job, slot, answer);
+    }
+    /// A Job of the CronJob was deleted.
+    fn deleted(&self, cron_job: &CronJob, name: &ObjectName, uid: &Uid) {
+        let _ = (cron_job, name, uid);
+    }
+    /// The sync is about to end with this settlement, whose Events may be taken. The status write follows. It may take
+    /// until the next slot, and a shutdown may cancel it. The decision's Events and statistics do not depend on it.
+    fn decided(&self, observation: &Observation, settlement: &mut Settlement);
+    /// The status was written as in `written`, or not at all. `owed` are the edits that are still to be written; they
+    /// may be empty. The history is pruned next; a sync that is cancelled during that still owes these edits.
+    fn settled(&self, cron_job: &CronJob, written: Option<&Arc<CronJob>>, owed: Edits) {
+        let _ = (cron_job, written, owed);
+    }
+}
+
+/// What is left to do after a sync.
+#[derive(Debug)]
+pub struct SyncReport {
+    /// The CronJob of the observation.
+    pub cron_job: Arc<CronJob>,
+    /// What happens to the key.
+    pub outcome: Outcome,
+    /// The Events about the history's deletions after the status write.
+    pub events: Vec<Event>,
+    /// Whether deletions from the history failed, or were not answered in time.
+    pub prune_failed: bool,
+    /// Whether Jobs beyond the history limits are left because one sync deletes a limited number.
+    pub prune_again: bool,
+}
+
+impl SyncReport {
+    fn new(cron_job: Arc<CronJob>, outcome: Outcome) -> Self {
+        Self { cron_job, outcome, events: Vec::new(), prune_failed: false, prune_again: false }
+    }
 }
 
 /// Runs one sync to its end. All its decisions are made at time `now`.
@@ -96,10 +107,11 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
     hooks: &impl SyncHooks,
     mut observation: Observation,
     now: DateTime<Utc>,
-) -> Outcome {
+) -> SyncReport {
     let mut reservation: Option<Reservation> = None;
     // The deadline of the sync, once it has no Job left to start.
     let mut end: Option<Instant> = None;
+    let mut prune_failed = false;
     loop {
         match reconcile(&observation, now) {
             Plan::Lookup(lookups) => {
@@ -107,7 +119,8 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 if let Some(bytes) = omitted.filter(|_| lookups.contains(&Lookup::CronJob)) {
                     reservation = hooks.reserve_template(&observation.cron_job.name, bytes);
                     if reservation.is_none() {
-                        return Outcome::AwaitTemplate;
+                        let report = SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
+                        return SyncReport { prune_failed, ..report };
                     }
                 }
                 look_up(control, hooks, &mut observation, lookups).await;
@@ -137,16 +150,19 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 end.get_or_insert(began + time);
                 // The other half of the time is for the status write.
                 let prune_until = began + PRUNE_TIME.min(time / 2);
-                for (job, reply) in delete_jobs(control, hooks, &cron_job, jobs, prune_until).await {
+                let (replies, failed) = delete_jobs(control, hooks, &cron_job, jobs, prune_until).await;
+                prune_failed |= failed;
+                for (job, reply) in replies {
                     let unanswered = || Err(not_in_time(&job.name));
                     observation.learn_deletion(job.uid.clone(), reply.unwrap_or_else(unanswered));
                 }
             }
-            Plan::Settle(settlement) => {
-                hooks.decided(&observation, &settlement);
+            Plan::Settle(mut settlement) => {
+                hooks.decided(&observation, &mut settlement);
                 let next = settlement.outcome.next_slot();
                 let end = end.unwrap_or_else(|| Instant::now() + settling_time(next, now));
-                return settle(control, hooks, &observation, settlement, end).await;
+                let report = settle(control, hooks, observation, settlement, end).await;
+                return SyncReport { prune_failed: prune_failed || report.prune_failed, ..report };
             }
         }
     }
@@ -205,27 +221,20 @@ async fn create<C: JobControl>(
         Err(error) => return CreateReply::BadTemplate(error.to_string()),
     };
     hooks.creating(cron_job, slot);
-    match control.create_job(name, body, observation.patience).await {
-        Ok(job) => {
-            hooks.created(cron_job, &job, slot);
-            CreateReply::Created(job)
-        }
-        Err(error) => {
-            hooks.create_failed(cron_job, slot, &error);
-            CreateReply::Refused(error)
-        }
-    }
+    let answer = control.create_job(name, body, observation.patience).await;
+    hooks.create_answered(cron_job, slot, answer.as_ref());
+    answer.map_or_else(CreateReply::Refused, CreateReply::Created)
 }
 
 /// Deletes finished Jobs in batches until the first failure: no answer by `end`, or an error other than not found. A
-/// Job without an answer has no reply.
+/// Job without an answer has no reply. Also returns whether there was a failure.
 async fn delete_jobs<C: JobControl>(
     control: &C,
     hooks: &impl SyncHooks,
     cron_job: &CronJob,
     jobs: Vec<Arc<Job>>,
     end: Instant,
-) -> Vec<(Arc<Job>, Option<DeleteReply>)> {
+) -> (Vec<(Arc<Job>, Option<DeleteReply>)>, bool) {
     let (mut replies, mut trouble) = (Vec::with_capacity(jobs.len()), false);
     for some in jobs.chunks(REQUESTS_PER_KEY) {
         let requests = some.iter().map(|job| async {
@@ -244,10 +253,7 @@ async fn delete_jobs<C: JobControl>(
         trouble |= some.iter().any(|(_, reply)| is_trouble(reply));
         replies.extend(some);
     }
-    if trouble {
-        hooks.not_pruned(&cron_job.name, true);
-    }
-    replies
+    (replies, trouble)
 }
 
 /// The error of a deletion without an answer in time.
@@ -256,26 +262,19 @@ fn not_in_time(job: &ObjectName) -> ApiError {
     ApiError { delivery: Delivery::GaveUp, ..error }
 }
 
+/// Writes the status and prunes the history.
 async fn settle<C: JobControl + CronJobControl>(
     control: &C,
     hooks: &impl SyncHooks,
-    observation: &Observation,
+    observation: Observation,
     settlement: Settlement,
     end: Instant,
-) -> Outcome {
-    let cron_job = &observation.cron_job;
-    for event in settlement.events {
-        hooks.event(cron_job, event);
-    }
-    if let Some(slot) = settlement.name_taken {
-        hooks.name_taken(cron_job, slot);
-    }
-    if let Some(slot) = settlement.already_there {
-        hooks.already_there(cron_job, slot);
-    }
-    let (mut outcome, mut is_well) = (settlement.outcome, true);
+) -> SyncReport {
+    let mut report = SyncReport::new(observation.cron_job, settlement.outcome);
+    let cron_job = &report.cron_job;
+    let mut is_well = true;
     match settlement.status {
-        None => hooks.owes(cron_job, settlement.edits),
+        None => hooks.settled(cron_job, None, settlement.edits),
         Some(write) => {
             let request = control.update_status(&cron_job.name, &write, observation.patience);
             let unanswered = |_| {
@@ -284,30 +283,25 @@ async fn settle<C: JobControl + CronJobControl>(
                 Err(ApiError { delivery: Delivery::GaveUp, ..error })
             };
             match timeout_at(end, request).await.unwrap_or_else(unanswered) {
-                Ok(written) => {
-                    hooks.status_written(&written);
-                    hooks.owes(cron_job, Edits::default());
-                }
+                Ok(written) => hooks.settled(cron_job, Some(&written), Edits::default()),
                 Err(error) => {
                     debug!(cronjob = %cron_job.name, %error, "Unable to update status for cronjob");
-                    hooks.owes(cron_job, settlement.edits);
+                    hooks.settled(cron_job, None, settlement.edits);
                     is_well = !error.is_unavailable();
-                    outcome = Outcome::Failed(Failure::Api(error));
+                    report.outcome = Outcome::Failed(Failure::Api(error));
                 }
             }
         }
     }
     if is_well && !settlement.prune.is_empty() {
         let end = end.min(Instant::now() + PRUNE_TIME);
-        for (job, reply) in delete_jobs(control, hooks, cron_job, settlement.prune, end).await {
-            let Some(reply) = reply else { continue };
-            if let Some(event) = deletion_event(cron_job.controller_kind, &job, &reply, observation.hides_transient) {
-                hooks.event(cron_job, event);
-            }
-        }
-        if settlement.not_pruned > 0 {
-            hooks.not_pruned(&cron_job.name, false);
-        }
+        let (replies, failed) = delete_jobs(control, hooks, cron_job, settlement.prune, end).await;
+        let event = |(job, reply): (Arc<Job>, Option<DeleteReply>)| {
+            deletion_event(cron_job.controller_kind, &job, &reply?, observation.hides_transient)
+        };
+        report.events = replies.into_iter().filter_map(event).collect();
+        report.prune_failed = failed;
+        report.prune_again = settlement.not_pruned > 0;
     }
-    outcome
+    report
 }

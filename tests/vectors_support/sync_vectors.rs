@@ -14,7 +14,7 @@ use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus, Job};
 use cronjob_controller::api::{ApiError, ControllerKind, EventType, Interner, Object, ObjectName, Uid};
 use cronjob_controller::controller::control::{CronJobControl, JobControl, Patience};
 use cronjob_controller::controller::observation::Observation;
-use cronjob_controller::controller::plan::{Event, Outcome, StatusWrite};
+use cronjob_controller::controller::plan::{Event, Outcome, Settlement, StatusWrite};
 use cronjob_controller::controller::status::Edits;
 use cronjob_controller::controller::sync::{SyncHooks, carry_out};
 use schedule::Zone;
@@ -173,14 +173,19 @@ async fn judge_settling(row: &Row, later: bool) -> Result<(), String> {
     let world = World::new(row);
     let mut observation = Observation::new(Arc::clone(&cron_job), children.clone(), Zone::UTC);
     observation.settle_later = later;
-    let mut outcome = carry_out(&world, &world, observation, row.now).await;
+    let sync = async |observation| {
+        let report = carry_out(&world, &world, observation, row.now).await;
+        world.0.lock().unwrap().events.extend(report.events);
+        report.outcome
+    };
+    let mut outcome = sync(observation).await;
     if let Outcome::SettleLater { next } = outcome {
         let edits = std::mem::take(&mut world.0.lock().unwrap().owed);
         let children = world.after_the_first_sync(&children);
         let events = world.0.lock().unwrap().events.len();
         let mut observation = Observation::new(Arc::clone(&cron_job), children, Zone::UTC);
         observation.carried = edits;
-        outcome = carry_out(&world, &world, observation, row.now).await;
+        outcome = sync(observation).await;
         same("next slot", &next, &outcome.next_slot().or(next))?;
         // Every sync reports these two.
         let mut index = 0;
@@ -422,19 +427,16 @@ impl CronJobControl for World {
 }
 
 impl SyncHooks for World {
-    fn view_confirmed(&self, _: &Arc<CronJob>) {}
-    fn created(&self, _: &CronJob, job: &Arc<Job>, _: DateTime<Utc>) {
-        self.0.lock().unwrap().created.push(Arc::clone(job));
+    fn create_answered(&self, _: &CronJob, _: DateTime<Utc>, answer: Result<&Arc<Job>, &ApiError>) {
+        self.0.lock().unwrap().created.extend(answer.ok().cloned());
     }
     fn deleted(&self, _: &CronJob, _: &ObjectName, uid: &Uid) {
         self.0.lock().unwrap().deleted.insert(uid.clone());
     }
-    fn status_written(&self, _: &Arc<CronJob>) {}
-    fn owes(&self, _: &CronJob, edits: Edits) {
-        self.0.lock().unwrap().owed = edits;
+    fn decided(&self, _: &Observation, settlement: &mut Settlement) {
+        self.0.lock().unwrap().events.append(&mut settlement.events);
     }
-    fn event(&self, _: &CronJob, event: Event) {
-        self.0.lock().unwrap().events.push(event);
+    fn settled(&self, _: &CronJob, _: Option<&Arc<CronJob>>, owed: Edits) {
+        self.0.lock().unwrap().owed = owed;
     }
-    fn name_taken(&self, _: &CronJob, _: DateTime<Utc>) {}
 }

@@ -24,12 +24,11 @@ async fn the_newer_of_the_cached_and_the_written_version_is_seen() {
         ("the cache is behind", cron_job("a", "9"), Duration::ZERO, ("10", false)),
         ("the cache has caught up", cron_job("a", "10"), Duration::ZERO, ("10", false)),
         ("the cache is ahead", cron_job("a", "11"), EXPIRY, ("11", false)),
-        ("the CronJob was created again", cron_job("b", "9"), EXPIRY, ("9", false)),
         ("the cache is behind for so long that it is suspect", cron_job("a", "9"), EXPIRY, ("10", true)),
         ("versions are no numbers", cron_job("a", "x"), Duration::ZERO, ("x", false)),
     ];
     for (sentence, cached, later, expected) in table {
-        let own = MutationCache::default();
+        let mut own = MutationCache::default();
         own.cron_job_known(&cron_job("a", "10"));
         tokio::time::advance(later).await;
         let (newest, is_overdue) = own.newest(cached);
@@ -39,74 +38,46 @@ async fn the_newer_of_the_cached_and_the_written_version_is_seen() {
 
 #[tokio::test(start_paused = true)]
 async fn a_created_job_is_known_until_the_cache_shows_it() {
-    let own = MutationCache::default();
-    let owner = cron_job("owner", "1");
-    own.job_created(&owner, &job("seen"));
-    own.job_created(&owner, &job("unseen"));
+    let mut own = MutationCache::default();
+    own.job_created(&job("seen"));
+    own.job_created(&job("unseen"));
     own.job_seen(&Uid::new("seen"));
-    assert_eq!(own.created_for(&owner, |_| false), [job("unseen")]);
+    let created_at = |version: &'static str| move || version.to_owned();
+    assert_eq!(own.created(created_at("2")), [job("unseen")]);
     tokio::time::advance(EXPIRY * 100).await;
-    assert_eq!(own.created_for(&owner, |_| false), [job("unseen")], "however long the watch is silent");
-    assert!(own.created_for(&owner, |job| *job.uid.to_string() == *"unseen").is_empty(), "the cache would show it");
-    assert!(own.children.is_empty() && own.created.is_empty(), "nothing is kept for ever");
+    assert_eq!(own.created(created_at("2")), [job("unseen")], "however long the watch is silent");
+    assert!(own.created(created_at("3")).is_empty(), "the cache would show it");
+    assert!(own.is_empty(), "nothing is kept for ever");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_job_is_hidden_until_the_cache_drops_it() {
-    let own = MutationCache::default();
+    let mut own = MutationCache::default();
     let uid = Uid::new("gone");
     own.job_deleted(&uid);
-    assert!(own.is_deleted(&uid));
-    own.job_gone(&uid);
-    assert!(!own.is_deleted(&uid));
+    assert!(own.deleted().contains(&uid));
+    assert!(own.job_gone(&uid) && !own.job_gone(&uid));
+    assert!(own.deleted().is_empty());
     own.job_deleted(&uid);
     tokio::time::advance(EXPIRY).await;
-    assert!(!own.is_deleted(&uid), "a Job that lingers on a finalizer is shown again");
+    assert!(own.deleted().is_empty(), "a Job that lingers on a finalizer is shown again");
 }
 
 #[test]
 fn a_slot_whose_job_came_and_went_stays_taken_until_the_status_says_so() {
-    let own = MutationCache::default();
+    let mut own = MutationCache::default();
     let slot = |minute: u32| format!("2026-11-20T10:{minute:02}:00Z");
-    let known = |uid: &str, last: Option<u32>| {
+    let known = |last: Option<u32>| {
         let status = last.map_or_else(|| json!({}), |minute| json!({ "lastScheduleTime": slot(minute) }));
-        objects::cron_job(json!({ "metadata": { "uid": uid }, "status": status }))
+        objects::cron_job(json!({ "status": status }))
     };
     let at = |minute| slot(minute).parse().unwrap();
-    own.slot_taken(&known("a", None), at(2));
-    own.slot_taken(&known("a", None), at(1));
-    assert_eq!(own.taken(&known("a", Some(1))), Some(at(2)));
-    assert_eq!(own.taken(&known("b", None)), None, "of another CronJob of that name nothing is known");
-    own.slot_taken(&known("a", None), at(3));
-    assert_eq!(own.taken(&known("a", Some(3))), None);
-    assert!(own.taken.is_empty(), "nothing is kept for ever");
-    own.slot_taken(&known("a", None), at(4));
-    own.cron_job_gone(&known("a", None).name);
-    assert!(own.taken.is_empty());
-}
-
-#[test]
-fn what_is_kept_for_a_cron_job_goes_with_the_first_sync_of_another_of_its_name() {
-    let own = MutationCache::default();
-    let (old, new) = (cron_job("old", "10"), cron_job("new", "20"));
-    let fill = |owner: &Arc<CronJob>| {
-        own.cron_job_known(owner);
-        own.job_created(owner, &job(&format!("created for {}", owner.uid)));
-        own.job_vanished(owner, &job("vanished"));
-        own.slot_taken(owner, "2026-11-20T10:00:00Z".parse().unwrap());
-    };
-    fill(&old);
-    own.forget_predecessor(&old);
-    assert_eq!(own.retained().entries, 5, "it is no predecessor of itself");
-    assert!(own.created_for(&new, |_| false).is_empty() && own.vanished(&new).is_empty() && own.taken(&new).is_none());
-    fill(&old);
-    own.forget_predecessor(&new);
-    assert!(own.is_empty());
-    fill(&old);
-    fill(&new);
-    assert_eq!(own.created_for(&new, |_| false).len(), 1);
-    own.cron_job_gone(&new.name);
-    assert!(own.is_empty());
+    own.slot_taken(at(2));
+    own.slot_taken(at(1));
+    assert_eq!(own.taken(&known(Some(1))), Some(at(2)));
+    own.slot_taken(at(3));
+    assert_eq!(own.taken(&known(Some(3))), None);
+    assert!(own.is_empty(), "nothing is kept for ever");
 }
 
 #[test]
@@ -115,7 +86,7 @@ fn long_template_of_a_known_version_is_not_kept() {
     let whole = objects::cron_job(
         json!({ "metadata": { "resourceVersion": "9" }, "spec": { "jobTemplate": { "spec": text } } }),
     );
-    let own = MutationCache::default();
+    let mut own = MutationCache::default();
     own.cron_job_known(&whole);
     let (known, _) = own.newest(cron_job("own-uid", "8"));
     assert_eq!(known.resource_version, whole.resource_version);
@@ -127,11 +98,11 @@ fn long_template_of_a_known_version_is_not_kept() {
 #[tokio::test(start_paused = true)]
 async fn mutation_cache_are_believed_for_thirty_seconds_beside_a_cache_that_does_not_show_them() {
     for (waited, is_believed) in [(0, true), (29, true), (30, false), (45, false), (2_999, false)] {
-        let (own, deleted) = (MutationCache::default(), Uid::new("gone"));
+        let (mut own, deleted) = (MutationCache::default(), Uid::new("gone"));
         own.cron_job_known(&cron_job("a", "10"));
         own.job_deleted(&deleted);
         tokio::time::advance(Duration::from_secs(waited)).await;
         let (_, is_overdue) = own.newest(cron_job("a", "9"));
-        assert_eq!((!is_overdue, own.is_deleted(&deleted)), (is_believed, is_believed), "after {waited} s");
+        assert_eq!((!is_overdue, own.deleted().contains(&deleted)), (is_believed, is_believed), "after {waited} s");
     }
 }

@@ -112,6 +112,22 @@ fn a_history_of_a_hundred_thousand_jobs_is_pruned_some_at_a_time() {
 }
 
 #[test]
+fn history_is_judged_on_the_version_that_was_read_live_like_the_policy() {
+    let cached = cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 0 } }));
+    let (done, unexpected) = (job("report-a", "a", finished("Complete")), job("report-b", "b", json!({})));
+    for is_suspect in [false, true] {
+        let mut observation = observe(&cached, &[&done, &unexpected]);
+        observation.view_is_suspect = is_suspect;
+        assert!(matches!(reconcile(&observation, now()), Plan::Lookup(asked) if asked == [Lookup::CronJob]));
+        observation.live_cron_job =
+            Some(Ok(cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 1, "suspend": true } }))));
+        let settlement = settle(&observation);
+        assert_eq!((settlement.prune.len(), reasons(&settlement)), (0, vec!["UnexpectedJob"]), "{is_suspect}");
+        assert!(matches!(settlement.outcome, Outcome::Done), "{is_suspect}");
+    }
+}
+
+#[test]
 fn what_was_decided_before_a_live_read_is_written_to_the_live_version() {
     // Upstream continues with the live copy but writes the cached one, and so loses the new Job's reference.
     let stale = json!({ "status": { "active": [reference("report-a", "a")] } });

@@ -33,7 +33,7 @@ async fn an_own_job_that_came_and_went_in_a_gap_wakes_its_cron_job_when_all_is_l
     let uid = owner.uid.to_string();
     let metadata = json!({ "namespace": NAMESPACE, "ownerReferences": [objects::controlled_by("c", &uid)] });
     let gone = objects::job("c-29540761", "gone", json!({ "metadata": metadata }));
-    world.controller.mutation_cache.job_created(&owner, &gone);
+    world.controller.memories.change(&owner, |known| known.own.job_created(&gone));
     world.gap(async || ()).await;
     assert_eq!(world.ready().await, ["c"]);
 }
@@ -262,10 +262,10 @@ async fn cron_job_created_again_while_an_answer_was_waited_for_gets_no_job_with_
 #[tokio::test(start_paused = true)]
 async fn sync_of_a_cron_job_that_is_created_again_meanwhile_leaves_nothing_under_the_old_uid() {
     let table = [
-        ("its Job is being created", None, Verb::Create, "mutation_cache.children"),
-        ("another Job has that name", Some("c-29540761"), Verb::Get, "name_taken"),
+        ("its Job is being created", None, Verb::Create),
+        ("another Job has that name", Some("c-29540761"), Verb::Get),
     ];
-    for (sentence, other_job, awaited, map) in table {
+    for (sentence, other_job, awaited) in table {
         let world = working(json!({})).await;
         let old = world.cron_jobs.get(&key("c")).unwrap().uid.clone();
         if let Some(name) = other_job {
@@ -277,11 +277,7 @@ async fn sync_of_a_cron_job_that_is_created_again_meanwhile_leaves_nothing_under
         world.create_cron_job("c", json!({ "schedule": "0 0 1 1 *" })).await;
         assert_eq!(world.wire.count(awaited, "jobs"), 1, "{sentence}: there is no answer yet");
         world.pass_until("2026-03-02T10:01:30Z").await;
-        assert_eq!(
-            world.controller.retained_for(&key("c"), &old),
-            [""; 0],
-            "{sentence}: {map} once the answer is there"
-        );
+        assert_eq!(world.controller.retained_for(&key("c"), &old), [""; 0], "{sentence}: once the answer is there");
     }
 }
 
@@ -293,7 +289,7 @@ async fn deleted_cron_job_leaves_nothing_in_the_maps_of_the_controller() {
     world.wire.hold_watches(true);
     world.pass_until("2026-03-02T10:02:30Z").await;
     let before = world.controller.retained_for(&key("c"), &uid);
-    assert!(before.contains(&"mutation_cache.cron_jobs"), "{before:?}");
+    assert_eq!(before, ["memory of its UID"]);
     assert!(world.controller.retained().template_bytes > 0);
     world.wire.hold_watches(false);
     world.write("DELETE", &format!("{CRON_JOBS}/c"), &Value::Null).await;

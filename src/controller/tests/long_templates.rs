@@ -39,7 +39,7 @@ async fn long_template_is_not_cached_and_fires_unchanged() {
     assert_eq!(world.wire.count(Verb::Get, "cronjobs"), 2, "one read for each fire");
     let cached = world.cron_jobs.get(&key("c")).unwrap();
     assert!(cached.spec.job_template.omitted_bytes() > Some(2 * LONGEST_KEPT));
-    let (known, _) = world.controller.mutation_cache.newest(cached);
+    let known = world.controller.memories.newest(cached);
     assert_eq!(known.spec.job_template.text(), None, "what outlives a sync holds no long template");
     assert_eq!(known.status.active.len(), 2);
 }

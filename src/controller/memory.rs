@@ -1,0 +1,338 @@
+//! What the controller knows of each CronJob beyond the caches and the queue.
+//!
+//! Guarantees:
+//! - All of it is in one place: [`Memories::forget`] leaves nothing behind.
+//! - What is [known](Known) of one UID is dropped as a whole by the first sync of a later CronJob of that name. The last
+//!   sync of the earlier one may have ended after the later one was in the store, so no sync saw the earlier one gone.
+//! - The store may go back to an earlier CronJob of the name, if a list is stale. Nothing known of the later one is
+//!   dropped then, and nothing is recorded for the earlier one, until the API server itself returns the earlier one.
+//! - Nothing is kept, and nothing is allocated, for a CronJob of which nothing is known.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use dashmap::DashMap;
+use tokio::time::Instant;
+
+use super::external_jobs::Account;
+use super::mutation_cache::MutationCache;
+use super::pending_status::{BegunCreate, PendingStatus};
+use super::retained::Retained;
+use super::status::Edits;
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{ObjectName, ResourceVersion, Uid, compare_resource_versions};
+
+/// The memories of all CronJobs. No method calls back while it holds a lock, except the functions that its caller
+/// passes; these must not use the memories.
+#[derive(Debug, Default)]
+pub struct Memories(DashMap<ObjectName, Memory>);
+
+/// The memory of the CronJobs of one name. Everything but `known` belongs to the name and outlives a recreation.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// The newest slot that is accounted for, to detect another controller's Jobs.
+    pub account: Option<Account>,
+    /// The last epoch in which the CronJob was read live.
+    pub confirmed: u64,
+    /// Whether a request of the last sync timed out.
+    pub timed_out: bool,
+    /// In a box, because it is mostly empty: it is needed from a create until the watch shows its effects.
+    known: Option<Box<Known>>,
+}
+
+/// What is known of the CronJob with one UID.
+#[derive(Debug)]
+pub struct Known {
+    uid: Uid,
+    /// A version of that CronJob: every version of an earlier CronJob of the name is older.
+    version: ResourceVersion,
+    /// The slot whose Job name was reported as taken by another owner.
+    pub name_taken: Option<DateTime<Utc>>,
+    /// Whether a name conflict was reported.
+    pub name_conflict_told: bool,
+    /// What its status lacks.
+    pub pending: PendingStatus,
+    /// Own writes that the caches do not show.
+    pub own: MutationCache,
+}
+
+/// What a sync needs of the memory.
+#[derive(Debug)]
+pub struct Recollection {
+    /// The newest version that is known: the cached one, or one that was read live or written.
+    pub cron_job: Arc<CronJob>,
+    /// Whether the cache has lagged behind that version for so long that it is suspect.
+    pub is_overdue: bool,
+    /// Jobs created here that the cache does not show yet.
+    pub created: Vec<Arc<Job>>,
+    /// Jobs deleted here that the cache may still show.
+    pub deleted: HashSet<Uid>,
+    /// The finished Jobs that were deleted and that no sync has recorded yet.
+    pub vanished: Vec<Arc<Job>>,
+    /// See [`Known::name_taken`].
+    pub name_taken: Option<DateTime<Utc>>,
+    /// The edits that the status lacks, with the newest slot that had its Job.
+    pub carried: Edits,
+    /// The last create that was sent, while its result is not known.
+    pub begun: Option<BegunCreate>,
+    /// See [`Memory::confirmed`].
+    pub confirmed: u64,
+    /// See [`Memory::timed_out`].
+    pub timed_out: bool,
+}
+
+impl Known {
+    fn new(cron_job: &CronJob) -> Self {
+        Self {
+            uid: cron_job.uid.clone(),
+            version: cron_job.resource_version.clone(),
+            name_taken: None,
+            name_conflict_told: false,
+            pending: PendingStatus::default(),
+            own: MutationCache::default(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.name_taken.is_none() && !self.name_conflict_told && self.pending.is_empty() && self.own.is_empty()
+    }
+
+    /// Whether this is of an earlier CronJob than `cron_job`. Without comparable versions, the one that is shown now is
+    /// the later one.
+    fn is_of_predecessor_of(&self, cron_job: &CronJob) -> bool {
+        let is_later =
+            compare_resource_versions(&self.version, &cron_job.resource_version).is_some_and(std::cmp::Ordering::is_gt);
+        self.uid != cron_job.uid && !is_later
+    }
+}
+
+impl Memory {
+    /// What is known of this CronJob. Drops what is known of an earlier one.
+    fn known(&mut self, cron_job: &CronJob) -> Option<&mut Known> {
+        if self.known.as_ref().is_some_and(|known| known.is_of_predecessor_of(cron_job)) {
+            self.known = None;
+        }
+        self.known.as_deref_mut().filter(|known| known.uid == cron_job.uid)
+    }
+
+    /// The same, ready to be written; `None` only if a later CronJob of the name is known.
+    pub fn known_or_new(&mut self, cron_job: &CronJob) -> Option<&mut Known> {
+        if self.known(cron_job).is_none() && self.known.is_none() {
+            self.known = Some(Box::new(Known::new(cron_job)));
+        }
+        self.known(cron_job)
+    }
+
+    /// The same for a version that the API server returned: no later CronJob of the name exists.
+    fn known_to_server(&mut self, cron_job: &CronJob) -> Option<&mut Known> {
+        self.known = self.known.take().filter(|known| known.uid == cron_job.uid);
+        self.known_or_new(cron_job)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.account.is_none() && self.confirmed == 0 && !self.timed_out && self.known.is_none()
+    }
+
+    /// Drops what is empty. Returns whether nothing is left.
+    fn tidy(&mut self) -> bool {
+        if self.known.as_ref().is_some_and(|known| known.is_empty()) {
+            self.known = None;
+        }
+        self.is_empty()
+    }
+}
+
+impl Memories {
+    /// What is remembered of a CronJob that the cache shows, or that was read live. `shown` is the resource version up
+    /// to which the cache shows Jobs.
+    pub fn recall(&self, cached: Arc<CronJob>, shown: impl FnOnce() -> String) -> Recollection {
+        let mut recalled = Recollection::nothing(cached);
+        let name = recalled.cron_job.name.clone();
+        self.visit(&name, |memory| {
+            (recalled.confirmed, recalled.timed_out) = (memory.confirmed, memory.timed_out);
+            let Some(known) = memory.known(&recalled.cron_job) else { return };
+            (recalled.cron_job, recalled.is_overdue) = known.own.newest(Arc::clone(&recalled.cron_job));
+            (recalled.created, recalled.deleted) = (known.own.created(shown), known.own.deleted());
+            recalled.vanished = known.own.vanished().to_vec();
+            recalled.name_taken = known.name_taken;
+            (recalled.carried, recalled.begun) = (known.pending.edits.clone(), known.pending.begun);
+            if let Some(slot) = known.own.taken(&recalled.cron_job) {
+                recalled.carried.scheduled(slot);
+            }
+        });
+        recalled
+    }
+
+    /// The newer of the cached version and one that was read live or written.
+    pub fn newest(&self, cached: Arc<CronJob>) -> Arc<CronJob> {
+        let newest = self
+            .visit(&cached.name, |memory| memory.known(&cached).map(|known| known.own.newest(Arc::clone(&cached)).0));
+        newest.flatten().unwrap_or(cached)
+    }
+
+    /// Changes what is known of a CronJob, whether or not anything is. Returns `None` if a later CronJob of the name is
+    /// known, and then changes nothing.
+    pub fn change<R>(&self, cron_job: &CronJob, change: impl FnOnce(&mut Known) -> R) -> Option<R> {
+        self.of_name(&cron_job.name, |memory| memory.known_or_new(cron_job).map(change))
+    }
+
+    /// Changes what is known of a CronJob, if anything is.
+    pub fn update<R>(&self, cron_job: &CronJob, change: impl FnOnce(&mut Known) -> R) -> Option<R> {
+        self.visit(&cron_job.name, |memory| memory.known(cron_job).map(change)).flatten()
+    }
+
+    /// Remembers a version that the API server returned for a live read in this epoch.
+    pub fn confirmed(&self, live: &Arc<CronJob>, epoch: u64) {
+        self.of_name(&live.name, |memory| {
+            memory.confirmed = epoch;
+            if let Some(known) = memory.known_to_server(live) {
+                known.own.cron_job_known(live);
+            }
+        });
+    }
+
+    /// The status was written as in `written`, or not at all. `owed` are the edits that it lacks.
+    pub fn settled(&self, cron_job: &CronJob, written: Option<&Arc<CronJob>>, owed: Edits) {
+        if let Some(written) = written {
+            self.of_name(&written.name, |memory| {
+                if let Some(known) = memory.known_to_server(written) {
+                    known.own.cron_job_known(written);
+                    known.pending.recorded(written);
+                    known.pending.edits = owed;
+                }
+            });
+        } else if owed.is_empty() {
+            self.update(cron_job, |known| known.pending.edits = owed);
+        } else {
+            self.change(cron_job, |known| known.pending.edits = owed);
+        }
+    }
+
+    /// Changes the memory of a name, whether or not there is one.
+    pub fn of_name<R>(&self, name: &ObjectName, change: impl FnOnce(&mut Memory) -> R) -> R {
+        let mut memory = self.0.entry(name.clone()).or_default();
+        let answer = change(&mut memory);
+        let is_empty = memory.tidy();
+        drop(memory);
+        self.remove_if(name, is_empty);
+        answer
+    }
+
+    /// Changes the memory of a name, if there is one.
+    pub fn visit<R>(&self, name: &ObjectName, change: impl FnOnce(&mut Memory) -> R) -> Option<R> {
+        let mut memory = self.0.get_mut(name)?;
+        let answer = change(&mut memory);
+        let is_empty = memory.tidy();
+        drop(memory);
+        self.remove_if(name, is_empty);
+        Some(answer)
+    }
+
+    fn remove_if(&self, name: &ObjectName, is_empty: bool) {
+        if is_empty {
+            self.0.remove_if(name, |_, memory| memory.is_empty());
+        }
+    }
+
+    /// Drops everything about a deleted CronJob.
+    pub fn forget(&self, name: &ObjectName) {
+        self.0.remove(name);
+    }
+
+    /// The cache shows a Job.
+    pub fn job_seen(&self, job: &Job) {
+        self.of_owner(job, |own| own.job_seen(&job.uid));
+    }
+
+    /// The cache has dropped a Job. Returns whether it was deleted here.
+    pub fn job_gone(&self, job: &Job) -> bool {
+        self.of_owner(job, |own| own.job_gone(&job.uid)).unwrap_or_default()
+    }
+
+    fn of_owner<R>(&self, job: &Job, change: impl FnOnce(&mut MutationCache) -> R) -> Option<R> {
+        let owner = job.controller.as_ref()?;
+        let name = ObjectName { namespace: Arc::clone(&job.name.namespace), name: Arc::clone(&owner.name) };
+        let of_owner = |memory: &mut Memory| {
+            let known = memory.known.as_deref_mut().filter(|known| known.uid == owner.uid);
+            known.map(|known| change(&mut known.own))
+        };
+        self.visit(&name, of_owner).flatten()
+    }
+
+    /// All Jobs created here that the cache has not shown yet, in a stable order.
+    pub fn unseen(&self) -> Vec<Arc<Job>> {
+        let mut jobs: Vec<_> = self.each(|known| known.own.unseen().cloned().collect::<Vec<_>>()).flatten().collect();
+        jobs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        jobs
+    }
+
+    /// The UID of the CronJob under that name that has a pending status.
+    pub fn pending(&self, name: &ObjectName) -> Option<Uid> {
+        let memory = self.0.get(name)?;
+        let known = memory.known.as_ref().filter(|known| !known.pending.is_empty())?;
+        Some(known.uid.clone())
+    }
+
+    /// Whether the pending status under that name is [open](PendingStatus::is_open).
+    pub fn is_open(&self, name: &ObjectName) -> bool {
+        self.0.get(name).is_some_and(|memory| memory.known.as_ref().is_some_and(|known| known.pending.is_open()))
+    }
+
+    /// The CronJobs whose pending status is open.
+    pub fn open(&self) -> Vec<ObjectName> {
+        let names: Vec<_> = self.0.iter().map(|memory| memory.key().clone()).collect();
+        names.into_iter().filter(|name| self.is_open(name)).collect()
+    }
+
+    /// Until when any create with an unknown result may be committed. The instant is in the past if none may be
+    /// committed now.
+    pub fn last_commit(&self) -> Option<Instant> {
+        self.each(|known| known.pending.may_commit_until()).flatten().max()
+    }
+
+    fn each<'a, R: 'a>(&'a self, read: impl Fn(&Known) -> R + 'a) -> impl Iterator<Item = R> + 'a {
+        self.0.iter().filter_map(move |memory| memory.known.as_deref().map(&read))
+    }
+
+    /// The amount of retained state.
+    pub fn retained(&self) -> Retained {
+        let of_known = self.each(|known| known.own.retained());
+        let sum = |a: Retained, b: Retained| Retained {
+            entries: a.entries + b.entries,
+            deleted_jobs: a.deleted_jobs + b.deleted_jobs,
+            template_bytes: a.template_bytes + b.template_bytes,
+        };
+        of_known.fold(Retained { entries: self.0.len(), ..Retained::default() }, sum)
+    }
+
+    /// Whether anything is known of the CronJob with that name and UID.
+    pub fn knows(&self, name: &ObjectName, uid: &Uid) -> bool {
+        self.0.get(name).is_some_and(|memory| memory.known.as_ref().is_some_and(|known| known.uid == *uid))
+    }
+
+    /// Whether anything is kept under that name.
+    pub fn contains(&self, name: &ObjectName) -> bool {
+        self.0.contains_key(name)
+    }
+}
+
+impl Recollection {
+    fn nothing(cron_job: Arc<CronJob>) -> Self {
+        Self {
+            cron_job,
+            is_overdue: false,
+            created: Vec::new(),
+            deleted: HashSet::new(),
+            vanished: Vec::new(),
+            name_taken: None,
+            carried: Edits::default(),
+            begun: None,
+            confirmed: 0,
+            timed_out: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Memories, Recollection};
+use crate::api::batch_v1::{CronJob, Job};
+use crate::controller::retained::Retained;
+use crate::controller::status::Edits;
+use crate::controller::tests::objects;
+
+fn cron_job(uid: &str, version: &str) -> Arc<CronJob> {
+    objects::cron_job(json!({ "metadata": { "uid": uid, "resourceVersion": version } }))
+}
+
+fn job(uid: &str) -> Arc<Job> {
+    objects::job(uid, uid, json!({}))
+}
+
+/// Remembers everything that can be known of a CronJob.
+fn fill(memories: &Memories, owner: &Arc<CronJob>) {
+    let mut edits = Edits::default();
+    edits.scheduled(objects::time("2026-11-20T10:00:00Z"));
+    memories.settled(owner, Some(owner), Edits::default());
+    memories.settled(owner, None, edits);
+    memories.change(owner, |known| {
+        known.own.job_created(&job("created"));
+        known.own.job_deleted(&job("deleted").uid);
+        known.own.job_vanished(&job("vanished"));
+        known.own.slot_taken(objects::time("2026-11-20T10:01:00Z"));
+        known.name_taken = Some(objects::time("2026-11-20T10:02:00Z"));
+        known.name_conflict_told = true;
+        known.pending.begin(objects::time("2026-11-20T10:03:00Z"));
+    });
+}
+
+/// What a sync of this version is told.
+fn recall(memories: &Memories, cached: &Arc<CronJob>) -> Recollection {
+    memories.recall(Arc::clone(cached), String::new)
+}
+
+fn is_known(recalled: &Recollection) -> [bool; 6] {
+    [
+        !recalled.created.is_empty(),
+        !recalled.deleted.is_empty(),
+        !recalled.vanished.is_empty(),
+        !recalled.carried.is_empty(),
+        recalled.name_taken.is_some(),
+        recalled.begun.is_some(),
+    ]
+}
+
+#[tokio::test]
+async fn what_is_known_of_a_cron_job_goes_as_a_whole_with_the_first_sync_of_a_later_one() {
+    let (memories, old, new) = (Memories::default(), cron_job("old", "10"), cron_job("new", "20"));
+    fill(&memories, &old);
+    memories.of_name(&old.name, |memory| (memory.confirmed, memory.timed_out) = (3, true));
+    assert_eq!(is_known(&recall(&memories, &old)), [true; 6], "it is no predecessor of itself");
+    let recalled = recall(&memories, &new);
+    assert_eq!(is_known(&recalled), [false; 6]);
+    assert_eq!(recalled.cron_job.resource_version, new.resource_version);
+    assert_eq!((recalled.confirmed, recalled.timed_out), (3, true), "this belongs to the name");
+    assert!(!memories.knows(&old.name, &old.uid));
+    assert_eq!((memories.last_commit(), memories.open(), memories.unseen()), (None, vec![], vec![]));
+    memories.forget(&old.name);
+    assert_eq!(memories.retained(), Retained::default());
+}
+
+#[tokio::test]
+async fn first_record_about_a_later_cron_job_replaces_what_is_known_of_an_earlier_one() {
+    let (memories, old, new) = (Memories::default(), cron_job("old", "10"), cron_job("new", "20"));
+    fill(&memories, &old);
+    memories.change(&new, |known| known.own.job_created(&job("other")));
+    assert_eq!(is_known(&recall(&memories, &new)), [true, false, false, false, false, false]);
+    assert_eq!(is_known(&recall(&memories, &old)), [false; 6], "an answer that comes late records nothing");
+    memories.change(&old, |known| known.name_conflict_told = true);
+    assert!(memories.knows(&new.name, &new.uid) && !memories.knows(&old.name, &old.uid));
+}
+
+#[tokio::test]
+async fn what_is_known_of_a_later_cron_job_outlives_a_sync_of_an_earlier_one_on_a_stale_list() {
+    let (memories, old, new) = (Memories::default(), cron_job("old", "10"), cron_job("new", "20"));
+    fill(&memories, &new);
+    assert_eq!(is_known(&recall(&memories, &old)), [false; 6]);
+    memories.settled(&old, None, Edits::default());
+    assert_eq!(memories.change(&old, |_| ()), None);
+    assert_eq!(is_known(&recall(&memories, &new)), [true; 6]);
+    // The API server says that the earlier one is the one that exists, as after a restored backup.
+    memories.confirmed(&old, 1);
+    assert!(memories.knows(&old.name, &old.uid) && !memories.knows(&new.name, &new.uid));
+    assert_eq!(memories.change(&old, |_| ()), Some(()));
+}
+
+#[tokio::test]
+async fn nothing_is_kept_of_a_cron_job_of_which_nothing_is_known() {
+    let (memories, owner) = (Memories::default(), cron_job("a", "10"));
+    memories.settled(&owner, None, Edits::default());
+    memories.change(&owner, |known| known.own.job_created(&job("seen")));
+    assert!(memories.contains(&owner.name));
+    memories.update(&owner, |known| known.own.job_seen(&job("seen").uid));
+    assert!(!memories.contains(&owner.name));
+    memories.settled(&owner, Some(&owner), Edits::default());
+    assert!(memories.contains(&owner.name));
+    recall(&memories, &owner);
+    assert!(!memories.contains(&owner.name), "the cache has caught up");
+}
