@@ -27,7 +27,7 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{NameConflict, ObjectName};
 use crate::cache::metrics::CacheMetrics;
 use crate::cache::{Informer, Store};
-use crate::client::{self, LeadershipCheck};
+use crate::client;
 use crate::controller::control::RealControl;
 use crate::controller::cron_job_metrics::CronJobMetrics;
 use crate::controller::{Controller, CronJobHandler, JobHandler, NameConflictHandler, Parts};
@@ -82,7 +82,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
     };
     let mut ready: Vec<HealthCheck> = webhooks.iter().map(Webhooks::health_check).collect();
 
-    let observer = requests::Observer::new(RestClientMetrics::register(&registry)?);
+    let observer = RestClientMetrics::register(&registry)?;
     let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
     let delegation = serving::delegation(&config, &clock, Arc::new(observer.clone())).await?;
     let mut context = ControllerContext::new(&config, &client, &registry, &clock, rand::random(), None)?;
@@ -97,7 +97,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError
         Some(settings) => {
             let client = client::connect_for_leader_election(&config, Some(Arc::new(observer))).await?;
             let rng = StdRng::from_rng(&mut rand::rng());
-            Work::new(&context, Some(context.candidate(settings, client, &registry, (default_identity(), rng))?))?
+            Work::new(&context, Some(context.candidate(settings, client, &registry, default_identity(), rng)?))?
         }
     };
     ready.extend(caches::health_checks(work.caches()));
@@ -187,9 +187,23 @@ impl ControllerContext {
         })
     }
 
-    /// The recorder for the events of one controller, and the task that writes them.
-    fn recorder(&self, seed: u64) -> EventOutput {
-        recorder(&self.clock, &self.metrics, seed, self.observer.as_ref())
+    /// The recorder for the events of one set of controllers, and the task that writes them.
+    fn recorder(&self, seed: u64) -> (Arc<dyn events::EventRecorder>, events::EventSinkTask) {
+        let discarded = self.metrics.events_discarded_total.clone();
+        let config = events::Config {
+            max_queued: MAX_PENDING_EVENTS,
+            max_pending: MAX_PENDING_EVENTS,
+            max_in_flight: EVENTS_IN_FLIGHT,
+            seed: Some(seed),
+            ..events::Config::default()
+        };
+        let (recorder, sink) = events::Recorder::new(config, Arc::clone(&self.clock), move |reason| {
+            discarded.with_label_values(&[reason]).inc();
+        });
+        match &self.observer {
+            None => (Arc::new(recorder), sink),
+            Some(observer) => (Arc::new(replica::TeeRecorder::new(recorder, Arc::clone(observer))), sink),
+        }
     }
 
     /// A candidate for leases, with this identity and this source of randomness.
@@ -198,7 +212,8 @@ impl ControllerContext {
         settings: &LeaderElectionConfig,
         client: Client,
         registry: &Registry,
-        (identity, rng): (String, StdRng),
+        identity: String,
+        rng: StdRng,
     ) -> Result<Candidate, AppError> {
         Ok(Candidate {
             settings: settings.clone(),
@@ -218,7 +233,7 @@ impl ControllerContext {
         stop: CancellationToken,
     ) -> Result<(), AppError> {
         let result = match work {
-            Work::Whole(mut parts, elector) => parts.run(elector.map(|elector| *elector), &stop).await,
+            Work::Whole(mut controllers, elector) => controllers.run(elector.map(|elector| *elector), &stop).await,
             Work::Share(manager) => manager.run(&stop).await,
         };
         // The process ends as requested; its lease was left to expire.
@@ -238,17 +253,16 @@ impl Work {
                 Ok(Self::Share(Box::new(shards::ShardManager::new(context, candidate))))
             }
             candidate => {
-                let event_output = context.recorder(context.seed);
-                let recorder = Arc::clone(&event_output.0);
-                let parts = ShardControllers::new(context, Shard::WHOLE, context.seed, event_output);
+                let (recorder, sink) = context.recorder(context.seed);
                 let elector = match candidate {
                     None => None,
                     Some(mut candidate) => {
                         let name = candidate.settings.name.clone();
-                        Some(Box::new(candidate.elector(&name, recorder)?))
+                        Some(Box::new(candidate.elector(&name, Arc::clone(&recorder))?))
                     }
                 };
-                Ok(Self::Whole(Box::new(parts), elector))
+                let controllers = ShardControllers::new(context, Shard::WHOLE, context.seed, recorder, sink);
+                Ok(Self::Whole(Box::new(controllers), elector))
             }
         }
     }
@@ -256,7 +270,7 @@ impl Work {
     /// The state of all caches in use.
     fn caches(&self) -> LookAtCaches {
         match self {
-            Self::Whole(parts, _) => parts.caches(),
+            Self::Whole(controllers, _) => controllers.caches(),
             Self::Share(manager) => manager.caches(),
         }
     }
@@ -278,13 +292,9 @@ type ElectionHealth = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// The controllers of one shard and what feeds them. They share no state with other shards. Dropping this ends them.
 struct ShardControllers {
-    client: Client,
-    clock: SharedClock,
+    context: Arc<ControllerContext>,
     instances: Vec<ControllerInstance>,
     gate: Arc<election::Gate>,
-    workers: usize,
-    /// Whether connections are warmed up; off where those requests would use up rate-limit tokens of the slot.
-    warms: bool,
     informers: JoinSet<()>,
     /// The task that writes events, and the token that says that no more events follow.
     events: JoinSet<()>,
@@ -300,30 +310,25 @@ struct ControllerInstance {
     _counted: Arc<Membership>,
 }
 
-/// What the instances of one set of controllers are built from.
-struct InstanceConfig<'a> {
-    context: &'a ControllerContext,
-    shard: Shard,
-    seed: u64,
-    recorder: Arc<dyn events::EventRecorder>,
-    may_write: LeadershipCheck,
-}
-
-impl InstanceConfig<'_> {
-    /// Builds the controller of `controller_kind`, and starts its informers.
-    fn build(
+impl ControllerContext {
+    /// Builds the controller of one kind, which writes while `gate` is open, and starts its informers.
+    fn instance(
         &self,
-        controller_kind: ControllerKind,
-        queues: &QueueGroup,
+        (controller_kind, queues): &(ControllerKind, QueueGroup),
+        shard: Shard,
+        seed: u64,
+        recorder: &Arc<dyn events::EventRecorder>,
+        gate: &Arc<election::Gate>,
         informers: &mut JoinSet<()>,
     ) -> ControllerInstance {
-        let ControllerContext { config, client, clock, metrics, cache_metrics, observer, ends, .. } = self.context;
+        let controller_kind = *controller_kind;
+        let Self { config, client, clock, metrics, cache_metrics, observer, ends, .. } = self;
         let queue: WorkQueue<ObjectName> = WorkQueue::new(
             workqueue::Config::new(controller_kind.name, Arc::clone(clock)).grouped_by(ObjectName::namespace_of),
         );
         let counted = Arc::new(queues.join(&queue));
-        let seed = self.seed ^ (controller_kind as u64);
-        let (namespaces, shard) = (&config.namespaces, self.shard);
+        let seed = seed ^ (controller_kind as u64);
+        let namespaces = &config.namespaces;
         let mut cron_job_informer =
             Informer::<CronJob>::of_shard(client.clone(), namespaces, shard, seed).of_resource(controller_kind.parent);
         let manage = config.manage_of(controller_kind);
@@ -335,7 +340,6 @@ impl InstanceConfig<'_> {
         let (cron_jobs, jobs) = (cron_job_informer.store(), job_informer.store());
         let stats_set =
             |all: &CronJobMetrics| all.join(controller_kind, Arc::clone(&cron_jobs), Arc::clone(clock), local_zone().0);
-        let may_write = Arc::clone(&self.may_write);
         let name_conflict_informer = controller_kind
             .fears_name_conflicts
             .then(|| Informer::<NameConflict>::of_shard(client.clone(), namespaces, shard, seed.rotate_left(32)));
@@ -346,13 +350,13 @@ impl InstanceConfig<'_> {
             cron_jobs: Arc::clone(&cron_jobs),
             jobs: Arc::clone(&jobs),
             name_conflicts: name_conflict_informer.as_ref().map(Informer::store),
-            control: RealControl::new(controller_kind, client.clone(), may_write)
+            control: RealControl::new(controller_kind, client.clone(), gate.check())
                 .managing(manage)
-                .traced(self.context.traces.clone()),
-            recorder: Arc::clone(&self.recorder),
+                .traced(self.traces.clone()),
+            recorder: Arc::clone(recorder),
             clock: Arc::clone(clock),
             metrics: metrics.clone(),
-            stats_set: self.context.cron_job_metrics.as_ref().map(stats_set),
+            stats_set: self.cron_job_metrics.as_ref().map(stats_set),
             local_zone: local_zone().0,
             schedule_delta: TimeDelta::zero(),
         });
@@ -373,23 +377,22 @@ impl InstanceConfig<'_> {
 }
 
 impl ShardControllers {
-    fn new(context: &ControllerContext, shard: Shard, seed: u64, (recorder, sink): EventOutput) -> Self {
-        let ControllerContext { config, client, clock, .. } = context;
+    fn new(
+        context: &Arc<ControllerContext>,
+        shard: Shard,
+        seed: u64,
+        recorder: Arc<dyn events::EventRecorder>,
+        sink: events::EventSinkTask,
+    ) -> Self {
         let gate = Arc::new(election::Gate::default());
-        let may_write: LeadershipCheck = {
-            let gate = Arc::clone(&gate);
-            Arc::new(move || gate.may_write())
-        };
         let mut informers = JoinSet::new();
-        let instance_config = InstanceConfig { context, shard, seed, recorder, may_write: Arc::clone(&may_write) };
-        let instance = |(controller_kind, queues): &(ControllerKind, QueueGroup)| {
-            instance_config.build(*controller_kind, queues, &mut informers)
-        };
+        let instance = |kind| context.instance(kind, shard, seed, &recorder, &gate, &mut informers);
         let instances = context.queues.iter().map(instance).collect();
         let (mut events, events_end) = (JoinSet::new(), CancellationToken::new());
         events.spawn(task::owned({
             let (opened, queues, end) = (Arc::clone(&gate), context.queues.clone(), events_end.clone());
-            let client = events::KubeSink::new(client.clone(), may_write, requests::timeout(config));
+            let client =
+                events::KubeSink::new(context.client.clone(), gate.check(), requests::timeout(&context.config));
             async move {
                 // A standby does not report: the leader does, and a standby once it leads.
                 if end.run_until_cancelled(opened.opened()).await.is_none() {
@@ -402,18 +405,7 @@ impl ShardControllers {
                 }
             }
         }));
-        let syncs = config.concurrent_cronjob_syncs.get();
-        Self {
-            client: client.clone(),
-            clock: Arc::clone(clock),
-            instances,
-            gate,
-            warms: config.kube_api.is_none(),
-            workers: syncs.div_ceil(usize::try_from(config.shards.get()).unwrap_or(usize::MAX)),
-            informers,
-            events,
-            events_end,
-        }
+        Self { context: Arc::clone(context), instances, gate, informers, events, events_end }
     }
 
     /// Works until `stop`, as the leader if leader election is enabled; fails when the lease is lost or an informer ends.
@@ -486,12 +478,15 @@ impl ShardControllers {
         };
         if stop.run_until_cancelled(synced).await.is_some() {
             info!(cronjobs = cron_jobs.len(), jobs = jobs.len(), "caches are synced");
-            let _warm = self.warms.then(|| {
-                let queue = controller.queue().clone();
-                let warm = warm::keep_warm(queue, Arc::clone(&self.clock), self.client.clone(), self.workers);
+            let ControllerContext { config, client, clock, .. } = &*self.context;
+            let shards = usize::try_from(config.shards.get()).unwrap_or(usize::MAX);
+            let workers = config.concurrent_cronjob_syncs.get().div_ceil(shards);
+            // With a rate limit, those requests would use up the tokens of the slot.
+            let _warm = config.kube_api.is_none().then(|| {
+                let warm = warm::keep_warm(controller.queue().clone(), Arc::clone(clock), client.clone(), workers);
                 AbortOnDropHandle::new(tokio::spawn(task::owned(warm)))
             });
-            controller.run(self.workers, stop.clone()).await;
+            controller.run(workers, stop.clone()).await;
         }
     }
 }
@@ -500,32 +495,6 @@ impl ShardControllers {
 async fn end(ends: &CancellationToken, served: Vec<JoinHandle<()>>) {
     ends.cancel();
     let _ = tokio::time::timeout(LAST_CONNECTIONS, join_all(served)).await;
-}
-
-/// The event recorder, and the task that writes its events.
-type EventOutput = (Arc<dyn events::EventRecorder>, events::EventSinkTask);
-
-fn recorder(
-    clock: &SharedClock,
-    metrics: &ControllerMetrics,
-    seed: u64,
-    observer: Option<&Arc<dyn ReplicaObserver>>,
-) -> EventOutput {
-    let discarded = metrics.events_discarded_total.clone();
-    let config = events::Config {
-        max_queued: MAX_PENDING_EVENTS,
-        max_pending: MAX_PENDING_EVENTS,
-        max_in_flight: EVENTS_IN_FLIGHT,
-        seed: Some(seed),
-        ..events::Config::default()
-    };
-    let (recorder, sink) = events::Recorder::new(config, Arc::clone(clock), move |reason| {
-        discarded.with_label_values(&[reason]).inc();
-    });
-    match observer {
-        None => (Arc::new(recorder), sink),
-        Some(observer) => (Arc::new(replica::TeeRecorder::new(recorder, Arc::clone(observer))), sink),
-    }
 }
 
 /// Works until `stop` or until the lease of `elector` is lost. Releases the lease only after the work has ended cleanly.

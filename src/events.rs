@@ -21,6 +21,7 @@ mod writer;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use apimachinery::names::subdomain_errors;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 
@@ -183,21 +184,9 @@ fn event_name(object: &str, uid: &str, nanos: i64) -> Arc<str> {
     [object, uid]
         .iter()
         .map(|prefix| format!("{prefix}.{nanos:x}"))
-        .find(|name| is_dns1123_subdomain(name))
+        .find(|name| subdomain_errors(name).is_empty())
         .unwrap_or_else(|| format!("event.{nanos:x}"))
         .into()
-}
-
-/// Whether `name` is a DNS-1123 subdomain, as the API server requires for most names.
-fn is_dns1123_subdomain(name: &str) -> bool {
-    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let label = |label: &str| {
-        let bytes = label.as_bytes();
-        bytes.first().copied().is_some_and(alphanumeric)
-            && bytes.last().copied().is_some_and(alphanumeric)
-            && bytes.iter().all(|byte| alphanumeric(*byte) || *byte == b'-')
-    };
-    name.len() <= 253 && name.split('.').all(label)
 }
 
 /// `message`, cut to [`MAX_MESSAGE_BYTES`].

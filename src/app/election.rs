@@ -15,6 +15,7 @@ use tokio::sync::SetOnce;
 use tracing::info;
 
 use crate::api::EventType;
+use crate::client::LeadershipCheck;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::leader_election::{Config, ConfigError, Hooks, KubeLeaseLock, LeaderElector, Leadership};
 use crate::metrics::LeaderElectionMetrics;
@@ -39,9 +40,10 @@ impl Gate {
         self.0.wait().await;
     }
 
-    /// For how long this process surely holds the lease, if a write may begin now.
-    pub fn may_write(&self) -> Option<Duration> {
-        self.0.get().and_then(Leadership::time_left)
+    /// The check before each write: how long this process surely still holds the lease, if a write may begin now.
+    pub fn check(self: &Arc<Self>) -> LeadershipCheck {
+        let gate = Arc::clone(self);
+        Arc::new(move || gate.0.get().and_then(Leadership::time_left))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::sharding::Shard;
 
 /// The settings of one replica.
 pub struct Replica {
-    /// The API server.
+    /// The API server; made by [`crate::client`], which checks the lease before each write.
     pub client: Client,
     /// The wall clock.
     pub clock: SharedClock,
@@ -54,7 +54,7 @@ pub async fn run_replica(config: &Config, replica: Replica, stop: CancellationTo
         None => None,
         Some(settings) => {
             let rng = StdRng::seed_from_u64(seed.wrapping_add(1));
-            Some(context.candidate(settings, client, &registry, (identity, rng))?)
+            Some(context.candidate(settings, client, &registry, identity, rng)?)
         }
     };
     let work = Work::new(&context, candidate)?;

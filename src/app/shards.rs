@@ -210,9 +210,8 @@ impl ShardManager {
     fn take(&mut self, index: u32) {
         let Some(shard) = usize::try_from(index).ok().and_then(|place| self.shards.get(place)).copied() else { return };
         let (context, seed) = (Arc::clone(&self.context), self.candidate.rng.random());
-        let event_output = context.recorder(seed);
-        let recorder = Arc::clone(&event_output.0);
-        let elector = match self.candidate.elector(&self.names.shard(index), recorder) {
+        let (recorder, sink) = context.recorder(seed);
+        let elector = match self.candidate.elector(&self.names.shard(index), Arc::clone(&recorder)) {
             Ok(elector) => elector,
             Err(error) => {
                 self.tasks.spawn(async move { (index, Err(AppError::LeaderElection(error))) });
@@ -231,9 +230,9 @@ impl ShardManager {
         self.tasks.spawn(task::owned(async move {
             let work = async |leadership| {
                 info!(shard = index, "working on the shard");
-                let mut parts = ShardControllers::new(&context, shard, seed, event_output);
-                let _ = status.caches.set(parts.caches());
-                parts.run_led(leadership, &stop).await
+                let mut controllers = ShardControllers::new(&context, shard, seed, recorder, sink);
+                let _ = status.caches.set(controllers.caches());
+                controllers.run_led(leadership, &stop).await
             };
             (index, under_lease(elector, &stop, work).await)
         }));

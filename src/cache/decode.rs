@@ -6,14 +6,15 @@
 //! refuse. Error messages about unreadable text are short, however long the text.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
+use kube::core::Status;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::ServerStatus;
 use super::handlers::MalformedObject;
 use crate::api::{Interner, Object, ObjectName, shortened};
+use crate::client::retry_after;
 
 /// How many bytes of a server's or a decoder's message are kept. Both quote their input.
 pub(super) const MAX_MESSAGE: usize = 512;
@@ -206,34 +207,15 @@ fn malformed(raw: &RawValue, error: &str) -> MalformedObject {
 /// Reads a Status from an ERROR event, or from the body of an HTTP error with this code. A body that is not a Status becomes
 /// the message: proxies answer in plain text.
 pub(super) fn decode_status(body: &[u8], code: Option<u16>) -> ServerStatus {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Status {
-        code: u16,
-        reason: String,
-        message: String,
-        details: Option<Details>,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Details {
-        retry_after_seconds: u64,
-        causes: Vec<StatusCause>,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct StatusCause {
-        reason: String,
-    }
     let status: Status = serde_json::from_slice(body)
         .unwrap_or_else(|_| Status { message: String::from_utf8_lossy(body).into_owned(), ..Status::default() });
-    let details = status.details.unwrap_or_default();
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
     ServerStatus {
         code: code.unwrap_or(status.code),
         reason: shortened(&status.reason, MAX_MESSAGE).to_owned(),
         message: shortened(&status.message, MAX_MESSAGE).to_owned(),
-        retry_after: Some(details.retry_after_seconds).filter(|&seconds| seconds > 0).map(Duration::from_secs),
-        resource_version_too_large: details.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge"),
+        retry_after: retry_after(&status),
+        resource_version_too_large: causes.any(|cause| cause.reason == "ResourceVersionTooLarge"),
     }
 }
 

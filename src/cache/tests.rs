@@ -17,7 +17,7 @@ use super::*;
 use crate::api::batch_v1::Job;
 use script::{
     Part, Recorder, Reply, Script, added, bad, bookmark, deleted, end, error, job, job_of, modified, page, pause,
-    refused, show,
+    refused, refused_for, show,
 };
 
 const ALL: &str = "/apis/batch/v1/jobs";
@@ -437,7 +437,7 @@ async fn gaps() {
         ),
         gap(
             "a resource version that the server does not know yet relists",
-            vec![listed_then([pause(2)]), Reply::Refused(504, None, too_large.into()), relist()],
+            vec![listed_then([pause(2)]), Reply::Refused(504, too_large.into()), relist()],
             &["stream", "watch 5", "stream"],
         ),
     ];
@@ -559,7 +559,7 @@ async fn failures_wait_longer_and_longer_and_start_over_after_two_good_minutes()
         Reply::NoConnection,
         watch([error(500, "InternalError")]),
         watch([]),
-        Reply::Refused(429, Some(20), String::new()),
+        refused_for(20, 429),
         watch([pause(90), bookmark(6), pause(90), bookmark(7), error(500, "InternalError")]),
         Reply::NoAnswer,
         Reply::NoAnswer,
@@ -615,7 +615,7 @@ async fn two_namespaces_fill_one_store_and_relist_by_themselves() {
     };
     let (one, two) = ("/apis/batch/v1/namespaces/one/jobs", "/apis/batch/v1/namespaces/two/jobs");
     let mut late = replies("two");
-    late.insert(0, Reply::Refused(403, Some(5), String::new()));
+    late.insert(0, refused_for(5, 403));
     late[1] = watch([added(&job_of("two", "x", "2x", 50, Some("owner"))), end(60), Part::Stay]);
     let script = Script::new([(one, replies("one")), (two, late)]);
 

@@ -120,10 +120,7 @@ impl Endpoint {
         if parts.status == StatusCode::OK {
             return Ok(body);
         }
-        let mut status = read_status(body, parts.status).await;
-        let retry_after = parts.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        status.retry_after = retry_after.map(Duration::from_secs).or(status.retry_after);
-        Err(Cause::Status(status))
+        Err(Cause::Status(read_status(body, parts.status).await))
     }
 }
 

@@ -3,26 +3,22 @@
 //! Guarantee: the syntax is that of the controller's own flags.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
-use clap::{ArgAction, CommandFactory, Parser};
+use clap::{ArgAction, Parser};
 
 use super::dispatch::Invocation;
+use crate::options::resolve::path;
 use crate::options::{UsageError, flags};
 
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "cronjob-controller crd",
     about = "Prints the CustomResourceDefinitions of the tutorial's CronJobs and of ApiExamples, as YAML.",
-    override_usage = "cronjob-controller crd [flags]",
-    disable_help_flag = true,
-    disable_version_flag = true,
-    args_override_self = true,
-    next_line_help = true
+    override_usage = "cronjob-controller crd [flags]"
 )]
 struct RawFlags {
     /// Write each definition into a file of its own in this directory instead.
-    #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "DIR", default_value = "")]
     output_dir: String,
 
     /// Print this text and quit.
@@ -32,7 +28,7 @@ struct RawFlags {
 
 /// The flags as clap knows them.
 pub(super) fn command() -> clap::Command {
-    RawFlags::command()
+    flags::command::<RawFlags>()
 }
 
 /// Parses the command line after `crd`; `args` begins with the program's name.
@@ -42,12 +38,14 @@ pub(super) fn parse(args: impl Iterator<Item = OsString>) -> Result<Invocation, 
     if raw.help {
         return Ok(Invocation::Help(command.render_help().to_string()));
     }
-    Ok(Invocation::Crd((!raw.output_dir.is_empty()).then(|| PathBuf::from(raw.output_dir))))
+    Ok(Invocation::Crd(path(&raw.output_dir)))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use std::path::PathBuf;
 
     use super::*;
 

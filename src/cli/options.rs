@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use apimachinery::names::{dns_label_errors, subdomain_errors};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
-use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, ValueHint};
+use clap::{ArgAction, FromArgMatches, Parser, ValueHint};
 use schedule::{Schedule, Zone};
 
 #[cfg(feature = "dev")]
@@ -19,6 +19,7 @@ use super::kubectl::Program;
 use super::output::Format;
 use super::{Command, next, pages};
 use crate::api::ControllerKind;
+#[cfg(feature = "dev")]
 use crate::options::go_syntax::parse_int;
 use crate::options::resolve::Faults;
 use crate::options::{Environment, UsageError, flags, version_line};
@@ -40,42 +41,41 @@ pub(super) const COMMANDS: &[Entry] = &[
     Entry {
         name: "next",
         usage: "SCHEDULE [flags]",
-        command: Next::command,
+        command: flags::command::<Next>,
         remark: "The exit code is 1 if the schedule never fires. To try it: {} next '30 2 * * *' --time-zone Europe/Berlin",
     },
     Entry {
         name: "explain",
         usage: "NAME [flags]",
-        command: Explain::command,
+        command: flags::command::<Explain>,
         remark: "Reads the CronJob, the Jobs of its namespace and the Warnings about it; writes nothing.",
     },
     #[cfg(feature = "dev")]
     Entry {
         name: "check",
         usage: "-f FILE [flags]",
-        command: Check::command,
+        command: flags::command::<Check>,
         remark: "The exit code is 1 if something was found that --fail-on names. To try it: {} check -f manifests/samples",
     },
     Entry {
         name: "completion",
         usage: "SHELL",
-        command: Completion::command,
+        command: flags::command::<Completion>,
         remark: "To try it in bash: source <({} completion bash)",
     },
-    Entry { name: "man", usage: "[flags]", command: Man::command, remark: "To read it at once: {} man | man -l -" },
+    Entry {
+        name: "man",
+        usage: "[flags]",
+        command: flags::command::<Man>,
+        remark: "To read it at once: {} man | man -l -",
+    },
 ];
 
 const ZONES: &str = "a name of the time zone database, such as Europe/Berlin";
 const FORMATS: &str = "table, json or yaml";
 
 #[derive(Debug, Clone, Parser)]
-#[command(
-    about = "Tells the next runs of a schedule, and what changes of the clocks do to them.",
-    disable_help_flag = true,
-    disable_version_flag = true,
-    args_override_self = true,
-    next_line_help = true
-)]
+#[command(about = "Tells the next runs of a schedule, and what changes of the clocks do to them.")]
 struct Next {
     /// Five fields, or @daily, @every 90s and the like, in quotes
     #[arg(value_name = "SCHEDULE", num_args = 0.., hide_default_value = true)]
@@ -104,13 +104,7 @@ struct Next {
 }
 
 #[derive(Debug, Clone, Parser)]
-#[command(
-    about = "Says why a CronJob did or did not run, and what it will do next.",
-    disable_help_flag = true,
-    disable_version_flag = true,
-    args_override_self = true,
-    next_line_help = true
-)]
+#[command(about = "Says why a CronJob did or did not run, and what it will do next.")]
 struct Explain {
     /// The CronJob's name
     #[arg(value_name = "NAME", num_args = 0.., hide_default_value = true)]
@@ -148,11 +142,7 @@ struct Explain {
 #[cfg(feature = "dev")]
 #[derive(Debug, Clone, Parser)]
 #[command(
-    about = "Judges manifests of CronJobs: faults, schedules that never fire, changes of the clocks, busy minutes.",
-    disable_help_flag = true,
-    disable_version_flag = true,
-    args_override_self = true,
-    next_line_help = true
+    about = "Judges manifests of CronJobs: faults, schedules that never fire, changes of the clocks, busy minutes."
 )]
 struct Check {
     /// A manifest (YAML or JSON), a directory of them, or - for stdin; may be repeated and takes commas
@@ -181,13 +171,7 @@ struct Check {
 }
 
 #[derive(Debug, Clone, Parser)]
-#[command(
-    about = "Prints the completions of a shell: bash, zsh, fish, powershell or elvish.",
-    disable_help_flag = true,
-    disable_version_flag = true,
-    args_override_self = true,
-    next_line_help = true
-)]
+#[command(about = "Prints the completions of a shell: bash, zsh, fish, powershell or elvish.")]
 struct Completion {
     /// bash, zsh, fish, powershell or elvish
     #[arg(value_name = "SHELL", num_args = 0.., hide_default_value = true)]
@@ -199,13 +183,7 @@ struct Completion {
 }
 
 #[derive(Debug, Clone, Parser)]
-#[command(
-    about = "Prints the manual's page.",
-    disable_help_flag = true,
-    disable_version_flag = true,
-    args_override_self = true,
-    next_line_help = true
-)]
+#[command(about = "Prints the manual's page.")]
 struct Man {
     /// Write the page, and one for each command, into files in this directory instead.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -264,11 +242,7 @@ fn other_word(program: Program, word: &str) -> Result<Invocation, UsageError> {
     match word {
         "help" | "--help" | "-h" => Ok(Invocation::Help(pages::tree(program).render_help().to_string())),
         "version" | "--version" => Ok(Invocation::Version(version_line())),
-        _ => {
-            let mut faults = Faults::default();
-            faults.say(format!("{word} is not a command; {} --help lists them", program.said()));
-            Err(faults.into_error())
-        }
+        _ => Err(UsageError::one(format!("{word} is not a command; {} --help lists them", program.said()))),
     }
 }
 
@@ -278,21 +252,18 @@ fn cli(command: Command) -> Invocation {
 
 fn next(raw: &Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
-    let text = the_one(&raw.schedule, "SCHEDULE", "a schedule in quotes, such as '30 2 * * *'", &mut faults);
+    let text = the_one(&raw.schedule, "SCHEDULE", "a schedule in quotes, such as '30 2 * * *'");
+    let text = faults.record(text);
     let zone = match &raw.time_zone {
         None => Some(env.local_zone()),
         Some(name) => faults.read("time-zone", name, ZONES, zone_named),
     };
-    let parsed = text.and_then(|text| match Schedule::parse_standard(text, zone.unwrap_or_default()) {
-        Ok(schedule) => Some((text.to_owned(), schedule)),
-        Err(error) => {
-            faults.say(format!("SCHEDULE: {text:?} is not a schedule: {error}"));
-            None
-        }
+    let parsed = text.and_then(|text| {
+        let schedule = Schedule::parse_standard(text, zone.unwrap_or_default());
+        let schedule = schedule.map_err(|error| format!("SCHEDULE: {text:?} is not a schedule: {error}"));
+        Some((text.to_owned(), faults.record(schedule)?))
     });
-    let count = faults.read("count", &raw.count, "a whole number from 1 to 10000", |text| {
-        parse_int(text).and_then(|n| usize::try_from(n).ok()).filter(|n| (1..=10_000).contains(n))
-    });
+    let count = faults.whole("count", &raw.count, 1..=10_000);
     let zone = parsed.as_ref().and_then(|(_, schedule)| schedule.zone()).or(zone).unwrap_or_default();
     let from = raw.from.as_deref().and_then(|text| {
         faults.read("from", text, "a time such as 2026-03-28T01:00:00Z, 2026-03-28T01:00 or 2026-03-28", |text| {
@@ -309,10 +280,11 @@ fn next(raw: &Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
 
 fn explain(raw: Explain) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
-    let name = the_one(&raw.name, "NAME", "the name of one CronJob", &mut faults).map(str::to_owned);
-    if let Some(name) = name.as_deref().filter(|name| !subdomain_errors(name).is_empty()) {
-        faults.say(format!("NAME: {name:?} is not allowed; use the name of one CronJob, without its kind"));
-    }
+    let name = the_one(&raw.name, "NAME", "the name of one CronJob").and_then(|name| {
+        let fault = format!("NAME: {name:?} is not allowed; use the name of one CronJob, without its kind");
+        if subdomain_errors(name).is_empty() { Ok(name.to_owned()) } else { Err(fault) }
+    });
+    let name = faults.record(name);
     if let Some(namespace) = raw.namespace.as_deref().filter(|namespace| !dns_label_errors(namespace).is_empty()) {
         faults.add("namespace", namespace, "the name of a namespace");
     }
@@ -356,18 +328,12 @@ fn check(raw: &Check) -> Result<Invocation, UsageError> {
 }
 
 fn completion(program: Program, raw: &Completion) -> Result<Invocation, UsageError> {
-    let mut faults = Faults::default();
     let names = pages::SHELLS.map(|shell| shell.to_string()).join(", ");
-    let text = the_one(&raw.shell, "SHELL", &format!("one of {names}"), &mut faults);
-    let shell = text.and_then(|text| {
+    let shell = the_one(&raw.shell, "SHELL", &format!("one of {names}")).and_then(|text| {
         let shell = pages::SHELLS.into_iter().find(|shell| shell.to_string() == text);
-        if shell.is_none() {
-            faults.say(format!("SHELL: {text} is not allowed; use one of {names}"));
-        }
-        shell
+        shell.ok_or_else(|| format!("SHELL: {text} is not allowed; use one of {names}"))
     });
-    let shell = shell.ok_or_else(|| faults.into_error())?;
-    Ok(Invocation::Help(pages::completion(program, shell)))
+    shell.map(|shell| Invocation::Help(pages::completion(program, shell))).map_err(UsageError::one)
 }
 
 fn manual(program: Program, raw: Man) -> Invocation {
@@ -379,17 +345,11 @@ fn manual(program: Program, raw: Man) -> Invocation {
 }
 
 /// The single argument. Several arguments are usually a schedule without quotes.
-fn the_one<'a>(words: &'a [String], argument: &str, what: &str, faults: &mut Faults) -> Option<&'a str> {
+fn the_one<'a>(words: &'a [String], argument: &str, what: &str) -> Result<&'a str, String> {
     match words {
-        [one] => Some(one),
-        [] => {
-            faults.say(format!("{argument} is missing; give {what}"));
-            None
-        }
-        several => {
-            faults.say(format!("{argument} is one argument, and there are {}; give {what}", several.len()));
-            None
-        }
+        [one] => Ok(one),
+        [] => Err(format!("{argument} is missing; give {what}")),
+        several => Err(format!("{argument} is one argument, and there are {}; give {what}", several.len())),
     }
 }
 

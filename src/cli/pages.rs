@@ -31,7 +31,7 @@ pub(super) fn command(program: Program, entry: &Entry) -> clap::Command {
 /// validate in a later step are listed here.
 pub fn tree(program: Program) -> clap::Command {
     let root = match program {
-        Program::Controller => flags::command().subcommands([
+        Program::Controller => flags::controller().subcommands([
             #[cfg(feature = "dev")]
             dev::options::command().name("dev"),
             crd::command().name("crd"),

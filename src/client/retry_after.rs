@@ -16,10 +16,10 @@ use tower::BoxError;
 /// More than any `Status` of the API server has; anything longer is a proxy's page.
 const LONGEST_BODY: usize = 64 * 1024;
 
-/// How long the server asks the client to wait before it repeats the request, if it does. The server means seconds;
-/// zero counts as absent. Matches client-go's `SuggestsClientDelay` (apimachinery `pkg/api/errors`).
-pub fn retry_after(error: &kube::Error) -> Option<Duration> {
-    let kube::Error::Api(status) = error else { return None };
+/// How long the server asks the client to wait before it repeats the request, if it does; also if it asked in a header.
+/// The server means seconds; zero counts as absent. Matches client-go's `SuggestsClientDelay` (apimachinery
+/// `pkg/api/errors`).
+pub fn retry_after(status: &Status) -> Option<Duration> {
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }

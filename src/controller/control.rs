@@ -27,7 +27,7 @@ use crate::api::{
     ACCEPT_METADATA, ApiError, ControllerKind, Delivery, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName,
     ResourceKind, Uid,
 };
-use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits, USUAL_REQUEST};
+use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits, USUAL_REQUEST, retry_after};
 use crate::traces::{Stopwatch, Traces};
 
 /// The time limit of a write.
@@ -142,9 +142,6 @@ impl RealControl {
             ..ApiError::transport(operation(verb, resource), object.clone(), message)
         };
         let gate = (request.method != Method::GET).then(|| Arc::clone(&self.gate));
-        if gate.as_ref().is_some_and(|gate| gate().is_none()) {
-            return Err(failed((Delivery::NotSent, DeadlineError::Closed.to_string())));
-        }
         let limit = request.limit;
         let mut http_request = request.build().map_err(|error| failed((Delivery::NotSent, error.to_string())))?;
         http_request.extensions_mut().insert(RequestLimits { gate, limit });
@@ -155,7 +152,7 @@ impl RealControl {
         if head.status.is_success() {
             String::from_utf8(bytes.into()).map_err(|error| failed((Delivery::Unknown, error.to_string())))
         } else {
-            Err(refusal(operation(verb, resource), object, &head, &bytes))
+            Err(refusal(operation(verb, resource), object, head.status, &bytes))
         }
     }
 }
@@ -351,23 +348,22 @@ pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Decodes the Status of a refusal. Any other body (from a proxy or an overloaded server) becomes the message.
-fn refusal(operation: Box<str>, object: &ObjectName, head: &http::response::Parts, body: &[u8]) -> ApiError {
+fn refusal(operation: Box<str>, object: &ObjectName, code: http::StatusCode, body: &[u8]) -> ApiError {
     let status: kube::core::Status = serde_json::from_slice(body).unwrap_or_default();
     let details = status.details.as_ref();
-    let header = head.headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-    let asked = header.or_else(|| details.map(|d| u64::from(d.retry_after_seconds)).filter(|s| *s > 0));
+    let retry_after = retry_after(&status);
     let message = if status.message.is_empty() {
         let text: String = String::from_utf8_lossy(body).trim().chars().take(512).collect();
-        format!("{}: {text}", head.status)
+        format!("{code}: {text}")
     } else {
         status.message
     };
     ApiError {
         namespace_terminating: details
             .is_some_and(|d| d.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")),
-        code: head.status.as_u16(),
+        code: code.as_u16(),
         reason: status.reason,
-        retry_after: asked.map(Duration::from_secs),
+        retry_after,
         delivery: Delivery::Answered,
         ..ApiError::transport(operation, object.clone(), message)
     }

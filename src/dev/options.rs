@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, CommandFactory, Parser};
+use clap::{ArgAction, Parser};
 
-use crate::options::go_syntax::{parse_bool, parse_duration, parse_float, parse_int};
-use crate::options::resolve::Faults;
+use crate::options::go_syntax::{parse_duration, parse_float, parse_int};
+use crate::options::resolve::{Faults, path};
 use crate::options::{ControllerKind, LogFormat, UsageError, controllers, flags};
 
 /// The parsed command line of `dev`.
@@ -57,11 +57,7 @@ pub enum Request {
         takes --job-duration and then succeeds. Annotations on a Job, or on its Pod template, change that:\n  \
         dev.cronjob-controller/duration: 45s    how long the container runs\n  \
         dev.cronjob-controller/outcome: fail    it fails (or: succeed)",
-    override_usage = "cronjob-controller dev [flags]",
-    disable_help_flag = true,
-    disable_version_flag = true,
-    args_override_self = true,
-    next_line_help = true
+    override_usage = "cronjob-controller dev [flags]"
 )]
 struct RawFlags {
     /// A manifest (YAML or JSON), or a directory of them, to apply at the start; may be repeated and takes commas
@@ -74,7 +70,7 @@ struct RawFlags {
     port: String,
 
     /// Where to write the kubeconfig. Removed at the end [default: a new file for this run]
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "FILE", default_value = "")]
     kubeconfig: String,
 
     /// How long a simulated container runs.
@@ -86,12 +82,11 @@ struct RawFlags {
     job_failure_rate: String,
 
     /// A directory in which the cluster's state survives a restart [default: it is forgotten]
-    #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "DIR", default_value = "")]
     data_dir: String,
 
     /// Run the controllers in this process. Without them CronJobs wait for a controller of your own.
-    #[arg(long, value_name = "BOOL", default_value = "true",
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value = "true")]
     controller: String,
 
     /// The controllers: cronjob (batch/v1 CronJobs), tutorial (the CronJobs of the kubebuilder book), apiexample; "-name"
@@ -115,7 +110,7 @@ struct RawFlags {
 
 /// The flags as clap knows them.
 pub(crate) fn command() -> clap::Command {
-    RawFlags::command()
+    flags::command::<RawFlags>()
 }
 
 /// Parses the arguments of `dev`; `args` begins with the program's name.
@@ -140,12 +135,10 @@ fn resolve(raw: &RawFlags) -> Result<DevConfig, UsageError> {
         faults.read("job-failure-rate", &raw.job_failure_rate, "a number from 0 to 1, such as 0.2", |text| {
             parse_float(text).filter(|rate| (0.0..=1.0).contains(rate))
         });
-    let controller = faults.read("controller", &raw.controller, "true or false", parse_bool);
+    let controller = faults.boolean("controller", &raw.controller);
     let controllers = controllers::resolve(&raw.controllers, &mut faults);
     let logging_format = faults.read("logging-format", &raw.logging_format, "text or json", LogFormat::parse);
-    let verbosity = faults.read("v", &raw.v, "a whole number from 0 to 10", |text| {
-        parse_int(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 10)
-    });
+    let verbosity = faults.whole("v", &raw.v, 0..=10);
     faults.into_result()?;
     // Any invalid flag returned an error before, so placeholder values never leave this function.
     Ok(DevConfig {
@@ -173,10 +166,6 @@ fn filenames(lists: &[String], faults: &mut Faults) -> Vec<PathBuf> {
         faults.add("filename", "", "the path of a file or of a directory");
     }
     names.into_iter().map(PathBuf::from).collect()
-}
-
-fn path(text: &str) -> Option<PathBuf> {
-    (!text.is_empty()).then(|| PathBuf::from(text))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::Event;
 use crate::api::{ACCEPT_METADATA, NO_FIELD_VALIDATION};
-use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits};
+use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits, retry_after};
 
 /// Stores events. Matches `EventSink` of client-go's `tools/record/event.go`.
 pub trait EventSink: Send + Sync + 'static {
@@ -105,12 +105,11 @@ impl SinkError {
 }
 
 fn status_disposition(status: &Status) -> Disposition {
-    let asked = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     match status.code {
         _ if status.is_already_exists() => Disposition::AlreadyExists,
         404 => Disposition::NotFound,
         // A code below 400 makes no sense for a failure; a proxy may have sent it.
-        ..400 | 429 | 500.. => Disposition::Retry { not_before: Duration::from_secs(asked.into()) },
+        ..400 | 429 | 500.. => Disposition::Retry { not_before: retry_after(status).unwrap_or_default() },
         _ => Disposition::Refused,
     }
 }
@@ -119,6 +118,7 @@ impl From<kube::Error> for SinkFault {
     fn from(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self::Status(status),
+            kube::Error::Service(cause) if cause.downcast_ref() == Some(&DeadlineError::Closed) => Self::Closed,
             kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => Self::Request(Box::new(error)),
             _ => Self::Transport(Box::new(error)),
         }
@@ -134,15 +134,12 @@ pub struct KubeSink {
 }
 
 impl KubeSink {
-    /// Writes through `client`, with its rate limits and identity. Each request times out after `limit`.
+    /// Writes through `client`, which must be made by [`crate::client`]. Each request times out after `limit`.
     pub fn new(client: Client, gate: LeadershipCheck, limit: Duration) -> Self {
         Self { client, gate, limit }
     }
 
     async fn send(&self, request: http::request::Builder, body: &impl Serialize) -> Result<(), SinkFault> {
-        if (self.gate)().is_none() {
-            return Err(SinkFault::Closed);
-        }
         let body = serde_json::to_vec(body).map_err(|error| SinkFault::Request(error.into()))?;
         let request = request
             .header(http::header::ACCEPT, ACCEPT_METADATA)

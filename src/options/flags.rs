@@ -12,7 +12,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
 use super::secure::SecureFlags;
-use super::{PROGRAM, UsageError};
+use super::{PROGRAM, SelfSignedWebhook, UsageError};
 
 const GENERIC: &str = "Generic flags";
 const CONTROLLER: &str = "Cronjob-controller flags";
@@ -20,7 +20,7 @@ pub(super) const SECURE: &str = "Secure serving flags";
 pub(super) const AUTHENTICATION: &str = "Authentication flags";
 pub(super) const AUTHORIZATION: &str = "Authorization flags";
 const PLAIN: &str = "Plain serving flags";
-const WEBHOOK: &str = "Webhook flags";
+pub(super) const WEBHOOK: &str = "Webhook flags";
 const LOGS: &str = "Logs flags";
 const GLOBAL: &str = "Global flags";
 const MISC: &str = "Misc flags";
@@ -39,11 +39,7 @@ const USAGE: &str = "cronjob-controller [flags]
 #[command(
     name = PROGRAM,
     about = "Creates Jobs on the schedules of CronJobs, in place of the CronJob controller in kube-controller-manager.",
-    override_usage = USAGE,
-    disable_help_flag = true,
-    disable_version_flag = true,
-    args_override_self = true,
-    next_line_help = true
+    override_usage = USAGE
 )]
 pub(super) struct RawFlags {
     /// Requests per second to the API server; -1 is no limit: the server's API Priority and Fairness shares its
@@ -56,8 +52,7 @@ pub(super) struct RawFlags {
     pub kube_api_burst: String,
 
     /// Become the leader before doing any work. Needed when more than one replica runs.
-    #[arg(long, value_name = "BOOL", default_value = "true", help_heading = GENERIC,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value = "true", help_heading = GENERIC)]
     pub leader_elect: String,
 
     /// How long the other replicas wait after the last renewal that they saw before they try to take the lease.
@@ -124,11 +119,11 @@ pub(super) struct RawFlags {
     pub secure_port: String,
 
     /// The file with the serving certificate (PEM), the CA's after it. Without it a self-signed one is made.
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = SECURE)]
+    #[arg(long, value_name = "FILE", default_value = "", help_heading = SECURE)]
     pub tls_cert_file: String,
 
     /// The file with the private key (PEM) of --tls-cert-file.
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = SECURE)]
+    #[arg(long, value_name = "FILE", default_value = "", help_heading = SECURE)]
     pub tls_private_key_file: String,
 
     #[command(flatten)]
@@ -148,37 +143,21 @@ pub(super) struct RawFlags {
 
     /// The directory with the webhooks' serving certificate (tls.crt) and key (tls.key), read again when they change
     /// [default: k8s-webhook-server/serving-certs in the temporary directory]
-    #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true, help_heading = WEBHOOK,
+    #[arg(long, value_name = "DIR", default_value = "", help_heading = WEBHOOK,
           verbatim_doc_comment)]
     pub webhook_cert_dir: String,
 
     /// Make the certificate, share it with the other replicas in a Secret, tell the API server its CA, and renew it
     /// in time
-    #[arg(long, value_name = "BOOL", default_value = "false", help_heading = WEBHOOK, verbatim_doc_comment,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value = "false", help_heading = WEBHOOK, verbatim_doc_comment)]
     pub webhook_self_signed: String,
 
     /// The namespace of --webhook-secret and --webhook-service [default: the Pod's own namespace, else kube-system]
     #[arg(long, value_name = "STRING", help_heading = WEBHOOK)]
     pub webhook_namespace: Option<String>,
 
-    /// The Secret in which --webhook-self-signed keeps the certificate.
-    #[arg(long, value_name = "STRING", default_value = "cronjob-controller-webhook-cert", help_heading = WEBHOOK)]
-    pub webhook_secret: String,
-
-    /// The Service by which the API server calls the webhooks, for the names in the certificate.
-    #[arg(long, value_name = "STRING", default_value = "cronjob-controller-webhook", help_heading = WEBHOOK)]
-    pub webhook_service: String,
-
-    /// The MutatingWebhookConfiguration that --webhook-self-signed tells the CA.
-    #[arg(long, value_name = "STRING", default_value = "cronjob-controller-mutating-webhook",
-          help_heading = WEBHOOK)]
-    pub webhook_mutating_configuration: String,
-
-    /// The ValidatingWebhookConfiguration that --webhook-self-signed tells the CA.
-    #[arg(long, value_name = "STRING", default_value = "cronjob-controller-validating-webhook",
-          help_heading = WEBHOOK)]
-    pub webhook_validating_configuration: String,
+    #[command(flatten)]
+    pub webhook: SelfSignedWebhook,
 
     /// The format of log lines: "text" or "json".
     #[arg(long, value_name = "STRING", default_value = "text", help_heading = LOGS)]
@@ -190,12 +169,12 @@ pub(super) struct RawFlags {
 
     /// The kubeconfig file with the server's address and the credentials; its current context counts.
     /// Without this and without --master, the Pod's service account is used
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = MISC,
+    #[arg(long, value_name = "FILE", default_value = "", help_heading = MISC,
           verbatim_doc_comment)]
     pub kubeconfig: String,
 
     /// The API server's address. Overrides the one in the kubeconfig.
-    #[arg(long, value_name = "URL", default_value = "", hide_default_value = true, help_heading = MISC)]
+    #[arg(long, value_name = "URL", default_value = "", help_heading = MISC)]
     pub master: String,
 
     /// Print this text and quit.
@@ -203,8 +182,7 @@ pub(super) struct RawFlags {
     pub help: bool,
 
     /// Print the version and quit.
-    #[arg(long, value_name = "BOOL", default_value = "false", hide_default_value = true, help_heading = GLOBAL,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value = "false", hide_default_value = true, help_heading = GLOBAL)]
     pub version: String,
 }
 
@@ -217,8 +195,7 @@ where
     I: IntoIterator<Item = S>,
     S: Into<OsString>,
 {
-    let mut command = RawFlags::command();
-    matches(&mut command, args.into_iter().map(Into::into))
+    matches(&mut controller(), args.into_iter().map(Into::into))
 }
 
 /// Parses a command line with the flags of any command; the module's documentation has the rules.
@@ -233,14 +210,24 @@ pub(crate) fn matches<T: FromArgMatches>(
         .map_err(|error| UsageError::one(explain(&error)))
 }
 
-/// The flags as clap knows them.
-pub(crate) fn command() -> clap::Command {
-    RawFlags::command()
+/// A command as clap knows it, with what all commands have in common. A BOOL alone is true, as in pflag.
+pub(crate) fn command<T: CommandFactory>() -> clap::Command {
+    let command = T::command().disable_help_flag(true).disable_version_flag(true);
+    command.args_override_self(true).next_line_help(true).mut_args(|arg| {
+        let is_bool = arg.get_value_names().is_some_and(|names| names == ["BOOL"]);
+        let arg = if is_bool { arg.num_args(0..=1).require_equals(true).default_missing_value("true") } else { arg };
+        if arg.get_default_values() == [""] { arg.hide_default_value(true) } else { arg }
+    })
+}
+
+/// The controller's flags as clap knows them.
+pub(crate) fn controller() -> clap::Command {
+    command::<RawFlags>()
 }
 
 /// The text of `--help`, in sections as kube-controller-manager prints its own.
 pub(super) fn help() -> String {
-    command().render_help().to_string()
+    controller().render_help().to_string()
 }
 
 /// Rewrites pflag's spellings to equivalent ones that clap accepts: `--name=value` and `-v=value`.

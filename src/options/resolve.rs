@@ -5,8 +5,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use apimachinery::names::{dns_label_errors, subdomain_errors};
 
 use super::flags::RawFlags;
 use super::go_syntax::{format_duration, parse_bool, parse_duration, parse_float, parse_int};
@@ -16,6 +19,9 @@ use super::{
 };
 use crate::leader_election::shares::Names;
 use crate::leader_election::{JITTER_FACTOR, whole_seconds};
+
+/// The largest number of Go's `int32`, the type of upstream's flags.
+const MAX_INT32: i64 = 2_147_483_647;
 
 /// The unit of a Lease's durations.
 const SECOND: Duration = Duration::from_secs(1);
@@ -33,9 +39,9 @@ impl Faults {
         self.0.push(format!("--{flag}: {value} is not allowed; use {use_instead}"));
     }
 
-    /// Records a fault in its own words.
-    pub(crate) fn say(&mut self, sentence: String) {
-        self.0.push(sentence);
+    /// What was read; a fault, in its own words, is recorded.
+    pub(crate) fn record<T>(&mut self, read: Result<T, String>) -> Option<T> {
+        read.map_err(|fault| self.0.push(fault)).ok()
     }
 
     /// The value as `read` parses it; without one a fault is recorded.
@@ -53,6 +59,17 @@ impl Faults {
         value
     }
 
+    /// The value of a boolean flag.
+    pub(crate) fn boolean(&mut self, flag: &str, text: &str) -> Option<bool> {
+        self.read(flag, text, "true or false", parse_bool)
+    }
+
+    /// The value of a flag that takes the whole numbers of this range.
+    pub(crate) fn whole<T: TryFrom<i64>>(&mut self, flag: &str, text: &str, range: RangeInclusive<i64>) -> Option<T> {
+        let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+        self.read(flag, text, &allowed, |text| parse_int(text).filter(|n| range.contains(n))?.try_into().ok())
+    }
+
     /// The faults as an error, where there is at least one.
     pub(crate) fn into_error(self) -> UsageError {
         UsageError { sentences: self.0 }
@@ -67,8 +84,7 @@ impl Faults {
 /// Whether the command line asks for the version.
 pub(super) fn version_asked(raw: &RawFlags) -> Result<bool, UsageError> {
     let mut faults = Faults::default();
-    let asked = faults.read("version", &raw.version, "true or false", parse_bool);
-    asked.ok_or(UsageError { sentences: faults.0 })
+    faults.boolean("version", &raw.version).ok_or_else(|| faults.into_error())
 }
 
 /// Validates all values.
@@ -81,12 +97,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
     // function.
     let kube_api = kube_api(raw, &mut faults);
     let leader_election = leader_election(raw, env, &mut faults);
-    let syncs = faults.read(
-        "concurrent-cronjob-syncs",
-        &raw.concurrent_cronjob_syncs,
-        "a whole number from 1 to 2147483647",
-        positive_int32,
-    );
+    let syncs = faults.whole("concurrent-cronjob-syncs", &raw.concurrent_cronjob_syncs, 1..=MAX_INT32);
     let controllers = controllers::resolve(&raw.controllers, &mut faults);
     let manage = controllers::manage(raw, &controllers, &mut faults);
     let shards = shards(raw, &mut faults);
@@ -94,10 +105,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         leases_of_shards(raw, election, shards, &mut faults);
     }
     let namespaces = namespaces(raw, &mut faults);
-    let cronjob_metrics =
-        faults.read("cronjob-metrics", &raw.cronjob_metrics, "a whole number from 0 to 2147483647", |text| {
-            i32::try_from(parse_int(text)?).ok().and_then(|n| usize::try_from(n).ok())
-        });
+    let cronjob_metrics = faults.whole("cronjob-metrics", &raw.cronjob_metrics, 0..=MAX_INT32);
     let secure = secure::resolve(raw, &mut faults);
     let metrics_addr = plain_address("metrics-bind-address", &raw.metrics_bind_address, &mut faults);
     let health_addr = plain_address("health-probe-bind-address", &raw.health_probe_bind_address, &mut faults);
@@ -108,9 +116,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
     ];
     different_addresses(encrypted, metrics_addr, health_addr, &mut faults);
     let logging_format = faults.read("logging-format", &raw.logging_format, "text or json", LogFormat::parse);
-    let verbosity = faults.read("v", &raw.v, "a whole number from 0 to 10", |text| {
-        parse_int(text).and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 10)
-    });
+    let verbosity = faults.whole("v", &raw.v, 0..=10);
     let master = master(raw, &mut faults);
 
     faults.into_result()?;
@@ -119,7 +125,7 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         master,
         controllers,
         manage: manage.unwrap_or_default(),
-        concurrent_cronjob_syncs: syncs.unwrap_or(NonZeroUsize::MIN),
+        concurrent_cronjob_syncs: syncs.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN),
         shards: shards.unwrap_or(NonZeroU32::MIN),
         kube_api,
         leader_election,
@@ -135,14 +141,10 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
 }
 
 /// Every shard has a lease to renew, which limits the useful number of shards.
-const MAX_SHARDS: u32 = 256;
+const MAX_SHARDS: i64 = 256;
 
 fn shards(raw: &RawFlags, faults: &mut Faults) -> Option<NonZeroU32> {
-    let allowed = "a whole number from 1 to 256";
-    let shards = faults.read("shards", &raw.shards, allowed, |text| {
-        let shards = parse_int(text).and_then(|n| u32::try_from(n).ok()).and_then(NonZeroU32::new)?;
-        (shards.get() <= MAX_SHARDS).then_some(shards)
-    })?;
+    let shards = faults.whole("shards", &raw.shards, 1..=MAX_SHARDS).and_then(NonZeroU32::new)?;
     if shards > NonZeroU32::MIN && parse_bool(&raw.leader_elect) == Some(false) {
         faults.add("shards", &raw.shards, "1 with --leader-elect=false: shards are shared out by leases");
     }
@@ -156,7 +158,7 @@ fn leases_of_shards(raw: &RawFlags, election: &LeaderElectionConfig, shards: Non
     }
     // The name of a replica's lease is the longest, and all replicas' names have the same length.
     let added = Names::new(&election.name, shards).replica("").len() - election.name.len();
-    if is_dns1123_subdomain(&election.name) && election.name.len() + added > MAX_SUBDOMAIN {
+    if subdomain_errors(&election.name).is_empty() && election.name.len() + added > MAX_SUBDOMAIN {
         let most = MAX_SUBDOMAIN - added;
         let fits = format!("at most {most} characters with --shards={shards}: the Leases' names begin with it");
         faults.add("leader-elect-resource-name", &election.name, &fits);
@@ -167,13 +169,8 @@ fn leases_of_shards(raw: &RawFlags, election: &LeaderElectionConfig, shards: Non
     }
 }
 
-pub(super) fn path(text: &str) -> Option<PathBuf> {
+pub(crate) fn path(text: &str) -> Option<PathBuf> {
     (!text.is_empty()).then(|| PathBuf::from(text))
-}
-
-fn positive_int32(text: &str) -> Option<NonZeroUsize> {
-    let n = i32::try_from(parse_int(text)?).ok()?;
-    NonZeroUsize::new(usize::try_from(n).ok()?)
 }
 
 /// kube-controller-manager's burst, for a rate without one.
@@ -197,7 +194,7 @@ fn kube_api(raw: &RawFlags, faults: &mut Faults) -> Option<RateLimit> {
 /// Matches `ValidateLeaderElectionConfiguration` (component-base) and `NewLeaderElector` (client-go). As there, only
 /// the syntax is checked while leader election is off.
 fn leader_election(raw: &RawFlags, env: &dyn Environment, faults: &mut Faults) -> Option<LeaderElectionConfig> {
-    let on = faults.read("leader-elect", &raw.leader_elect, "true or false", parse_bool).unwrap_or(false);
+    let on = faults.boolean("leader-elect", &raw.leader_elect).unwrap_or(false);
     let mut duration = |flag: &str, text: &str| {
         faults.read(flag, text, "a duration above zero, such as 15s or 1m30s", |text| {
             let nanos = parse_duration(text)?;
@@ -216,12 +213,12 @@ fn leader_election(raw: &RawFlags, env: &dyn Environment, faults: &mut Faults) -
         faults.add("leader-elect-resource-lock", &raw.leader_elect_resource_lock, "leases, the only kind of lock");
     }
     let name = raw.leader_elect_resource_name.clone();
-    if !is_dns1123_subdomain(&name) {
+    if !subdomain_errors(&name).is_empty() {
         faults.add("leader-elect-resource-name", &name, SUBDOMAIN);
     }
     let namespace = raw.leader_elect_resource_namespace.clone();
     let namespace = namespace.unwrap_or_else(|| own_namespace(env));
-    if !is_dns1123_label(&namespace) {
+    if !dns_label_errors(&namespace).is_empty() {
         faults.add("leader-elect-resource-namespace", &namespace, LABEL);
     }
     if name == "kube-controller-manager" && namespace == DEFAULT_LEASE_NAMESPACE {
@@ -256,9 +253,8 @@ fn durations_in_order(raw: &RawFlags, [lease, renew, retry]: [Option<Duration>; 
 
 fn namespaces(raw: &RawFlags, faults: &mut Faults) -> Vec<String> {
     // `--namespace=` alone has no effect, as pflag reads an empty slice; an empty name between commas is a mistake.
-    let lists = raw.namespace.iter().filter(|list| !list.is_empty());
-    let mut names: Vec<String> = lists.flat_map(|list| list.split(',')).map(str::to_owned).collect();
-    for name in names.iter().filter(|name| !is_dns1123_label(name)) {
+    let mut names: Vec<String> = secure::values(&raw.namespace).map(str::to_owned).collect();
+    for name in names.iter().filter(|name| !dns_label_errors(name).is_empty()) {
         faults.add("namespace", name, LABEL);
     }
     names.sort_unstable();
@@ -336,24 +332,3 @@ pub(super) const LABEL: &str = "a namespace's name: lower case letters, digits a
 const MAX_SUBDOMAIN: usize = 253;
 
 pub(super) const SUBDOMAIN: &str = "lower case letters, digits, '-' and '.', at most 253";
-
-/// Matches `IsDNS1123Label` in apimachinery's `pkg/util/validation`.
-pub(super) fn is_dns1123_label(text: &str) -> bool {
-    let alphanumeric = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    let bytes = text.as_bytes();
-    bytes.len() <= 63
-        && alphanumeric(bytes.first())
-        && alphanumeric(bytes.last())
-        && bytes.iter().all(|c| *c == b'-' || alphanumeric(Some(c)))
-}
-
-/// Matches `IsDNS1123Subdomain` in apimachinery's `pkg/util/validation`: there a part may be longer than a label.
-pub(super) fn is_dns1123_subdomain(text: &str) -> bool {
-    let part = |part: &str| {
-        let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        part.starts_with(alphanumeric)
-            && part.ends_with(alphanumeric)
-            && part.chars().all(|c| c == '-' || alphanumeric(c))
-    };
-    text.len() <= MAX_SUBDOMAIN && text.split('.').all(part)
-}

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use super::flags::{AUTHENTICATION, AUTHORIZATION, RawFlags, SECURE};
-use super::go_syntax::{parse_bool, parse_duration};
+use super::go_syntax::parse_duration;
 use super::resolve::{Faults, ip, listener, path};
 use crate::server::{TlsParameters, TlsVersion, cipher_suites};
 
@@ -80,7 +80,7 @@ pub(super) struct SecureFlags {
     pub tls_min_version: String,
 
     /// The kubeconfig file for TokenReviews and the client CA [default: the connection of --kubeconfig]
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = AUTHENTICATION)]
+    #[arg(long, value_name = "FILE", default_value = "", help_heading = AUTHENTICATION)]
     pub authentication_kubeconfig: String,
 
     /// How long to remember whose a token is; 0 is not at all.
@@ -89,23 +89,21 @@ pub(super) struct SecureFlags {
 
     /// The file with the CA of client certificates (PEM), whose common name is a user and whose organizations are
     /// groups [default: the CA that kube-apiserver tells in kube-system/extension-apiserver-authentication]
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = AUTHENTICATION,
+    #[arg(long, value_name = "FILE", default_value = "", help_heading = AUTHENTICATION,
           verbatim_doc_comment)]
     pub client_ca_file: String,
 
     /// Do not look in the cluster for the CA of client certificates: without --client-ca-file none is asked for.
-    #[arg(long, value_name = "BOOL", default_value = "false", help_heading = AUTHENTICATION,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value = "false", help_heading = AUTHENTICATION)]
     pub authentication_skip_lookup: String,
 
     /// Start although the CA of client certificates cannot be read in the cluster. It is read again when a client
     /// presents a certificate
-    #[arg(long, value_name = "BOOL", default_value = "true", help_heading = AUTHENTICATION, verbatim_doc_comment,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value = "true", help_heading = AUTHENTICATION, verbatim_doc_comment)]
     pub authentication_tolerate_lookup_failure: String,
 
     /// The kubeconfig file for SubjectAccessReviews [default: the connection of --kubeconfig]
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = AUTHORIZATION)]
+    #[arg(long, value_name = "FILE", default_value = "", help_heading = AUTHORIZATION)]
     pub authorization_kubeconfig: String,
 
     /// The paths of --secure-port that everybody may read, without a question to the API server; one that ends in "*"
@@ -127,23 +125,17 @@ pub(super) struct SecureFlags {
 pub(super) fn resolve(raw: &RawFlags, faults: &mut Faults) -> Option<SecureServing> {
     faults.read("bind-address", &raw.bind_address, "an IP address, such as 0.0.0.0 or ::1", ip);
     let addr = listener(raw, "secure-port", &raw.secure_port, faults);
-    let certificate = match (path(&raw.tls_cert_file), path(&raw.tls_private_key_file)) {
-        (Some(cert), Some(key)) => Some((cert, key)),
-        (None, None) => None,
-        (Some(_), None) => {
-            faults.add("tls-private-key-file", "", "the private key of --tls-cert-file, or neither of the two flags");
-            None
-        }
-        (None, Some(_)) => {
-            faults.add("tls-cert-file", "", "the certificate of --tls-private-key-file, or neither of the two flags");
-            None
-        }
-    };
+    let (cert, key) = (path(&raw.tls_cert_file), path(&raw.tls_private_key_file));
+    if cert.is_some() && key.is_none() {
+        faults.add("tls-private-key-file", "", "the private key of --tls-cert-file, or neither of the two flags");
+    } else if cert.is_none() && key.is_some() {
+        faults.add("tls-cert-file", "", "the certificate of --tls-private-key-file, or neither of the two flags");
+    }
     let authentication = authentication(&raw.secure, faults);
     let authorization = authorization(&raw.secure, faults);
     let client_certificates = authentication.client_ca != ClientCaConfig::None;
     let tls = TlsParameters { client_certificates, ..tls(raw, faults) };
-    Some(SecureServing { addr: addr?, certificate, tls, authentication, authorization })
+    Some(SecureServing { addr: addr?, certificate: cert.zip(key), tls, authentication, authorization })
 }
 
 /// The TLS versions and cipher suites of every listener; [`resolve`] reports the faults.
@@ -171,9 +163,9 @@ pub(super) fn tls(raw: &RawFlags, faults: &mut Faults) -> TlsParameters {
 fn authentication(flags: &SecureFlags, faults: &mut Faults) -> AuthenticationConfig {
     let ttl = &flags.authentication_token_webhook_cache_ttl;
     let token_cache_ttl = ttl_of("authentication-token-webhook-cache-ttl", ttl, faults);
-    let mut switch = |flag: &str, text: &str| faults.read(flag, text, "true or false", parse_bool);
-    let skip_lookup = switch("authentication-skip-lookup", &flags.authentication_skip_lookup);
-    let tolerate = switch("authentication-tolerate-lookup-failure", &flags.authentication_tolerate_lookup_failure);
+    let skip_lookup = faults.boolean("authentication-skip-lookup", &flags.authentication_skip_lookup);
+    let tolerate =
+        faults.boolean("authentication-tolerate-lookup-failure", &flags.authentication_tolerate_lookup_failure);
     let client_ca = match path(&flags.client_ca_file) {
         Some(file) => ClientCaConfig::File(file),
         None if skip_lookup == Some(true) => ClientCaConfig::None,
@@ -208,6 +200,6 @@ fn ttl_of(flag: &str, text: &str, faults: &mut Faults) -> Duration {
 }
 
 /// The values of a flag that may be repeated and takes commas; `--flag=` alone means an empty list, as in pflag.
-fn values(lists: &[String]) -> impl Iterator<Item = &str> {
+pub(super) fn values(lists: &[String]) -> impl Iterator<Item = &str> {
     lists.iter().filter(|list| !list.is_empty()).flat_map(|list| list.split(','))
 }

@@ -5,9 +5,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::flags::RawFlags;
-use super::go_syntax::parse_bool;
-use super::resolve::{Faults, LABEL, SUBDOMAIN, is_dns1123_label, is_dns1123_subdomain, listener, own_namespace};
+use apimachinery::names::{dns_label_errors, subdomain_errors};
+use clap::Args;
+
+use super::flags::{RawFlags, WEBHOOK};
+use super::resolve::{Faults, LABEL, SUBDOMAIN, listener, own_namespace, path};
 use super::{ControllerKind, Environment, secure};
 use crate::server::TlsParameters;
 
@@ -32,19 +34,32 @@ pub enum WebhookCertificate {
 }
 
 /// Where a generated certificate is stored, for which Service, and which objects get its CA.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(next_help_heading = WEBHOOK)]
 pub struct SelfSignedWebhook {
     /// The namespace of the Secret and of the Service.
+    #[arg(skip)]
     pub namespace: String,
-    /// The Secret that all replicas share.
+
+    /// The Secret in which --webhook-self-signed keeps the certificate.
+    #[arg(long = "webhook-secret", value_name = "STRING", default_value = "cronjob-controller-webhook-cert")]
     pub secret: String,
-    /// The Service by which the API server calls the webhooks.
+
+    /// The Service by which the API server calls the webhooks, for the names in the certificate.
+    #[arg(long = "webhook-service", value_name = "STRING", default_value = "cronjob-controller-webhook")]
     pub service: String,
-    /// The `MutatingWebhookConfiguration` that gets the CA.
+
+    /// The MutatingWebhookConfiguration that --webhook-self-signed tells the CA.
+    #[arg(long = MUTATING, value_name = "STRING", default_value = "cronjob-controller-mutating-webhook")]
     pub mutating: String,
-    /// The `ValidatingWebhookConfiguration` that gets the CA.
+
+    /// The ValidatingWebhookConfiguration that --webhook-self-signed tells the CA.
+    #[arg(long = VALIDATING, value_name = "STRING", default_value = "cronjob-controller-validating-webhook")]
     pub validating: String,
 }
+
+const MUTATING: &str = "webhook-mutating-configuration";
+const VALIDATING: &str = "webhook-validating-configuration";
 
 /// Validates the flags; `None` when the webhooks are off. Port and directory are controller-runtime's
 /// (`pkg/webhook/server.go`).
@@ -55,36 +70,31 @@ pub(super) fn resolve(
     faults: &mut Faults,
 ) -> Option<WebhookConfig> {
     let addr = listener(raw, "webhook-port", &raw.webhook_port, faults);
-    let self_signed = faults.read("webhook-self-signed", &raw.webhook_self_signed, "true or false", parse_bool);
+    let self_signed = faults.boolean("webhook-self-signed", &raw.webhook_self_signed);
     let addr = addr.filter(|_| controller_kinds.contains(&ControllerKind::Tutorial))?;
     // Its faults are reported with those of the secure port.
     let tls = secure::tls(raw, &mut Faults::default());
     if !self_signed? {
-        let given = &raw.webhook_cert_dir;
-        let directory = if given.is_empty() {
-            env.temp_dir().join("k8s-webhook-server").join("serving-certs")
-        } else {
-            PathBuf::from(given)
-        };
+        let default = || env.temp_dir().join("k8s-webhook-server").join("serving-certs");
+        let directory = path(&raw.webhook_cert_dir).unwrap_or_else(default);
         return Some(WebhookConfig { addr, certificate: WebhookCertificate::Directory(directory), tls });
     }
     if !raw.webhook_cert_dir.is_empty() {
         faults.add("webhook-cert-dir", &raw.webhook_cert_dir, "it without --webhook-self-signed");
     }
     let namespace = raw.webhook_namespace.clone().unwrap_or_else(|| own_namespace(env));
-    if !is_dns1123_label(&namespace) {
+    if !dns_label_errors(&namespace).is_empty() {
         faults.add("webhook-namespace", &namespace, LABEL);
     }
+    let own = SelfSignedWebhook { namespace, ..raw.webhook.clone() };
     let names = [
-        ("webhook-secret", &raw.webhook_secret),
-        ("webhook-service", &raw.webhook_service),
-        ("webhook-mutating-configuration", &raw.webhook_mutating_configuration),
-        ("webhook-validating-configuration", &raw.webhook_validating_configuration),
+        ("webhook-secret", &own.secret),
+        ("webhook-service", &own.service),
+        (MUTATING, &own.mutating),
+        (VALIDATING, &own.validating),
     ];
-    for (flag, name) in names.iter().filter(|(_, name)| !is_dns1123_subdomain(name)) {
+    for (flag, name) in names.iter().filter(|(_, name)| !subdomain_errors(name).is_empty()) {
         faults.add(flag, name, SUBDOMAIN);
     }
-    let [secret, service, mutating, validating] = names.map(|(_, name)| name.clone());
-    let own = SelfSignedWebhook { namespace, secret, service, mutating, validating };
     Some(WebhookConfig { addr, certificate: WebhookCertificate::SelfSigned(own), tls })
 }

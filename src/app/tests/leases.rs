@@ -49,9 +49,9 @@ async fn slow_shutdown_fails_and_does_not_release_the_lease() {
         let server = server(&clock);
         let (config, registry) = (config(vec![ControllerKind::CronJob]), Registry::new());
         let context = ControllerContext::new(&config, &server.client(), &registry, &clock, 1, None).unwrap();
-        let chance = ("me".to_owned(), StdRng::seed_from_u64(1));
+        let rng = StdRng::seed_from_u64(1);
         let settings = config.leader_election.as_ref().unwrap();
-        let mut candidate = context.candidate(settings, server.client(), &registry, chance).unwrap();
+        let mut candidate = context.candidate(settings, server.client(), &registry, "me".to_owned(), rng).unwrap();
         let elector = candidate.elector(&settings.name, context.recorder(1).0).unwrap();
         let stop = CancellationToken::new();
         let ended = tokio::spawn({

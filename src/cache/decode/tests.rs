@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::super::error::Cause;

@@ -41,8 +41,8 @@ pub enum Reply {
     Page(String),
     /// A success with a body in pieces.
     Watch(Vec<Part>),
-    /// A refusal: status code, Retry-After, body.
-    Refused(u16, Option<u32>, String),
+    /// A refusal: status code and body.
+    Refused(u16, String),
     /// The connection fails.
     NoConnection,
     /// No response at all, not even headers.
@@ -87,13 +87,7 @@ impl Script {
         Ok(match reply.unwrap_or_else(|| Reply::Watch(vec![Part::Stay])) {
             Reply::Page(body) => Response::new(Body::from(body)),
             Reply::Watch(parts) => Response::new(stream_of(parts)),
-            Reply::Refused(code, retry_after, body) => {
-                let mut response = Response::builder().status(code);
-                if let Some(seconds) = retry_after {
-                    response = response.header("Retry-After", seconds);
-                }
-                response.body(Body::from(body))?
-            }
+            Reply::Refused(code, body) => Response::builder().status(code).body(Body::from(body))?,
             Reply::NoConnection => return Err("connection refused".into()),
             Reply::NoAnswer => std::future::pending::<Result<Response<Body>, Infallible>>().await?,
         })
@@ -261,7 +255,12 @@ pub fn error(code: u16, reason: &str) -> Part {
 }
 
 pub fn refused(code: u16, reason: &str) -> Reply {
-    Reply::Refused(code, None, status(code, reason).to_string())
+    Reply::Refused(code, status(code, reason).to_string())
+}
+
+/// As the client shows it, whether the server asked in a header or in a Status.
+pub fn refused_for(seconds: u32, code: u16) -> Reply {
+    Reply::Refused(code, json!({ "details": { "retryAfterSeconds": seconds } }).to_string())
 }
 
 pub fn pause(seconds: u64) -> Part {

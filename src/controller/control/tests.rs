@@ -180,6 +180,7 @@ async fn a_closed_gate_lets_reads_through_and_no_write() {
     control.gate = Arc::new(|| None);
     let error = control.create_job(&name(), b"{}".to_vec(), Patience::Usual).await.unwrap_err();
     assert_eq!(error.to_string(), "create Job ns/report-1: not sent: this process does not hold its lease");
+    assert_eq!(error.delivery, Delivery::NotSent);
     assert!(control.delete_job(&name(), &Uid::new("u"), Patience::Usual).await.is_err());
     assert!(log.lock().unwrap().is_empty());
     assert!(control.get_job(&name()).await.unwrap_err().is_not_found());

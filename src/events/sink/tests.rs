@@ -36,7 +36,7 @@ fn sink_answering(code: u16, answer: &Value) -> (KubeSink, Seen) {
             Ok::<_, kube::Error>(response)
         }
     });
-    (KubeSink::new(Client::new(service, "default"), Arc::new(|| Some(Duration::MAX)), Duration::from_secs(10)), seen)
+    (KubeSink::new(crate::client::on_service(service), Arc::new(|| Some(Duration::MAX)), Duration::from_secs(10)), seen)
 }
 
 #[tokio::test]
