@@ -379,7 +379,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if self.timed_out.contains_key(key) {
             observation.patience = Patience::Longest;
         }
-        let outcome = self.carry_out(observation, epoch).await;
+        let outcome = self.sync_cron_job(observation, epoch).await;
         self.remember_patience(key, &outcome);
         outcome
     }
@@ -398,7 +398,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    async fn carry_out(&self, mut observation: Observation, epoch: u64) -> Outcome {
+    async fn sync_cron_job(&self, mut observation: Observation, epoch: u64) -> Outcome {
         if let Some(slot) = self.mutation_cache.taken(&observation.cron_job) {
             observation.carried.scheduled(slot);
         }
@@ -437,7 +437,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let mut observation = Observation::new(live, jobs, self.parts.local_zone);
         observation.ownership = Ownership::Released { begun: pending.begun.map(|begun| begun.slot) };
         observation.carried = pending.edits;
-        self.carry_out(observation, self.epoch.load(Ordering::Relaxed)).await
+        self.sync_cron_job(observation, self.epoch.load(Ordering::Relaxed)).await
     }
 
     /// The children of the CronJob, by controller UID and name, in a stable order. The list includes Jobs created here
