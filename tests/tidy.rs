@@ -280,7 +280,7 @@ fn no_file_is_longer_than_600_lines_before_its_tests() {
 }
 
 #[test]
-fn every_module_opens_with_its_contract() {
+fn every_module_starts_with_a_doc_comment() {
     let violations: Vec<String> =
         sources().iter().filter(|source| !source.text.starts_with("//! ")).map(|source| source.path.clone()).collect();
     report("modules without //! at the top", &violations);
@@ -300,7 +300,7 @@ fn no_function_is_longer_than_70_lines() {
 }
 
 #[test]
-fn nothing_panics_by_habit_or_reads_the_clock_behind_its_port() {
+fn forbidden_calls_occur_in_tests_only() {
     let mut violations = Vec::new();
     for source in sources() {
         for (index, line) in source.code.lines().enumerate() {
@@ -315,7 +315,7 @@ fn nothing_panics_by_habit_or_reads_the_clock_behind_its_port() {
 }
 
 #[test]
-fn imports_point_one_way() {
+fn modules_import_in_the_allowed_direction_only() {
     let mut violations = Vec::new();
     for source in sources() {
         let code = ungroup(&source.code);
@@ -332,7 +332,7 @@ fn imports_point_one_way() {
 }
 
 #[test]
-fn modules_of_the_controller_do_not_import_each_other_in_circles() {
+fn imports_between_top_level_modules_have_no_cycle() {
     let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for source in sources() {
         let Some(path) = source.path.strip_prefix("src/") else { continue };
@@ -402,7 +402,7 @@ fn every_patch_of_the_mutants_applies() {
 }
 
 #[test]
-fn the_scanner_sees_what_it_should() {
+fn scanner_blanks_literals_and_finds_functions_and_paths() {
     let code = blank("let a = \"fn x() {\"; // .unwrap()\nlet b = r#\"}\"#; let c = '{'; let d: &'a str = b'\\'';\n");
     assert!(!code.contains("fn x") && !code.contains(".unwrap()") && !code.contains(['{', '}']), "{code}");
     assert_eq!(code.lines().count(), 2);

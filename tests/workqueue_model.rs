@@ -579,12 +579,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_queue_does_what_the_model_does(moves in moves()) {
+    fn queue_behaves_as_the_model(moves in moves()) {
         on_paused_time(play(moves));
     }
 
     #[test]
-    fn workers_that_give_up_waiting_lose_nothing(
+    fn cancelled_gets_lose_no_key(
         producers in prop::collection::vec(moves(), 1..4),
         workers in prop::collection::vec(worker(), 1..5),
         all in prop::option::of(1usize..6),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_what_the_clocks_do_to_the_runs() {
+    fn table_notes_the_effect_of_clock_changes() {
         let rows: [(&str, NextRuns, &[&str]); 8] = [
             (
                 "spring in Berlin",

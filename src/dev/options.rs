@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn help_tells_of_the_annotations() {
+    fn help_lists_the_annotations() {
         let Request::Help(text) = parse(&["--help"]).unwrap() else { panic!("no help") };
         assert!(text.contains("dev.cronjob-controller/outcome") && text.contains("--data-dir"), "{text}");
     }

@@ -221,7 +221,7 @@ mod tests {
                 want: Action::Update(mine(-100, 0, 3)),
             },
             Row {
-                name: "our own lease that ran out and nobody took is renewed",
+                name: "our own expired lease that no other candidate took is renewed",
                 seen: Some((record("me", 3), 60)),
                 fresh: true,
                 want: Action::Update(mine(-100, 0, 3)),

@@ -30,7 +30,7 @@ const BATCH: &str = "batch/v1";
 const TUTORIAL: &str = "batch.tutorial.kubebuilder.io/v1";
 
 #[test]
-fn a_fault_is_named_with_document_object_and_field() {
+fn error_names_document_object_and_field() {
     let whole = |spec: &str| cron_job(BATCH, "a", spec);
     let rows: [(&str, String, &[&str]); 17] = [
         ("nothing", String::new(), &[]),
@@ -79,7 +79,7 @@ fn a_fault_is_named_with_document_object_and_field() {
             cron_job("batch/v1beta1", "a", "schedule: '@daily'"),
             &["a.yaml, document 1: CronJob shop/a: error: apiVersion: batch/v1beta1 is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21"],
         ),
-        ("another kind is nobody's business here", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n".to_owned(), &[]),
+        ("another kind is ignored", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n".to_owned(), &[]),
         (
             "JSON, and a List",
             r#"{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"generateName":"a-"},"spec":{"schedule":"@daily"}}]}"#.to_owned(),
@@ -118,7 +118,7 @@ fn a_fault_is_named_with_document_object_and_field() {
 }
 
 #[test]
-fn what_a_schedule_does_that_is_seldom_meant_is_a_warning() {
+fn suspicious_schedule_is_a_warning() {
     let timed =
         |schedule: &str, zone: &str| cron_job(BATCH, "a", &format!("schedule: '{schedule}'\n  timeZone: {zone}"));
     let rows: [(&str, String, &[&str]); 10] = [
@@ -170,7 +170,7 @@ fn what_a_schedule_does_that_is_seldom_meant_is_a_warning() {
 }
 
 #[test]
-fn minutes_in_which_too_many_start_are_found_and_the_day_is_drawn() {
+fn minutes_above_the_maximum_are_reported_and_the_load_of_the_day_is_drawn() {
     let each = |name: &str, schedule: &str| cron_job(BATCH, name, &format!("schedule: '{schedule}'"));
     let suspended = cron_job(BATCH, "idle", "schedule: '0 0 * * *'\n  suspend: true");
     let daily: String = ["a", "b", "c", "d"].iter().map(|name| each(name, "0 0 * * *")).collect();
@@ -199,7 +199,7 @@ fn minutes_in_which_too_many_start_are_found_and_the_day_is_drawn() {
 }
 
 #[test]
-fn a_verdict_is_bad_from_the_severity_that_is_named() {
+fn check_fails_from_the_configured_severity_on() {
     let warned = judged(&cron_job(BATCH, "a", "schedule: '0 0 31 2 *'"));
     let refused = judged(&cron_job(BATCH, "a", "schedule: '0 0 31 13 *'"));
     let strict = Rules { fail_on: Severity::Warning, ..rules() };

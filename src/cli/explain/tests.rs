@@ -86,7 +86,7 @@ fn check(rows: Vec<Row<'_>>) {
 }
 
 #[test]
-fn what_keeps_a_cron_job_from_ever_running_is_said_first() {
+fn reason_that_prevents_every_run_comes_first() {
     let rows: Vec<Row> = vec![
         (
             "on its way out",
@@ -159,7 +159,7 @@ fn what_keeps_a_cron_job_from_ever_running_is_said_first() {
 }
 
 #[test]
-fn a_run_that_is_due_and_does_not_start_has_a_reason() {
+fn due_run_that_does_not_start_has_a_reason() {
     let (thursday, today) = ("2026-11-19T02:00:00Z", "2026-11-22T02:00:00Z");
     let since_thursday = json!({"status": {"lastScheduleTime": thursday, "active": [active(thursday)]}});
     let mut forbid = since_thursday.clone();
@@ -246,7 +246,7 @@ fn a_run_that_is_due_and_does_not_start_has_a_reason() {
 }
 
 #[test]
-fn the_next_run_is_told_with_what_it_will_do() {
+fn next_run_is_described_with_its_effect() {
     let today = "2026-11-22T02:00:00Z";
     let running = |policy: &str| json!({"spec": {"concurrencyPolicy": policy}, "status": {"active": [active(today)]}});
     let well = "It runs as it should, and waits for its next time.";
@@ -313,7 +313,7 @@ fn the_next_run_is_told_with_what_it_will_do() {
 type Noted<'a> = (&'a str, Value, Vec<Arc<Job>>, &'a [&'a str]);
 
 #[test]
-fn what_else_there_is_to_know_is_noted() {
+fn further_facts_are_noted() {
     let many = json!({"spec": {"schedule": "* * * * *"}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
     let no_zone = json!({"spec": {"timeZone": null}});
     let rows: Vec<Noted<'_>> = vec![
@@ -352,7 +352,7 @@ fn what_else_there_is_to_know_is_noted() {
 }
 
 #[test]
-fn the_answer_comes_first_and_then_the_facts() {
+fn answer_comes_before_the_details() {
     let thursday = "2026-11-19T02:00:00Z";
     let change = json!({
         "spec": {"timeZone": "Europe/Berlin", "schedule": "0 3 * * *", "concurrencyPolicy": "Forbid"},

@@ -224,7 +224,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_may_leave_leaves_and_nothing_else_does(moves in moves()) {
+    fn exactly_the_keys_that_the_shares_allow_leave(moves in moves()) {
         play(moves);
     }
 }
