@@ -41,7 +41,7 @@ pub(super) const COMMANDS: &[Entry] = &[
         name: "next",
         usage: "SCHEDULE [flags]",
         command: Next::command,
-        remark: "The exit code is 1 if the schedule never fires. To try it: {} next '30 2 * * *' --time-zone Europe/Berlin",
+        remark: "The exit code is 1 if the schedule never fires. Example: {} next '30 2 * * *' --time-zone Europe/Berlin",
     },
     Entry {
         name: "explain",
@@ -54,15 +54,15 @@ pub(super) const COMMANDS: &[Entry] = &[
         name: "check",
         usage: "-f FILE [flags]",
         command: Check::command,
-        remark: "The exit code is 1 if something was found that --fail-on names. To try it: {} check -f manifests/samples",
+        remark: "The exit code is 1 if a problem of the severity of --fail-on was found. Example: {} check -f manifests/samples",
     },
     Entry {
         name: "completion",
         usage: "SHELL",
         command: Completion::command,
-        remark: "To try it in bash: source <({} completion bash)",
+        remark: "Example for bash: source <({} completion bash)",
     },
-    Entry { name: "man", usage: "[flags]", command: Man::command, remark: "To read it at once: {} man | man -l -" },
+    Entry { name: "man", usage: "[flags]", command: Man::command, remark: "Example: {} man | man -l -" },
 ];
 
 const ZONES: &str = "a name of the time zone database, such as Europe/Berlin";
@@ -70,7 +70,7 @@ const FORMATS: &str = "table, json or yaml";
 
 #[derive(Debug, Clone, Parser)]
 #[command(
-    about = "Tells the next runs of a schedule, and what changes of the clocks do to them.",
+    about = "Prints the next runs of a schedule, and marks those that a clock change skips or repeats.",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -81,20 +81,20 @@ struct Next {
     #[arg(value_name = "SCHEDULE", num_args = 0.., hide_default_value = true)]
     schedule: Vec<String>,
 
-    /// The zone in which the fields are read, as spec.timeZone [default: this process's own, as the controller does]
+    /// The time zone of the schedule, as in spec.timeZone [default: the time zone of this process]
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<String>,
 
-    /// How many runs to tell.
+    /// How many runs to print.
     #[arg(short = 'n', long, value_name = "INT", default_value = "5")]
     count: String,
 
-    /// Tell the runs after this time: 2026-03-28T01:00:00Z, or 2026-03-28 or 2026-03-28T01:00 in the schedule's zone
+    /// Print the runs after this time: 2026-03-28T01:00:00Z, or 2026-03-28 or 2026-03-28T01:00 in the schedule's zone
     /// [default: now]
     #[arg(long, value_name = "TIME", verbatim_doc_comment)]
     from: Option<String>,
 
-    /// The form of the answer: table, json or yaml.
+    /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
 
@@ -116,15 +116,15 @@ struct Explain {
     #[arg(value_name = "NAME", num_args = 0.., hide_default_value = true)]
     name: Vec<String>,
 
-    /// The namespace [default: the context's own, else default]
+    /// The namespace [default: that of the context, else default]
     #[arg(short, long, value_name = "STRING")]
     namespace: Option<String>,
 
-    /// Whose object it is: cronjob (batch/v1), tutorial (the kubebuilder book's CronJob) or apiexample.
+    /// The kind of the object: cronjob (batch/v1), tutorial (the kubebuilder book's CronJob) or apiexample.
     #[arg(long, value_name = "STRING", default_value = "cronjob")]
     controller: String,
 
-    /// The zone of the controller, in which a CronJob without spec.timeZone runs.
+    /// The controller's time zone, for a CronJob without spec.timeZone.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
 
@@ -136,7 +136,7 @@ struct Explain {
     #[arg(long, value_name = "STRING")]
     context: Option<String>,
 
-    /// The form of the answer: table, json or yaml.
+    /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
 
@@ -148,7 +148,7 @@ struct Explain {
 #[cfg(feature = "dev")]
 #[derive(Debug, Clone, Parser)]
 #[command(
-    about = "Judges manifests of CronJobs: faults, schedules that never fire, changes of the clocks, busy minutes.",
+    about = "Validates manifests of CronJobs, and warns of schedules that never fire, clock changes and busy minutes.",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -159,19 +159,19 @@ struct Check {
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", action = ArgAction::Append, value_hint = ValueHint::AnyPath)]
     filename: Vec<String>,
 
-    /// How many CronJobs may start in one minute before that is a warning.
+    /// Warn if more CronJobs than this start in one minute.
     #[arg(long, value_name = "INT", default_value = "20")]
     max_per_minute: String,
 
-    /// What makes the exit code 1: error or warning.
+    /// The lowest severity that makes the exit code 1: error or warning.
     #[arg(long, value_name = "SEVERITY", default_value = "error")]
     fail_on: String,
 
-    /// The zone of the controller, in which a CronJob without spec.timeZone runs. The histogram is in it, too.
+    /// The controller's time zone, for CronJobs without spec.timeZone and for the histogram.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
 
-    /// The form of the answer: table, json or yaml.
+    /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
 
@@ -182,7 +182,7 @@ struct Check {
 
 #[derive(Debug, Clone, Parser)]
 #[command(
-    about = "Prints the completions of a shell: bash, zsh, fish, powershell or elvish.",
+    about = "Prints the completion script for a shell: bash, zsh, fish, powershell or elvish.",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -200,7 +200,7 @@ struct Completion {
 
 #[derive(Debug, Clone, Parser)]
 #[command(
-    about = "Prints the manual's page.",
+    about = "Prints the manual page.",
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,

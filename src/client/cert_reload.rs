@@ -58,7 +58,7 @@ where
         }
         match (self.make)() {
             Ok(service) => {
-                info!(files = ?self.files, "The client certificate has changed; new connections are made with it");
+                info!(files = ?self.files, "the client certificate has changed; new connections use it");
                 (self.service, self.seen) = (service, found);
             }
             Err(error) => {

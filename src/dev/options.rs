@@ -53,7 +53,7 @@ pub enum Request {
     name = "cronjob-controller dev",
     about = "Runs an in-memory Kubernetes API server, the CronJob controller and simulated Jobs in this process.",
     long_about = "Runs an in-memory Kubernetes API server, the CronJob controller and simulated Jobs in this process.\n\n\
-        The API server listens on 127.0.0.1 only and asks for the token of its kubeconfig. Containers do not really run: each\n\
+        The API server listens on 127.0.0.1 only and requires the token of its kubeconfig. Containers do not really run: each\n\
         takes --job-duration and then succeeds. Annotations on a Job, or on its Pod template, change that:\n  \
         dev.cronjob-controller/duration: 45s    how long the container runs\n  \
         dev.cronjob-controller/outcome: fail    it fails (or: succeed)",
@@ -85,18 +85,18 @@ struct RawFlags {
     #[arg(long, value_name = "FLOAT", default_value = "0")]
     job_failure_rate: String,
 
-    /// A directory in which the cluster's state survives a restart [default: it is forgotten]
+    /// A directory in which the cluster's state survives a restart [default: the state is discarded]
     #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true)]
     data_dir: String,
 
-    /// Run the controllers in this process. Without them CronJobs wait for a controller of your own.
+    /// Run the controllers in this process. With false, only the API server runs, for a controller process of your own.
     #[arg(long, value_name = "BOOL", default_value = "true",
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     controller: String,
 
     /// The controllers: cronjob (batch/v1 CronJobs), tutorial (the CronJobs of the kubebuilder book), apiexample; "-name"
-    /// turns one off and "*" all others on. The definitions of their kinds are there from the start, and the webhooks of
-    /// tutorial are answered, whichever Service a configuration names. May be repeated and takes commas
+    /// turns one off and "*" all others on. Their CustomResourceDefinitions exist from the start, and dev answers the webhooks
+    /// of tutorial, whatever Service a configuration names. May be repeated and takes commas
     #[arg(long, value_name = "STRINGS", action = ArgAction::Append, default_value = "cronjob", verbatim_doc_comment)]
     controllers: Vec<String>,
 

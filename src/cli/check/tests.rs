@@ -126,7 +126,7 @@ fn suspicious_schedule_is_a_warning() {
             "31 February",
             timed("0 0 31 2 *", "UTC"),
             &[
-                "spec.schedule: it never fires: no day of the next five years has such a time (spec.suspend holds a CronJob back)",
+                "spec.schedule: it never fires: it matches no time in the next five years (to suspend a CronJob, use spec.suspend)",
             ],
         ),
         ("three in the morning", timed("0 3 * * *", "Europe/Berlin"), &[]),
@@ -134,22 +134,22 @@ fn suspicious_schedule_is_a_warning() {
             "in the hour that is skipped and repeated",
             timed("30 2 * * *", "Europe/Berlin"),
             &[
-                "spec.schedule: the run of Sun 2027-03-28 02:30 is left out: the clocks of Europe/Berlin go from 02:00 to 03:00 (2 such days within two years)",
-                "spec.schedule: the run of Sun 2027-10-31 02:30 comes twice: the clocks of Europe/Berlin go back from 03:00 to 02:00 (2 such days within two years)",
+                "spec.schedule: the run of Sun 2027-03-28 02:30 is skipped: the clocks of Europe/Berlin go from 02:00 to 03:00 (2 such days within two years)",
+                "spec.schedule: the run of Sun 2027-10-31 02:30 runs twice: the clocks of Europe/Berlin go back from 03:00 to 02:00 (2 such days within two years)",
             ],
         ),
         (
             "several runs of it",
             timed("*/15 2 * * *", "America/New_York"),
             &[
-                "spec.schedule: 4 runs from Sun 2027-03-14 02:00 to 02:45 are left out: the clocks of America/New_York go from 02:00 to 03:00 (2 such days within two years)",
+                "spec.schedule: 4 runs from Sun 2027-03-14 02:00 to 02:45 are skipped: the clocks of America/New_York go from 02:00 to 03:00 (2 such days within two years)",
             ],
         ),
         (
             "on Sundays in March only",
             timed("30 2 * 3 0", "Europe/Berlin"),
             &[
-                "spec.schedule: the run of Sun 2027-03-28 02:30 is left out: the clocks of Europe/Berlin go from 02:00 to 03:00 (2 such days within two years)",
+                "spec.schedule: the run of Sun 2027-03-28 02:30 is skipped: the clocks of Europe/Berlin go from 02:00 to 03:00 (2 such days within two years)",
             ],
         ),
         ("never on a Sunday", timed("30 2 * * 1-6", "Europe/Berlin"), &[]),
@@ -181,13 +181,13 @@ fn minutes_above_the_maximum_are_reported_and_the_load_of_the_day_is_drawn() {
     assert_eq!(
         lines,
         [
-            "warning: 5 start in one minute, at 00:00 UTC every day: CronJob shop/a, CronJob shop/b, CronJob shop/c and 2 more",
-            "warning: 3 start in one minute, at 06:30 UTC on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g",
+            "warning: 5 CronJobs start in one minute, at 00:00 UTC every day: CronJob shop/a, CronJob shop/b, CronJob shop/c and 2 more",
+            "warning: 3 CronJobs start in one minute, at 06:30 UTC on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g",
         ]
     );
     let drawn = report.lines();
     let at = |start: &str| drawn.iter().find(|line| line.starts_with(start)).unwrap().as_str();
-    assert_eq!(at("The next"), "The next seven days, UTC: 8 CronJobs, without what is suspended or @every.");
+    assert_eq!(at("The next"), "The next seven days, UTC: 8 CronJobs, without suspended ones and @every schedules.");
     assert_eq!(at("HOUR"), "HOUR    RUNS A DAY   MOST IN A MINUTE");
     assert_eq!(at("00:00"), format!("00:00   5.0          5 at 00:00         {}", "█".repeat(40)));
     assert_eq!(at("05:00"), "05:00   0.0          -");

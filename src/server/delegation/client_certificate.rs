@@ -134,7 +134,7 @@ impl ClientCa {
         if trusted.looked_at.is_none_or(|at| at.elapsed() >= REFRESH)
             && let Err(error) = self.refresh(&mut trusted).await
         {
-            warn!(%error, "the client CA stays what it was");
+            warn!(%error, "cannot read the client CA; keeping the last one");
         }
         trusted.verifier.clone()
     }
