@@ -16,7 +16,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 .PHONY: all help build run fmt vet generate manifests check test e2e fault-matrix pressure soak mutants bench bench-size
 .PHONY: bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
-.PHONY: install uninstall deploy undeploy man install-plugin docs-reference book
+.PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book
 
 all: build
 
@@ -55,6 +55,10 @@ manifests: ## The CustomResourceDefinitions from the Rust types, and manifests/i
 # A test fails when the generated files are stale.
 docs-reference: ## The flags, metrics and annotations in docs/reference, from the code
 	UPDATE_DOCS=1 cargo test --quiet --locked --test docs reference
+
+# A test fails when the picture is stale.
+module-graph: ## The picture of the imports in ARCHITECTURE.md, from the code
+	UPDATE_DOCS=1 cargo test --quiet --locked --test tidy picture
 
 generate: manifests ## The same: what kubebuilder generates of code, the compiler derives
 

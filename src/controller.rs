@@ -351,7 +351,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if recalled.timed_out {
             observation.patience = Patience::Longest;
         }
-        let outcome = self.carry_out(observation, epoch).await;
+        let outcome = self.sync_cron_job(observation, epoch).await;
         self.remember_patience(key, &outcome, recalled.timed_out);
         outcome
     }
@@ -375,7 +375,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
-    async fn carry_out(&self, observation: Observation, epoch: u64) -> Outcome {
+    async fn sync_cron_job(&self, observation: Observation, epoch: u64) -> Outcome {
         let hooks = ControllerHooks { controller: self, epoch };
         let report = sync::carry_out(&self.parts.control, &hooks, observation, self.parts.clock.now()).await;
         self.apply(report)
@@ -413,7 +413,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
         observation.ownership = Ownership::Released { begun: recalled.begun.map(|begun| begun.slot) };
         observation.carried = recalled.carried;
-        self.carry_out(observation, self.epoch.load(Ordering::Relaxed)).await
+        self.sync_cron_job(observation, self.epoch.load(Ordering::Relaxed)).await
     }
 
     /// The children of the CronJob, by controller UID and name, in a stable order. The list includes Jobs created here

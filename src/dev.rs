@@ -196,7 +196,7 @@ async fn keep_saved(server: &ApiServer, data_dir: Option<&Arc<DataDir>>) {
         match tokio::task::spawn_blocking(move || to.save(&state)).await {
             Ok(Ok(())) => (saved, complained) = (revision, false),
             Ok(Err(error)) if !complained => {
-                warn!(%error, "the state is not kept; trying again");
+                warn!(%error, "cannot save the state of the cluster; trying again");
                 complained = true;
             }
             Ok(Err(_)) | Err(_) => {}

@@ -6,7 +6,7 @@
 //! renew loses its right to write one renew deadline after the start of its last successful renewal. Other candidates take
 //! over one lease duration after it at the earliest. Releasing the lease never takes it from another holder.
 //!
-//! [`decide`] is the pure decision; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
+//! [`next_action`] is the pure decision; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
 //! With several leases, [`shares`] decides for which of them a candidate runs.
 
 mod config;
@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use self::decision::{Action, Candidate, Knowledge, Observed, decide, released};
+use self::decision::{Action, ElectorIdentity, Knowledge, Observed, next_action, released};
 
 pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity, whole_seconds};
 pub use self::leadership::{HealthzAdaptor, Leadership, Takeover};
@@ -213,7 +213,7 @@ impl<L: LeaseLock> LeaderElector<L> {
 
     /// One attempt. Matches `tryAcquireOrRenew` in client-go's tools/leaderelection/leaderelection.go.
     async fn try_acquire_or_renew(&mut self) -> Result<(), AttemptError> {
-        if let Action::Update(record) = self.decide(Knowledge::Remembered(self.observed.as_ref())) {
+        if let Action::Update(record) = self.next_action(Knowledge::Remembered(self.observed.as_ref())) {
             match self.update(record).await {
                 Ok(()) => return Ok(()),
                 Err(error) => debug!(%error, "optimistic renewal failed, reading the lease"),
@@ -222,9 +222,9 @@ impl<L: LeaseLock> LeaderElector<L> {
         let action = match self.call("get", self.lock.get()).await? {
             Some(lease) => {
                 self.observe(lease);
-                self.observed.as_ref().map_or(Action::Read, |seen| self.decide(Knowledge::Fresh(seen)))
+                self.observed.as_ref().map_or(Action::Read, |seen| self.next_action(Knowledge::Fresh(seen)))
             }
-            None => self.decide(Knowledge::Absent),
+            None => self.next_action(Knowledge::Absent),
         };
         match action {
             Action::Wait(holder) => Err(AttemptError::HeldBy(holder)),
@@ -245,9 +245,9 @@ impl<L: LeaseLock> LeaderElector<L> {
         }
     }
 
-    fn decide(&self, knowledge: Knowledge<'_>) -> Action {
-        let candidate = Candidate { identity: &self.config.identity, lease_duration: self.config.lease_duration };
-        decide(knowledge, candidate, Instant::now().into_std(), self.clock.now())
+    fn next_action(&self, knowledge: Knowledge<'_>) -> Action {
+        let me = ElectorIdentity { identity: &self.config.identity, lease_duration: self.config.lease_duration };
+        next_action(knowledge, me, Instant::now().into_std(), self.clock.now())
     }
 
     /// Stores the lease that was read. The time of observation moves only when the lease has changed.

@@ -266,7 +266,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn verbosity_opens_one_door_after_the_other() {
+    fn each_verbosity_shows_the_lines_of_the_lower_ones_too() {
         let say_everything = || {
             tracing::warn!("warn");
             tracing::info!("info");

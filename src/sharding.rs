@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_is_asked_for_in_the_server_s_words() {
+    fn shard_selector_has_the_api_servers_syntax() {
         let rows = [
             (1, vec![None]),
             (
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_the_server_s() {
+    fn hash_equals_the_api_servers() {
         let rows = [
             ("", 0xcbf2_9ce4_8422_2325),
             ("a", 0xaf63_dc4c_8601_ec8c),
@@ -114,7 +114,7 @@ mod tests {
         }
 
         #[test]
-        fn shards_follow_each_other_without_a_gap(count in 1_u32..300) {
+        fn ranges_of_consecutive_shards_have_no_gap(count in 1_u32..300) {
             let shards = shards(count);
             prop_assert_eq!(shards[0].bound(0), 0);
             prop_assert_eq!(shards[0].bound(count), 1 << 64);

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_frozen_process_stands_still_with_all_it_spawned_and_goes_on_when_thawed() {
+    async fn frozen_process_polls_none_of_its_tasks_until_it_is_thawed() {
         let process = Process::default();
         let count = count_in(&process);
         tokio::time::sleep(Duration::from_millis(2500)).await;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_killed_process_drops_everything_and_does_not_come_back() {
+    async fn killed_process_drops_its_tasks_and_cannot_be_thawed() {
         let process = Process::default();
         let count = count_in(&process);
         tokio::time::sleep(Duration::from_millis(2500)).await;

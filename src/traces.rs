@@ -104,7 +104,7 @@ impl Traces {
     /// When a variable asks for an unsupported feature, or the collector's CA is unusable.
     pub fn from_environment(clock: &SharedClock) -> Result<Option<Arc<Self>>, TracesError> {
         let Some(wanted) = environment::wanted(&|name| std::env::var(name).ok())? else { return Ok(None) };
-        info!(endpoint = wanted.endpoint, "tracing fires");
+        info!(endpoint = wanted.endpoint, "sending a trace of each fire");
         Self::to_collector(&wanted, clock).map(Some)
     }
 

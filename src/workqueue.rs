@@ -444,18 +444,18 @@ impl<K: Key> Shared<K> {
         let (next, released) = {
             let State { queue, delays } = &mut *self.state.lock();
             delays.look(now, wall);
-            let mut room = BATCH;
-            while room > 0 {
+            let mut left = BATCH;
+            while left > 0 {
                 let Some((key, priority)) = delays.pop_due(now, wall) else { break };
                 ready += usize::from(queue.add(key, priority, now));
-                room -= 1;
+                left -= 1;
             }
             ready += usize::from(queue.advance(now));
             let looks = [delays.next_look(now, wall, slice), queue.next_release(now), queue.next_advance()];
             let next = match looks.into_iter().flatten().min() {
                 _ if queue.shutting_down() => Next::End,
                 None => Next::Idle,
-                Some(_) if room == 0 => Next::Yield,
+                Some(_) if left == 0 => Next::Yield,
                 Some(at) => Next::Sleep(at.into()),
             };
             (next, queue.release(now))

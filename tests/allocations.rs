@@ -43,6 +43,6 @@ fn a_search_for_the_next_instant_allocates_nothing() {
 }
 
 #[test]
-fn the_counter_counts() {
+fn counting_allocator_counts() {
     assert_eq!(measure(|| drop(black_box(Box::new(1)))).count_total, 1);
 }

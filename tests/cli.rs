@@ -109,7 +109,7 @@ fn help_and_version_go_to_stdout_and_exit_with_0() {
 }
 
 #[test]
-fn next_tells_runs_in_the_process_s_zone_and_fails_where_there_are_none() {
+fn next_prints_runs_in_the_processs_zone_and_fails_without_runs() {
     let (code, out, err) = run(&["next", "30 2 * * *", "-n", "1", "--from", "2026-03-28T12:00"]);
     let want = "30 2 * * * in Europe/Berlin, after Sat 2026-03-28 12:00:00 +01:00\n\n\
                 RUN                              UTC                    NOTE\n\
@@ -134,7 +134,7 @@ fn manifest(schedule: &str) -> String {
 }
 
 #[test]
-fn check_reads_files_directories_and_stdin_and_its_exit_code_is_the_verdict() {
+fn check_reads_files_directories_and_stdin_and_sets_the_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     file("good.yaml", &format!("{}\n---\n{}", manifest("0 4 * * *"), manifest("0 5 * * *")));
@@ -210,7 +210,7 @@ async fn explain_reads_the_cluster_that_kubectl_would() {
 }
 
 #[test]
-fn under_the_plugin_s_name_everything_speaks_of_kubectl() {
+fn under_the_plugins_name_all_messages_name_kubectl() {
     let directory = tempfile::tempdir().unwrap();
     let plugin = directory.path().join("kubectl-cronjob");
     symlink(BINARY, &plugin).unwrap();

@@ -125,7 +125,7 @@ async fn a_moment() {
 type Applied<'a> = (&'a [&'a str], fn(&str) -> bool);
 
 #[tokio::test(start_paused = true)]
-async fn the_same_is_true_of_a_server_to_which_kubectl_has_applied_the_tutorial() {
+async fn tutorial_applied_by_kubectl_behaves_the_same() {
     if !tools::has_kubectl("controller_kinds") {
         return;
     }
@@ -160,7 +160,7 @@ async fn the_same_is_true_of_a_server_to_which_kubectl_has_applied_the_tutorial(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_that_cannot_be_asked_holds_up_writes_but_no_deletion_and_no_status() {
+async fn unreachable_webhook_blocks_writes_but_no_deletion_and_no_status() {
     let (server, ground) = ground().await;
     let ns = &ground.namespace;
     let object = controller_kinds::tutorial("minimal", &json!({ "suspend": true }));
@@ -230,7 +230,7 @@ async fn a_certificate_of_its_own_is_rotated_under_load_without_a_failed_admissi
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_goes_takes_its_objects_along() {
+async fn deleting_a_definition_deletes_its_objects() {
     let (server, ground) = ground().await;
     ground.namespace.create(API_EXAMPLES, &controller_kinds::example("pods", &json!({}))).await;
     let path = format!("{DEFINITIONS}/apiexamples.myapp.my.domain");
@@ -246,7 +246,7 @@ async fn a_definition_that_goes_takes_its_objects_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_honoured_is_refused() {
+async fn definition_that_cannot_be_honoured_is_refused() {
     let (_server, ground) = ground().await;
     let mut definition = documents("crd/bases/myapp.my.domain_apiexamples.yaml").remove(0);
     definition["metadata"]["name"] = json!("others.myapp.my.domain");

@@ -77,7 +77,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn what_is_in_the_way_is_one_sentence() {
+fn each_error_at_the_start_is_one_sentence() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = directory.path().join(name);
@@ -113,7 +113,7 @@ fn what_is_in_the_way_is_one_sentence() {
         ("a field that does not exist", &["-f", &typo], 1, &format!("{typo}, document 1: ")),
         ("no file", &["-f", "/nowhere/x.yaml"], 1, "/nowhere/x.yaml: cannot be read: No such file or directory"),
         (
-            "somebody's kubeconfig",
+            "a kubeconfig that dev did not write",
             &["--kubeconfig", &foreign],
             1,
             &format!("--kubeconfig: {foreign} exists and was not"),
@@ -128,7 +128,7 @@ fn what_is_in_the_way_is_one_sentence() {
 }
 
 #[test]
-fn it_is_up_at_once_and_leaves_nothing_behind() {
+fn dev_starts_at_once_and_removes_its_files_at_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let running = Running::start(directory.path(), &[]);
     println!("up after {:?}", running.up_after);
@@ -182,7 +182,7 @@ fn page_in_a_browser_is_refused_and_a_body_of_500_megabytes_takes_no_memory() {
 }
 
 #[test]
-fn kubectl_works_against_it_and_the_state_survives() {
+fn kubectl_works_against_dev_and_the_state_survives_a_restart() {
     if !tools::has_kubectl("dev_cli") {
         return;
     }
@@ -256,7 +256,7 @@ fn kubectl_works_against_it_and_the_state_survives() {
 }
 
 #[test]
-fn a_newcomer_can_try_the_tutorial_in_it() {
+fn tutorial_commands_work_in_dev() {
     if !tools::has_kubectl("dev_cli") {
         return;
     }
@@ -329,7 +329,7 @@ fn another_process_can_be_the_controller() {
     let running = Running::start(directory.path(), &args);
     let scheduled = ["wait", "--for=jsonpath={.status.lastScheduleTime}", "cronjob/often"];
     let (worked, text) = running.kubectl(&[scheduled.as_slice(), &["--timeout=2s"]].concat());
-    assert!(!worked, "nobody is there to start it: {text}");
+    assert!(!worked, "no controller runs that could start it: {text}");
     let controller = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
         .args(["--secure-port=0", "--kubeconfig"])
         .arg(&running.kubeconfig)

@@ -46,7 +46,7 @@ fn documents(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_definitions_are_those_that_make_manifests_writes() {
+fn definitions_are_what_make_manifests_writes() {
     let bases = manifests().join("crd/bases");
     let files = crd::files().unwrap();
     for (name, yaml) in &files {
@@ -137,7 +137,7 @@ fn every_deployment_has_arguments_that_the_program_takes() {
 const SCRAPED: [(&str, &str); 2] = [("prometheus", "default"), ("tutorial/prometheus", "tutorial")];
 
 #[test]
-fn what_prometheus_is_told_to_scrape_is_what_the_deployment_serves() {
+fn scrape_configuration_matches_the_deployments_ports() {
     if !tools::has_kubectl("manifests") {
         return;
     }
@@ -250,7 +250,7 @@ async fn every_directory_is_admitted_by_a_real_api_server() {
 
 /// Those with cert-manager's or Prometheus's kinds cannot be applied: the embedded server has no definitions of them.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_overlay_without_foreign_kinds_comes_and_goes_on_the_embedded_server() {
+async fn every_overlay_without_foreign_kinds_can_be_applied_and_deleted_on_the_embedded_server() {
     if !tools::has_kubectl("manifests") {
         return;
     }

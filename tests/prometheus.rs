@@ -35,7 +35,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 }
 
 #[test]
-fn every_alert_says_what_it_means_has_a_runbook_and_a_test_for_both_answers() {
+fn every_alert_has_a_description_a_runbook_and_tests_for_firing_and_not_firing() {
     let runbooks = fs::read_to_string(root().join("docs/runbooks.md")).unwrap();
     let tests: Value =
         serde_yaml_ng::from_str(&fs::read_to_string(root().join("tests/prometheus/alerts.yaml")).unwrap()).unwrap();
@@ -352,7 +352,7 @@ impl World {
         let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "cronjob-controller" },
-            "spec": { "holderIdentity": "somebody", "leaseDurationSeconds": 3600 },
+            "spec": { "holderIdentity": "another-holder", "leaseDurationSeconds": 3600 },
         });
         let done = if is_held {
             self.api.request("POST", leases, &lease.to_string())

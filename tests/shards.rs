@@ -215,7 +215,7 @@ async fn every_slot_has_one_job_and_every_shard_one_owner_through_a_join_a_leave
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_was_stopped_for_long_loses_its_shards_and_not_its_life() {
+async fn replica_that_was_frozen_for_long_loses_its_shards_and_keeps_running() {
     let world = World::new().await;
     let a = world.join("a");
     let b = world.join("b");
@@ -235,7 +235,7 @@ async fn a_replica_that_was_stopped_for_long_loses_its_shards_and_not_its_life()
 }
 
 #[tokio::test(start_paused = true)]
-async fn beside_one_who_leads_alone_nobody_takes_a_shard() {
+async fn shards_are_taken_only_after_the_lease_of_a_single_leader_has_expired() {
     let world = World::new().await;
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": NAME},

@@ -280,7 +280,7 @@ fn no_file_is_longer_than_600_lines_before_its_tests() {
 }
 
 #[test]
-fn every_module_opens_with_its_contract() {
+fn every_module_starts_with_a_doc_comment() {
     let violations: Vec<String> =
         sources().iter().filter(|source| !source.text.starts_with("//! ")).map(|source| source.path.clone()).collect();
     report("modules without //! at the top", &violations);
@@ -300,7 +300,7 @@ fn no_function_is_longer_than_70_lines() {
 }
 
 #[test]
-fn nothing_panics_by_habit_or_reads_the_clock_behind_its_port() {
+fn forbidden_calls_occur_in_tests_only() {
     let mut violations = Vec::new();
     for source in sources() {
         for (index, line) in source.code.lines().enumerate() {
@@ -315,7 +315,7 @@ fn nothing_panics_by_habit_or_reads_the_clock_behind_its_port() {
 }
 
 #[test]
-fn imports_point_one_way() {
+fn modules_import_in_the_allowed_direction_only() {
     let mut violations = Vec::new();
     for source in sources() {
         let code = ungroup(&source.code);
@@ -331,26 +331,75 @@ fn imports_point_one_way() {
     report("imports against the stream", &violations);
 }
 
-#[test]
-fn modules_of_the_controller_do_not_import_each_other_in_circles() {
-    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+/// Module or crate → the modules and crates that it imports.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// The imports of the controller's top-level modules and of the crates, without those of tests.
+fn imports() -> Imports {
+    let crates: BTreeSet<String> = source_directories()
+        .iter()
+        .filter_map(|directory| {
+            directory.strip_prefix(root().join("crates")).ok()?.parent()?.to_str().map(str::to_owned)
+        })
+        .collect();
+    let mut imports = Imports::new();
     for source in sources() {
-        let Some(path) = source.path.strip_prefix("src/") else { continue };
+        let path = source.path.strip_prefix("src/").or_else(|| source.path.strip_prefix("crates/")).unwrap();
         let module: String = path.chars().take_while(|c| !matches!(c, '/' | '.')).collect();
-        let code = ungroup(&source.code);
-        let name = |at: usize| code[at..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-        let names: BTreeSet<String> = code.match_indices("crate::").map(|(at, path)| name(at + path.len())).collect();
-        imports.entry(module.clone()).or_default().extend(names.into_iter().filter(|name| *name != module));
-    }
-    // A module that imports none of the remaining ones is in no cycle.
-    loop {
-        let left: BTreeSet<String> = imports.keys().cloned().collect();
-        imports.retain(|_, names| !names.is_disjoint(&left));
-        if imports.len() == left.len() {
-            break;
+        let code = ungroup(&source.code.replace("cronjob_controller::", "crate::"));
+        let found = imports.entry(module.clone()).or_default();
+        found.extend(crates.iter().filter(|name| **name != module && mentions(&code, name)).cloned());
+        if source.path.starts_with("src/") {
+            let name = |at: usize| code[at..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let names = code.match_indices("crate::").map(|(at, path)| name(at + path.len()));
+            found.extend(names.filter(|name: &String| !name.is_empty() && *name != module));
         }
     }
-    report("in a circle, or above one", &imports.keys().cloned().collect::<Vec<_>>());
+    imports.remove("lib");
+    imports
+}
+
+/// What these modules import, directly or through others.
+fn reachable(imports: &Imports, from: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let mut open: Vec<&String> = from.iter().collect();
+    while let Some(name) = open.pop() {
+        open.extend(imports.get(name).into_iter().flatten().filter(|next| seen.insert((*next).clone())));
+    }
+    seen
+}
+
+#[test]
+fn imports_between_top_level_modules_have_no_cycle() {
+    let imports = imports();
+    let in_a_cycle = imports.iter().filter(|(name, direct)| reachable(&imports, direct).contains(*name));
+    report("in a cycle", &in_a_cycle.map(|(name, _)| name.clone()).collect::<Vec<_>>());
+}
+
+/// The imports as lines of a mermaid flowchart, importers first. An import that others imply is left out.
+fn picture(imports: &Imports) -> Vec<String> {
+    let all = imports.iter().filter(|(_, direct)| !direct.is_empty());
+    let mut modules: Vec<_> = all.map(|(name, direct)| (name, direct, reachable(imports, direct))).collect();
+    modules.sort_by_key(|(_, direct, implied)| std::cmp::Reverse((*direct | implied).len()));
+    let arrows = |direct: &BTreeSet<String>, implied| Vec::from_iter(direct - implied).join(" & ");
+    modules.iter().map(|(name, direct, implied)| format!("    {name} --> {}", arrows(direct, implied))).collect()
+}
+
+#[test]
+fn picture_of_the_modules_shows_their_imports() {
+    const START: &str = "```mermaid\nflowchart TD\n";
+    let path = root().join("ARCHITECTURE.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(START).expect("a picture");
+    let (drawn, after) = rest.split_once("\n```").unwrap();
+    let want = picture(&imports());
+    if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
+        fs::write(path, [before, START, &want.join("\n"), "\n```", after].concat()).unwrap();
+        return;
+    }
+    let stale: Vec<String> = drawn.lines().map(str::to_owned).filter(|line| !want.contains(line)).collect();
+    let missing = want.iter().filter(|line| drawn.lines().all(|have| have != *line)).cloned();
+    report("`make module-graph` draws ARCHITECTURE.md anew", &stale.into_iter().chain(missing).collect::<Vec<_>>());
 }
 
 #[test]
@@ -402,7 +451,7 @@ fn every_patch_of_the_mutants_applies() {
 }
 
 #[test]
-fn the_scanner_sees_what_it_should() {
+fn scanner_blanks_literals_and_finds_functions_and_paths() {
     let code = blank("let a = \"fn x() {\"; // .unwrap()\nlet b = r#\"}\"#; let c = '{'; let d: &'a str = b'\\'';\n");
     assert!(!code.contains("fn x") && !code.contains(".unwrap()") && !code.contains(['{', '}']), "{code}");
     assert_eq!(code.lines().count(), 2);

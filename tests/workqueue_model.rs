@@ -217,7 +217,7 @@ impl Model {
             assert_eq!(got.is_some(), self.shut_down, "None if and only if shut down");
             return;
         };
-        assert!(!self.processing.iter().any(|(other, _)| *other == key), "{key} is in two hands");
+        assert!(!self.processing.iter().any(|(other, _)| *other == key), "two workers have {key}");
         let place = self.ready.iter().position(|ready| ready.key == key);
         let ready = self.ready.remove(place.unwrap_or_else(|| panic!("{key} came without reason")));
         let overtaken: Vec<&Ready> =
@@ -483,14 +483,14 @@ struct Limits {
 
 /// When each key was last added and last begun, and which are in work.
 #[derive(Debug, Default)]
-struct Ledger {
+struct KeyHistory {
     added: BTreeMap<u8, Instant>,
     begun: BTreeMap<u8, Instant>,
     in_work: BTreeSet<u8>,
 }
 
 /// Only times that come within the test are added.
-async fn produce(moves: Vec<Move>, queue: WorkQueue<u8>, clock: Arc<TestClock>, ledger: Rc<RefCell<Ledger>>) {
+async fn produce(moves: Vec<Move>, queue: WorkQueue<u8>, clock: Arc<TestClock>, history: Rc<RefCell<KeyHistory>>) {
     let reachable = |by: &Duration| *by < Duration::from_secs(1000);
     for next in moves {
         match next {
@@ -505,22 +505,22 @@ async fn produce(moves: Vec<Move>, queue: WorkQueue<u8>, clock: Arc<TestClock>, 
             _ => continue,
         }
         if let Move::Add(key) | Move::AddAfter(key, _) | Move::AddAt(key, _) = next {
-            ledger.borrow_mut().added.insert(key, Instant::now());
+            history.borrow_mut().added.insert(key, Instant::now());
         }
     }
 }
 
-async fn work(worker: Worker, queue: WorkQueue<u8>, ledger: Rc<RefCell<Ledger>>) {
+async fn work(worker: Worker, queue: WorkQueue<u8>, history: Rc<RefCell<KeyHistory>>) {
     loop {
         let Ok(got) = tokio::time::timeout(worker.patience, queue.get()).await else { continue };
         let Some(key) = got else { return };
         {
-            let mut ledger = ledger.borrow_mut();
-            assert!(ledger.in_work.insert(key), "{key} is in two hands");
-            ledger.begun.insert(key, Instant::now());
+            let mut history = history.borrow_mut();
+            assert!(history.in_work.insert(key), "two workers have {key}");
+            history.begun.insert(key, Instant::now());
         }
         tokio::time::sleep(worker.work).await;
-        ledger.borrow_mut().in_work.remove(&key);
+        history.borrow_mut().in_work.remove(&key);
         queue.done(&key);
     }
 }
@@ -533,13 +533,13 @@ async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>, limits: Limits) {
         queue.set_limit(limit);
     }
     queue.set_group_limit("odd", limits.odd);
-    let ledger = Rc::new(RefCell::new(Ledger::default()));
+    let history = Rc::new(RefCell::new(KeyHistory::default()));
     let local = tokio::task::LocalSet::new();
     let working: Vec<_> =
-        workers.into_iter().map(|worker| local.spawn_local(work(worker, queue.clone(), Rc::clone(&ledger)))).collect();
+        workers.into_iter().map(|worker| local.spawn_local(work(worker, queue.clone(), Rc::clone(&history)))).collect();
     let producing: Vec<_> = producers
         .into_iter()
-        .map(|moves| local.spawn_local(produce(moves, queue.clone(), Arc::clone(&clock), Rc::clone(&ledger))))
+        .map(|moves| local.spawn_local(produce(moves, queue.clone(), Arc::clone(&clock), Rc::clone(&history))))
         .collect();
     local
         .run_until(async {
@@ -556,9 +556,9 @@ async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>, limits: Limits) {
             }
         })
         .await;
-    let ledger = ledger.borrow();
-    for (key, added) in &ledger.added {
-        assert!(ledger.begun.get(key).is_some_and(|begun| begun >= added), "{key} was added last and not begun since");
+    let history = history.borrow();
+    for (key, added) in &history.added {
+        assert!(history.begun.get(key).is_some_and(|begun| begun >= added), "{key} was added last and not begun since");
     }
 }
 
@@ -579,12 +579,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_queue_does_what_the_model_does(moves in moves()) {
+    fn queue_behaves_as_the_model(moves in moves()) {
         on_paused_time(play(moves));
     }
 
     #[test]
-    fn workers_that_give_up_waiting_lose_nothing(
+    fn cancelled_gets_lose_no_key(
         producers in prop::collection::vec(moves(), 1..4),
         workers in prop::collection::vec(worker(), 1..5),
         all in prop::option::of(1usize..6),

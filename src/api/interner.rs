@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_twice_is_one() {
+    fn same_value_interned_twice_is_shared() {
         let interner = Interner::default();
         assert!(Arc::ptr_eq(&interner.intern("a"), &interner.intern("a")));
         let (plain, zoned) = (interner.recurrence("@daily", None), interner.recurrence("@daily", Some("UTC")));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_is_let_go() {
+    fn unused_value_is_dropped() {
         let interner = Interner::default();
         let kept: Vec<_> = (0..10).map(|i| interner.intern(&format!("kept-{i}"))).collect();
         for i in 0..100 * FEW {

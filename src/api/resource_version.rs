@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_comes_out_as_it_went_in(text in ".{0,40}") {
+        fn every_version_keeps_its_text(text in ".{0,40}") {
             let version = ResourceVersion::from(text.as_str());
             prop_assert_eq!(&*version, text.as_str());
             prop_assert_eq!(version, ResourceVersion::from(text));

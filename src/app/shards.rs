@@ -23,7 +23,7 @@ use tracing::{debug, info, warn};
 
 use super::election::{Candidate, HEALTH_TIMEOUT};
 use super::{AppError, Caches, ControllerContext, ElectionHealth, LookAtCaches, ShardControllers, under_lease};
-use crate::leader_election::decision::{Candidate as Presence, Observed, presence};
+use crate::leader_election::decision::{ElectorIdentity, Observed, presence};
 use crate::leader_election::shares::{LeaseObservations, Move, Names, ShardState, decide};
 use crate::leader_election::{HealthzAdaptor, KubeLeaseLock, LeaderElectionRecord, LeaseLock, Leases, LockError};
 use crate::sharding::Shard;
@@ -188,7 +188,7 @@ impl ShardManager {
     async fn say_present(&mut self) -> Result<(), LockError> {
         let old = self.presence.as_ref().map(LeaderElectionRecord::from_lease);
         let lease_duration = self.candidate.settings.renew_deadline;
-        let me = Presence { identity: &self.candidate.identity, lease_duration };
+        let me = ElectorIdentity { identity: &self.candidate.identity, lease_duration };
         let spec = Some(presence(old.as_ref(), me, self.context.clock.now()).to_lease_spec());
         let limit = lease_duration / 2;
         let name = self.names.replica(&self.candidate.identity);

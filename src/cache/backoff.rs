@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn two_minutes_without_a_failure_start_it_over_and_less_does_not() {
+    fn backoff_starts_over_after_two_minutes_without_a_failure() {
         assert_delays(&[
             (0, None, 800, 1_600),
             (0, None, 1_600, 3_200),

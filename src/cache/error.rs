@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_leads_on() {
+    fn each_failure_has_its_recovery() {
         use Operation::{List, StreamingList, Watch};
         use Recovery::{FallBackToPages, Relist, Resume, ResumeLater};
         let second = Duration::from_secs(1);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bears_no_fruit_again_and_again_is_given_up() {
+    fn request_that_fails_repeatedly_without_progress_is_given_up() {
         type Row = (&'static str, Operation, fn() -> Cause, Option<usize>);
         let rows: [Row; 7] = [
             ("silence is given up the second time", Operation::Watch, || Cause::Silent(Duration::ZERO), Some(2)),

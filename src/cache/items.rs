@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_any_list_are_those_of_its_whole_text() {
+    fn items_read_piece_by_piece_equal_those_of_the_whole_list() {
         let rows = [
             (
                 r#"{"metadata":{"continue":"t"},"items":[{"a":1},{"b":[2,{}]}]}"#,
@@ -262,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_of_any_length_give_the_same_items(
+        fn items_do_not_depend_on_the_length_of_the_pieces(
             objects in prop::collection::vec(value(), 0..5),
             other in value(),
             last in any::<bool>(),

@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_circle_of_tokens_is_found_within_a_few_rounds(before in 0_u32..1_000, round in 1_u32..1_000) {
+        fn cycle_of_continue_tokens_is_detected_within_a_few_rounds(before in 0_u32..1_000, round in 1_u32..1_000) {
             let token = |page: u32| if page < before { page } else { before + (page - before) % round };
             let mut pages = Pages::default();
             let found = (0..MAX_PAGES).find(|page| pages.next(1, &token(*page).to_string()).is_err());

@@ -131,7 +131,7 @@ impl<T: Object> Reflector<T> {
         let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired())
             || matches!(recovery, Recovery::Resume | Recovery::FallBackToPages);
         if is_expected {
-            info!(%error, then = ?recovery, "the reflector goes another way");
+            info!(%error, then = ?recovery, "the reflector recovers");
         } else {
             warn!(%error, then = ?recovery, "the reflector failed");
         }
@@ -148,7 +148,10 @@ impl<T: Object> Reflector<T> {
                 if operation == Operation::List && is_invalid && self.endpoint.forget_shard_selector() {
                     // The server may have refused the shard selector, and may have refused streaming lists for the same
                     // reason.
-                    info!(resource = self.endpoint.path(), "asking for all shards from now on");
+                    info!(
+                        resource = self.endpoint.path(),
+                        "the API server refused the shard selector; requesting the objects of all shards"
+                    );
                     self.pages_only = false;
                 }
                 self.list_state()
@@ -199,7 +202,10 @@ impl<T: Object> Reflector<T> {
         loop {
             let mut page = match self.endpoint.list(limit, &continue_token, deadline).await {
                 Err(Cause::Status(status)) if status.is_expired() && !continue_token.is_empty() && limit.is_some() => {
-                    info!(resource = self.endpoint.path(), "a list's continue token expired; asking for all at once");
+                    info!(
+                        resource = self.endpoint.path(),
+                        "the continue token of a list expired; listing without pages"
+                    );
                     listing = Listing::default();
                     resource_version.clear();
                     continue_token.clear();

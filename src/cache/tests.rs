@@ -232,7 +232,7 @@ async fn pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_whose_pages_do_not_end_is_an_error_and_not_a_loop() {
+async fn list_with_endless_pages_is_an_error() {
     let whole = || page(&[job("x", 1)], 9, "");
     let empty = |number: u32| page(&[], 6, &number.to_string());
     let rows = [
@@ -465,7 +465,7 @@ async fn gaps() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_bad_object_harms_no_other() {
+async fn malformed_object_affects_no_other_object() {
     use Part::Stay;
     let rows = vec![
         Row {
@@ -532,7 +532,7 @@ async fn one_bad_object_harms_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_watch_is_resumed_and_the_second_one_in_a_row_is_a_reason_to_list() {
+async fn silent_watch_is_resumed_and_the_second_in_a_row_causes_a_list() {
     let script = Script::new([(ALL, vec![listed_then([pause(100), bookmark(6), Part::Stay]), watch([Part::Stay])])]);
     let run = run_for(100 + 180 + 180 + 10, &[], script).await;
     assert_eq!(run.script.requests(), ["stream", "watch 6", "stream"]);
@@ -543,7 +543,7 @@ async fn a_silent_watch_is_resumed_and_the_second_one_in_a_row_is_a_reason_to_li
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_outlives_its_time_is_resumed_however_much_it_says() {
+async fn watch_past_its_timeout_is_resumed_even_if_events_arrive() {
     let chatter = (6..100).flat_map(|version| [pause(60), bookmark(version)]);
     let run = run_for(700, &[], Script::new([(ALL, vec![listed_then(chatter)])])).await;
     assert!(run.script.requests()[1].starts_with("watch "), "{:?}", run.script.requests());
@@ -552,7 +552,7 @@ async fn a_watch_that_outlives_its_time_is_resumed_however_much_it_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_wait_longer_and_longer_and_start_over_after_two_good_minutes() {
+async fn backoff_grows_with_failures_and_starts_over_after_two_minutes_without_one() {
     let mut replies = vec![listed_then([pause(2)])];
     replies.extend([
         refused(500, "InternalError"),
@@ -587,7 +587,7 @@ async fn failures_wait_longer_and_longer_and_start_over_after_two_good_minutes()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_closes_every_watch_is_not_flooded() {
+async fn server_that_closes_every_watch_is_retried_with_backoff() {
     let replies = vec![listed_then([]); 1];
     let closing = std::iter::repeat_n(watch([bookmark(6)]), 1_000);
     let run = run_for(600, &[], Script::new([(ALL, replies.into_iter().chain(closing).collect())])).await;
@@ -595,7 +595,7 @@ async fn a_server_that_closes_every_watch_is_not_flooded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_refused_again_and_again_ends_in_a_list() {
+async fn watch_that_is_refused_repeatedly_causes_a_list() {
     let mut replies = vec![listed_then([pause(2)])];
     replies.extend(vec![refused(500, "InternalError"); 5]);
     replies.push(listed_then([Part::Stay]));
@@ -605,7 +605,7 @@ async fn a_watch_that_is_refused_again_and_again_ends_in_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_namespaces_fill_one_store_and_relist_by_themselves() {
+async fn two_namespaces_fill_one_store_and_relist_independently() {
     let replies = |namespace: &str| {
         let job = |name, version| job_of(namespace, name, name, version, Some("owner"));
         vec![
@@ -658,7 +658,7 @@ impl ResourceEventHandler<Job> for Bomb {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panicking_handler_harms_neither_the_reflector_nor_the_other_handlers() {
+async fn panicking_handler_affects_neither_the_reflector_nor_other_handlers() {
     let parts = [modified(&job("x", 6)), deleted(&job("x", 7)), Part::Stay];
     let script = Script::new([(ALL, vec![listed_then(parts)])]);
     let mut informer = Informer::<Job>::new(script.client(), &[], 0);
@@ -678,7 +678,7 @@ async fn a_panicking_handler_harms_neither_the_reflector_nor_the_other_handlers(
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_seed_gives_one_course_of_events() {
+async fn same_seed_gives_the_same_pauses() {
     let course = |_| async {
         let replies = vec![listed_then([pause(2)]), refused(500, ""), refused(500, ""), refused(410, "")];
         run_for(300, &[], Script::new([(ALL, replies)])).await.script.gaps()

@@ -203,11 +203,8 @@ impl Report for CheckReport {
         lines.extend(self.load.lines());
         let number = |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
         let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
-        let others = if self.others > 0 {
-            format!(", {} passed over", count(self.others, "other object"))
-        } else {
-            String::new()
-        };
+        let others =
+            if self.others > 0 { format!(", {} ignored", count(self.others, "other object")) } else { String::new() };
         let found = format!("{}, {}", count(errors, "error"), count(warnings, "warning"));
         lines.push(format!("{}{others}: {found}.", count(self.cron_jobs, "CronJob")));
         lines

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_left_out_or_comes_twice_is_found() {
+    fn skipped_and_repeated_local_times_are_found() {
         let rows: [(&str, &str, &str, &[&str]); 11] = [
             (
                 "Berlin skips 02:30 in spring and has it twice in autumn",
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn both_runs_of_a_time_that_comes_twice_know_it() {
+    fn both_runs_of_a_repeated_local_time_are_marked() {
         let rows = [
             ("the first", "30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", Some(Twin::First)),
             ("the second", "30 2 * * *", "Europe/Berlin", "2026-10-25T01:30:00Z", Some(Twin::Second)),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_runs_in_every_hour_minds_no_change() {
+    fn hourly_schedule_is_not_affected_by_clock_changes() {
         let berlin = schedule("30 2 * * *", "Europe/Berlin");
         let change = effects(&berlin, instant("2026-01-01T00:00:00Z"), instant("2026-06-01T00:00:00Z"))[0].change;
         for (text, want) in

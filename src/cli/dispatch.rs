@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_word_and_the_name_of_the_file_decide() {
+    fn first_argument_and_file_name_choose_the_command() {
         let rows: [(&[&str], &str); 8] = [
             (&["cronjob-controller"], "run"),
             (&["cronjob-controller", "--version"], "version"),

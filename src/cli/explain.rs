@@ -208,7 +208,7 @@ impl<'a> Case<'a> {
         let cron_job = self.cron_job;
         let spec = &cron_job.spec;
         if cron_job.deleting {
-            return (State::BeingDeleted, "It is being deleted: nothing is started any more.".to_owned());
+            return (State::BeingDeleted, "It is being deleted: no further run starts.".to_owned());
         }
         if self.sync.event("UnknownTimeZone").is_some() {
             let zone = spec.recurrence.time_zone().unwrap_or_default();
@@ -226,10 +226,10 @@ impl<'a> Case<'a> {
         }
         match &self.sync.settlement.outcome {
             Outcome::Failed(Failure::Template(message)) => {
-                return (State::BadTemplate, format!("A run is due, and cannot be started: {message}."));
+                return (State::BadTemplate, format!("A run is due and cannot start: {message}."));
             }
             Outcome::Done if self.sync.starts().is_none() => {
-                let text = "It never runs: no day of the next five years has a time that the schedule names.";
+                let text = "It never runs: the schedule matches no time in the next five years.";
                 return (State::NeverFires, text.to_owned());
             }
             _ => {}
@@ -250,7 +250,7 @@ impl<'a> Case<'a> {
             (None, Some(next)) => format!("it would run at {}", self.moment(next.slot)),
             (None, None) => "it would not run either".to_owned(),
         };
-        format!("It does not run: it is suspended (spec.suspend). Were it resumed now, {then}.")
+        format!("It does not run: it is suspended (spec.suspend). If it were resumed now, {then}.")
     }
 
     /// A running Job blocks the run under Forbid.
@@ -262,7 +262,9 @@ impl<'a> Case<'a> {
             .map(|job| format!("{noun} {} has been running for {}", job.name.name, stretch(self.now - since(job))))
             .collect();
         let why =
-            if blockers.is_empty() { "status.active names one that runs".to_owned() } else { blockers.join(", ") };
+            if blockers.is_empty() { format!("status.active names a running {noun}") } else { blockers.join(", ") };
+        let ended_now =
+            if blockers.len() > 1 { format!("these {noun}s ended now") } else { format!("that {noun} ended now") };
         let ended: Vec<Arc<Job>> = self
             .facts
             .jobs
@@ -271,14 +273,14 @@ impl<'a> Case<'a> {
             .collect();
         let then = match self.rehearse(|_| {}, &ended, self.now).starts() {
             Some((_, slot)) => format!(
-                " Were that over now, the run of {} would start at once{}.",
+                " If {ended_now}, the run of {} would start at once{}.",
                 self.moment(*slot),
                 self.deadline_of(*slot)
             ),
             None => String::new(),
         };
-        let missed = self.skipped().map(|missed| format!(" {missed} passed over since.")).unwrap_or_default();
-        format!("It is held up: {why}, and concurrencyPolicy is Forbid.{missed}{then}")
+        let missed = self.skipped().map(|missed| format!(" {missed} skipped since.")).unwrap_or_default();
+        format!("It is blocked: {why}, and concurrencyPolicy is Forbid.{missed}{then}")
     }
 
     fn deadline_of(&self, slot: DateTime<Utc>) -> String {
@@ -308,8 +310,8 @@ impl<'a> Case<'a> {
             return (State::Starting, format!("The run of {slot} is due and about to start."));
         }
         let text = format!(
-            "The run of {slot} is due for {} and could start, but nobody has created its {noun}: no controller is at work on it, \
-             or the API server refuses the {noun}.",
+            "The run of {slot} has been due for {} and could start, but its {noun} does not exist: no controller works on it, or \
+             the API server refuses the {noun}.",
             stretch(late)
         );
         (State::Overdue, text)
@@ -318,7 +320,7 @@ impl<'a> Case<'a> {
     fn name_taken(&self, slot: DateTime<Utc>) -> String {
         let (noun, name) = (self.noun(), self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot));
         let slot = self.moment(slot);
-        format!("The run of {slot} cannot start: there is a {noun} {name} already, and it belongs to somebody else.")
+        format!("The run of {slot} cannot start: {noun} {name} exists already and has another owner.")
     }
 
     /// The run was not started before its deadline.
@@ -326,19 +328,19 @@ impl<'a> Case<'a> {
         let seconds = self.cron_job.spec.starting_deadline_seconds.unwrap_or_default();
         let slot = self.moment(slot);
         format!(
-            "The run of {slot} was missed: nobody started it within its {seconds} s (spec.startingDeadlineSeconds). It \
-             waits for the next."
+            "The run of {slot} was missed: it did not start within {seconds} s (spec.startingDeadlineSeconds). It waits for \
+             the next run."
         )
     }
 
     fn waiting(&self) -> String {
-        let Some(slot) = self.last_slot() else { return "It has never run: its first time is yet to come.".to_owned() };
+        let Some(slot) = self.last_slot() else { return "It has not run yet and waits for its first run.".to_owned() };
         match self.job_of(slot) {
             Some(job) if job.finished == Some(FinishedCondition::Failed) => {
                 let (noun, name) = (self.noun(), &job.name.name);
-                format!("It runs at its times, but the last run has failed: {noun} {name}. It waits for the next.")
+                format!("It runs on schedule, but the last run failed: {noun} {name}. It waits for the next run.")
             }
-            _ => "It runs as it should, and waits for its next time.".to_owned(),
+            _ => "It runs on schedule and waits for the next run.".to_owned(),
         }
     }
 
@@ -351,7 +353,7 @@ impl<'a> Case<'a> {
     fn last_run(&self) -> Option<LastRun> {
         let slot = self.last_slot()?;
         let outcome = match self.job_of(slot).map(|job| (job, job.finished)) {
-            None => "is gone".to_owned(),
+            None => "no longer exists".to_owned(),
             Some((job, None)) => format!("has been running for {}", stretch(self.now - since(job))),
             Some((job, Some(FinishedCondition::Complete))) => {
                 let took = job.completion_time.map(|end| format!(" after {}", stretch(end - since(job))));
@@ -379,7 +381,7 @@ impl<'a> Case<'a> {
             Some((name, _)) if running().is_empty() => format!("starts {noun} {}", name.name),
             Some((name, _)) => format!("starts {noun} {}, beside {} if it still runs", name.name, running()),
             None if matches!(then.settlement.verdict, Verdict::Skipped(Skip::Forbid(_))) => {
-                format!("is passed over if {noun} {} still runs", running())
+                format!("is skipped if {noun} {} still runs", running())
             }
             None => "starts nothing".to_owned(),
         };
@@ -390,22 +392,22 @@ impl<'a> Case<'a> {
         let mut notes = Vec::new();
         if self.facts.handed_over {
             notes.push(format!(
-                "It is handed over ({MANAGED_ANNOTATION}): told is what a controller with --manage=annotated does."
+                "It is handed over ({MANAGED_ANNOTATION}): this describes a controller with --manage=annotated."
             ));
         }
         let recurrence = &self.cron_job.spec.recurrence;
         let has_zone = recurrence.time_zone().is_some() || self.cron_job.timing(self.local).zone_in_schedule;
         if !has_zone && self.schedule().and_then(Schedule::zone).is_some() {
             notes.push(format!(
-                "No spec.timeZone: it runs in the controller's zone, which is taken to be {} (--time-zone).",
+                "No spec.timeZone: it runs in the controller's time zone, assumed to be {} (--time-zone).",
                 self.local
             ));
         }
         if self.sync.event("TooManyMissedTimes").is_some() && state != State::Blocked {
-            notes.push(format!("More than {MANY} runs were missed; only the newest is made up for. spec.startingDeadlineSeconds bounds how far back is looked."));
+            notes.push(format!("More than {MANY} runs were missed; only the newest starts late. spec.startingDeadlineSeconds limits how late."));
         }
         if self.cron_job.spec.concurrency_policy == ConcurrencyPolicy::Unknown {
-            notes.push("spec.concurrencyPolicy is none that this version knows; it is treated as Allow.".to_owned());
+            notes.push("spec.concurrencyPolicy has an unknown value; it is treated as Allow.".to_owned());
         }
         let told = [
             "UnknownTimeZone",
@@ -418,12 +420,13 @@ impl<'a> Case<'a> {
             "FailedCreate",
         ];
         let untold = self.sync.settlement.events.iter().filter(|event| !told.contains(&event.reason));
-        notes.extend(untold.map(|event| format!("A sync would say {}: {}.", event.reason, event.message)));
+        notes.extend(untold.map(|event| format!("A sync would write the Event {}: {}.", event.reason, event.message)));
         if self.sync.pruned > 0 {
-            notes.push(format!("The history limits leave no room for {}.", count(self.sync.pruned, "finished one")));
+            let finished = format!("finished {}", self.noun());
+            notes.push(format!("By the history limits, {} will be deleted.", count(self.sync.pruned, &finished)));
         }
         if let Err(error) = &self.facts.warnings {
-            notes.push(format!("What a controller has said of it cannot be read: {error}"));
+            notes.push(format!("The Warnings about it cannot be read: {error}"));
         }
         notes
     }

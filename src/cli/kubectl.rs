@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_name_says_what_the_binary_is() {
+    fn file_name_chooses_the_program() {
         let rows = [
             ("cronjob-controller", Program::Controller),
             ("/usr/local/bin/kubectl-cronjob", Program::Plugin),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_completed_as_kubectl_wants_them() {
+    fn completions_have_kubectls_format() {
         let rows: Vec<(&str, &[&str], &str)> = vec![
             #[cfg(feature = "dev")]
             ("nothing typed", &[""], "next\nexplain\ncheck\ncompletion\nman\n:4\n"),

@@ -125,11 +125,11 @@ impl Report for NextRuns {
         let after = self.from.format(MOMENT);
         let place = match self.time_zone {
             Some(zone) => format!("in {zone}"),
-            None => "counted from the last run, here from the start".to_owned(),
+            None => "counted from the last run (here from the given time)".to_owned(),
         };
         let mut lines = vec![format!("{} {place}, after {after}", self.schedule), String::new()];
         if self.is_empty() {
-            lines.push("It never fires: no day of the next five years has such a time.".to_owned());
+            lines.push("It never fires: it matches no time in the next five years.".to_owned());
             return lines;
         }
         let run = |run: &Run| {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_what_the_clocks_do_to_the_runs() {
+    fn table_notes_the_effect_of_clock_changes() {
         let rows: [(&str, NextRuns, &[&str]); 8] = [
             (
                 "spring in Berlin",
@@ -229,7 +229,7 @@ mod tests {
                 "a duration has no zone",
                 ask("@every 90m", "Europe/Berlin", "2026-03-29T00:00:00Z", 2),
                 &[
-                    "@every 90m counted from the last run, here from the start, after Sun 2026-03-29 00:00:00 +00:00",
+                    "@every 90m counted from the last run (here from the given time), after Sun 2026-03-29 00:00:00 +00:00",
                     "",
                     "RUN                              UTC                    NOTE",
                     "Sun 2026-03-29 01:30:00 +00:00   2026-03-29T01:30:00Z",
@@ -242,7 +242,7 @@ mod tests {
                 &[
                     "0 0 31 2 * in UTC, after Thu 2026-01-01 00:00:00 +00:00",
                     "",
-                    "It never fires: no day of the next five years has such a time.",
+                    "It never fires: it matches no time in the next five years.",
                 ],
             ),
             (

@@ -42,7 +42,7 @@ pub(super) const COMMANDS: &[Entry] = &[
         name: "next",
         usage: "SCHEDULE [flags]",
         command: flags::command::<Next>,
-        remark: "The exit code is 1 if the schedule never fires. To try it: {} next '30 2 * * *' --time-zone Europe/Berlin",
+        remark: "The exit code is 1 if the schedule never fires. Example: {} next '30 2 * * *' --time-zone Europe/Berlin",
     },
     Entry {
         name: "explain",
@@ -55,19 +55,19 @@ pub(super) const COMMANDS: &[Entry] = &[
         name: "check",
         usage: "-f FILE [flags]",
         command: flags::command::<Check>,
-        remark: "The exit code is 1 if something was found that --fail-on names. To try it: {} check -f manifests/samples",
+        remark: "The exit code is 1 if a problem of the severity of --fail-on was found. Example: {} check -f manifests/samples",
     },
     Entry {
         name: "completion",
         usage: "SHELL",
         command: flags::command::<Completion>,
-        remark: "To try it in bash: source <({} completion bash)",
+        remark: "Example for bash: source <({} completion bash)",
     },
     Entry {
         name: "man",
         usage: "[flags]",
         command: flags::command::<Man>,
-        remark: "To read it at once: {} man | man -l -",
+        remark: "Example: {} man | man -l -",
     },
 ];
 
@@ -75,26 +75,26 @@ const ZONES: &str = "a name of the time zone database, such as Europe/Berlin";
 const FORMATS: &str = "table, json or yaml";
 
 #[derive(Debug, Clone, Parser)]
-#[command(about = "Tells the next runs of a schedule, and what changes of the clocks do to them.")]
+#[command(about = "Prints the next runs of a schedule, and marks those that a clock change skips or repeats.")]
 struct Next {
     /// Five fields, or @daily, @every 90s and the like, in quotes
     #[arg(value_name = "SCHEDULE", num_args = 0.., hide_default_value = true)]
     schedule: Vec<String>,
 
-    /// The zone in which the fields are read, as spec.timeZone [default: this process's own, as the controller does]
+    /// The time zone of the schedule, as in spec.timeZone [default: the time zone of this process]
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<String>,
 
-    /// How many runs to tell.
+    /// How many runs to print.
     #[arg(short = 'n', long, value_name = "INT", default_value = "5")]
     count: String,
 
-    /// Tell the runs after this time: 2026-03-28T01:00:00Z, or 2026-03-28 or 2026-03-28T01:00 in the schedule's zone
+    /// Print the runs after this time: 2026-03-28T01:00:00Z, or 2026-03-28 or 2026-03-28T01:00 in the schedule's zone
     /// [default: now]
     #[arg(long, value_name = "TIME", verbatim_doc_comment)]
     from: Option<String>,
 
-    /// The form of the answer: table, json or yaml.
+    /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
 
@@ -110,15 +110,15 @@ struct Explain {
     #[arg(value_name = "NAME", num_args = 0.., hide_default_value = true)]
     name: Vec<String>,
 
-    /// The namespace [default: the context's own, else default]
+    /// The namespace [default: that of the context, else default]
     #[arg(short, long, value_name = "STRING")]
     namespace: Option<String>,
 
-    /// Whose object it is: cronjob (batch/v1), tutorial (the kubebuilder book's CronJob) or apiexample.
+    /// The kind of the object: cronjob (batch/v1), tutorial (the kubebuilder book's CronJob) or apiexample.
     #[arg(long, value_name = "STRING", default_value = "cronjob")]
     controller: String,
 
-    /// The zone of the controller, in which a CronJob without spec.timeZone runs.
+    /// The controller's time zone, for a CronJob without spec.timeZone.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
 
@@ -130,7 +130,7 @@ struct Explain {
     #[arg(long, value_name = "STRING")]
     context: Option<String>,
 
-    /// The form of the answer: table, json or yaml.
+    /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
 
@@ -142,26 +142,26 @@ struct Explain {
 #[cfg(feature = "dev")]
 #[derive(Debug, Clone, Parser)]
 #[command(
-    about = "Judges manifests of CronJobs: faults, schedules that never fire, changes of the clocks, busy minutes."
+    about = "Validates manifests of CronJobs, and warns of schedules that never fire, clock changes and busy minutes."
 )]
 struct Check {
     /// A manifest (YAML or JSON), a directory of them, or - for stdin; may be repeated and takes commas
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", action = ArgAction::Append, value_hint = ValueHint::AnyPath)]
     filename: Vec<String>,
 
-    /// How many CronJobs may start in one minute before that is a warning.
+    /// Warn if more CronJobs than this start in one minute.
     #[arg(long, value_name = "INT", default_value = "20")]
     max_per_minute: String,
 
-    /// What makes the exit code 1: error or warning.
+    /// The lowest severity that makes the exit code 1: error or warning.
     #[arg(long, value_name = "SEVERITY", default_value = "error")]
     fail_on: String,
 
-    /// The zone of the controller, in which a CronJob without spec.timeZone runs. The histogram is in it, too.
+    /// The controller's time zone, for CronJobs without spec.timeZone and for the histogram.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
 
-    /// The form of the answer: table, json or yaml.
+    /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
 
@@ -171,7 +171,7 @@ struct Check {
 }
 
 #[derive(Debug, Clone, Parser)]
-#[command(about = "Prints the completions of a shell: bash, zsh, fish, powershell or elvish.")]
+#[command(about = "Prints the completion script for a shell: bash, zsh, fish, powershell or elvish.")]
 struct Completion {
     /// bash, zsh, fish, powershell or elvish
     #[arg(value_name = "SHELL", num_args = 0.., hide_default_value = true)]
@@ -183,7 +183,7 @@ struct Completion {
 }
 
 #[derive(Debug, Clone, Parser)]
-#[command(about = "Prints the manual's page.")]
+#[command(about = "Prints the manual page.")]
 struct Man {
     /// Write the page, and one for each command, into files in this directory instead.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

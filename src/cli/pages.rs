@@ -37,7 +37,7 @@ pub fn tree(program: Program) -> clap::Command {
             crd::command().name("crd"),
         ]),
         Program::Plugin | Program::Completer => clap::Command::new(program.file())
-            .about("Tells what CronJobs do, and why.")
+            .about("Explains what CronJobs do, and why.")
             .override_usage(format!("{} COMMAND [flags]", program.said())),
     };
     root.version(env!("CARGO_PKG_VERSION"))

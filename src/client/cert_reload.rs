@@ -58,7 +58,7 @@ where
         }
         match (self.make)() {
             Ok(service) => {
-                info!(files = ?self.files, "The client certificate has changed; new connections are made with it");
+                info!(files = ?self.files, "the client certificate has changed; new connections use it");
                 (self.service, self.seen) = (service, found);
             }
             Err(error) => {
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_changed_certificate_is_used_within_a_minute_once_it_can_be() {
+    async fn changed_certificate_is_used_within_a_minute_once_it_is_valid() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("client.pem");
         let write = |text: &str| fs::write(&file, text).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_certificate_is_told_at_the_start() {
+    fn missing_certificate_is_an_error_at_the_start() {
         let make = || Err::<(), _>("no such file");
         assert_eq!(Rereading::new(vec!["gone.pem".into()], make).err(), Some("no such file"));
     }

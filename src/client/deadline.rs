@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_told_its_time_in_the_query() {
+    fn timeout_is_sent_in_the_query() {
         for (uri, want) in [
             ("https://h:1/apis/batch/v1/jobs", "https://h:1/apis/batch/v1/jobs?timeout=13250ms"),
             ("/jobs?fieldValidation=Ignore", "/jobs?fieldValidation=Ignore&timeout=13250ms"),

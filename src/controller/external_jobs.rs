@@ -121,12 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_somebody_elses_if_nobody_but_another_controller_can_have_made_it() {
+    fn job_is_external_if_only_another_controller_can_have_created_it() {
         use Step::{AlreadyThere, Appeared, Begin, Creating, Forget, HandedOver};
         let began = || Begin("10:00:00");
         let table: Vec<(&str, Vec<Step>)> = vec![
             ("who does not work knows nothing", vec![Appeared("10:05:00", false)]),
-            ("a Job that nobody here asked for", vec![began(), Appeared("10:01:00", true)]),
+            ("a Job that this process did not request", vec![began(), Appeared("10:01:00", true)]),
             ("it counts once", vec![began(), Appeared("10:01:00", true), Appeared("10:01:00", false)]),
             ("so does each", vec![began(), Appeared("10:01:00", true), Appeared("10:02:00", true)]),
             ("a predecessor's", vec![began(), Appeared("09:59:00", false), Appeared("10:00:00", false)]),

@@ -66,7 +66,7 @@ async fn a_standby_queues_nothing_and_begins_with_all_that_is_there() {
     world.write("POST", JOBS, &job("foreign", &json!([controlled_by("stays", &owner)]))).await;
     world.write("DELETE", &format!("{CRON_JOBS}/goes"), &Value::Null).await;
     world.pass_until("2026-03-02T10:00:30Z").await;
-    assert!(world.controller.queue().is_empty(), "nobody takes keys from it");
+    assert!(world.controller.queue().is_empty(), "no worker takes keys from it");
     let stop = world.work(2);
     world.pass_until("2026-03-02T10:01:30Z").await;
     stop.cancel();
@@ -188,9 +188,9 @@ async fn what_wakes_a_cron_job() {
             job("k", &json!([predecessor])),
             &[],
         ),
-        ("a Job without an owner wakes nobody", "POST", JOBS, job("l", &Value::Null), &[]),
+        ("a Job without an owner adds no key", "POST", JOBS, job("l", &Value::Null), &[]),
         ("a change wakes the owner", "PATCH", j, json!({ "metadata": { "labels": { "x": "y" } } }), &["a"]),
-        ("a change of nothing wakes nobody", "PATCH", j, json!({ "metadata": { "labels": { "x": "y" } } }), &[]),
+        ("an irrelevant change adds no key", "PATCH", j, json!({ "metadata": { "labels": { "x": "y" } } }), &[]),
         ("a change of owner wakes both", "PATCH", j, owned_by(json!([b])), &["a", "b"]),
         ("a Job that is orphaned wakes its old owner", "PATCH", j, owned_by(json!([])), &["b"]),
         ("a Job that is adopted wakes its new owner", "PATCH", j, owned_by(json!([a])), &["a"]),
@@ -202,9 +202,9 @@ async fn what_wakes_a_cron_job() {
         assert_eq!(world.ready().await, woken, "{sentence}");
     }
     world.gap(async || {}).await;
-    assert_eq!(world.ready().await, [""; 0], "a list that shows nothing new wakes nobody");
+    assert_eq!(world.ready().await, [""; 0], "a list that shows nothing new adds no key");
     world.gap(async || drop(world.request("DELETE", j, &Value::Null).await.unwrap())).await;
-    assert_eq!(world.ready().await, ["b"], "a Job that nobody saw go wakes its owner");
+    assert_eq!(world.ready().await, ["b"], "a Job that vanished unseen adds its owner's key");
 }
 
 #[tokio::test(start_paused = true)]
@@ -318,7 +318,7 @@ async fn a_create_of_unknown_outcome_ends_in_one_job() {
     let table = [
         ("the answer is lost", Fate::AnswerLost),
         ("the request is lost", Fate::Unreachable),
-        ("nobody ever answers", Fate::Swallowed),
+        ("no answer ever comes", Fate::Swallowed),
         ("a proxy gives up", Fate::Refused(504, "Timeout")),
         ("the server is busy", Fate::Refused(429, "TooManyRequests")),
     ];

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_found_again() {
+    fn saved_state_is_loaded() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a/b");
         let data = DataDir::open(&path).unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_is_said_in_one_sentence() {
+    fn unusable_data_directory_is_reported_in_one_sentence() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("d");
         let data = DataDir::open(&path).unwrap();

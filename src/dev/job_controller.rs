@@ -105,7 +105,7 @@ impl Simulation {
         match done {
             Ok(()) => self.queue.forget(&key),
             Err(refusal) => {
-                warn!(?key, error = %refusal, "cannot carry on the simulation of an object; trying again");
+                warn!(?key, error = %refusal, "cannot continue the simulation of an object; trying again");
                 self.queue.add_rate_limited(key.clone());
             }
         }

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kubeconfig_is_its_owners_alone_and_goes_with_the_run() {
+    fn kubeconfig_is_readable_by_its_owner_only_and_removed_at_the_end() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("k");
         let written = Kubeconfig::write(path.clone(), &access()).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_file_is_left_alone() {
+    fn file_that_dev_did_not_write_is_not_overwritten() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config");
         fs::write(&path, "apiVersion: v1\n").unwrap();

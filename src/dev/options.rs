@@ -53,7 +53,7 @@ pub enum Request {
     name = "cronjob-controller dev",
     about = "Runs an in-memory Kubernetes API server, the CronJob controller and simulated Jobs in this process.",
     long_about = "Runs an in-memory Kubernetes API server, the CronJob controller and simulated Jobs in this process.\n\n\
-        The API server listens on 127.0.0.1 only and asks for the token of its kubeconfig. Containers do not really run: each\n\
+        The API server listens on 127.0.0.1 only and requires the token of its kubeconfig. Containers do not really run: each\n\
         takes --job-duration and then succeeds. Annotations on a Job, or on its Pod template, change that:\n  \
         dev.cronjob-controller/duration: 45s    how long the container runs\n  \
         dev.cronjob-controller/outcome: fail    it fails (or: succeed)",
@@ -90,8 +90,8 @@ struct RawFlags {
     controller: String,
 
     /// The controllers: cronjob (batch/v1 CronJobs), tutorial (the CronJobs of the kubebuilder book), apiexample; "-name"
-    /// turns one off and "*" all others on. The definitions of their kinds are there from the start, and the webhooks of
-    /// tutorial are answered, whichever Service a configuration names. May be repeated and takes commas
+    /// turns one off and "*" all others on. Their CustomResourceDefinitions exist from the start, and dev answers the webhooks
+    /// of tutorial, whatever Service a configuration names. May be repeated and takes commas
     #[arg(long, value_name = "STRINGS", action = ArgAction::Append, default_value = "cronjob", verbatim_doc_comment)]
     controllers: Vec<String>,
 
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn help_tells_of_the_annotations() {
+    fn help_lists_the_annotations() {
         let Request::Help(text) = parse(&["--help"]).unwrap() else { panic!("no help") };
         assert!(text.contains("dev.cronjob-controller/outcome") && text.contains("--data-dir"), "{text}");
     }

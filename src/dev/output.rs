@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_view_stays_where_it_is_and_lines_scroll_by_above_it() {
+    fn view_stays_in_place_and_lines_scroll_above_it() {
         let page = Page::default();
         let output = Output::new(page.clone(), true);
         let draw = |lines: &[&str]| output.draw(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_view_lines_go_out_at_once() {
+    fn without_a_view_lines_are_written_at_once() {
         let page = Page::default();
         let output = Output::new(page.clone(), false);
         output.say("one");

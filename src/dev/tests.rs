@@ -109,7 +109,7 @@ fn conditions(job: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cron_job_fires_its_pod_runs_and_everybody_says_so() {
+async fn fired_cron_job_gets_a_job_a_pod_a_status_and_events() {
     let world = World::new(settings(3));
     world.create(&cron_job("hello", "* * * * *")).await;
     world.pass(32).await;
@@ -220,7 +220,7 @@ async fn a_log_can_be_read_and_a_deleted_pod_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_goes_on_from_its_snapshot() {
+async fn cluster_continues_from_its_snapshot() {
     let world = World::new(settings(40));
     world.create(&cron_job("hello", "* * * * *")).await;
     world.pass(40).await;

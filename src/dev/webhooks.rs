@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn our_own_webhooks_are_asked_where_their_controller_runs_and_nobody_else() {
+    async fn webhooks_of_the_controller_are_called_only_where_it_runs() {
         let service = |path: &str| json!({ "service": { "name": "s", "namespace": "n", "path": path } });
         let review = json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -71,7 +71,7 @@ mod tests {
                 Err("no endpoints available for service \"s\""),
             ),
             (
-                "somebody else's",
+                "another path",
                 ControllerKind::Tutorial,
                 service("/judge"),
                 Err("no endpoints available for service \"s\""),

@@ -70,38 +70,38 @@ pub enum Action {
     Wait(String),
 }
 
-/// The candidate, and the lease duration that it writes.
+/// What an elector writes into a lease about itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Candidate<'a> {
-    /// The identity that it writes as the holder.
+pub struct ElectorIdentity<'a> {
+    /// The holder identity.
     pub identity: &'a str,
-    /// The duration that is written into the record, in whole seconds (rounded up).
+    /// The lease duration; it is written in whole seconds, rounded up.
     pub lease_duration: Duration,
 }
 
 /// Chooses the next step. `now` is monotonic; `wall` is only written, never compared.
 ///
 /// Matches `tryAcquireOrRenew` in client-go's tools/leaderelection/leaderelection.go.
-pub fn decide(knowledge: Knowledge<'_>, candidate: Candidate<'_>, now: Instant, wall: DateTime<Utc>) -> Action {
+pub fn next_action(knowledge: Knowledge<'_>, me: ElectorIdentity<'_>, now: Instant, wall: DateTime<Utc>) -> Action {
     let wall = wall.trunc_subsecs(6);
     match knowledge {
         // The fast path: a presumed holder renews the version it saw last, without reading.
         Knowledge::Remembered(Some(observed))
-            if observed.record.holder_identity == candidate.identity && observed.is_lease_valid(now) =>
+            if observed.record.holder_identity == me.identity && observed.is_lease_valid(now) =>
         {
-            Action::Update(renewal(&observed.record, candidate, wall))
+            Action::Update(renewal(&observed.record, me, wall))
         }
         Knowledge::Remembered(_) => Action::Read,
-        Knowledge::Absent => Action::Create(fresh_record(candidate, wall)),
+        Knowledge::Absent => Action::Create(fresh_record(me, wall)),
         Knowledge::Fresh(observed) => {
             let holder = &observed.record.holder_identity;
-            if holder == candidate.identity {
-                Action::Update(renewal(&observed.record, candidate, wall))
+            if holder == me.identity {
+                Action::Update(renewal(&observed.record, me, wall))
             } else if !holder.is_empty() && observed.is_lease_valid(now) {
                 Action::Wait(holder.clone())
             } else {
                 let leader_transitions = observed.record.leader_transitions.saturating_add(1);
-                Action::Update(LeaderElectionRecord { leader_transitions, ..fresh_record(candidate, wall) })
+                Action::Update(LeaderElectionRecord { leader_transitions, ..fresh_record(me, wall) })
             }
         }
     }
@@ -110,11 +110,11 @@ pub fn decide(knowledge: Knowledge<'_>, candidate: Candidate<'_>, now: Instant, 
 /// The record by which a replica announces itself in its own lease; `old` is the previous record.
 pub fn presence(
     old: Option<&LeaderElectionRecord>,
-    candidate: Candidate<'_>,
+    me: ElectorIdentity<'_>,
     wall: DateTime<Utc>,
 ) -> LeaderElectionRecord {
     let wall = wall.trunc_subsecs(6);
-    old.map_or_else(|| fresh_record(candidate, wall), |old| renewal(old, candidate, wall))
+    old.map_or_else(|| fresh_record(me, wall), |old| renewal(old, me, wall))
 }
 
 /// The record of a released lease: no holder, and a duration of one second. Matches `release` in client-go's
@@ -130,17 +130,17 @@ pub fn released(old: &LeaderElectionRecord, wall: DateTime<Utc>) -> LeaderElecti
     }
 }
 
-fn fresh_record(candidate: Candidate<'_>, wall: DateTime<Utc>) -> LeaderElectionRecord {
+fn fresh_record(me: ElectorIdentity<'_>, wall: DateTime<Utc>) -> LeaderElectionRecord {
     LeaderElectionRecord {
-        holder_identity: candidate.identity.to_owned(),
-        lease_duration_seconds: i32::try_from(whole_seconds(candidate.lease_duration)).unwrap_or(i32::MAX),
+        holder_identity: me.identity.to_owned(),
+        lease_duration_seconds: i32::try_from(whole_seconds(me.lease_duration)).unwrap_or(i32::MAX),
         acquire_time: Some(wall),
         renew_time: Some(wall),
         leader_transitions: 0,
     }
 }
 
-fn renewal(old: &LeaderElectionRecord, candidate: Candidate<'_>, wall: DateTime<Utc>) -> LeaderElectionRecord {
+fn renewal(old: &LeaderElectionRecord, me: ElectorIdentity<'_>, wall: DateTime<Utc>) -> LeaderElectionRecord {
     // A wall clock that was stepped back may show exactly the time of the last renewal. Other candidates would then see an
     // unchanged record and take it for silence.
     let renew_time = if old.renew_time == Some(wall) { wall + TimeDelta::microseconds(1) } else { wall };
@@ -148,7 +148,7 @@ fn renewal(old: &LeaderElectionRecord, candidate: Candidate<'_>, wall: DateTime<
         acquire_time: old.acquire_time,
         renew_time: Some(renew_time),
         leader_transitions: old.leader_transitions,
-        ..fresh_record(candidate, wall)
+        ..fresh_record(me, wall)
     }
 }
 
@@ -157,7 +157,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const ME: Candidate<'static> = Candidate { identity: "me", lease_duration: Duration::from_millis(14_100) };
+    const ME: ElectorIdentity<'static> =
+        ElectorIdentity { identity: "me", lease_duration: Duration::from_millis(14_100) };
 
     fn wall(seconds: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
@@ -220,7 +221,7 @@ mod tests {
                 want: Action::Update(mine(-100, 0, 3)),
             },
             Row {
-                name: "our own lease that ran out and nobody took is renewed",
+                name: "our own expired lease that no other candidate took is renewed",
                 seen: Some((record("me", 3), 60)),
                 fresh: true,
                 want: Action::Update(mine(-100, 0, 3)),
@@ -293,7 +294,7 @@ mod tests {
                 (true, None) => Knowledge::Absent,
                 (true, Some(seen)) => Knowledge::Fresh(seen),
             };
-            let got = decide(knowledge, ME, started + Duration::from_secs(age), wall(0));
+            let got = next_action(knowledge, ME, started + Duration::from_secs(age), wall(0));
             assert_eq!(got, row.want, "{}", row.name);
         }
     }
@@ -302,7 +303,7 @@ mod tests {
     fn a_renewal_differs_from_the_last_even_when_the_wall_clock_shows_the_same_time() {
         let old = record("me", 0);
         let observed = Observed { record: old.clone(), resource_version: None, at: Instant::now() };
-        let Action::Update(new) = decide(Knowledge::Remembered(Some(&observed)), ME, observed.at, wall(-1)) else {
+        let Action::Update(new) = next_action(Knowledge::Remembered(Some(&observed)), ME, observed.at, wall(-1)) else {
             panic!("a holder renews")
         };
         assert_ne!(new, old);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_without_a_spec_reads_as_one_that_nobody_holds() {
+    fn lease_without_a_spec_has_no_holder() {
         assert_eq!(LeaderElectionRecord::from_lease(&Lease::default()), LeaderElectionRecord::default());
     }
 }

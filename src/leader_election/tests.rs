@@ -386,7 +386,7 @@ async fn transitions_and_times_are_written_as_client_go_writes_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_seen_before_is_taken_when_it_has_run_out_since_then() {
+async fn lease_that_expired_since_it_was_read_is_taken_over() {
     // The observed holder, what it renewed with meanwhile, and after how many seconds this process takes the lease.
     let rows = [
         ("what was seen to run out is taken at once", "other", None, 0),
@@ -414,7 +414,7 @@ async fn a_lease_that_was_seen_before_is_taken_when_it_has_run_out_since_then() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn hooks_hear_of_everything_in_order() {
+async fn hooks_are_called_in_order() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let tell = |what: &'static str| {
         let heard = heard.clone();
@@ -465,7 +465,7 @@ async fn the_health_check_fails_only_for_a_leader_long_past_its_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leadership_runs_out_by_itself_when_its_elector_is_dropped() {
+async fn leadership_expires_after_its_elector_is_dropped() {
     let lock = FakeLock::new(&FakeServer::default(), network(vec![]));
     let kept = Arc::new(Mutex::new(None));
     let note = kept.clone();
@@ -616,7 +616,7 @@ async fn weather_a_storm(seed: u64, replicas: u64, harm: f64) -> (usize, usize) 
         sleep(Duration::from_millis(250)).await;
         check("in the storm");
     }
-    assert_eq!(check("after the storm"), 1, "in calm weather somebody leads");
+    assert_eq!(check("after the storm"), 1, "without faults one candidate leads");
     for task in tasks {
         assert!(!task.is_finished(), "a replica panicked");
         task.abort();
@@ -638,7 +638,7 @@ proptest! {
 }
 
 #[test]
-fn the_storm_is_strong_enough_to_change_leaders() {
+fn injected_faults_change_leaders() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let (terms, takeovers) = runtime.block_on(weather_a_storm(7, 3, 0.5));
     assert!(terms > 5 && takeovers > 3, "{terms} terms, {takeovers} takeovers");
@@ -647,13 +647,13 @@ fn the_storm_is_strong_enough_to_change_leaders() {
 /// The leader's clock is set back by 30 s. 30 s later it renews with the record that the other candidate, cut off in between,
 /// saw last.
 #[test]
-fn a_renewal_with_a_record_that_was_seen_before_is_a_renewal() {
+fn renewal_with_an_earlier_record_is_recognised() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(weather_a_storm(8_561_234_171_411_337_684, 2, 0.230_958_440_736_789_5));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_knows_whether_the_last_one_gave_its_lease_up() {
+async fn leader_knows_whether_its_predecessor_released_the_lease() {
     let released = LeaderElectionRecord { holder_identity: String::new(), ..record("other", 0) };
     let rows = [
         ("there was no lease", None, Takeover::First),

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_one_that_has_been_idle_for_longest_makes_room() {
+    async fn connection_that_was_idle_for_longest_is_closed_for_a_new_one() {
         let slots = ConnectionSlots::new(3);
         let taken = take(&slots, 3).await;
         // The first connection has had a request since, so the second is evicted.
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_has_a_request_in_flight_stays_and_a_newcomer_is_turned_away_when_all_have() {
+    async fn connection_with_a_request_in_flight_is_never_closed_for_a_new_one() {
         let slots = ConnectionSlots::new(2);
         let taken = take(&slots, 2).await;
         let _first = taken[0].busy();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_ends_frees_its_place_and_no_other() {
+    async fn connection_that_ends_frees_one_slot() {
         let slots = ConnectionSlots::new(2);
         let mut taken = take(&slots, 2).await;
         let third = slots.take().unwrap();

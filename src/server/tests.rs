@@ -155,7 +155,7 @@ async fn the_version_has_the_keys_of_kubernetes() {
 }
 
 #[tokio::test]
-async fn a_source_of_metrics_that_panics_costs_one_answer() {
+async fn panic_of_a_metrics_source_fails_one_scrape_only() {
     let broken = AtomicBool::new(true);
     let metrics = Arc::new(move || {
         assert!(!broken.swap(false, Ordering::Relaxed), "on purpose");
@@ -187,11 +187,11 @@ async fn an_address_in_use_is_named_in_one_sentence() {
 /// A connection to a server with the usual limits, on paused time.
 fn connect(protocol: Protocol, router: Router, cancel: &CancellationToken) -> DuplexStream {
     let (client, server) = duplex(64);
-    tokio::spawn(serve_connection(server, somebody(protocol), router, LIMITS, cancel.clone()));
+    tokio::spawn(serve_connection(server, test_client(protocol), router, LIMITS, cancel.clone()));
     client
 }
 
-fn somebody(protocol: Protocol) -> Client {
+fn test_client(protocol: Protocol) -> Client {
     Client { protocol, certificates: None, place: Arc::new(ConnectionSlots::new(1).take().unwrap()) }
 }
 
@@ -215,7 +215,7 @@ fn slow_router(delay: Duration) -> Router {
 const SLOW: &[u8] = b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n";
 
 #[tokio::test(start_paused = true)]
-async fn clients_that_hold_on_are_let_go() {
+async fn connections_of_silent_and_slow_clients_are_closed() {
     let seconds = Duration::from_secs;
     // What the client sends, how long the handler takes, when the connection must have ended.
     let rows: [(&str, Protocol, &[u8], Duration, Duration); 5] = [
@@ -242,7 +242,7 @@ async fn clients_that_hold_on_are_let_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_sends_a_byte_now_and_then_is_let_go() {
+async fn connection_of_a_client_that_sends_single_bytes_is_closed() {
     let started = Instant::now();
     let mut client = connect(Protocol::Http1, slow_router(Duration::ZERO), &CancellationToken::new());
     for byte in b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-filler: aaaaaaaaaaaaaaaaaaaaaaaaaa\r\n".iter().cycle() {
@@ -255,11 +255,11 @@ async fn a_client_that_sends_a_byte_now_and_then_is_let_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_read_its_answer_is_let_go() {
+async fn connection_of_a_client_that_does_not_read_is_closed() {
     let cancel = CancellationToken::new();
     let big = router(endpoints(), Which::All).route("/big", get(|| async { "x".repeat(1 << 20) }));
     let (mut client, server) = duplex(64);
-    let connection = tokio::spawn(serve_connection(server, somebody(Protocol::Http1), big, LIMITS, cancel));
+    let connection = tokio::spawn(serve_connection(server, test_client(Protocol::Http1), big, LIMITS, cancel));
     client.write_all(b"GET /big HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     let started = Instant::now();
     connection.await.unwrap();
@@ -311,7 +311,7 @@ async fn plain_http_serves_until_cancelled() {
 }
 
 #[tokio::test]
-async fn where_there_are_too_many_connections_the_idle_make_room_and_requests_are_finished() {
+async fn idle_connection_is_closed_at_the_limit_and_requests_in_flight_finish() {
     let mut bound = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     bound.limits.connections = 2;
     let addr = bound.local_addr();
@@ -356,7 +356,7 @@ async fn where_there_are_too_many_connections_the_idle_make_room_and_requests_ar
 }
 
 #[tokio::test]
-async fn what_is_larger_than_it_may_be_is_refused_before_it_is_read() {
+async fn oversized_request_is_refused_before_it_is_read() {
     let filler = |size: usize| "x".repeat(size);
     // One read may go beyond the limit.
     let limit = 2 * usize::from(LIMITS.header_size);
@@ -377,7 +377,7 @@ async fn what_is_larger_than_it_may_be_is_refused_before_it_is_read() {
         let (mut client, server) = duplex(128 << 10);
         let whole = serve_connection(
             server,
-            somebody(Protocol::Http1),
+            test_client(Protocol::Http1),
             router(endpoints(), Which::All),
             LIMITS,
             CancellationToken::new(),
@@ -464,7 +464,7 @@ async fn https_with_a_self_signed_certificate_serves_http_1_and_2() {
 }
 
 #[tokio::test]
-async fn a_client_without_tls_is_turned_away_and_harms_nobody() {
+async fn client_without_tls_is_refused_and_affects_no_other_client() {
     let tls = Tls::load(TlsSource::SelfSigned { hosts: vec![] }, &TlsParameters::default()).unwrap();
     let certificate = tls.certificate();
     let (addr, _cancel) = start_https(tls).await;
@@ -575,7 +575,7 @@ fn old_client_hello(version: u8) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn only_versions_and_ciphers_that_are_allowed_are_spoken() {
+async fn only_allowed_tls_versions_and_cipher_suites_are_negotiated() {
     use rustls::version::{TLS12, TLS13};
     const ALL: &[&str] = &[];
     let start = async |min_version, cipher_suites: &[&str]| {
@@ -622,7 +622,7 @@ async fn only_versions_and_ciphers_that_are_allowed_are_spoken() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_comes_with_each_request_where_it_is_asked_for() {
+async fn client_certificate_is_passed_with_each_request_if_it_is_requested() {
     use rustls::version::{TLS12, TLS13};
     let show = get(async |certificates: Option<axum::Extension<PeerCertificates>>| match certificates {
         None => "nothing".to_owned(),
@@ -649,7 +649,7 @@ async fn a_client_certificate_comes_with_each_request_where_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn an_unspecified_address_is_that_of_every_family() {
+async fn unspecified_address_listens_on_ipv4_and_ipv6() {
     let has_ipv6 = std::net::TcpListener::bind("[::1]:0").is_ok();
     for unspecified in ["0.0.0.0:0", "[::]:0"] {
         let bound = bind(unspecified.parse().unwrap()).await.unwrap();

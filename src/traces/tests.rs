@@ -152,7 +152,7 @@ async fn a_create_that_is_refused_is_a_trace_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_status_is_bounded() {
+async fn number_of_fires_waiting_for_a_status_is_bounded() {
     let bench = Bench::new();
     for index in 0..100 {
         let made = job(&format!("hello-{index}"), "hello");
@@ -162,7 +162,7 @@ async fn what_waits_for_a_status_is_bounded() {
 }
 
 #[tokio::test]
-async fn nothing_is_noted_where_nobody_wants_to_know() {
+async fn nothing_is_recorded_without_an_exporter() {
     let made = job("hello-1", "hello");
     let watch = Stopwatch::start(None);
     assert!(watch.running.is_none());
@@ -170,7 +170,7 @@ async fn nothing_is_noted_where_nobody_wants_to_know() {
 }
 
 #[test]
-fn the_environment_decides_whether_and_where_to() {
+fn environment_variables_choose_the_exporter_and_its_endpoint() {
     type Variables = &'static [(&'static str, &'static str)];
     type Endpoint = Result<Option<String>, &'static str>;
     let to = |endpoint: &str| Ok(Some(endpoint.to_owned()));
@@ -228,7 +228,7 @@ fn the_environment_decides_whether_and_where_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_is_told_in_its_own_words() {
+async fn spans_are_encoded_as_otlp() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}/v1/traces", listener.local_addr().unwrap());
     let (batches, mut received) = tokio::sync::mpsc::unbounded_channel();

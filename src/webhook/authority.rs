@@ -77,7 +77,7 @@ impl Authority {
             match self.refresh(&mut served).await {
                 Ok(()) => sleep(self.pace.look).await,
                 Err(error) => {
-                    warn!(%error, "the webhooks' certificate is not as it should be");
+                    warn!(%error, "cannot maintain the webhooks' certificate; trying again");
                     sleep(RETRY_PERIOD).await;
                 }
             }
@@ -157,7 +157,7 @@ impl Authority {
         api.patch(name, &PatchParams::default(), &Patch::Strategic(patch))
             .await
             .map_err(|error| call("write the CA to", &object, error))?;
-        info!(configuration = object, "told the API server the CA of the webhooks");
+        info!(configuration = object, "wrote the CA into the webhook configuration");
         Ok(())
     }
 }

@@ -135,15 +135,15 @@ pub(super) struct Work {
 
 /// Which keys of groups of one standing may be handed out.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct Share {
     /// Every key.
     any: bool,
     /// The first key of a group that has none in processing.
     first: bool,
 }
 
-impl Room {
-    fn is_for<K>(self, group: &Group<K>) -> bool {
+impl Share {
+    fn admits<K>(self, group: &Group<K>) -> bool {
         group.processing < group.limit && (self.any || self.first && group.processing == 0)
     }
 }
@@ -255,14 +255,14 @@ impl<K> Groups<K> {
         let lane = lane as usize;
         for at in 0..STANDINGS.len() {
             let standing = (self.turns[lane] + at) % STANDINGS.len();
-            let room = self.room(STANDINGS[standing]);
-            if !unbounded && !room.any && !room.first {
+            let share = self.share(STANDINGS[standing]);
+            if !unbounded && !share.any && !share.first {
                 continue;
             }
             loop {
                 // Each group that is passed over has a key in processing, so there are no more of them than workers.
-                let has_room = |id: &&GroupId| unbounded || room.is_for(&self.slots[**id]);
-                let Some(id) = self.rings[lane][standing].values().find(has_room).copied() else { break };
+                let is_admitted = |id: &&GroupId| unbounded || share.admits(&self.slots[**id]);
+                let Some(id) = self.rings[lane][standing].values().find(is_admitted).copied() else { break };
                 if self.drop_stale(id, lane, &is_valid) {
                     return Some(id);
                 }
@@ -381,20 +381,20 @@ impl<K> Groups<K> {
     }
 
     /// Which keys of groups of that standing may be handed out.
-    fn room(&self, standing: Standing) -> Room {
+    fn share(&self, standing: Standing) -> Share {
         let [_, returning, unproven, slow] = self.held;
         let unknown = returning + unproven;
         let free = self.limit.saturating_sub(slow);
         let is_bounded = slow + unknown < self.unreserved();
         let any_unknown = is_bounded && unknown < (free / 2).max(1);
         match standing {
-            Standing::Prompt => Room { any: true, first: true },
-            Standing::Returning => Room { any: any_unknown, first: true },
-            Standing::Unproven => Room { any: any_unknown, first: is_bounded && unknown < (free - free / 4).max(1) },
+            Standing::Prompt => Share { any: true, first: true },
+            Standing::Returning => Share { any: any_unknown, first: true },
+            Standing::Unproven => Share { any: any_unknown, first: is_bounded && unknown < (free - free / 4).max(1) },
             Standing::Slow => {
                 // Groups of unknown speed come first.
                 let is_unknown_due = !self.rings[Priority::High as usize][Standing::Unproven as usize].is_empty();
-                Room { any: slow < (self.limit / if is_unknown_due { 4 } else { 2 }).max(1), first: false }
+                Share { any: slow < (self.limit / if is_unknown_due { 4 } else { 2 }).max(1), first: false }
             }
         }
     }

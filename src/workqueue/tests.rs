@@ -65,7 +65,7 @@ async fn keys_leave_in_the_order_in_which_they_became_ready_and_each_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_added_while_it_is_processed_comes_once_more_when_that_is_done() {
+async fn key_added_while_it_is_processed_is_queued_again_after_done() {
     let queue = queue();
     queue.add("foo");
     assert_eq!(queue.get().await, Some("foo"));
@@ -83,7 +83,7 @@ async fn a_key_added_while_it_is_processed_comes_once_more_when_that_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn done_for_a_key_that_nobody_has_changes_nothing() {
+async fn done_for_a_key_that_no_worker_holds_changes_nothing() {
     let queue = queue();
     queue.done(&"unknown");
     queue.add("foo");
@@ -128,7 +128,7 @@ async fn done_wakes_a_worker_for_a_key_that_was_added_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_get_loses_no_key_and_hands_its_wake_up_on() {
+async fn dropped_get_loses_no_key_and_wakes_another_worker() {
     let queue = queue();
     let mut first = Box::pin(queue.get());
     let mut second = Box::pin(queue.get());
@@ -141,7 +141,7 @@ async fn a_dropped_get_loses_no_key_and_hands_its_wake_up_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_always_finds_keys_lets_others_run() {
+async fn worker_that_always_finds_keys_yields_to_other_tasks() {
     let queue = queue();
     let others = Arc::new(AtomicUsize::new(0));
     let neighbour = tokio::spawn({
@@ -159,7 +159,7 @@ async fn a_worker_that_always_finds_keys_lets_others_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_hands_out_what_is_ready_then_none_and_takes_in_nothing() {
+async fn shutdown_returns_ready_keys_then_none_and_accepts_no_key() {
     let (queue, clock) = queue_with_clock();
     let waiting = tokio::spawn({
         let queue = queue.clone();
@@ -187,7 +187,7 @@ async fn shutdown_hands_out_what_is_ready_then_none_and_takes_in_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_waits_until_what_was_handed_out_is_done() {
+async fn drain_waits_until_keys_in_work_are_done() {
     let queue = queue();
     queue.add("foo");
     queue.add("bar");
@@ -237,7 +237,7 @@ async fn a_drain_waits_for_ready_keys_that_no_worker_has_yet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_calls_a_drain_off_and_an_idle_queue_drains_at_once() {
+async fn shutdown_cancels_a_drain_and_an_idle_queue_drains_at_once() {
     let queue = queue();
     queue.shut_down_with_drain().await;
     let queue = self::queue();
@@ -250,7 +250,7 @@ async fn shutdown_calls_a_drain_off_and_an_idle_queue_drains_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delayed_key_comes_once_and_at_the_sooner_of_its_times() {
+async fn delayed_key_is_added_once_at_the_sooner_of_its_times() {
     let rows: [(&str, &[u64], u64); 4] = [
         ("alone", &[50], 50),
         ("a later one is dropped", &[50, 70], 50),
@@ -284,7 +284,7 @@ async fn delayed_keys_come_in_the_order_of_their_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_that_has_come_is_now() {
+async fn time_in_the_past_adds_the_key_at_once() {
     let (queue, clock) = queue_with_clock();
     queue.add_after("zero", Duration::ZERO);
     queue.add_at("now", clock.now());
@@ -293,7 +293,7 @@ async fn a_time_that_has_come_is_now() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_due_goes_before_what_was_added_and_so_do_its_retries() {
+async fn due_keys_and_their_retries_go_before_added_keys() {
     let (queue, clock) = queue_with_clock();
     queue.add("changed");
     queue.add("both");
@@ -326,7 +326,7 @@ async fn first_attempts_leave_before_retries_and_retries_before_what_was_added()
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_out_of_patience_gets_every_second_turn_however_much_is_due() {
+async fn starving_retry_gets_every_second_turn() {
     let (queue, clock) = queue_with_clock();
     queue.add_at("fails", clock.now());
     assert_eq!(get_now(&queue), Some(Some("fails")));
@@ -357,7 +357,7 @@ async fn removed_timers_never_fire_and_a_ready_key_stays_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_out_of_patience_gets_every_second_turn_however_much_is_due() {
+async fn starving_key_gets_every_second_turn() {
     let (queue, clock) = queue_with_clock();
     let due = |names: &[&'static str]| names.iter().for_each(|name| queue.add_at(name, clock.now()));
     for low in ["a", "b", "c"] {
@@ -365,7 +365,7 @@ async fn a_key_out_of_patience_gets_every_second_turn_however_much_is_due() {
     }
     due(&["due 0", "due 1"]);
     let first: Vec<_> = (0..2).map(|_| get_now(&queue).flatten().unwrap()).collect();
-    assert_eq!(first, ["due 0", "due 1"], "nobody is out of patience yet");
+    assert_eq!(first, ["due 0", "due 1"], "no key is starving yet");
     due(&["due 2", "due 3", "due 4", "due 5", "due 6"]);
     tokio::time::sleep(STARVATION_LIMIT).await;
     let turns: Vec<_> = (0..7).map(|_| get_now(&queue).flatten().unwrap()).collect();
@@ -373,7 +373,7 @@ async fn a_key_out_of_patience_gets_every_second_turn_however_much_is_due() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn held_keys_wait_for_the_end_of_the_hold_or_of_their_patience() {
+async fn low_priority_keys_wait_for_the_end_of_the_pause_or_the_starvation_limit() {
     let (queue, clock) = queue_with_clock();
     queue.add("early");
     sleep_millis(3000).await;
@@ -397,7 +397,7 @@ async fn held_keys_wait_for_the_end_of_the_hold_or_of_their_patience() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_held_key_leaves_when_it_is_out_of_patience() {
+async fn each_paused_key_leaves_at_its_starvation_limit() {
     let (queue, _clock) = queue_with_clock();
     let start = Instant::now();
     for key in ["first", "second", "third"] {
@@ -531,7 +531,7 @@ async fn the_timer_task_wakes_only_for_what_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ten_thousand_keys_of_one_instant_come_in_order_of_arrival() {
+async fn ten_thousand_keys_due_at_once_leave_in_order_of_arrival() {
     let clock = TestClock::new(noon());
     let queue = WorkQueue::new(Config::new("cronjob", clock));
     for key in 0..10_000u32 {
@@ -569,7 +569,7 @@ async fn dropping_the_last_handle_ends_the_timer_task() {
     assert!(Arc::strong_count(&clock) > 1, "a handle is left");
     drop(other);
     sleep_millis(10).await;
-    assert_eq!(Arc::strong_count(&clock), 1, "nobody holds the queue's parts");
+    assert_eq!(Arc::strong_count(&clock), 1, "nothing holds the queue's parts");
 }
 
 #[tokio::test(start_paused = true)]
@@ -641,7 +641,7 @@ async fn metrics_count_what_client_go_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queues_of_one_group_count_as_one_and_what_was_counted_stays_when_one_leaves() {
+async fn queues_of_one_group_share_metrics_and_keep_counts_when_one_is_dropped() {
     let registry = Registry::new();
     let group = QueueGroup::register(&registry, "cronjob").unwrap();
     let ((first, _), (second, _)) = (queue_with_clock(), queue_with_clock());
@@ -670,7 +670,7 @@ async fn queues_of_one_group_count_as_one_and_what_was_counted_stays_when_one_le
 }
 
 #[test]
-fn a_second_group_of_the_same_name_is_refused_and_of_another_name_welcome() {
+fn second_metrics_group_of_the_same_name_is_refused() {
     let registry = Registry::new();
     QueueGroup::register(&registry, "a").unwrap();
     let refused = QueueGroup::register(&registry, "a").map(drop).unwrap_err().to_string();

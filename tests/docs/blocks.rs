@@ -64,7 +64,7 @@ fn every_block_of_commands_is_run_by_a_test_or_marked_as_an_excerpt() {
 }
 
 #[test]
-fn blocks_of_rust_stand_in_the_code() {
+fn rust_blocks_are_excerpts_of_the_code() {
     let mut violations = Vec::new();
     for page in held() {
         for block in page.blocks().iter().filter(|block| block.language == "rust") {
@@ -121,7 +121,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn console_blocks_show_what_the_program_answers() {
+fn console_blocks_show_the_programs_output() {
     let programs = Programs::new();
     let mut seen = 0;
     for page in held() {

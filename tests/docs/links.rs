@@ -40,7 +40,7 @@ fn fault(page: &Page, target: &str) -> Option<String> {
 }
 
 #[test]
-fn every_relative_link_and_anchor_leads_somewhere() {
+fn every_relative_link_and_anchor_has_a_target() {
     let pages = pages();
     assert!(pages.len() > 15, "{} pages", pages.len());
     let mut violations = Vec::new();

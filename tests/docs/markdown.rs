@@ -148,7 +148,7 @@ fn slug(heading: &str) -> String {
 }
 
 #[test]
-fn markdown_is_read_as_github_reads_it() {
+fn markdown_parses_as_on_github() {
     let text = "# A `b` [c](d.md), e\n\n## A\n## A\n<!-- test: dev -->\n```sh\n# no heading\n[x](y)\n```\n[z](#a) `[no](link) and\n\
                 [no](more)` [y](e.md)\n[n]: q.md\n";
     let page = Page { path: "x.md".into(), text: text.to_owned() };

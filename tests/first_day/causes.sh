@@ -45,12 +45,12 @@ YAML
     done | kubectl create -f - >/dev/null
 }
 
-lease_of_somebody() {
+lease_of_another_holder() {
     kubectl create -f - <<YAML
 apiVersion: coordination.k8s.io/v1
 kind: Lease
 metadata: {namespace: $system, name: cronjob-controller}
-spec: {holderIdentity: somebody, leaseDurationSeconds: 3600}
+spec: {holderIdentity: another-holder, leaseDurationSeconds: 3600}
 YAML
 }
 

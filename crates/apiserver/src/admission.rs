@@ -6,7 +6,7 @@
 //! webhook and draws no random number.
 //!
 //! The caller of the crate provides the transport ([`WebhookCaller`]); `webhook_client` implements it over HTTPS. The code in
-//! this module is pure: an attempt at a write stops at a call that has no answer yet (`draft`).
+//! this module is pure: an attempt at a write stops at a call that has no answer yet (`pending_write`).
 //!
 //! Known differences: deletions do not call webhooks. A mutating webhook is not called again after another one has changed the
 //! object (`reinvocationPolicy`). Configurations that select by anything but rules are rejected on creation.
@@ -24,9 +24,9 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::body;
-use super::draft::{Draft, WebhookAnswer, WebhookCall};
 use super::meta;
 use super::patch::json_patch;
+use super::pending_write::{PendingWrite, WebhookAnswer, WebhookCall};
 use super::rest::{Target, WriteOptions};
 use super::store::Store;
 
@@ -51,9 +51,9 @@ pub struct Write<'a> {
 
 impl Write<'_> {
     /// Calls the mutating webhooks and returns the object with their patches applied.
-    pub fn mutate(&self, store: &mut Store, mut object: Value, draft: &mut Draft) -> Result<Value> {
+    pub fn mutate(&self, store: &mut Store, mut object: Value, pending: &mut PendingWrite) -> Result<Value> {
         for webhook in self.concerned(store, MUTATING) {
-            let Some(response) = self.ask(store, &webhook, &object, draft)? else { continue };
+            let Some(response) = self.ask(store, &webhook, &object, pending)? else { continue };
             let operations = patch_of(&webhook, &response)?;
             if operations.is_empty() {
                 continue;
@@ -68,9 +68,9 @@ impl Write<'_> {
     }
 
     /// Calls the validating webhooks and returns the first rejection.
-    pub fn validate(&self, store: &mut Store, object: &Value, draft: &mut Draft) -> Result<()> {
+    pub fn validate(&self, store: &mut Store, object: &Value, pending: &mut PendingWrite) -> Result<()> {
         for webhook in self.concerned(store, VALIDATING) {
-            self.ask(store, &webhook, object, draft)?;
+            self.ask(store, &webhook, object, pending)?;
         }
         Ok(())
     }
@@ -111,15 +111,21 @@ impl Write<'_> {
 
     /// Calls one webhook. Returns its answer if it allows the write, and `None` if it cannot be called and its policy is
     /// `Ignore`.
-    fn ask(&self, store: &mut Store, webhook: &Value, object: &Value, draft: &mut Draft) -> Result<Option<Value>> {
+    fn ask(
+        &self,
+        store: &mut Store,
+        webhook: &Value,
+        object: &Value,
+        pending: &mut PendingWrite,
+    ) -> Result<Option<Value>> {
         let name = webhook["name"].as_str().unwrap_or_default();
         if self.options.dry_run && !matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")) {
             return Err(status::bad_request(format!("admission webhook {} does not support dry run", quote(name))));
         }
-        let uid = draft.new_uid(store);
+        let uid = pending.new_uid(store);
         let call = WebhookCall { webhook: webhook.clone(), review: self.review(&uid, object) };
         let response =
-            draft.answer_to(call)?.map_err(|why| format!("failed to call webhook: {why}")).and_then(|review| {
+            pending.answer_to(call)?.map_err(|why| format!("failed to call webhook: {why}")).and_then(|review| {
                 response_of(review, &uid).map_err(|why| format!("received invalid webhook response: {why}"))
             });
         let response = match response {
@@ -128,7 +134,7 @@ impl Write<'_> {
             Err(why) => return Err(internal(&format!("failed calling webhook {}: {why}", quote(name)))),
         };
         let texts = array(&response["warnings"]).iter().filter_map(Value::as_str);
-        draft.warnings.extend(texts.map(str::to_owned));
+        pending.warnings.extend(texts.map(str::to_owned));
         if response["allowed"] == true { Ok(Some(response)) } else { Err(refusal(name, &response["status"])) }
     }
 

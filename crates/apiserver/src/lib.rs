@@ -13,7 +13,7 @@
 //! Modules: `rest` reads paths and headers. `read`, `write`, `patch` and `delete` are the verbs. `store` holds objects
 //! (`object`) in order (`sorted`) with their history, and `watch` streams it. `gc` collects garbage. `managers` and `fields`
 //! track which manager owns which field. `meta` validates metadata. `admission` decides which webhooks are called,
-//! `webhook_client` calls them over HTTPS, and `draft` holds a write meanwhile. `selectors`, `query`, `body` and `negotiate`
+//! `webhook_client` calls them over HTTPS, and `pending_write` holds a write meanwhile. `selectors`, `query`, `body` and `negotiate`
 //! parse requests; `table` makes tables of answers.
 //!
 //! # Differences from kube-apiserver
@@ -41,7 +41,6 @@ mod admission;
 mod body;
 mod delete;
 pub mod discovery;
-mod draft;
 mod fields;
 mod gc;
 pub mod kinds;
@@ -52,6 +51,7 @@ mod negotiate;
 mod object;
 mod openapi;
 mod patch;
+mod pending_write;
 mod query;
 mod read;
 mod registry;
@@ -82,8 +82,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::WebhookCaller;
-pub use self::draft::{WebhookAnswer, WebhookCall};
 pub use self::object::Object;
+pub use self::pending_write::{WebhookAnswer, WebhookCall};
 pub use self::registry::{Column, NameRule, Resource, Strategy};
 pub use self::service::{ApiService, MAX_BODY};
 pub use self::store::ChangeKind;

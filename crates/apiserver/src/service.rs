@@ -19,9 +19,9 @@ use hyper::body::Buf;
 use serde_json::Value;
 
 use super::delete::{self, DeleteOptions};
-use super::draft::Draft;
 use super::negotiate::Output;
 use super::object::{Document, List};
+use super::pending_write::PendingWrite;
 use super::query::ListOptions;
 use super::registry::Resource;
 use super::rest::{Call, Route, Target, Verb, route};
@@ -178,39 +178,39 @@ async fn dispatch(
         Verb::Log => return log(server, &call).map(Answer::Text),
         _ => {}
     }
-    let mut draft = Draft::new(server.now());
+    let mut pending = PendingWrite::new(server.now());
     let outcome = loop {
-        let outcome = attempt(server, verb, &call, &mut draft);
-        let Some(question) = draft.take_open() else { break outcome };
+        let outcome = attempt(server, verb, &call, &mut pending);
+        let Some(question) = pending.take_open() else { break outcome };
         let answer = server.ask(&question).await;
-        draft.learn(question, answer);
+        pending.learn(question, answer);
     };
-    *warnings = draft.warnings;
+    *warnings = pending.warnings;
     let (code, document) = outcome?;
     let document = table::transform(&call.target.resource, document, call.output, server.now())?;
     Ok(Answer::Document(code, document, call.output))
 }
 
 /// Attempts a verb on the current state, with the webhook answers so far.
-fn attempt(server: &ApiServer, verb: Verb, call: &Call, draft: &mut Draft) -> Result<(StatusCode, Document)> {
-    draft.begin();
+fn attempt(server: &ApiServer, verb: Verb, call: &Call, pending: &mut PendingWrite) -> Result<(StatusCode, Document)> {
+    pending.begin();
     let mut store = server.store();
-    let outcome = perform(&mut store, verb, call, draft);
+    let outcome = perform(&mut store, verb, call, pending);
     server.settle(&mut store);
     outcome
 }
 
 /// The verbs that answer with one document.
-fn perform(store: &mut Store, verb: Verb, call: &Call, draft: &mut Draft) -> Result<(StatusCode, Document)> {
+fn perform(store: &mut Store, verb: Verb, call: &Call, pending: &mut PendingWrite) -> Result<(StatusCode, Document)> {
     let made = |written: write::Written| {
         let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
         (code, written.object)
     };
     match verb {
-        Verb::Create => write::create(store, call, draft).map(made),
-        Verb::Update => write::update(store, call, draft).map(made),
-        Verb::Patch => patch::patch(store, call, draft).map(made),
-        Verb::Delete => delete_one(store, call, &mut draft.warnings),
+        Verb::Create => write::create(store, call, pending).map(made),
+        Verb::Update => write::update(store, call, pending).map(made),
+        Verb::Patch => patch::patch(store, call, pending).map(made),
+        Verb::Delete => delete_one(store, call, &mut pending.warnings),
         Verb::DeleteCollection => delete_many(store, call).map(|list| (StatusCode::OK, Document::List(list))),
         Verb::Get | Verb::List | Verb::Log => {
             read::get(store, &call.target, &call.query).map(|object| (StatusCode::OK, Document::Object(object)))

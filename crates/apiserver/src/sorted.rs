@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map(steps in prop::collection::vec((any::<bool>(), 0_u32..2000), 0..3000), probe in 0_u32..2000) {
+        fn sorted_map_behaves_as_a_btree_map(steps in prop::collection::vec((any::<bool>(), 0_u32..2000), 0..3000), probe in 0_u32..2000) {
             let (mut sorted, mut model) = (Sorted::default(), BTreeMap::new());
             for (index, (is_insert, key)) in steps.into_iter().enumerate() {
                 let key = format!("{key:04}");

@@ -43,7 +43,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::admission::WebhookCaller;
-use super::draft::{WebhookAnswer, WebhookCall};
+use super::pending_write::{WebhookAnswer, WebhookCall};
 
 /// The endpoint of a Service, by namespace, name and port; `None` if it has none.
 pub type ServiceResolver = Arc<dyn Fn(&str, &str, u16) -> Option<SocketAddr> + Send + Sync>;

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use super::admission;
 use super::body::{self, FieldValidation};
-use super::draft::Draft;
 use super::managers::{self, Writer};
 use super::meta;
 use super::object::Document;
+use super::pending_write::PendingWrite;
 use super::registry::{NameRule, Resource};
 use super::rest::{Call, Target, WriteOptions};
 use super::store::{Id, Store, key, timestamp};
@@ -38,24 +38,24 @@ pub struct Written {
 }
 
 /// Creates an object. Warnings are added even if the write is rejected.
-pub fn create(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Written> {
+pub fn create(store: &mut Store, call: &Call, pending: &mut PendingWrite) -> Result<Written> {
     let target = &call.target;
     let format = call.format()?;
     let options = call.write_options("CreateOptions", None)?;
     let decoded = body::decode_object(&target.resource, &call.body, format, options.validation)?;
-    draft.warnings.extend(decoded.warnings);
+    pending.warnings.extend(decoded.warnings);
     let mut object = decoded.object;
     for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         meta::set(&mut object, field, Value::Null);
     }
     match_namespace(target, &mut object)?;
-    draft.warnings.extend(meta::dedup_owners(&mut object));
-    writer(target, &options, draft.now).update(None, &mut object);
+    pending.warnings.extend(meta::dedup_owners(&mut object));
+    writer(target, &options, pending.now).update(None, &mut object);
     if target.resource.strategy.is_virtual() {
         return answer_virtual(target, object);
     }
     check_namespace(store, target, meta::text(&object, "name"))?;
-    let object = insert(store, target, object, &options, draft)?;
+    let object = insert(store, target, object, &options, pending)?;
     Ok(Written { object, created: true })
 }
 
@@ -131,17 +131,17 @@ fn insert(
     target: &Target,
     object: Value,
     options: &WriteOptions,
-    draft: &mut Draft,
+    pending: &mut PendingWrite,
 ) -> Result<Document> {
     let generate = meta::text(&object, "name").is_empty() && !meta::text(&object, "generateName").is_empty();
     if !generate {
-        return insert_once(store, target, object, options, draft);
+        return insert_once(store, target, object, options, pending);
     }
-    let mut outcome = insert_once(store, target, object.clone(), options, draft);
+    let mut outcome = insert_once(store, target, object.clone(), options, pending);
     for _ in 1..NAME_ATTEMPTS {
         match &outcome {
             Err(status) if status.reason == "AlreadyExists" => {
-                outcome = insert_once(store, target, object.clone(), options, draft);
+                outcome = insert_once(store, target, object.clone(), options, pending);
             }
             _ => break,
         }
@@ -154,17 +154,17 @@ fn insert_once(
     target: &Target,
     mut object: Value,
     options: &WriteOptions,
-    draft: &mut Draft,
+    pending: &mut PendingWrite,
 ) -> Result<Document> {
     let resource = &target.resource;
-    meta::set(&mut object, "creationTimestamp", timestamp(draft.now));
-    meta::set(&mut object, "uid", json!(draft.new_uid(store)));
+    meta::set(&mut object, "creationTimestamp", timestamp(pending.now));
+    meta::set(&mut object, "uid", json!(pending.new_uid(store)));
     let prefix = meta::text(&object, "generateName").to_owned();
     if meta::text(&object, "name").is_empty() && !prefix.is_empty() {
-        meta::set(&mut object, "name", json!(draft.new_name(store, &prefix)));
+        meta::set(&mut object, "name", json!(pending.new_name(store, &prefix)));
     }
     let admission = admission::Write { target, options, old: None };
-    let mut object = admission.mutate(store, object, draft)?;
+    let mut object = admission.mutate(store, object, pending)?;
     resource.strategy.prepare_for_create(&mut object);
     let name = meta::text(&object, "name").to_owned();
     let errors = creation_errors(resource, &object);
@@ -172,11 +172,11 @@ fn insert_once(
         return Err(status::invalid(&resource.qualified_kind(), &name, &errors));
     }
     for warning in resource.strategy.warnings(&object, None) {
-        if !draft.warnings.contains(&warning) {
-            draft.warnings.push(warning);
+        if !pending.warnings.contains(&warning) {
+            pending.warnings.push(warning);
         }
     }
-    admission.validate(store, &object, draft)?;
+    admission.validate(store, &object, pending)?;
     // A create by update or apply drops the version instead.
     if target.name.is_empty() && !meta::text(&object, "resourceVersion").is_empty() {
         return Err(status::unknown("resourceVersion should not be set on objects to be created"));
@@ -248,24 +248,24 @@ fn creation_errors(resource: &Resource, object: &Value) -> Vec<FieldError> {
 }
 
 /// Replaces an object, its status or (of a namespace) its finalizers.
-pub fn update(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Written> {
+pub fn update(store: &mut Store, call: &Call, pending: &mut PendingWrite) -> Result<Written> {
     let target = &call.target;
     let options = call.write_options("UpdateOptions", None)?;
     let format = call.format()?;
     let decoded = body::decode_object(&target.resource, &call.body, format, options.validation)?;
-    draft.warnings.extend(decoded.warnings);
+    pending.warnings.extend(decoded.warnings);
     let mut object = decoded.object;
     match_namespace(target, &mut object)?;
     check_name(target, &object)?;
-    draft.warnings.extend(meta::dedup_owners(&mut object));
+    pending.warnings.extend(meta::dedup_owners(&mut object));
     let id = super::read::id(target);
     let Some(old) = store.get(&id) else {
         if !target.resource.strategy.allow_create_on_update() {
             return Err(status::not_found(&target.resource.qualified(), &target.name));
         }
-        writer(target, &options, draft.now).update(None, &mut object);
+        writer(target, &options, pending.now).update(None, &mut object);
         check_namespace(store, target, &target.name)?;
-        let object = insert(store, target, object, &options, draft)?;
+        let object = insert(store, target, object, &options, pending)?;
         return Ok(Written { object, created: true });
     };
     let (uid, known) = (meta::text(&object, "uid"), meta::text(&old, "uid"));
@@ -275,8 +275,8 @@ pub fn update(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Writt
     if target.subresource == "finalize" {
         object = finalized(&old, &object);
     }
-    writer(target, &options, draft.now).update(Some(&old), &mut object);
-    let object = replace(store, target, &id, &old, object, &options, draft)?;
+    writer(target, &options, pending.now).update(Some(&old), &mut object);
+    let object = replace(store, target, &id, &old, object, &options, pending)?;
     Ok(Written { object, created: false })
 }
 
@@ -328,7 +328,7 @@ pub fn replace(
     old: &Value,
     mut object: Value,
     options: &WriteOptions,
-    draft: &mut Draft,
+    pending: &mut PendingWrite,
 ) -> Result<Document> {
     let resource = &target.resource;
     let current = meta::text(old, "resourceVersion");
@@ -347,14 +347,14 @@ pub fn replace(
         return Err(status::conflict(&resource.qualified(), &target.name, LOCK_MESSAGE));
     }
     let admission = admission::Write { target, options, old: Some(old) };
-    let mut object = admission.mutate(store, object, draft)?;
+    let mut object = admission.mutate(store, object, pending)?;
     let errors = prepare_update(target, &mut object, old);
     if !errors.is_empty() {
         return Err(status::invalid(&resource.qualified_kind(), meta::text(&object, "name"), &errors));
     }
-    admission.validate(store, &object, draft)?;
+    admission.validate(store, &object, pending)?;
     if target.subresource.is_empty() {
-        draft.warnings.extend(resource.strategy.warnings(&object, Some(old)));
+        pending.warnings.extend(resource.strategy.warnings(&object, Some(old)));
     }
     managers::ignore_times(&mut object, old);
     if is_finished(resource, &object, old) {
@@ -425,18 +425,18 @@ pub fn store_patched(
     old: Option<&Value>,
     mut object: Value,
     options: &WriteOptions,
-    draft: &mut Draft,
+    pending: &mut PendingWrite,
 ) -> Result<Written> {
     match_namespace(target, &mut object)?;
     check_name(target, &object)?;
-    draft.warnings.extend(meta::dedup_owners(&mut object));
+    pending.warnings.extend(meta::dedup_owners(&mut object));
     if let Some(old) = old {
         let id = super::read::id(target);
-        let object = replace(store, target, &id, old, object, options, draft)?;
+        let object = replace(store, target, &id, old, object, options, pending)?;
         return Ok(Written { object, created: false });
     }
     check_namespace(store, target, &target.name)?;
-    let object = insert(store, target, object, options, draft)?;
+    let object = insert(store, target, object, options, pending)?;
     Ok(Written { object, created: true })
 }
 

@@ -81,7 +81,7 @@ fn no_transition_of_any_zone_is_overlooked() {
 }
 
 #[test]
-fn every_month_of_every_year_has_a_model() {
+fn every_later_month_has_a_model_year_with_the_same_weekdays() {
     for year in 2100..2500 {
         for month in 1..=12 {
             let weekday = civil::weekday(civil::to_days(year, month, 1));
@@ -91,7 +91,7 @@ fn every_month_of_every_year_has_a_model() {
 }
 
 #[test]
-fn a_rule_goes_on_after_the_tables_end() {
+fn rule_applies_after_the_last_transition_of_the_table() {
     let berlin = load("Europe/Berlin").transitions();
     let rows = [("2100-03-28T00:59:59Z", 3_600), ("2100-03-28T01:00:00Z", 7_200), ("2100-10-31T01:00:00Z", 3_600)];
     for (t, offset) in rows {

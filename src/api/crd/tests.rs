@@ -27,7 +27,7 @@ fn schemas() -> Vec<(String, Value)> {
 }
 
 #[test]
-fn every_schema_is_structural_and_has_nothing_that_is_not_understood() {
+fn every_schema_is_structural_and_uses_known_keywords_only() {
     let known = [
         "type",
         "format",
@@ -63,7 +63,7 @@ fn every_schema_is_structural_and_has_nothing_that_is_not_understood() {
 }
 
 #[test]
-fn our_own_fields_are_described_and_nothing_below_a_template_is() {
+fn own_fields_have_descriptions_and_template_fields_have_none() {
     for (kind, schema) in schemas() {
         walk(&kind, &schema, &mut |path, schema| {
             let below = path.contains(".jobTemplate.");
@@ -155,7 +155,7 @@ fn schedule_pattern() -> regex::Regex {
 }
 
 #[test]
-fn the_rule_for_schedules_refuses_what_has_not_the_form_of_one() {
+fn schedule_rule_refuses_malformed_schedules() {
     let table = [
         ("* * * * *", true),
         ("*/5 9-17 1,15 JAN-mar MON-FRI", true),
@@ -182,7 +182,7 @@ fn the_rule_for_schedules_refuses_what_has_not_the_form_of_one() {
 
 proptest::proptest! {
     #[test]
-    fn the_rule_for_schedules_refuses_nothing_that_could_be_run(
+    fn schedule_rule_accepts_every_valid_schedule(
         zone in "((CRON_)?TZ=(UTC|Europe/Berlin|) )?",
         fields in proptest::collection::vec("[*?0-9+,/-]{1,4}|(jan|MON|sun)(-[a-z]{3})?|@(daily|every) ?1?[hms]?", 0..7),
         blank in "[ \\t\u{a0}\u{2003}\\x0b]{1,2}",

@@ -14,7 +14,7 @@ fn decode(namespace: Option<&str>, text: &str) -> Result<Job, MalformedObject> {
 }
 
 #[test]
-fn what_can_be_read_of_a_malformed_object_is_read() {
+fn readable_fields_of_a_malformed_object_are_read() {
     // (sentence, text, namespace, name, uid, resource version)
     let rows = [
         (
@@ -66,7 +66,7 @@ fn what_can_be_read_of_a_malformed_object_is_read() {
 }
 
 #[test]
-fn what_is_said_of_poison_is_short_however_long_it_is() {
+fn error_about_a_malformed_object_is_short() {
     let long = "é".repeat(1 << 20);
     let bad = json!({"metadata": {"namespace": "a", "name": "n", "uid": "u", "resourceVersion": "5"},
                      "status": {"startTime": long}});

@@ -451,7 +451,7 @@ fn judge(model: &Model, namespaces: &[String], store: &Store<Job>, fold: &Fold) 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_the_server_does_the_store_and_the_handlers_end_up_with_its_state(
+    fn store_and_handlers_converge_to_the_servers_state(
         behaviour in behaviour(),
         steps in prop::collection::vec(step(), 1..80),
         seed in any::<u64>(),

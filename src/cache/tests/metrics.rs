@@ -8,7 +8,7 @@ use crate::cache::metrics::CacheMetrics;
 use crate::metrics::encode;
 
 #[tokio::test(start_paused = true)]
-async fn a_scrape_shows_how_old_views_are_and_what_is_wrong_with_them_until_they_are_gone() {
+async fn metrics_show_the_age_and_the_faults_of_a_cache_until_it_is_dropped() {
     let registry = Registry::new();
     let metrics = CacheMetrics::register(&registry, TestClock::new("1970-01-01T00:16:40Z".parse().unwrap())).unwrap();
     let script = Script::new([(

@@ -16,7 +16,7 @@ fn of_unfinished(script: &Arc<Script>) -> Informer<Job> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_longer_kept_has_gone_and_what_is_kept_from_now_on_has_appeared() {
+async fn object_that_the_filter_starts_or_stops_selecting_is_added_or_deleted() {
     let replies = vec![
         watch([
             added(&job("changes", 3)),
@@ -54,7 +54,7 @@ async fn what_is_no_longer_kept_has_gone_and_what_is_kept_from_now_on_has_appear
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_is_selected_from_as_a_watch_is() {
+async fn filter_applies_to_lists_as_to_watches() {
     let replies = vec![refused(422, "Invalid"), page(&[job("x", 5), over("y", 5)], 6, "")];
     let script = Script::new([(ALL, replies)]);
     let run = run_informer(100, of_unfinished(&script), script).await;

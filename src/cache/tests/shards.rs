@@ -22,7 +22,7 @@ fn foreign_bad(name: &str, resource_version: u64) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_is_asked_for_a_shard_and_whatever_else_it_shows_is_passed_over() {
+async fn shard_selector_is_sent_and_objects_of_other_shards_are_ignored() {
     let replies = vec![
         watch([
             added(&foreign("f", 3)),
@@ -46,7 +46,7 @@ async fn a_server_is_asked_for_a_shard_and_whatever_else_it_shows_is_passed_over
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_to_list_a_shard_is_asked_for_everything() {
+async fn server_without_shard_selectors_is_listed_completely() {
     let replies = vec![
         refused(400, "BadRequest"),
         refused(400, "BadRequest"),
@@ -58,7 +58,7 @@ async fn a_server_that_refuses_to_list_a_shard_is_asked_for_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_streaming_lists_only_goes_on_to_be_asked_for_a_shard() {
+async fn server_without_streaming_lists_still_gets_the_shard_selector() {
     let replies = vec![refused(422, "Invalid"), page(&[job("x", 5), foreign("f", 5), foreign_bad("g", 6)], 6, "")];
     let run = run_shard(100, &[], second_half(), Script::new([(ALL, replies)])).await;
     assert_eq!(run.script.requests(), ["stream shard", "list shard", "watch 6 shard"]);
@@ -67,7 +67,7 @@ async fn a_server_that_refuses_streaming_lists_only_goes_on_to_be_asked_for_a_sh
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_the_namespaces_that_are_named_those_of_the_shard_are_watched() {
+async fn configured_namespaces_outside_the_shard_are_not_watched() {
     let path = "/apis/batch/v1/namespaces/a/jobs";
     let script = || Script::new([(path, vec![listed_then([Part::Stay])])]);
     let run = run_shard(10, &["a", "reports"], second_half(), script()).await;

@@ -43,7 +43,7 @@ fn the_owner_index_follows_every_change() {
 }
 
 #[test]
-fn a_deletion_that_names_another_uid_is_not_the_stored_objects_final_state() {
+fn deletion_with_another_uid_is_not_the_stored_objects_final_state() {
     let store = Store::<Job>::new([None]);
     store.upsert(decode("x", "first", 1, None));
     let delta = store.delete(&ObjectName::new("a", "x"), Some(decode("x", "second", 2, None)));

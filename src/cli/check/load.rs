@@ -119,11 +119,13 @@ impl Load {
             let days =
                 if days < DAYS { format!("on {} of the week", count(days, "day")) } else { "every day".to_owned() };
             let names = names.join(", ");
-            let message = format!("{most} start in one minute, at {time} {} {days}: {names}{more}", self.time_zone);
+            let message =
+                format!("{most} CronJobs start in one minute, at {time} {} {days}: {names}{more}", self.time_zone);
             Fault::warning("", message)
         });
-        let rest =
-            (untold > 0).then(|| Fault::warning("", format!("{} more have more than {max}", count(untold, "minute"))));
+        let rest = (untold > 0).then(|| {
+            Fault::warning("", format!("more than {max} CronJobs start in {} as well", count(untold, "other minute")))
+        });
         told.chain(rest).collect()
     }
 
@@ -153,7 +155,8 @@ impl Load {
         let headings = ["HOUR", "RUNS A DAY", "MOST IN A MINUTE", ""].map(str::to_owned);
         let table: Vec<[String; 4]> = std::iter::once(headings).chain(self.hours.iter().map(row)).collect();
         let number = count(self.cron_jobs, "CronJob");
-        let what = format!("The next seven days, {}: {number}, without what is suspended or @every.", self.time_zone);
+        let what =
+            format!("The next seven days, {}: {number}, without suspended ones and @every schedules.", self.time_zone);
         [vec![what], terminal::columns(&table), vec![String::new()]].concat()
     }
 }

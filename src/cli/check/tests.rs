@@ -30,7 +30,7 @@ const BATCH: &str = "batch/v1";
 const TUTORIAL: &str = "batch.tutorial.kubebuilder.io/v1";
 
 #[test]
-fn a_fault_is_named_with_document_object_and_field() {
+fn error_names_document_object_and_field() {
     let whole = |spec: &str| cron_job(BATCH, "a", spec);
     let rows: [(&str, String, &[&str]); 17] = [
         ("nothing", String::new(), &[]),
@@ -79,7 +79,7 @@ fn a_fault_is_named_with_document_object_and_field() {
             cron_job("batch/v1beta1", "a", "schedule: '@daily'"),
             &["a.yaml, document 1: CronJob shop/a: error: apiVersion: batch/v1beta1 is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21"],
         ),
-        ("another kind is nobody's business here", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n".to_owned(), &[]),
+        ("another kind is ignored", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n".to_owned(), &[]),
         (
             "JSON, and a List",
             r#"{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"generateName":"a-"},"spec":{"schedule":"@daily"}}]}"#.to_owned(),
@@ -118,7 +118,7 @@ fn a_fault_is_named_with_document_object_and_field() {
 }
 
 #[test]
-fn what_a_schedule_does_that_is_seldom_meant_is_a_warning() {
+fn suspicious_schedule_is_a_warning() {
     let timed =
         |schedule: &str, zone: &str| cron_job(BATCH, "a", &format!("schedule: '{schedule}'\n  timeZone: {zone}"));
     let rows: [(&str, String, &[&str]); 10] = [
@@ -126,7 +126,7 @@ fn what_a_schedule_does_that_is_seldom_meant_is_a_warning() {
             "31 February",
             timed("0 0 31 2 *", "UTC"),
             &[
-                "spec.schedule: it never fires: no day of the next five years has such a time (spec.suspend holds a CronJob back)",
+                "spec.schedule: it never fires: it matches no time in the next five years (to suspend a CronJob, use spec.suspend)",
             ],
         ),
         ("three in the morning", timed("0 3 * * *", "Europe/Berlin"), &[]),
@@ -134,22 +134,22 @@ fn what_a_schedule_does_that_is_seldom_meant_is_a_warning() {
             "in the hour that is skipped and repeated",
             timed("30 2 * * *", "Europe/Berlin"),
             &[
-                "spec.schedule: the run of Sun 2027-03-28 02:30 is left out: the clocks of Europe/Berlin go from 02:00 to 03:00 (2 such days within two years)",
-                "spec.schedule: the run of Sun 2027-10-31 02:30 comes twice: the clocks of Europe/Berlin go back from 03:00 to 02:00 (2 such days within two years)",
+                "spec.schedule: the run of Sun 2027-03-28 02:30 is skipped: the clocks of Europe/Berlin go from 02:00 to 03:00 (2 such days within two years)",
+                "spec.schedule: the run of Sun 2027-10-31 02:30 runs twice: the clocks of Europe/Berlin go back from 03:00 to 02:00 (2 such days within two years)",
             ],
         ),
         (
             "several runs of it",
             timed("*/15 2 * * *", "America/New_York"),
             &[
-                "spec.schedule: 4 runs from Sun 2027-03-14 02:00 to 02:45 are left out: the clocks of America/New_York go from 02:00 to 03:00 (2 such days within two years)",
+                "spec.schedule: 4 runs from Sun 2027-03-14 02:00 to 02:45 are skipped: the clocks of America/New_York go from 02:00 to 03:00 (2 such days within two years)",
             ],
         ),
         (
             "on Sundays in March only",
             timed("30 2 * 3 0", "Europe/Berlin"),
             &[
-                "spec.schedule: the run of Sun 2027-03-28 02:30 is left out: the clocks of Europe/Berlin go from 02:00 to 03:00 (2 such days within two years)",
+                "spec.schedule: the run of Sun 2027-03-28 02:30 is skipped: the clocks of Europe/Berlin go from 02:00 to 03:00 (2 such days within two years)",
             ],
         ),
         ("never on a Sunday", timed("30 2 * * 1-6", "Europe/Berlin"), &[]),
@@ -170,7 +170,7 @@ fn what_a_schedule_does_that_is_seldom_meant_is_a_warning() {
 }
 
 #[test]
-fn minutes_in_which_too_many_start_are_found_and_the_day_is_drawn() {
+fn minutes_above_the_maximum_are_reported_and_the_load_of_the_day_is_drawn() {
     let each = |name: &str, schedule: &str| cron_job(BATCH, name, &format!("schedule: '{schedule}'"));
     let suspended = cron_job(BATCH, "idle", "schedule: '0 0 * * *'\n  suspend: true");
     let daily: String = ["a", "b", "c", "d"].iter().map(|name| each(name, "0 0 * * *")).collect();
@@ -181,13 +181,13 @@ fn minutes_in_which_too_many_start_are_found_and_the_day_is_drawn() {
     assert_eq!(
         lines,
         [
-            "warning: 5 start in one minute, at 00:00 UTC every day: CronJob shop/a, CronJob shop/b, CronJob shop/c and 2 more",
-            "warning: 3 start in one minute, at 06:30 UTC on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g",
+            "warning: 5 CronJobs start in one minute, at 00:00 UTC every day: CronJob shop/a, CronJob shop/b, CronJob shop/c and 2 more",
+            "warning: 3 CronJobs start in one minute, at 06:30 UTC on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g",
         ]
     );
     let drawn = report.lines();
     let at = |start: &str| drawn.iter().find(|line| line.starts_with(start)).unwrap().as_str();
-    assert_eq!(at("The next"), "The next seven days, UTC: 8 CronJobs, without what is suspended or @every.");
+    assert_eq!(at("The next"), "The next seven days, UTC: 8 CronJobs, without suspended ones and @every schedules.");
     assert_eq!(at("HOUR"), "HOUR    RUNS A DAY   MOST IN A MINUTE");
     assert_eq!(at("00:00"), format!("00:00   5.0          5 at 00:00         {}", "█".repeat(40)));
     assert_eq!(at("05:00"), "05:00   0.0          -");
@@ -199,7 +199,7 @@ fn minutes_in_which_too_many_start_are_found_and_the_day_is_drawn() {
 }
 
 #[test]
-fn a_verdict_is_bad_from_the_severity_that_is_named() {
+fn check_fails_from_the_configured_severity_on() {
     let warned = judged(&cron_job(BATCH, "a", "schedule: '0 0 31 2 *'"));
     let refused = judged(&cron_job(BATCH, "a", "schedule: '0 0 31 13 *'"));
     let strict = Rules { fail_on: Severity::Warning, ..rules() };

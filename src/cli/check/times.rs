@@ -37,7 +37,7 @@ impl Timed {
         let field = "spec.schedule";
         let Some(first) = self.schedule.next_after(now) else {
             let message =
-                "it never fires: no day of the next five years has such a time (spec.suspend holds a CronJob back)";
+                "it never fires: it matches no time in the next five years (to suspend a CronJob, use spec.suspend)";
             return vec![Fault::warning(field, message)];
         };
         let mut faults = Vec::new();
@@ -70,10 +70,10 @@ fn sentence(effect: &Effect, changes: usize, zone: Zone) -> String {
         number => format!("{number} runs from {} to {}", first.format("%a %F %H:%M"), last.format("%H:%M")),
     };
     let (what, how) = match (effect.is_skip(), effect.times.len()) {
-        (true, 1) => ("is left out", "go from"),
-        (true, _) => ("are left out", "go from"),
-        (false, 1) => ("comes twice", "go back from"),
-        (false, _) => ("come twice", "go back from"),
+        (true, 1) => ("is skipped", "go from"),
+        (true, _) => ("are skipped", "go from"),
+        (false, 1) => ("runs twice", "go back from"),
+        (false, _) => ("run twice", "go back from"),
     };
     let more = if changes > 1 { format!(" ({} within two years)", count(changes, "such day")) } else { String::new() };
     let (old, new) = (old.format("%H:%M"), new.format("%H:%M"));

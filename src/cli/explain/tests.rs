@@ -86,7 +86,7 @@ fn check(rows: Vec<Row<'_>>) {
 }
 
 #[test]
-fn what_keeps_a_cron_job_from_ever_running_is_said_first() {
+fn reason_that_prevents_every_run_comes_first() {
     let rows: Vec<Row> = vec![
         (
             "on its way out",
@@ -94,7 +94,7 @@ fn what_keeps_a_cron_job_from_ever_running_is_said_first() {
             vec![],
             NOW,
             State::BeingDeleted,
-            "It is being deleted: nothing is started any more.",
+            "It is being deleted: no further run starts.",
             None,
         ),
         (
@@ -121,7 +121,7 @@ fn what_keeps_a_cron_job_from_ever_running_is_said_first() {
             vec![],
             NOW,
             State::NeverFires,
-            "It never runs: no day of the next five years has a time that the schedule names.",
+            "It never runs: the schedule matches no time in the next five years.",
             None,
         ),
         (
@@ -130,7 +130,7 @@ fn what_keeps_a_cron_job_from_ever_running_is_said_first() {
             vec![],
             NOW,
             State::Suspended,
-            "It does not run: it is suspended (spec.suspend). Were it resumed now, the missed run of \
+            "It does not run: it is suspended (spec.suspend). If it were resumed now, the missed run of \
              Sun 2026-11-22 02:00:00 +00:00 would start at once.",
             None,
         ),
@@ -140,7 +140,7 @@ fn what_keeps_a_cron_job_from_ever_running_is_said_first() {
             vec![],
             NOW,
             State::Suspended,
-            "It does not run: it is suspended (spec.suspend). Were it resumed now, it would run at \
+            "It does not run: it is suspended (spec.suspend). If it were resumed now, it would run at \
              Mon 2026-11-23 02:00:00 +00:00.",
             None,
         ),
@@ -150,7 +150,7 @@ fn what_keeps_a_cron_job_from_ever_running_is_said_first() {
             vec![],
             NOW,
             State::BadTemplate,
-            "A run is due, and cannot be started: make Job from the template of CronJob shop/nightly: invalid type: integer \
+            "A run is due and cannot start: make Job from the template of CronJob shop/nightly: invalid type: integer \
              `1`, expected a string at line 1 column 28.",
             None,
         ),
@@ -159,7 +159,7 @@ fn what_keeps_a_cron_job_from_ever_running_is_said_first() {
 }
 
 #[test]
-fn a_run_that_is_due_and_does_not_start_has_a_reason() {
+fn due_run_that_does_not_start_has_a_reason() {
     let (thursday, today) = ("2026-11-19T02:00:00Z", "2026-11-22T02:00:00Z");
     let since_thursday = json!({"status": {"lastScheduleTime": thursday, "active": [active(thursday)]}});
     let mut forbid = since_thursday.clone();
@@ -169,8 +169,8 @@ fn a_run_that_is_due_and_does_not_start_has_a_reason() {
     let unstarted = json!({"status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
     let mut too_late = unstarted.clone();
     merge(&mut too_late, &json!({"spec": {"startingDeadlineSeconds": 600}}));
-    let blocked = "It is held up: Job nightly-29917560 has been running for 3d08h, and concurrencyPolicy is \
-                   Forbid. 3 runs were passed over since. Were that over now, the run of Sun 2026-11-22 02:00:00 +00:00 would \
+    let blocked = "It is blocked: Job nightly-29917560 has been running for 3d08h, and concurrencyPolicy is \
+                   Forbid. 3 runs were skipped since. If that Job ended now, the run of Sun 2026-11-22 02:00:00 +00:00 would \
                    start at once";
     let blocked_until = format!("{blocked} (until Sun 2026-11-22 12:00:00 +00:00, its startingDeadlineSeconds).");
     let blocked = format!("{blocked}.");
@@ -182,7 +182,7 @@ fn a_run_that_is_due_and_does_not_start_has_a_reason() {
             NOW,
             State::Blocked,
             &blocked,
-            Some("is passed over if Job nightly-29917560 still runs"),
+            Some("is skipped if Job nightly-29917560 still runs"),
         ),
         (
             "with a starting deadline that still leaves time",
@@ -191,7 +191,7 @@ fn a_run_that_is_due_and_does_not_start_has_a_reason() {
             NOW,
             State::Blocked,
             &blocked_until,
-            Some("is passed over if Job nightly-29917560 still runs"),
+            Some("is skipped if Job nightly-29917560 still runs"),
         ),
         (
             "past its deadline",
@@ -199,18 +199,17 @@ fn a_run_that_is_due_and_does_not_start_has_a_reason() {
             vec![],
             NOW,
             State::Waiting,
-            "The run of Sun 2026-11-22 02:00:00 +00:00 was missed: nobody started it within its 600 s \
-             (spec.startingDeadlineSeconds). It waits for the next.",
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was missed: it did not start within 600 s \
+             (spec.startingDeadlineSeconds). It waits for the next run.",
             Some("starts Job nightly-29923320"),
         ),
         (
-            "somebody else's Job has its name",
+            "a Job of another owner has its name",
             unstarted.clone(),
             vec![job(today, "another", None)],
             NOW,
             State::NameTaken,
-            "The run of Sun 2026-11-22 02:00:00 +00:00 cannot start: there is a Job nightly-29921880 already, and it belongs \
-             to somebody else.",
+            "The run of Sun 2026-11-22 02:00:00 +00:00 cannot start: Job nightly-29921880 exists already and has another owner.",
             Some("starts Job nightly-29923320"),
         ),
         (
@@ -219,8 +218,8 @@ fn a_run_that_is_due_and_does_not_start_has_a_reason() {
             vec![],
             NOW,
             State::Overdue,
-            "The run of Sun 2026-11-22 02:00:00 +00:00 is due for 8h00m and could start, but nobody has created its Job: no \
-             controller is at work on it, or the API server refuses the Job.",
+            "The run of Sun 2026-11-22 02:00:00 +00:00 has been due for 8h00m and could start, but its Job does not exist: no \
+             controller works on it, or the API server refuses the Job.",
             Some("starts Job nightly-29923320"),
         ),
         (
@@ -238,7 +237,7 @@ fn a_run_that_is_due_and_does_not_start_has_a_reason() {
             vec![job(today, "cj", None)],
             NOW,
             State::Waiting,
-            "It runs as it should, and waits for its next time.",
+            "It runs on schedule and waits for the next run.",
             Some("starts Job nightly-29923320, beside nightly-29921880 if it still runs"),
         ),
     ];
@@ -246,10 +245,10 @@ fn a_run_that_is_due_and_does_not_start_has_a_reason() {
 }
 
 #[test]
-fn the_next_run_is_told_with_what_it_will_do() {
+fn next_run_is_described_with_its_effect() {
     let today = "2026-11-22T02:00:00Z";
     let running = |policy: &str| json!({"spec": {"concurrencyPolicy": policy}, "status": {"active": [active(today)]}});
-    let well = "It runs as it should, and waits for its next time.";
+    let well = "It runs on schedule and waits for the next run.";
     let rows: Vec<Row> = vec![
         (
             "all over",
@@ -266,7 +265,7 @@ fn the_next_run_is_told_with_what_it_will_do() {
             vec![job(today, "cj", Some("Failed"))],
             NOW,
             State::Waiting,
-            "It runs at its times, but the last run has failed: Job nightly-29921880. It waits for the next.",
+            "It runs on schedule, but the last run failed: Job nightly-29921880. It waits for the next run.",
             Some("starts Job nightly-29923320"),
         ),
         (
@@ -285,7 +284,7 @@ fn the_next_run_is_told_with_what_it_will_do() {
             NOW,
             State::Waiting,
             well,
-            Some("is passed over if Job nightly-29921880 still runs"),
+            Some("is skipped if Job nightly-29921880 still runs"),
         ),
         (
             "under Replace",
@@ -302,7 +301,7 @@ fn the_next_run_is_told_with_what_it_will_do() {
             vec![],
             NOW,
             State::Waiting,
-            "It has never run: its first time is yet to come.",
+            "It has not run yet and waits for its first run.",
             Some("starts Job nightly-29923320"),
         ),
     ];
@@ -313,7 +312,7 @@ fn the_next_run_is_told_with_what_it_will_do() {
 type Noted<'a> = (&'a str, Value, Vec<Arc<Job>>, &'a [&'a str]);
 
 #[test]
-fn what_else_there_is_to_know_is_noted() {
+fn further_facts_are_noted() {
     let many = json!({"spec": {"schedule": "* * * * *"}, "status": {"lastScheduleTime": "2026-11-21T02:00:00Z"}});
     let no_zone = json!({"spec": {"timeZone": null}});
     let rows: Vec<Noted<'_>> = vec![
@@ -322,28 +321,27 @@ fn what_else_there_is_to_know_is_noted() {
             "no zone of its own",
             no_zone,
             vec![],
-            &["No spec.timeZone: it runs in the controller's zone, which is taken to be UTC (--time-zone)."],
+            &["No spec.timeZone: it runs in the controller's time zone, assumed to be UTC (--time-zone)."],
         ),
         (
             "too many missed",
             many,
             vec![],
             &[
-                "More than 100 runs were missed; only the newest is made up for. spec.startingDeadlineSeconds bounds how far back \
-               is looked.",
+                "More than 100 runs were missed; only the newest starts late. spec.startingDeadlineSeconds limits how late.",
             ],
         ),
         (
             "an active Job that is gone",
             json!({"status": {"active": [active("2026-11-22T02:00:00Z")]}}),
             vec![],
-            &["A sync would say MissingJob: Active job went missing: nightly-29921880."],
+            &["A sync would write the Event MissingJob: Active job went missing: nightly-29921880."],
         ),
         (
-            "a history without room",
+            "a history above its limit",
             json!({}),
             ["19", "20", "21"].map(|day| job(&format!("2026-11-{day}T02:00:00Z"), "cj", Some("Failed"))).into(),
-            &["The history limits leave no room for 2 finished ones."],
+            &["By the history limits, 2 finished Jobs will be deleted."],
         ),
     ];
     for (sentence, change, jobs, want) in rows {
@@ -352,7 +350,7 @@ fn what_else_there_is_to_know_is_noted() {
 }
 
 #[test]
-fn the_answer_comes_first_and_then_the_facts() {
+fn answer_comes_before_the_details() {
     let thursday = "2026-11-19T02:00:00Z";
     let change = json!({
         "spec": {"timeZone": "Europe/Berlin", "schedule": "0 3 * * *", "concurrencyPolicy": "Forbid"},
@@ -374,17 +372,17 @@ fn the_answer_comes_first_and_then_the_facts() {
     assert_eq!(
         told.lines(),
         [
-            "CronJob shop/nightly: It is held up: Job nightly-29917560 has been running for 3d08h, and \
-             concurrencyPolicy is Forbid. 3 runs were passed over since. Were that over now, the run of Sun 2026-11-22 \
+            "CronJob shop/nightly: It is blocked: Job nightly-29917560 has been running for 3d08h, and \
+             concurrencyPolicy is Forbid. 3 runs were skipped since. If that Job ended now, the run of Sun 2026-11-22 \
              03:00:00 +01:00 would start at once.",
             "",
             "Schedule:       0 3 * * * in Europe/Berlin",
             "Last run:       Thu 2026-11-19 03:00:00 +01:00, 3d08h ago: nightly-29917560 has been running for 3d08h",
             "Last success:   Wed 2026-11-18 03:01:00 +01:00, 4d07h ago",
             "Running:        nightly-29917560, for 3d08h",
-            "Next run:       Mon 2026-11-23 03:00:00 +01:00, in 16h00m: is passed over if Job nightly-29917560 still runs",
+            "Next run:       Mon 2026-11-23 03:00:00 +01:00, in 16h00m: is skipped if Job nightly-29917560 still runs",
             "",
-            "What was said of it, the newest first:",
+            "Warnings, the newest first:",
             "  FailedCreate, 1h00m ago, 3 times: Error creating job: quota",
         ]
     );

@@ -15,7 +15,7 @@ impl Report for Explanation {
             lines.extend([String::new(), note.clone()]);
         }
         if !self.warnings.is_empty() {
-            lines.extend([String::new(), "What was said of it, the newest first:".to_owned()]);
+            lines.extend([String::new(), "Warnings, the newest first:".to_owned()]);
         }
         for warning in &self.warnings {
             let times = if warning.count > 1 { format!(", {} times", warning.count) } else { String::new() };

@@ -115,7 +115,7 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
             ],
         ),
         (
-            "nobody else knows this process's zone",
+            "Local means nothing outside this process",
             &["explain", "a", "--time-zone=Local"],
             &["--time-zone: Local is not allowed; use a name of the time zone database, such as Europe/Berlin"],
         ),
@@ -156,7 +156,7 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
 }
 
 #[test]
-fn as_a_plugin_it_speaks_of_kubectl_and_starts_no_controller() {
+fn plugin_messages_name_kubectl_and_no_controller_can_start() {
     let plugin = |args: &[&str]| dispatch::parse(["/usr/bin/kubectl-cronjob"].iter().chain(args), &Berlin);
     let Invocation::Help(help) = plugin(&["next", "--help"]).unwrap() else { panic!("no help") };
     assert!(help.contains("Usage: kubectl cronjob next SCHEDULE [flags]"), "{help}");

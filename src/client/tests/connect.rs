@@ -143,7 +143,7 @@ async fn a_proxy_counts_only_if_the_kubeconfig_names_it() {
 }
 
 #[tokio::test]
-async fn a_proxy_in_the_kubeconfig_is_refused_rather_than_passed_by() {
+async fn proxy_in_the_kubeconfig_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(&directory, &kubeconfig("https://x", ", proxy-url: 'http://proxy:3128'"));
     let error = connect(&options(&["--kubeconfig", &file]), None).await.err().unwrap().to_string();
@@ -159,7 +159,7 @@ async fn a_request_does_not_wait_for_the_acknowledgement_of_what_was_sent_before
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_named_with_its_cause() {
+async fn unusable_setting_is_reported_with_its_cause() {
     let directory = tempfile::tempdir().unwrap();
     let missing_file = ", certificate-authority: missing.pem";
     let rows: Vec<(&str, String, &[&str])> = vec![
@@ -262,7 +262,7 @@ async fn a_request_is_sent_once_with_credentials_and_a_user_agent() {
 }
 
 #[tokio::test]
-async fn a_burst_finds_the_connections_of_the_last() {
+async fn burst_reuses_connections_of_the_previous_one() {
     const BURST: usize = 16;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let together = Arc::new(Barrier::new(BURST));

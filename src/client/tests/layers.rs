@@ -100,7 +100,7 @@ async fn the_rate_limit_lets_a_burst_through_then_a_steady_rate_and_watches_at_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_does_not_stand_in_line_behind_requests() {
+async fn watch_is_not_rate_limited() {
     let client = client(Some(limit(1.0, 1)), Arc::new(Unobserved), ok);
     let crowd: Vec<_> = (0..50).map(|_| client.clone()).collect();
     let crowd = crowd.into_iter().map(|client| async move { client.request_text(request("POST", "/x")).await });
@@ -114,7 +114,7 @@ async fn a_watch_does_not_stand_in_line_behind_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_are_served_in_the_order_in_which_they_came() {
+async fn callers_get_tokens_in_order_of_arrival() {
     let bucket = Arc::new(TokenBucket::new(limit(100.0, 3)));
     let order = Arc::new(Mutex::new(Vec::new()));
     let callers = (0..20).map(|n| {
@@ -129,7 +129,7 @@ async fn callers_are_served_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_goes_away_takes_no_token_with_it() {
+async fn cancelled_caller_takes_no_token() {
     let bucket = Arc::new(TokenBucket::new(limit(1.0, 1)));
     bucket.acquire().await;
     for _ in 0..10 {
@@ -152,7 +152,7 @@ async fn an_idle_bucket_fills_to_its_burst_and_no_further() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rates_beyond_all_measure_do_no_harm() {
+async fn extreme_rates_cause_no_overflow() {
     for qps in [f64::MIN_POSITIVE, 1e-12, 1e-9, 1e9, 1e12, f64::MAX] {
         for burst in [1, u32::MAX] {
             let bucket = TokenBucket::new(limit(qps, burst));
@@ -167,7 +167,7 @@ proptest! {
 
     /// The bucket's guarantee, for every pair of departures: between them at most `burst + qps * time` requests left.
     #[test]
-    fn never_more_than_the_burst_and_the_rate_leave(
+    fn rate_limit_is_never_exceeded(
         qps in 1_u32..400,
         burst in 1_u32..20,
         pauses in prop::collection::vec(0_u64..200, 1..60),
@@ -187,7 +187,7 @@ proptest! {
             }
             join_all(callers).await.into_iter().map(Result::unwrap).collect::<Vec<_>>()
         });
-        prop_assert_eq!(departures.len(), pauses.len(), "nobody waits for ever");
+        prop_assert_eq!(departures.len(), pauses.len(), "every caller gets a token");
         for (i, first) in departures.iter().enumerate() {
             for (j, last) in departures.iter().enumerate().skip(i) {
                 prop_assert!(last >= first, "in order");
@@ -263,7 +263,7 @@ async fn a_retry_after_reaches_the_caller_whatever_carries_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_asks_for_nothing_passes_untouched() {
+async fn successful_answer_passes_unchanged() {
     let client = client(None, Arc::new(Unobserved), |_| async {
         Ok(Response::builder().header("Retry-After", "9").body(Body::from(b"as it is".to_vec()))?)
     });
@@ -278,7 +278,7 @@ fn deadline_in(error: &kube::Error) -> Option<DeadlineError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_without_end_is_cut_and_keeps_its_code() {
+async fn endless_refusal_is_cut_and_keeps_its_code() {
     let pieces = || futures::stream::repeat_with(|| Ok(http_body::Frame::data(vec![b'x'; 1 << 20].into())));
     for (path, header, message) in [
         ("/x", None, LONGEST_REFUSAL),
@@ -300,7 +300,7 @@ async fn a_refusal_without_end_is_cut_and_keeps_its_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_asked_for_in_a_compressed_form() {
+async fn no_request_accepts_compression() {
     let client = client(None, Arc::new(Unobserved), |request: Request<Body>| async move {
         assert_eq!(request.headers().get("Accept-Encoding"), None);
         ok(request).await
@@ -309,7 +309,7 @@ async fn nothing_is_asked_for_in_a_compressed_form() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_is_given_up_but_a_watch_is_not() {
+async fn request_to_a_silent_server_times_out_but_a_watch_does_not() {
     let client = client(None, Arc::new(Unobserved), |_| pending::<Result<Response<Body>, _>>());
     let started = Instant::now();
     let error = client.request_text(request("GET", "/x")).await.unwrap_err();
@@ -322,7 +322,7 @@ async fn a_silent_server_is_given_up_but_a_watch_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_in_line_does_not_count_against_the_deadline() {
+async fn time_in_the_rate_limiter_does_not_count_against_the_deadline() {
     let client = client(Some(limit(0.01, 1)), Arc::new(Unobserved), ok);
     client.request_text(request("GET", "/x")).await.unwrap();
     let started = Instant::now();
@@ -331,7 +331,7 @@ async fn time_in_line_does_not_count_against_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_terms_of_a_request_hold_from_when_its_turn_has_come() {
+async fn limits_of_a_request_start_after_the_rate_limiter() {
     let slow = |request: Request<Body>| async move {
         sleep(Duration::from_secs(if request.uri().path() == "/slow" { 5 } else { 3 })).await;
         ok(request).await
@@ -362,7 +362,7 @@ async fn the_terms_of_a_request_hold_from_when_its_turn_has_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_with_terms_may_not_take_longer_however_it_moves() {
+async fn answer_with_a_total_limit_ends_even_if_it_makes_progress() {
     let client =
         client(None, Arc::new(Unobserved), |_| async { Ok(Response::new(dripping(9, Duration::from_secs(1), false))) });
     let mut request = request("GET", "/x");
@@ -386,7 +386,7 @@ fn dripping(pieces: usize, pause: Duration, stalls: bool) -> UnsyncBoxBody<<Body
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_answer_may_take_as_long_as_it_moves() {
+async fn long_answer_may_continue_while_it_makes_progress() {
     let slow = Duration::from_secs(29);
     let rows = [
         ("ten pieces, each in time", "/x", 10, slow, false, Ok(60)),

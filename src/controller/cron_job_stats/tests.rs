@@ -51,7 +51,7 @@ fn every_slot_is_counted_once_under_its_reason() {
             (0, 0, Skipped { forbid: 1, ..none }, "11:00"),
         ),
         (
-            "whoever finds an old Job running counts the slots since it began",
+            "a controller that finds an old Job running counts the slots since it began",
             &[("12:30:00", skipped(Skip::Forbid(at("12:00:00"))))],
             (0, 0, Skipped { forbid: 3, ..none }, "13:00"),
         ),
@@ -74,7 +74,7 @@ fn every_slot_is_counted_once_under_its_reason() {
             (0, 1, Skipped { name_taken: 1, ..none }, "12:00"),
         ),
         (
-            "somebody else has started it",
+            "another controller has started it",
             &[("10:30:00", Verdict::NothingDue), ("11:00:01", started("11:00:00"))],
             (1, 0, none, "12:00"),
         ),

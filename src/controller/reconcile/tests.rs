@@ -150,7 +150,7 @@ fn what_was_decided_before_a_live_read_is_written_to_the_live_version() {
 }
 
 #[test]
-fn a_name_taken_by_somebody_else_is_reported_once_per_slot_and_waits_for_the_next() {
+fn name_taken_by_another_owner_is_reported_once_per_slot_and_waits_for_the_next() {
     let foreign = job(NAME, "foreign", json!({ "metadata": { "ownerReferences": [] } }));
     let mut observation = observe(&cron_job(json!({})), &[]);
     observation.create = Some(CreateReply::Refused(refusal(409, "AlreadyExists")));
@@ -213,7 +213,7 @@ fn a_manual_job_with_the_annotation_but_not_the_name_is_not_adopted() {
 }
 
 #[test]
-fn the_job_that_nobody_heard_of_is_looked_for_when_its_cron_job_was_taken_back() {
+fn unobserved_job_is_read_when_its_cron_job_was_taken_back() {
     let made = |what: Value| merged(made_by_controller(SLOT), what);
     let before = "2026-03-02T09:00:00Z";
     let running = job(NAME, "new", made(json!({})));
@@ -223,7 +223,7 @@ fn the_job_that_nobody_heard_of_is_looked_for_when_its_cron_job_was_taken_back()
         ("it runs", Ok(running), (SLOT, 1, false)),
         ("it has ended", Ok(ended), (SLOT, 0, false)),
         ("it was never made, or is gone", Err(refusal(404, "NotFound")), (before, 0, false)),
-        ("its name is somebody else's", Ok(theirs), (before, 0, false)),
+        ("its name belongs to another owner", Ok(theirs), (before, 0, false)),
         ("who knows", Err(refusal(503, "ServiceUnavailable")), (before, 0, true)),
     ];
     for (sentence, reply, want) in table {

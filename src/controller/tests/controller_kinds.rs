@@ -151,7 +151,7 @@ async fn a_child_made_by_one_who_died_before_the_status_counts_before_forbid_is_
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_unfinished_child_is_active_whoever_made_it() {
+async fn every_unfinished_child_is_active_whichever_controller_created_it() {
     for controller_kind in BOTH {
         let world = World::of(controller_kind, "2026-03-02T09:59:30Z", |_| None).await;
         let spec = json!({ "schedule": "0 * * * *", "concurrencyPolicy": "Forbid" });

@@ -97,7 +97,7 @@ async fn while_the_server_is_overloaded_settling_waits_and_firing_goes_on() {
     let rounds = usize::try_from(seconds(52).as_millis() / OVERLOAD_PAUSE.as_millis()).unwrap();
     assert!(refused <= rounds * WORKERS, "{refused} status writes met a server that asks to be left alone");
     let late = world.seen().iter().find(|job| job.name.name.starts_with("late-")).cloned().unwrap();
-    assert_eq!(late.creation_timestamp, time("2026-03-02T10:02:00Z"), "the fire waits for nobody");
+    assert_eq!(late.creation_timestamp, time("2026-03-02T10:02:00Z"), "the fire waits for no other work");
     world.wire.judge(|_| Orders { there: LATENCY, back: LATENCY, ..Orders::default() });
     world.pass(seconds(20)).await;
     stop.cancel();

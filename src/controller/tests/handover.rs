@@ -229,7 +229,7 @@ async fn assert_forgotten(world: &World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_of_one_that_was_taken_back_in_the_very_moment_is_written_into_its_status() {
+async fn run_of_a_cron_job_released_during_the_create_is_written_into_its_status() {
     for fate in [Fate::Pass, Fate::AnswerLost] {
         let (world, stop) = taken_back_in_the_very_moment(slowly(fate)).await;
         world.pass_until("2026-03-02T10:01:00.600Z").await;
@@ -243,7 +243,7 @@ async fn a_run_of_one_that_was_taken_back_in_the_very_moment_is_written_into_its
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owed_to_one_that_was_taken_back_is_tried_until_it_is_written() {
+async fn pending_status_of_a_released_cron_job_is_retried_until_it_is_written() {
     let (read, write) = ((Verb::Get, "cronjobs"), (Verb::Patch, "cronjobs/status"));
     let table = [
         ("the read has no answer", read, Fate::Unreachable),
@@ -268,7 +268,7 @@ async fn what_is_owed_to_one_that_was_taken_back_is_tried_until_it_is_written() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owed_to_one_that_was_taken_back_ends_with_it() {
+async fn pending_status_of_a_released_cron_job_is_dropped_when_the_cron_job_is_deleted() {
     for is_created_anew in [false, true] {
         let (world, stop) = taken_back_in_the_very_moment(slowly(Fate::Pass)).await;
         let orphan = json!({ "propagationPolicy": "Orphan" });
@@ -286,7 +286,7 @@ async fn what_is_owed_to_one_that_was_taken_back_ends_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_taken_back_and_handed_over_again_loses_nothing() {
+async fn cron_job_released_and_handed_over_again_loses_no_status() {
     let (world, stop) = taken_back_in_the_very_moment(slowly(Fate::Pass)).await;
     // The live read shows this before the watch does.
     world.wire.hold_watches(true);

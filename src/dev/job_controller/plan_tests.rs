@@ -94,7 +94,7 @@ fn condition(type_: &str, reason: &str, second: i64) -> Value {
 
 #[test]
 #[allow(clippy::too_many_lines, clippy::type_complexity)]
-fn each_job_gets_what_upstream_would_give_it() {
+fn plan_for_each_job_equals_upstreams() {
     let started = json!({ "startTime": text(at(0)), "ready": 0, "terminating": 0 });
     let running = json!({ "startTime": text(at(0)), "active": 1, "ready": 1, "terminating": 0 });
     let with = |base: &Value, key: &str, value: Value| {
@@ -122,7 +122,7 @@ fn each_job_gets_what_upstream_would_give_it() {
             "create 1; [] a2 r1 t0 s1 f0",
         ),
         (
-            "a work queue's Job starts nobody after the first success",
+            "a work queue's Job starts no Pod after the first success",
             json!({ "parallelism": 3, "completions": null }),
             started.clone(),
             pods(&["Succeeded", "Running"]),
@@ -178,7 +178,7 @@ fn each_job_gets_what_upstream_would_give_it() {
             "[FailureTarget Failed] a0 r0 t0 s0 f2; BackoffLimitExceeded",
         ),
         (
-            "too many failures with nobody left",
+            "too many failures and no Pod left",
             json!({ "backoffLimit": 1 }),
             started.clone(),
             pods(&["Failed", "Failed"]),
@@ -289,7 +289,7 @@ fn conditions_have_the_words_of_upstream() {
 proptest! {
     /// For any Job and Pods, repeated plans reach a stable state.
     #[test]
-    fn plans_come_to_rest(
+    fn repeated_plans_reach_a_stable_state(
         parallelism in 0_u32..5, completions in prop::option::of(0_u32..6), backoff in 0_u32..3, suspend: bool,
         indexed: bool, fates in prop::collection::vec(any::<bool>(), 1..8), deadline in prop::option::of(1_i64..100),
     ) {

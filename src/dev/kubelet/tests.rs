@@ -102,7 +102,7 @@ fn a_pod_pending_deletion_goes_at_once() {
 }
 
 #[test]
-fn a_log_says_that_nothing_runs() {
+fn log_says_that_containers_are_simulated() {
     let mut value = pod(&json!({}));
     assert_eq!(log(&decode(&value), "c"), None, "not started");
     let Step::Patch(patch) = step(&decode(&value), &SETTINGS, at(0)) else { panic!("does not start") };
@@ -122,14 +122,14 @@ fn a_log_says_that_nothing_runs() {
 }
 
 #[test]
-fn the_dice_are_fair_enough() {
+fn random_numbers_are_nearly_uniform() {
     let fails = (0..10_000).filter(|uid| dice(7, &uid.to_string(), 0) < 0.2).count();
     assert!((1_900..2_100).contains(&fails), "{fails} of 10000 at a rate of 0.2");
 }
 
 proptest! {
     #[test]
-    fn the_dice_repeat_and_stay_in_range(seed: u64, uid in ".*", restarts: u32) {
+    fn random_numbers_repeat_and_stay_in_range(seed: u64, uid in ".*", restarts: u32) {
         let number = dice(seed, &uid, restarts);
         prop_assert!((0.0..1.0).contains(&number));
         prop_assert_eq!(number.to_bits(), dice(seed, &uid, restarts).to_bits());

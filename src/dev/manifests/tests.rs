@@ -13,7 +13,7 @@ fn object(name: &str) -> String {
 
 #[test]
 #[allow(clippy::type_complexity)]
-fn documents_are_counted_as_a_reader_counts_them() {
+fn documents_are_numbered_from_1_and_empty_ones_are_skipped() {
     let (a, b) = (object("a"), object("b"));
     let list = "kind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: Namespace, metadata: {name: one}}\n\
                 - {apiVersion: v1, kind: Namespace, metadata: {name: two}}\n";

@@ -97,7 +97,7 @@ fn the_table_shows_each_cron_job_on_one_line() {
 }
 
 #[test]
-fn waits_are_short_to_read() {
+fn durations_are_shortened() {
     let rows = [(-5, "0s"), (0, "0s"), (1, "1s"), (999, "1s"), (59_001, "1m00s"), (3_599_000, "59m59s")];
     let more = [(3_600_000, "1h00m"), (86_399_000, "23h59m"), (86_400_000, "1d00h"), (864_000_000, "10d00h")];
     for (ms, want) in rows.into_iter().chain(more) {
@@ -109,7 +109,7 @@ fn waits_are_short_to_read() {
 }
 
 #[test]
-fn lines_tell_of_starts_and_ends() {
+fn lines_report_starts_and_ends() {
     let started = job("hello-1", Some(0), None);
     assert_eq!(
         line_of_start(&started, at(0) + TimeDelta::milliseconds(4)),
@@ -129,7 +129,7 @@ fn lines_tell_of_starts_and_ends() {
 
 proptest! {
     #[test]
-    fn the_screen_keeps_its_bounds(
+    fn view_stays_within_the_terminal(
         names in prop::collection::vec(".{0,40}", 0..30), width in 0_usize..120, height in 0_usize..40,
     ) {
         let rows: Vec<Row> = names.iter().map(|name| Row {

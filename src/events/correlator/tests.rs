@@ -31,7 +31,7 @@ fn last_of(events: &[Said<'_>], step: i64) -> Option<Event> {
 }
 
 #[test]
-fn what_becomes_of_the_last_event() {
+fn last_event_is_created_counted_combined_or_dropped() {
     struct Row<'a>(&'a str, Vec<Said<'a>>, i64, Option<(i32, &'a str)>);
     let same = |count| vec![said("cj", "Again", "me again"); count];
     let then = |mut events: Vec<Said<'static>>, last: Said<'static>| {
@@ -102,7 +102,7 @@ fn a_repeated_event_keeps_the_name_and_first_time_of_the_first() {
 }
 
 #[test]
-fn a_recreated_object_starts_anew() {
+fn recreated_object_has_a_new_budget() {
     let mut correlator = Correlator::new(&CorrelatorOptions::default());
     for _ in 0..26 {
         correlator.correlate(event("cj", NORMAL, "R", "m", at(0)));
@@ -158,7 +158,7 @@ fn a_clock_that_steps_back_does_not_mute_an_object() {
 }
 
 #[test]
-fn an_object_forgotten_by_the_caches_starts_anew() {
+fn object_evicted_from_the_caches_is_counted_from_one() {
     let mut correlator = Correlator::new(&CorrelatorOptions { cache_entries: 2, ..CorrelatorOptions::default() });
     let mut count = |name| correlator.correlate(event(name, NORMAL, "R", "m", at(0))).unwrap().count;
     assert_eq!((count("a"), count("b"), count("a"), count("c")), (1, 1, 2, 1));

@@ -41,7 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_and_each_object_keeps_its_order(steps in proptest::collection::vec(step(), 0..300)) {
+    fn no_event_is_lost_and_each_objects_events_stay_in_order(steps in proptest::collection::vec(step(), 0..300)) {
         let mut now = Instant::now();
         let mut lanes = Lanes::default();
         let mut taken: Vec<Write> = Vec::new();

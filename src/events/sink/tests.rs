@@ -73,7 +73,7 @@ async fn nothing_is_sent_while_the_gate_is_closed() {
 }
 
 #[tokio::test]
-async fn what_each_answer_means() {
+async fn each_answer_has_its_disposition() {
     let retry = |not_before| Disposition::Retry { not_before };
     let rows = [
         ("an event of that name exists", 409, "AlreadyExists", json!({}), Disposition::AlreadyExists),
@@ -114,7 +114,7 @@ async fn an_answer_that_is_no_status_is_judged_by_its_code() {
 }
 
 #[tokio::test]
-async fn a_connection_that_fails_may_work_later() {
+async fn failed_connection_is_retried() {
     let service = service_fn(|_: Request<Body>| async {
         Err::<Response<Body>, _>(std::io::Error::from(std::io::ErrorKind::ConnectionRefused))
     });
@@ -126,7 +126,7 @@ async fn a_connection_that_fails_may_work_later() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_built_never_will_be() {
+async fn request_that_cannot_be_built_is_not_retried() {
     let (sink, seen) = sink_answering(200, &json!({}));
     let event = Event { namespace: "not a path".into(), ..event("hello", EventType::Normal, "R", "m", at(0)) };
     assert_eq!(sink.create(&event).await.unwrap_err().disposition(), Disposition::Refused);
@@ -134,7 +134,7 @@ async fn a_request_that_cannot_be_built_never_will_be() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_is_going_away_refuses() {
+async fn terminating_namespace_refuses_the_event() {
     let status = json!({
         "status": "Failure", "code": 403, "reason": "Forbidden", "message": "being terminated",
         "details": {"causes": [{"reason": "NamespaceTerminating", "message": "being terminated"}]},

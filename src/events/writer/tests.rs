@@ -221,7 +221,7 @@ async fn a_full_queue_drops_the_newest_counts_them_and_never_blocks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_that_may_pass_are_tried_again_twelve_times_in_all() {
+async fn transient_errors_are_retried_up_to_twelve_attempts() {
     type Answer = fn() -> Result<(), SinkFault>;
     let rows: [(&str, Answer); 4] = [
         ("a server error", || refused(500, "InternalError")),
@@ -243,7 +243,7 @@ async fn errors_that_may_pass_are_tried_again_twelve_times_in_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_passes_is_made_good_under_the_time_of_recording() {
+async fn event_written_after_a_retry_has_the_time_of_recording() {
     let world = World::new(config(), |_, earlier| {
         (Duration::ZERO, if earlier < 3 { refused(500, "InternalError") } else { Ok(()) })
     });
@@ -257,7 +257,7 @@ async fn an_error_that_passes_is_made_good_under_the_time_of_recording() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_of_the_server_to_be_left_alone_is_kept_within_a_minute() {
+async fn retry_after_is_respected_up_to_a_minute() {
     for (asked, kept) in [(30, 30), (3, 10), (3600, 60)] {
         let world = World::new(config(), move |_, _| {
             let details = serde_json::from_value(serde_json::json!({"retryAfterSeconds": asked})).unwrap();
@@ -273,7 +273,7 @@ async fn a_wish_of_the_server_to_be_left_alone_is_kept_within_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_refuses_is_not_tried_again() {
+async fn refused_event_is_not_retried() {
     for (code, reason) in
         [(403, "Forbidden"), (409, "AlreadyExists"), (409, "Conflict"), (422, "Invalid"), (404, "NotFound")]
     {
@@ -286,7 +286,7 @@ async fn what_the_server_refuses_is_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_exists_after_a_lost_answer_is_written() {
+async fn already_exists_after_a_lost_answer_counts_as_written() {
     let world = World::new(config(), |_, earlier| match earlier {
         0 => (Duration::from_secs(3600), Ok(())),
         _ => (Duration::ZERO, refused(409, "AlreadyExists")),
@@ -308,7 +308,7 @@ async fn a_request_without_answer_is_cut_off_after_ten_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_in_trouble_holds_up_only_its_own_events() {
+async fn failing_event_delays_only_events_of_its_object() {
     let world = World::new(plain(), |call, _| match &*call.event.involved_object.name {
         "stuck" => (Duration::from_secs(3600), Ok(())),
         "broken" => (Duration::ZERO, refused(500, "InternalError")),
@@ -351,7 +351,7 @@ async fn an_objects_events_are_written_in_order_and_few_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_process_is_busy_events_wait_and_when_they_have_waited_for_long_go_one_at_a_time() {
+async fn events_wait_while_the_queue_is_busy_and_then_go_one_at_a_time() {
     let busy = Arc::new(AtomicBool::new(true));
     let asked = Arc::clone(&busy);
     let answer = |_: &Call, _| (Duration::from_secs(1), Ok(()));
@@ -369,7 +369,7 @@ async fn while_the_process_is_busy_events_wait_and_when_they_have_waited_for_lon
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_made_good_within_seconds_of_its_end() {
+async fn events_are_written_within_seconds_after_an_outage() {
     let world = World::new(plain(), |call, _| {
         let down = call.after < Duration::from_secs(60);
         (Duration::from_millis(5), if down { refused(503, "ServiceUnavailable") } else { Ok(()) })
@@ -385,7 +385,7 @@ async fn an_outage_is_made_good_within_seconds_of_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_events_at_one_moment_have_two_names() {
+async fn two_events_at_the_same_time_have_different_names() {
     let world = World::willing();
     world.record("cj", "R", "a");
     world.record("cj", "R", "b");
@@ -397,7 +397,7 @@ async fn two_events_at_one_moment_have_two_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_shutdown_everything_waiting_is_written_first() {
+async fn at_shutdown_waiting_events_are_written_first() {
     let world = World::new(plain(), |_, _| (Duration::from_millis(5), Ok(())));
     for i in 0..900 {
         world.record(&format!("cj{}", i % 30), "R", format!("{i}"));
@@ -410,7 +410,7 @@ async fn at_shutdown_everything_waiting_is_written_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_shutdown_a_server_that_does_not_answer_costs_two_seconds_and_a_count() {
+async fn at_shutdown_a_silent_server_is_given_up_after_two_seconds_and_the_events_are_counted() {
     let config = Config { max_pending: 10, ..plain() };
     let world = World::new(config, |_, _| (Duration::from_secs(3600), Ok(())));
     for i in 0..100 {
@@ -424,7 +424,7 @@ async fn at_shutdown_a_server_that_does_not_answer_costs_two_seconds_and_a_count
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_shutdown_what_sleeps_is_tried_once_more() {
+async fn at_shutdown_events_in_backoff_are_tried_once_more() {
     let world = World::new(plain(), |_, _| (Duration::ZERO, refused(500, "InternalError")));
     for i in 0..10 {
         world.record(&format!("cj{i}"), "R", "m");

@@ -32,7 +32,7 @@ fn seen_as(record: LeaderElectionRecord, version: u64, at: Instant) -> Observed 
 }
 
 #[test]
-fn a_lease_has_one_role() {
+fn each_lease_name_has_one_role() {
     let names = names(4);
     let rows = [
         ("cron-shard-0-of-4", Role::Shard(0)),
@@ -99,12 +99,12 @@ fn a_replica_moves_towards_its_share() {
             vec![],
         ),
         (
-            "at rest nobody moves",
+            "in a stable set no shard moves",
             Seen { mine: &[(0, Holding), (1, Holding)], shards: &[("a", &[0, 1]), ("b", &[2, 3])], ..NOTHING },
             vec![],
         ),
         (
-            "whoever has the odd one keeps it",
+            "the replica with the odd shard keeps it",
             Seen {
                 mine: &[(0, Holding), (1, Holding)],
                 shards: &[("a", &[0, 1]), ("b", &[2]), ("c", &[3])],
@@ -114,7 +114,7 @@ fn a_replica_moves_towards_its_share() {
             vec![],
         ),
         (
-            "a free one is for whoever has fewest",
+            "a free shard goes to the replica with the fewest",
             Seen { mine: &[(0, Holding)], shards: &[("a", &[0]), ("b", &[1, 2])], ..NOTHING },
             vec![Take(3)],
         ),
@@ -169,7 +169,7 @@ fn a_replica_moves_towards_its_share() {
 }
 
 #[test]
-fn the_next_look_is_when_a_lease_runs_out() {
+fn next_check_is_when_a_lease_expires() {
     let (names, start) = (names(2), Instant::now());
     let mut seen = LeaseObservations::default();
     let after = |seconds| start + Duration::from_secs(seconds);
@@ -188,7 +188,7 @@ fn the_next_look_is_when_a_lease_runs_out() {
 
 /// The holder's clock is set back by the time for which its lease was not observed, and it renews with the observed record.
 #[test]
-fn a_renewal_that_was_seen_before_in_another_version_is_a_renewal() {
+fn renewal_with_an_earlier_record_in_a_new_version_is_recognised() {
     let (names, start) = (names(2), Instant::now());
     let mut seen = LeaseObservations::default();
     let leases = |version, at| {
@@ -316,7 +316,7 @@ impl World {
 
 proptest! {
     #[test]
-    fn replicas_come_to_equal_shares_and_then_stay(
+    fn replicas_converge_to_equal_shares(
         count in 1_u32..24,
         first in 1_usize..6,
         deeds in prop::collection::vec((0_u64..12, 0_usize..3, any::<prop::sample::Index>()), 0..12),
@@ -350,6 +350,6 @@ proptest! {
         prop_assert_eq!(replicas, shares.len(), "the dead are forgotten");
         world.moves = 0;
         (0..60).for_each(|_| world.tick());
-        prop_assert_eq!(world.moves, 0, "at rest nobody moves");
+        prop_assert_eq!(world.moves, 0, "in a stable set no shard moves");
     }
 }

@@ -14,7 +14,7 @@ fn stat_is_read_past_a_command_with_spaces_and_parentheses() {
 }
 
 #[test]
-fn what_is_cut_short_or_not_a_number_is_no_value() {
+fn truncated_or_non_numeric_text_has_no_value() {
     assert_eq!(parse_stat(""), None);
     assert_eq!(parse_stat("1 (x) S 1 2"), None);
     assert_eq!(parse_boot_time("cpu 1 2 3\n"), None);

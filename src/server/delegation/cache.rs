@@ -64,7 +64,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_never_holds_more_than_its_capacity_nor_gives_anything_after_its_time(
+        fn cache_never_exceeds_its_capacity_and_returns_no_expired_entry(
             steps in prop::collection::vec((0_u8..12, 0_u32..5, 0_u32..3), 0..200),
         ) {
             let mut now = Instant::now();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_that_would_end_first_makes_room_but_only_where_none_has_ended() {
+    fn entry_that_expires_first_is_evicted_unless_one_has_expired() {
         let now = Instant::now();
         let mut cache = Cache::new(2);
         cache.put(key(1), 1, 9 * SECOND, now);

@@ -134,7 +134,7 @@ impl ClientCa {
         if trusted.looked_at.is_none_or(|at| at.elapsed() >= REFRESH)
             && let Err(error) = self.refresh(&mut trusted).await
         {
-            warn!(%error, "the client CA stays what it was");
+            warn!(%error, "cannot read the client CA; keeping the last one");
         }
         trusted.verifier.clone()
     }
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_read_wherever_its_names_stand() {
+    fn subject_is_read_from_every_form_of_a_name() {
         let subject_of = |common_name: &str, organizations: &[&str], uid: &str| Subject {
             common_name: common_name.to_owned(),
             organizations: organizations.iter().map(|name| (*name).to_owned()).collect(),
@@ -324,7 +324,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_that_are_no_certificate_have_no_subject_and_do_no_harm(
+        fn bytes_that_are_no_certificate_have_no_subject_and_cause_no_panic(
             cut in 0_usize..80, at in 0_usize..80, byte in any::<u8>(),
         ) {
             let whole = certificate(true, &[&[(ORGANIZATION, "a")], &[(COMMON_NAME, "jane")]]);

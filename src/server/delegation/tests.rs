@@ -153,7 +153,7 @@ fn message((status, kind, body): &(u16, String, String)) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_answered_as_kube_controller_manager_answers_it() {
+async fn request_gets_the_same_answer_as_from_kube_controller_manager() {
     let server = Arc::new(Server::default());
     let router = delegation(&server, None, ttls(0));
     let account = |name: &str| format!("\"system:serviceaccount:default:{name}\"");
@@ -196,31 +196,31 @@ async fn a_request_is_answered_as_kube_controller_manager_answers_it() {
             forbidden(&account("torn"), "get path \"/metrics\""),
             &["token", "access"],
         ),
-        ("a token that is nobody's", "GET /metrics Bearer forged", 401, "Unauthorized".into(), &["token"]),
-        ("nobody", "GET /metrics", 403, forbidden("\"system:anonymous\"", "get path \"/metrics\""), &["access"]),
+        ("an unknown token", "GET /metrics Bearer forged", 401, "Unauthorized".into(), &["token"]),
+        ("anonymous", "GET /metrics", 403, forbidden("\"system:anonymous\"", "get path \"/metrics\""), &["access"]),
         (
-            "another scheme is nobody",
+            "another scheme is anonymous",
             "GET /metrics Basic token-of-scraper",
             403,
             forbidden("\"system:anonymous\"", "get path \"/metrics\""),
             &["access"],
         ),
         (
-            "a space too many is nobody",
+            "a space too many is anonymous",
             "GET /metrics Bearer  token-of-scraper",
             403,
             forbidden("\"system:anonymous\"", "get path \"/metrics\""),
             &["access"],
         ),
         (
-            "a path that is not there tells nobody so",
+            "a path that does not exist is refused like one that does",
             "GET /%3Cscript%3E",
             403,
             forbidden("\"system:anonymous\"", "get path \"/%3Cscript%3E\""),
             &["access"],
         ),
         ("an allowed path", "GET /healthz", 200, "ok".into(), &[]),
-        ("an allowed path asks nobody, whatever is shown", "GET /healthz Bearer forged", 200, "ok".into(), &[]),
+        ("an always-allowed path needs no review", "GET /healthz Bearer forged", 200, "ok".into(), &[]),
         ("an allowed beginning", "GET /public/x", 404, String::new(), &[]),
         (
             "more than an allowed path",
@@ -249,7 +249,7 @@ async fn a_request_is_answered_as_kube_controller_manager_answers_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_goes_wrong_on_the_way_is_a_refusal() {
+async fn every_failure_of_a_review_is_a_refusal() {
     let rows: [(&str, Server, &str, u16, &str); 5] = [
         (
             "tokens cannot be reviewed",
@@ -259,7 +259,7 @@ async fn whatever_goes_wrong_on_the_way_is_a_refusal() {
             "\"Unauthorized\"",
         ),
         (
-            "nobody says who may",
+            "no answer about the permission",
             Server { broken: Some(StatusCode::INTERNAL_SERVER_ERROR), ..Server::default() },
             "GET /metrics",
             500,
@@ -290,7 +290,7 @@ async fn whatever_goes_wrong_on_the_way_is_a_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_are_remembered_for_their_time_and_no_longer() {
+async fn answers_are_cached_until_they_expire() {
     let server = Arc::new(Server::default());
     let ttl = |token, authorized, unauthorized| Ttls {
         token: Duration::from_secs(token),
@@ -453,7 +453,7 @@ async fn a_client_certificate_is_a_user_and_its_groups() {
             403,
             "forbidden: User \\\"joe\\\" cannot get",
         ),
-        ("without a name it is nobody's", cluster(), client(&ours, "", &["readers"]), "", 403, "system:anonymous"),
+        ("without a name it is anonymous", cluster(), client(&ours, "", &["readers"]), "", 403, "system:anonymous"),
         ("another CA's is not believed", cluster(), client(&other, "jane", &[]), "", 401, "Unauthorized"),
         ("nor one that is over", late(), client(&ours, "jane", &[]), "", 401, "Unauthorized"),
         ("nor one for servers", cluster(), server_auth, "", 401, "Unauthorized"),
@@ -476,9 +476,9 @@ async fn the_client_ca_is_read_when_it_is_needed_and_again_when_it_may_have_chan
     let (of_old, of_new) = (jane(&old), jane(&new));
     let status = async |certificates: &PeerCertificates| ask(&router, "GET /metrics", Some(certificates)).await.0;
     ask(&router, "GET /metrics", None).await;
-    assert!(!server.asked().contains(&"ca".to_owned()), "nobody has shown a certificate");
+    assert!(!server.asked().contains(&"ca".to_owned()), "no client has presented a certificate");
 
-    assert_eq!(status(&of_old).await, 403, "without a CA nobody is believed, nor called a liar");
+    assert_eq!(status(&of_old).await, 403, "without a CA a client certificate is ignored");
     *server.client_ca.lock() = Some(old.pem());
     assert_eq!(status(&of_old).await, 403, "it was looked for just now");
     advance(client_ca_age()).await;

@@ -163,7 +163,7 @@ async fn every_probe_is_answered_while_both_ports_are_flooded() {
 }
 
 #[tokio::test]
-async fn requests_that_wait_for_reviews_keep_no_prober_out_of_the_secure_port() {
+async fn requests_waiting_for_reviews_lock_no_probe_out_of_the_secure_port() {
     let flooded = Flooded::start(Duration::from_secs(3600)).await;
     let mut held = Vec::new();
     for number in 0..LIMITS.connections {
@@ -222,7 +222,7 @@ async fn connection_ends_with_the_answer_429_and_stays_after_any_other() {
 async fn probe_gets_one_answer_a_connection() {
     let (mut client, server) = duplex(1024);
     let live = router(endpoints(), Which::HealthOnly);
-    tokio::spawn(serve_connection(server, somebody(Protocol::Http1), live, PROBES, CancellationToken::new()));
+    tokio::spawn(serve_connection(server, test_client(Protocol::Http1), live, PROBES, CancellationToken::new()));
     let started = Instant::now();
     client.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     let answer = read_all(&mut client).await;

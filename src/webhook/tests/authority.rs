@@ -199,7 +199,7 @@ async fn a_certificate_is_renewed_long_before_it_ends_and_the_old_ca_stays_trust
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_was_deleted_is_made_anew_and_the_ca_of_what_is_served_stays_trusted() {
+async fn deleted_secret_is_created_again_and_the_ca_of_the_served_certificate_stays_trusted() {
     let (server, clock) = start();
     server.lock().configure();
     let (mut one, mut other) = (Replica::new(&server, &clock), Replica::new(&server, &clock));
@@ -216,7 +216,7 @@ async fn a_secret_that_was_deleted_is_made_anew_and_the_ca_of_what_is_served_sta
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewed_certificate_waits_until_the_api_server_was_told_of_its_ca() {
+async fn renewed_certificate_is_served_only_after_its_ca_is_in_the_webhook_configurations() {
     let (server, clock) = start();
     server.lock().configure();
     let mut replica = Replica::new(&server, &clock);
@@ -233,7 +233,7 @@ async fn a_renewed_certificate_waits_until_the_api_server_was_told_of_its_ca() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn configurations_may_come_later_and_are_made_good_when_somebody_overwrites_them() {
+async fn webhook_configuration_created_later_or_overwritten_by_another_client_gets_the_ca() {
     let (server, clock) = start();
     let mut replica = Replica::new(&server, &clock);
     assert!(replica.refresh().await.is_err());
@@ -246,7 +246,7 @@ async fn configurations_may_come_later_and_are_made_good_when_somebody_overwrite
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_holds_no_certificate_or_one_for_other_names_is_filled_anew() {
+async fn secret_without_a_certificate_or_with_one_for_other_names_is_replaced() {
     let rows = [
         ("an empty one", json!({ "metadata": { "name": "cert", "labels": { "team": "a" } } })),
         (

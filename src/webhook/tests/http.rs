@@ -37,7 +37,7 @@ fn message(code: u16, answer: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_path_answers_its_own_question() {
+async fn each_path_runs_its_own_webhook() {
     let object = cron_job("report", &json!({ "schedule": "every day" }));
     let body = review("CREATE", &object).to_string();
     for (path, content_type, allowed, has_patch) in [
@@ -57,7 +57,7 @@ async fn each_path_answers_its_own_question() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_answered_is_told_why_in_one_sentence() {
+async fn invalid_request_is_refused_with_one_sentence() {
     let body = review("DELETE", &Value::Null).to_string();
     let padded = |size: usize| format!("{body}{}", " ".repeat(size - body.len()));
     let rows = [
@@ -94,7 +94,7 @@ async fn a_request_that_cannot_be_answered_is_told_why_in_one_sentence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_come_is_not_waited_for() {
+async fn missing_body_is_refused_after_a_timeout() {
     let silence = stream::pending::<Result<Bytes, Infallible>>();
     let drops = stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -110,7 +110,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_a_bad_request() {
+async fn truncated_body_is_a_bad_request() {
     let broken = stream::iter([Ok(Bytes::from_static(b"{")), Err("connection reset")]);
     let (status, text) = send("POST", MUTATE_PATH, JSON, Body::from_stream(broken)).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
@@ -118,7 +118,7 @@ async fn a_body_that_breaks_off_is_a_bad_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_of_all_requests_share_a_budget_and_what_does_not_fit_is_told_to_come_back() {
+async fn bodies_of_all_requests_share_a_budget_and_a_body_beyond_it_gets_retry_after() {
     let router = router();
     let body = review("DELETE", &Value::Null).to_string();
     let send = |body: Body| {

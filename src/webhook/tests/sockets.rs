@@ -146,7 +146,7 @@ fn drops() -> Body {
 }
 
 #[tokio::test]
-async fn whoever_sends_what_cannot_be_answered_reads_why_though_it_is_still_writing() {
+async fn client_that_still_sends_an_invalid_request_reads_why_it_is_refused() {
     let served = Served::start(READ_TIMEOUT, |_| {}).await;
     let padded = |size: usize| format!("{}{}", question(), " ".repeat(size - question().len()));
     let large = "x".repeat(1 << 20);
@@ -180,7 +180,7 @@ async fn whoever_sends_what_cannot_be_answered_reads_why_though_it_is_still_writ
 }
 
 #[tokio::test]
-async fn whoever_sends_its_body_drop_by_drop_is_answered_in_time_and_others_are_served_meanwhile() {
+async fn client_with_a_slow_body_is_refused_in_time_and_delays_no_other_client() {
     let limit = Duration::from_secs(2);
     let served = Served::start(limit, |_| {}).await;
     for protocol in PROTOCOLS {
@@ -195,7 +195,7 @@ async fn whoever_sends_its_body_drop_by_drop_is_answered_in_time_and_others_are_
 }
 
 #[tokio::test]
-async fn a_handshake_that_never_ends_is_ended_and_others_are_served_meanwhile() {
+async fn handshake_that_never_ends_is_aborted_and_delays_no_other_client() {
     let limit = Duration::from_secs(2);
     let served = Served::start(READ_TIMEOUT, |bound| bound.limits.handshake = limit).await;
     // The first bytes of a record that should hold a ClientHello, or nothing at all.
@@ -211,7 +211,7 @@ async fn a_handshake_that_never_ends_is_ended_and_others_are_served_meanwhile() 
 }
 
 #[tokio::test]
-async fn slow_bodies_in_all_the_places_keep_nobody_out() {
+async fn slow_bodies_on_all_connections_lock_no_client_out() {
     let served = Served::start(READ_TIMEOUT, |bound| bound.limits.connections = 4).await;
     let mut slow = Vec::new();
     for protocol in PROTOCOLS.into_iter().cycle().take(8) {

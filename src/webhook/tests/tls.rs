@@ -76,7 +76,7 @@ fn install(slot: &CertificateSlot, certificate: &Certificate) {
 }
 
 #[tokio::test]
-async fn a_certificate_of_our_own_is_trusted_by_who_knows_its_ca_and_by_nobody_else() {
+async fn self_signed_certificate_is_trusted_only_by_clients_that_have_its_ca() {
     let (addr, slot, _cancel) = start().await;
     let (first, stranger) = (make(None), make(None));
     assert!(connect(addr, &first.ca).await.is_err(), "without a certificate there is nothing to shake hands with");
@@ -94,7 +94,7 @@ async fn a_certificate_of_our_own_is_trusted_by_who_knows_its_ca_and_by_nobody_e
 }
 
 #[tokio::test]
-async fn a_key_of_another_certificate_is_refused_and_the_old_one_goes_on_being_served() {
+async fn key_of_another_certificate_is_refused_and_the_old_pair_stays_in_use() {
     let (addr, slot, _cancel) = start().await;
     let (first, second) = (make(None), make(None));
     install(&slot, &first);

@@ -30,7 +30,7 @@ fn patched(response: &Value, object: &Value) -> (Value, usize) {
 }
 
 #[test]
-fn what_is_missing_gets_the_tutorials_defaults() {
+fn missing_fields_get_the_tutorials_defaults() {
     let rows = [
         (
             "nothing but a schedule",
@@ -75,7 +75,7 @@ fn what_is_missing_gets_the_tutorials_defaults() {
 }
 
 #[test]
-fn nothing_is_defaulted_where_there_is_nothing_to_default() {
+fn deletion_and_object_without_a_spec_get_no_defaults() {
     let rows = [
         ("a deletion", "DELETE", Value::Null),
         ("an object without a spec", "CREATE", json!({ "metadata": { "name": "a" } })),
@@ -87,7 +87,7 @@ fn nothing_is_defaulted_where_there_is_nothing_to_default() {
 }
 
 #[test]
-fn a_fault_is_named_with_its_field_in_kubernetes_words() {
+fn invalid_field_is_reported_with_kubernetes_error_texts() {
     let long = "n".repeat(53);
     let rows = [
         (
@@ -155,7 +155,7 @@ fn a_fault_is_named_with_its_field_in_kubernetes_words() {
 }
 
 #[test]
-fn what_the_controller_can_run_is_allowed() {
+fn object_that_the_controller_can_run_is_allowed() {
     let name = "n".repeat(52);
     let leaving = json!({
         "metadata": { "name": name, "deletionTimestamp": "2026-01-01T00:00:00Z" },
@@ -175,7 +175,7 @@ fn what_the_controller_can_run_is_allowed() {
 }
 
 #[test]
-fn what_is_no_question_is_told_so() {
+fn body_that_is_no_admission_review_is_refused() {
     let rows = [
         ("no JSON", "hello", "the body is no AdmissionReview: expected value at line 1 column 1"),
         (
@@ -218,7 +218,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn an_object_that_has_been_defaulted_is_not_changed_again(
+    fn defaulting_a_second_time_changes_nothing(
         fields in prop::collection::hash_map(
             prop::sample::select(vec![
                 "schedule", "suspend", "concurrencyPolicy", "successfulJobsHistoryLimit", "failedJobsHistoryLimit",

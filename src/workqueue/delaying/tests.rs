@@ -27,7 +27,7 @@ fn timers_come_out_in_order_of_time_and_equal_ones_in_order_of_arrival() {
 }
 
 #[test]
-fn the_sooner_of_two_timers_of_one_kind_stays_and_the_other_is_gone() {
+fn sooner_of_two_timers_of_one_kind_replaces_the_other() {
     let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
     let seconds = Duration::from_secs;
     let mut delays = Delays::new();
@@ -50,7 +50,7 @@ fn the_sooner_of_two_timers_of_one_kind_stays_and_the_other_is_gone() {
 type Row = (&'static str, Option<Duration>, Option<TimeDelta>, Option<Duration>);
 
 #[test]
-fn the_next_look_is_the_soonest_timer_but_a_wall_timer_is_looked_at_every_slice() {
+fn next_wake_up_is_the_soonest_timer_or_the_next_check_of_a_wall_timer() {
     let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
     let rows: [Row; 8] = [
         ("nothing waits", None, None, None),
@@ -96,7 +96,7 @@ fn no_wall_time_is_too_far_away() {
 }
 
 #[test]
-fn a_key_that_is_added_again_and_again_holds_one_place() {
+fn key_added_repeatedly_has_one_timer() {
     let (start, noon) = (Instant::now(), wall("2026-01-01T12:00:00Z"));
     let mut delays = Delays::new();
     for i in (1..10_000).rev() {

@@ -89,14 +89,14 @@ impl Model {
         let is_first = own.processing.is_empty();
         let is_unknown = |group: usize| self.standing(group) == Standing::Unproven;
         let is_unknown_due = self.ready.iter().any(|(key, lane)| *lane == Priority::High && is_unknown(key.0));
-        let has_room = match self.standing(group) {
+        let is_admitted = match self.standing(group) {
             Standing::Prompt => true,
             Standing::Slow => slow < if is_unknown_due { 1.max(self.limit / 4) } else { half },
             Standing::Returning if is_first => true,
             Standing::Unproven if is_first => leaves_some && unknown < 1.max(free - free / 4),
             Standing::Returning | Standing::Unproven => leaves_some && unknown < 1.max(free / 2),
         };
-        has_room
+        is_admitted
             && processing - slow.saturating_sub(self.limit - reserve) < self.limit
             && own.processing.len() < own.limit.unwrap_or(usize::MAX)
     }
@@ -224,7 +224,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_may_leave_leaves_and_nothing_else_does(moves in moves()) {
+    fn exactly_the_keys_that_the_shares_allow_leave(moves in moves()) {
         play(moves);
     }
 }

@@ -12,7 +12,7 @@ fn milliseconds(
 }
 
 #[test]
-fn each_failure_of_a_key_doubles_its_own_delay_and_nobody_elses() {
+fn failure_of_a_key_doubles_the_delay_of_that_key_only() {
     let now = Instant::now();
     let mut limiter = ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_secs(1));
     assert_eq!(milliseconds(&mut limiter, "one", now, 5), [1, 2, 4, 8, 16]);
@@ -26,7 +26,7 @@ fn each_failure_of_a_key_doubles_its_own_delay_and_nobody_elses() {
 }
 
 #[test]
-fn the_delay_grows_to_the_greatest_and_stays_there() {
+fn delay_grows_to_its_maximum() {
     let now = Instant::now();
     let rows = [
         ("the controller's", Duration::from_millis(5), Duration::from_secs(1000)),
@@ -54,7 +54,7 @@ fn the_controllers_backoff_is_five_milliseconds_doubled_to_a_thousand_seconds() 
 }
 
 #[test]
-fn a_bucket_gives_its_burst_at_once_then_one_token_after_another() {
+fn bucket_gives_its_burst_at_once_then_tokens_at_its_rate() {
     let now = Instant::now();
     let mut bucket = Bucket::new(10.0, 3);
     let waits = |bucket: &mut Bucket, now, times: usize| -> Vec<u128> {
@@ -71,7 +71,7 @@ fn a_bucket_gives_its_burst_at_once_then_one_token_after_another() {
 }
 
 #[test]
-fn a_bucket_that_cannot_give_says_never() {
+fn bucket_without_burst_or_rate_returns_never() {
     let now = Instant::now();
     assert_eq!(Bucket::new(10.0, 0).reserve(now), NEVER);
     let mut dry = Bucket::new(0.0, 1);

@@ -73,7 +73,7 @@ async fn group_that_is_not_answered_for_a_second_has_half_and_keeps_it_when_it_c
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_that_wait_for_a_share_leave_when_time_or_an_end_makes_room() {
+async fn keys_waiting_for_their_groups_share_leave_when_a_worker_or_time_allows() {
     let queue = grouped();
     queue.set_limit(8);
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -125,13 +125,13 @@ async fn limit_of_a_group_and_of_all_hold_and_a_raise_wakes_workers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_that_only_their_group_keeps_waiting_do_not_make_the_queue_busy() {
+async fn keys_waiting_for_their_groups_share_do_not_make_the_queue_busy() {
     let queue = grouped();
     queue.set_limit(8);
     keys("slow", 20).for_each(|key| queue.add(key));
     assert!(queue.is_busy());
     take(&queue);
-    assert!(!queue.is_busy(), "whoever yields to the queue would wait for a tenant's webhook");
+    assert!(!queue.is_busy(), "a busy queue would make others wait for a tenant's webhook");
     keys(CALM, 20).for_each(|key| queue.add(key));
     queue.set_limit(4);
     take(&queue);

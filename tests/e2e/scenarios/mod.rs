@@ -44,14 +44,14 @@ pub fn all() -> Vec<Scenario> {
             policy::many_missed,
             "after a day of missed minutes only the last one fires, with a warning"
         ),
-        scenario!(Together, policy::missing, "a Job that somebody deletes leaves the active list"),
+        scenario!(Together, policy::missing, "a Job that a user deletes leaves the active list"),
         scenario!(Together, policy::template, "the Job has every field of the jobTemplate, known to us or not"),
         scenario!(Together, operations::priority, "the account's reads and fires queue apart from everyone else's"),
         scenario!(Together, operations::observes, "the controller can be probed and scraped"),
         scenario!(Together, operations::rights, "the account in the manifests holds no more rights than it needs"),
         scenario!(Together, operations::size_policy, "the policy sample refuses large CronJobs and no others"),
         scenario!(Together, operations::manifests, "the manifests are admitted, their Pods as restricted ones"),
-        scenario!(Together, secure::asks, "the metrics are shown to whom the API server allows it, and to nobody else"),
+        scenario!(Together, secure::asks, "the metrics require authentication and authorization"),
         scenario!(
             Together,
             secure::holds,

@@ -193,7 +193,10 @@ async fn show_certificate(port: u16) {
     config.auth_info.client_certificate_data = Some(BASE64_STANDARD.encode(made.cert.pem()));
     config.auth_info.client_key_data = Some(BASE64_STANDARD.encode(made.signing_key.serialize_pem()).into());
     let client = kube::Client::try_from(config).unwrap();
-    client.request_text(Request::get("/metrics").body(Vec::new()).unwrap()).await.expect_err("nobody vouches for it");
+    client
+        .request_text(Request::get("/metrics").body(Vec::new()).unwrap())
+        .await
+        .expect_err("no CA that the client trusts signed it");
 }
 
 async fn stop(controller: Running) {

@@ -81,11 +81,11 @@ pub async fn asks(world: Arc<World>) -> String {
             403,
             Some(forbidden(&name("scraper"), "/configz")),
         ),
-        ("nobody", "", "/metrics", 403, Some(forbidden("system:anonymous", "/metrics"))),
-        ("a token that is nobody's", "forged", "/metrics", 401, Some("Unauthorized".to_owned())),
+        ("no credentials", "", "/metrics", 403, Some(forbidden("system:anonymous", "/metrics"))),
+        ("an unknown token", "forged", "/metrics", 401, Some("Unauthorized".to_owned())),
         ("a token that was changed", &format!("{scraper}x"), "/metrics", 401, Some("Unauthorized".to_owned())),
         ("who may not see the metrics may see the health", &other, "/healthz", 200, None),
-        ("nobody may see the health", "", "/healthz", 200, None),
+        ("health checks need no credentials", "", "/healthz", 200, None),
     ];
     for (sentence, token, path, status, message) in &rows {
         let (found, body) = get(port, token, path).await;

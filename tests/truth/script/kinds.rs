@@ -86,7 +86,7 @@ fn events() -> Vec<Step> {
         post(EVENTS, &event("a")).named("an Event"),
         get(a.as_str()).named("it is got as it was created"),
         patch(STRATEGIC, a.as_str(), &json!({"count": 2, "lastTimestamp": "2020-01-01T00:05:00Z"})).named("its count is patched"),
-        patch(STRATEGIC, format!("{EVENTS}/nobody"), &json!({"count": 2})).named("a patch of nobody"),
+        patch(STRATEGIC, format!("{EVENTS}/nobody"), &json!({"count": 2})).named("a patch of an absent object"),
         put(a.as_str(), &event("a").with("/message", json!("other"))).named("it is updated"),
         post(EVENTS, &event("b").with("/involvedObject/namespace", json!("default"))).named("its object must be of its namespace"),
         post(EVENTS, &event("b").with("/involvedObject/namespace", json!(""))).named("or of none"),
@@ -120,7 +120,7 @@ fn leases() -> Vec<Step> {
             .named("another holder"),
         put(a.as_str(), &lease("a").with("/spec/holderIdentity", json!(""))).named("it is released"),
         put(a.as_str(), &lease("a").with("/metadata/resourceVersion", json!(""))).named("an update without a version"),
-        put(format!("{LEASES}/nobody"), &lease("nobody")).named("an update of nobody"),
+        put(format!("{LEASES}/nobody"), &lease("nobody")).named("an update of an absent object"),
         post(LEASES, &lease("b").with("/spec/leaseDurationSeconds", json!(0))).named("a duration of zero"),
         post(LEASES, &lease("b").with("/spec/leaseTransitions", json!(-1))).named("negative transitions"),
         post(LEASES, &lease("b").with("/spec/renewTime", json!("2020-01-01T00:00:00Z")))
@@ -160,7 +160,7 @@ fn reviews() -> Vec<Step> {
             "/apis/authorization.k8s.io/v1/subjectaccessreviews",
             &review("SubjectAccessReview", json!({"resourceAttributes": attributes})),
         )
-        .named("whether nobody may"),
+        .named("whether an empty user may"),
         get("/apis/authorization.k8s.io/v1/subjectaccessreviews").named("reviews cannot be listed"),
         get("/apis/authorization.k8s.io/v1/subjectaccessreviews/a").named("reviews cannot be got"),
         post(

@@ -63,7 +63,7 @@ fn json_patch() -> Vec<Step> {
         op("a patch that is no list", json!({"op": "remove", "path": "/spec"})),
         patch(JSON_PATCH, a(), &json!([])).body("nonsense").named("a patch that is no JSON"),
         patch(JSON_PATCH, format!("{CRONJOBS}/nobody"), &json!([{"op": "remove", "path": "/spec"}]))
-            .named("a patch of nobody"),
+            .named("a patch of an absent object"),
         patch("application/vnd.odd+json", a(), &json!({})).named("a patch of a type that does not exist"),
         patch("application/json", a(), &json!({})).named("a patch that does not say its type"),
         op("the name cannot be replaced", json!([{"op": "replace", "path": "/metadata/name", "value": "b"}])),
@@ -94,7 +94,7 @@ fn merge_patch() -> Vec<Step> {
         put("another version", json!({"apiVersion": "v1"})),
         patch(MERGE, a(), &json!({})).body("{").named("a patch that is no JSON"),
         patch(MERGE, a(), &json!({})).body("").named("an empty body"),
-        patch(MERGE, format!("{CRONJOBS}/nobody"), &json!({})).named("a patch of nobody"),
+        patch(MERGE, format!("{CRONJOBS}/nobody"), &json!({})).named("a patch of an absent object"),
         patch(MERGE, format!("{}?force=true", a()), &json!({})).named("force is for apply alone"),
         patch(MERGE, format!("{}?fieldManager=me", a()), &json!({"spec": {"startingDeadlineSeconds": 5}}))
             .named("a field manager"),

@@ -41,7 +41,7 @@ fn pods() -> Vec<Step> {
         get(format!("{PODS}?fieldSelector=spec.nodeName%3D")).named("by no node"),
         get(format!("{PODS}?fieldSelector=spec.restartPolicy%3DAlways,metadata.name%3Da"))
             .named("by restart policy and name"),
-        get(format!("{PODS}/nobody/log")).named("the log of nobody"),
+        get(format!("{PODS}/nobody/log")).named("the log of an absent object"),
         patch(MERGE, format!("{PODS}/a"), &json!({"spec": {"containers": [{"name": "c", "image": "other"}]}}))
             .named("a merge patch that changes more than the image"),
         patch(STRATEGIC, format!("{PODS}/a"), &json!({"spec": {"containers": [{"name": "c", "image": "other"}]}}))

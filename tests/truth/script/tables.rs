@@ -45,9 +45,9 @@ fn tables() -> Vec<Step> {
             .accept("application/json;as=Table;v=v1beta1;g=meta.k8s.io")
             .part(version_of)
             .named("the older table"),
-        get(format!("{CRONJOBS}/nobody")).accept(TABLE).named("a table of nobody is a Status"),
+        get(format!("{CRONJOBS}/nobody")).accept(TABLE).named("a table of an absent object is a Status"),
         post(format!("{CRONJOBS}?dryRun=All"), &cronjob("t")).accept(TABLE).named("a create answered by a table"),
-        delete(format!("{CRONJOBS}/nobody")).accept(TABLE).named("a deletion of nobody with a table"),
+        delete(format!("{CRONJOBS}/nobody")).accept(TABLE).named("a deletion of an absent object with a table"),
     ];
     for (name, status) in [
         ("new", json!({})),

@@ -38,7 +38,7 @@ fn life() -> Vec<Step> {
             .named("a changed spec raises the generation"),
         put(a(), &cronjob("a").with("/spec/schedule", json!("0 * * * *")).with("/metadata/labels", json!({"x": "y"})))
             .named("changed labels do not raise the generation"),
-        put(format!("{CRONJOBS}/nobody"), &cronjob("nobody")).named("an update of nobody is not found"),
+        put(format!("{CRONJOBS}/nobody"), &cronjob("nobody")).named("an update of an absent object is not found"),
         put(a(), &cronjob("b")).named("the name in the body must be that of the path"),
         put(a(), &cronjob("a").with("/metadata/namespace", json!("default")))
             .named("so must the namespace in an update"),
@@ -370,7 +370,7 @@ fn status() -> Vec<Step> {
         patch(MERGE, status.as_str(), &json!({"status": {"lastScheduleTime": "2020-01-01T02:00:00+02:00"}})).named("a time in another zone becomes UTC"),
         patch(STRATEGIC, status.as_str(), &json!({"status": {"active": [{"kind": "Job", "name": "x"}]}})).named("active is replaced by a strategic patch"),
         patch(STRATEGIC, status.as_str(), &json!({"status": {"active": [{"kind": "Job", "name": "y"}]}})).named("and replaced again, having no merge key"),
-        patch(MERGE, format!("{CRONJOBS}/nobody/status"), &json!({"status": {}})).named("a status of nobody"),
+        patch(MERGE, format!("{CRONJOBS}/nobody/status"), &json!({"status": {}})).named("a status of an absent object"),
         post(status.as_str(), &cronjob("a")).named("a status cannot be posted"),
         delete(status.as_str()).named("a status cannot be deleted"),
         get(format!("{}/scale", a())).named("a CronJob has no scale"),

@@ -73,7 +73,7 @@ fn the_version_tells_the_embedded_server_from_a_real_one() {
 }
 
 #[test]
-fn every_reference_in_an_openapi_document_leads_somewhere() {
+fn every_reference_in_an_openapi_document_resolves() {
     fn check(value: &Value, schemas: &Value, path: &str) {
         match value {
             Value::Object(fields) => {

@@ -101,7 +101,7 @@ const KNOWN_DIFFERENCES: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn strategies_say_what_kube_apiserver_says() {
+fn strategies_answer_as_kube_apiserver() {
     let mut failures = Vec::new();
     let mut equal = 0;
     for line in include_str!("recorded.jsonl").lines() {
@@ -238,7 +238,7 @@ fn tables_print_what_kubectl_get_shows() {
 }
 
 #[test]
-fn pods_go_at_once_unless_they_run() {
+fn pods_are_deleted_at_once_unless_they_run() {
     let pods = resource_of("pods");
     let pod = |node: &str, phase: &str| json!({"spec": {"nodeName": node, "terminationGracePeriodSeconds": 30}, "status": {"phase": phase}});
     let rows = [

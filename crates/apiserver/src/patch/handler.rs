@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::{PatchType, go_map, json_patch, merge_patch, strategic_patch, typed};
 use crate::body::{self, Document, FieldValidation, parse_json, parse_yaml, set_kind, strict_problems};
-use crate::draft::Draft;
 use crate::managers::Writer;
 use crate::meta;
+use crate::pending_write::PendingWrite;
 use crate::read;
 use crate::registry::Resource;
 use crate::rest::{Call, Target, WriteOptions};
@@ -21,15 +21,15 @@ use crate::write::{Written, judge_problems, store_patched};
 const MAX_OPERATIONS: usize = 10_000;
 
 /// Changes an object, or creates it (apply only).
-pub fn patch(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Written> {
+pub fn patch(store: &mut Store, call: &Call, pending: &mut PendingWrite) -> Result<Written> {
     let target = &call.target;
     let Some(patch_type) = PatchType::from_content_type(&call.content_type) else {
         return Err(status::generic(415, "415: Unsupported Media Type"));
     };
     let options = call.write_options("PatchOptions", Some(patch_type == PatchType::Apply))?;
     let old = store.get(&read::id(target));
-    let work = Work { target, options: &options, body: &call.body, now: draft.now };
-    let warnings = &mut draft.warnings;
+    let work = Work { target, options: &options, body: &call.body, now: pending.now };
+    let warnings = &mut pending.warnings;
     let object = match (patch_type, &old) {
         (PatchType::Apply, _) if old.is_none() && !target.subresource.is_empty() => {
             return Err(status::not_found(&target.resource.qualified(), &target.name));
@@ -40,7 +40,7 @@ pub fn patch(store: &mut Store, call: &Call, draft: &mut Draft) -> Result<Writte
         (PatchType::Merge, Some(old)) => work.merge(old, warnings)?,
         (PatchType::Strategic, Some(old)) => work.strategic(old, warnings)?,
     };
-    store_patched(store, target, old.as_deref().map(|old| &**old), object, &options, draft)
+    store_patched(store, target, old.as_deref().map(|old| &**old), object, &options, pending)
 }
 
 struct Work<'a> {

@@ -28,7 +28,7 @@ fn merge_patches_follow_the_examples_of_rfc_7386() {
 }
 
 #[test]
-fn json_patches_do_each_operation_or_refuse() {
+fn json_patches_apply_or_refuse_each_operation() {
     let rows: Vec<(&str, Value, Option<Value>)> = vec![
         ("add a member", json!([{"op": "add", "path": "/x", "value": 1}]), Some(json!({"a": [1, 2], "b": {}, "x": 1}))),
         ("add to the end", json!([{"op": "add", "path": "/a/-", "value": 3}]), Some(json!({"a": [1, 2, 3], "b": {}}))),
@@ -65,7 +65,7 @@ fn json_patches_do_each_operation_or_refuse() {
 }
 
 #[test]
-fn of_a_maps_undeclared_fields_the_first_is_told_and_nothing_below_the_map() {
+fn first_undeclared_field_of_each_map_is_reported() {
     let resources = kinds::all();
     let cron_jobs = resources.iter().find(|resource| resource.kind == "CronJob").unwrap();
     let rows = [

@@ -38,7 +38,7 @@ fn gadget(name: &str, finalizers: &[&str]) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_goes_after_its_objects_and_their_watchers_are_told() {
+async fn definition_is_deleted_after_its_objects_and_watches_get_the_deletions() {
     let server = with_gadgets().await;
     let list = server.get(GADGETS).await.expect(200);
     let from = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();

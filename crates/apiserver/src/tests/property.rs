@@ -103,7 +103,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_asked_watches_lists_and_pages_agree(steps in steps()) {
+    fn watches_lists_and_pages_agree(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let server = Server::new();

@@ -200,7 +200,7 @@ async fn a_new_object_gets_what_the_server_gives_and_its_manager() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_fields_are_ignored_told_or_refused() {
+async fn unknown_fields_are_ignored_warned_about_or_refused() {
     let server = Server::new();
     let mut body = widget("a");
     body["spec"]["bogus"] = json!(1);
@@ -298,7 +298,7 @@ async fn patches_of_every_form_change_what_they_say() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn applying_makes_merges_conflicts_and_gives_up() {
+async fn apply_creates_merges_conflicts_and_removes_fields() {
     let server = Server::new();
     let apply = |manager: &str, spec: Value| {
         let body = json!({"apiVersion": "test/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": spec});
@@ -404,7 +404,7 @@ async fn finalizers_hold_an_object_until_the_last_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dependents_follow_the_propagation_policy() {
+async fn dependents_are_deleted_by_the_propagation_policy() {
     let rows = [
         ("in the background the owner goes first, then its dependents", "Background", false, false),
         ("in the foreground both go", "Foreground", false, false),
@@ -438,7 +438,7 @@ async fn a_blocking_dependent_holds_its_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dependent_of_an_owner_that_is_not_there_goes_and_one_of_two_owners_stays() {
+async fn dependent_without_any_owner_is_deleted_and_with_one_left_is_kept() {
     let server = Server::new();
     let ghost = json!({"metadata": {"name": "ghost", "uid": "no-such-uid"}});
     server.post(WIDGETS, &owned("orphaned", &ghost, false)).await.expect(201);
@@ -521,7 +521,7 @@ async fn selectors_choose_and_collections_are_deleted_by_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_brings_everything_back() {
+async fn snapshot_restores_every_object() {
     let server = Server::new();
     let made = server.post(WIDGETS, &widget("a")).await.expect(201);
     let snapshot = server.api.snapshot();

@@ -131,7 +131,7 @@ async fn a_webhook_that_cannot_be_asked_counts_as_its_failure_policy_says_and_th
     let unknown = posted("/label", "tls: failed to verify certificate: x509: certificate signed by unknown authority");
     let rows = [
         (
-            "nobody listens",
+            "no server listens",
             json!({ "url": format!("https://{free}/label"), "caBundle": STANDARD.encode(&hooks.ca) }),
             format!("Post \"https://{free}/label?timeout=1s\": dial tcp {free}: connect: connection refused"),
         ),
@@ -146,8 +146,8 @@ async fn a_webhook_that_cannot_be_asked_counts_as_its_failure_policy_says_and_th
         ),
         (
             "a Service without endpoints",
-            hooks.service("nobody", None),
-            "Post \"https://nobody.tests.svc:443/label?timeout=1s\": no endpoints available for service \"nobody\""
+            hooks.service("absent", None),
+            "Post \"https://absent.tests.svc:443/label?timeout=1s\": no endpoints available for service \"absent\""
                 .to_owned(),
         ),
         ("no answer", hooks.url("/slow"), posted("/slow", "context deadline exceeded")),

@@ -85,7 +85,7 @@ async fn send(client: kube::Client, method: &str, path: String, content_type: &s
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_webhook_is_asked_once_about_the_object_that_is_stored() {
+async fn each_webhook_is_called_once_with_the_object_that_is_stored() {
     let server = configured(&json!({})).await;
     let asked = labelling(&server, |_| async {});
     let mut generated = widget("");
@@ -109,7 +109,7 @@ async fn each_webhook_is_asked_once_about_the_object_that_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn others_are_served_while_a_webhook_thinks_and_it_may_ask_the_server_itself() {
+async fn webhook_call_blocks_no_other_request_and_the_webhook_may_use_the_server() {
     let server = configured(&json!({})).await;
     let go_on = Arc::new(Semaphore::new(0));
     let wait = Arc::clone(&go_on);
@@ -131,7 +131,7 @@ async fn others_are_served_while_a_webhook_thinks_and_it_may_ask_the_server_itse
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_goes_away_while_a_webhook_thinks_has_written_nothing() {
+async fn client_that_disconnects_during_a_webhook_call_has_written_nothing() {
     let server = configured(&json!({})).await;
     labelling(&server, |_| std::future::pending());
     let revision = server.api.revision();
@@ -140,7 +140,7 @@ async fn whoever_goes_away_while_a_webhook_thinks_has_written_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_changes_while_a_webhook_thinks_is_asked_about_again() {
+async fn object_that_changes_during_a_webhook_call_is_sent_again() {
     let resize = |size: i64| json!({ "spec": { "size": size } });
     let renamed =
         json!({ "apiVersion": "test/v1", "kind": "Widget", "metadata": { "name": "a" }, "spec": { "name": "b" } });
@@ -173,7 +173,7 @@ async fn an_object_that_changes_while_a_webhook_thinks_is_asked_about_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_names_a_version_or_a_name_is_told_that_somebody_else_was_quicker() {
+async fn write_conflicts_if_another_client_writes_during_the_webhook_call() {
     let server = configured(&json!({})).await;
     labelling(&server, |client| send(client, "POST", WIDGETS.to_owned(), "application/json", widget("a")));
     let reply = server.post(WIDGETS, &widget("a")).await;
@@ -192,7 +192,7 @@ async fn whoever_names_a_version_or_a_name_is_told_that_somebody_else_was_quicke
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_never_stays_as_it_was_asked_about_is_given_up() {
+async fn write_fails_if_its_object_changes_during_every_webhook_call() {
     let server = configured(&json!({})).await;
     server.api.set_webhook_caller(Arc::new(|call| {
         async move { Ok(allowed(&call.review, &call.webhook, &json!([]))) }.boxed()
@@ -222,7 +222,7 @@ async fn an_object_that_never_stays_as_it_was_asked_about_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_webhooks_and_the_server_warn_of_is_told_once() {
+async fn warnings_of_webhooks_and_the_server_are_sent_once() {
     let server = configured(&json!({})).await;
     server.api.set_webhook_caller(Arc::new(|call| {
         async move {

@@ -13,7 +13,7 @@ async fn yaml_is_read_and_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn yaml_whose_aliases_make_much_of_little_is_refused() {
+async fn yaml_with_excessive_alias_expansion_is_refused() {
     let server = Server::new();
     server.post(WIDGETS, &widget("a")).await.expect(201);
     let again = |what: &str, times| vec![what; times].join(",");

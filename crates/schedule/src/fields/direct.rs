@@ -165,7 +165,7 @@ mod tests {
 
     /// Tests every zone at instants around its own changes of offset and at others.
     #[test]
-    fn what_is_answered_directly_is_what_the_walk_finds() {
+    fn direct_answer_equals_the_walks() {
         let mut rng = StdRng::seed_from_u64(7);
         let (mut direct, mut walked) = (0, 0);
         for tz in TZ_VARIANTS {

@@ -70,7 +70,7 @@ fn refusals(spec: &Value, old: Option<&Value>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_not_known_is_dropped_and_what_is_missing_is_filled_in() {
+fn unknown_fields_are_pruned_and_defaults_are_set() {
     let table = [
         ("a default", json!({}), json!({ "size": 3 }), vec![]),
         (
@@ -202,7 +202,7 @@ fn every_refusal_names_the_field_and_the_reason_as_the_real_server_does() {
 }
 
 #[test]
-fn the_status_is_written_at_its_own_path_and_alone() {
+fn status_subresource_writes_the_status_only() {
     let strategy = custom(&definition()).unwrap().strategy;
     let mut old = gadget(&json!({ "size": 1 }));
     old["metadata"]["generation"] = json!(4);
@@ -225,7 +225,7 @@ fn the_status_is_written_at_its_own_path_and_alone() {
 }
 
 #[test]
-fn a_status_without_a_path_of_its_own_is_a_field_like_others() {
+fn status_without_a_subresource_is_an_ordinary_field() {
     let mut definition = definition();
     definition["spec"]["versions"][0]["subresources"] = json!({});
     let resource = custom(&definition).unwrap();
@@ -245,7 +245,7 @@ fn a_status_without_a_path_of_its_own_is_a_field_like_others() {
 }
 
 #[test]
-fn finalizers_without_a_path_are_warned_of_when_they_come() {
+fn new_finalizer_without_a_qualified_name_causes_a_warning() {
     let strategy = custom(&definition()).unwrap().strategy;
     let with = |finalizers: &[&str]| {
         let mut object = gadget(&json!({}));

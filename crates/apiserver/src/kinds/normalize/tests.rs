@@ -41,7 +41,7 @@ fn value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_is_normal_stays_as_it_is(mut object in value()) {
+    fn normalizing_a_second_time_changes_nothing(mut object in value()) {
         if normalize(&mut object, "batch.v1.CronJob").is_ok() {
             let mut again = object.clone();
             prop_assert_eq!(normalize(&mut again, "batch.v1.CronJob"), Ok(Vec::new()));

@@ -33,7 +33,7 @@ fn quantities_have_one_canonical_text() {
 }
 
 #[test]
-fn what_is_no_quantity_is_refused() {
+fn invalid_quantity_is_refused() {
     for text in ["", "abc", "1.2.3", ".", "-", "1 Gi", "1gi", "1e", "0x10"] {
         assert_eq!(canonical(text), Err(FORMAT_ERROR.to_owned()), "{text}");
     }

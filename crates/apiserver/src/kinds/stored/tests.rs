@@ -11,7 +11,7 @@ fn resource_of(object: &Value) -> Resource {
 }
 
 #[test]
-fn what_is_stored_is_what_kube_apiserver_stores() {
+fn stored_object_equals_kube_apiservers() {
     let mut kinds = Vec::new();
     for line in include_str!("recorded.jsonl").lines() {
         let record: Value = serde_json::from_str(line).unwrap();
@@ -38,7 +38,7 @@ fn what_is_stored_is_what_kube_apiserver_stores() {
 }
 
 #[test]
-fn nothing_comes_of_them_and_a_change_is_counted() {
+fn status_of_stored_kinds_is_a_subresource_and_spec_changes_increase_the_generation() {
     let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "d" },
         "spec": { "selector": { "matchLabels": { "a": "b" } }, "template": { "spec": { "containers": [{ "name": "c" }] } } },
         "status": { "readyReplicas": 3 } });
@@ -60,7 +60,7 @@ fn nothing_comes_of_them_and_a_change_is_counted() {
 }
 
 #[test]
-fn the_texts_of_a_secret_are_data_and_go_before_what_is_there() {
+fn string_data_of_a_secret_overrides_its_data() {
     let mut secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" },
         "data": { "a": "YQ==", "b": "Yg==" }, "stringData": { "b": "two", "c": "" } });
     resource_of(&secret).strategy.normalize(&mut secret).unwrap();
@@ -72,7 +72,7 @@ fn the_texts_of_a_secret_are_data_and_go_before_what_is_there() {
 }
 
 #[test]
-fn what_every_object_of_a_kind_needs_is_missed() {
+fn missing_required_field_is_reported() {
     let rows = [
         ("Deployment", vec!["spec.selector", "spec.template.spec.containers"]),
         ("RoleBinding", vec!["roleRef.kind", "roleRef.name"]),

@@ -29,7 +29,7 @@ pub type WebhookAnswer = std::result::Result<Value, String>;
 
 /// The state of a write that is kept from one attempt to the next.
 #[derive(Debug)]
-pub struct Draft {
+pub struct PendingWrite {
     /// When the request arrived.
     pub now: DateTime<Utc>,
     /// Warnings for the client.
@@ -41,8 +41,8 @@ pub struct Draft {
     used: usize,
 }
 
-impl Draft {
-    /// The draft of a request that arrived at `now`.
+impl PendingWrite {
+    /// The state of a write that was requested at `now`.
     pub fn new(now: DateTime<Utc>) -> Self {
         Self { now, warnings: Vec::new(), open: None, answered: Vec::new(), drawn: Vec::new(), used: 0 }
     }
