@@ -261,7 +261,7 @@ impl Work {
                         Some(Box::new(candidate.elector(&name, Arc::clone(&recorder))?))
                     }
                 };
-                let controllers = ShardControllers::new(context, Shard::WHOLE, context.seed, recorder, sink);
+                let controllers = ShardControllers::new(context, Shard::WHOLE, context.seed, &recorder, sink);
                 Ok(Self::Whole(Box::new(controllers), elector))
             }
         }
@@ -381,12 +381,12 @@ impl ShardControllers {
         context: &Arc<ControllerContext>,
         shard: Shard,
         seed: u64,
-        recorder: Arc<dyn events::EventRecorder>,
+        recorder: &Arc<dyn events::EventRecorder>,
         sink: events::EventSinkTask,
     ) -> Self {
         let gate = Arc::new(election::Gate::default());
         let mut informers = JoinSet::new();
-        let instance = |kind| context.instance(kind, shard, seed, &recorder, &gate, &mut informers);
+        let instance = |kind| context.instance(kind, shard, seed, recorder, &gate, &mut informers);
         let instances = context.queues.iter().map(instance).collect();
         let (mut events, events_end) = (JoinSet::new(), CancellationToken::new());
         events.spawn(task::owned({

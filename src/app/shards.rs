@@ -230,7 +230,7 @@ impl ShardManager {
         self.tasks.spawn(task::owned(async move {
             let work = async |leadership| {
                 info!(shard = index, "working on the shard");
-                let mut controllers = ShardControllers::new(&context, shard, seed, recorder, sink);
+                let mut controllers = ShardControllers::new(&context, shard, seed, &recorder, sink);
                 let _ = status.caches.set(controllers.caches());
                 controllers.run_led(leadership, &stop).await
             };
