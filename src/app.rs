@@ -41,7 +41,7 @@ use crate::options::{Config, ControllerKind, LeaderElectionConfig};
 use crate::server::HealthCheck;
 use crate::sharding::Shard;
 use crate::shutdown::{GRACE, LAST_CONNECTIONS, LAST_EVENTS, LAST_RELEASE};
-use crate::task;
+use crate::sim;
 use crate::traces::Traces;
 use crate::webhook::Webhooks;
 use crate::workqueue::{self, Membership, QueueGroup, WorkQueue};
@@ -363,11 +363,11 @@ impl ControllerContext {
         controller.stand_by();
         cron_job_informer.add_event_handler(Arc::new(CronJobHandler(Arc::clone(&controller))));
         job_informer.add_event_handler(Arc::new(JobHandler(Arc::clone(&controller))));
-        informers.spawn(task::owned(cron_job_informer.run(ends.clone())));
-        informers.spawn(task::owned(job_informer.run(ends.clone())));
+        informers.spawn(sim::bind(cron_job_informer.run(ends.clone())));
+        informers.spawn(sim::bind(job_informer.run(ends.clone())));
         if let Some(mut informer) = name_conflict_informer {
             informer.add_event_handler(Arc::new(NameConflictHandler(Arc::clone(&controller))));
-            informers.spawn(task::owned(informer.run(ends.clone())));
+            informers.spawn(sim::bind(informer.run(ends.clone())));
         }
         if let Some(observer) = observer {
             observer.built(shard, Arc::downgrade(&controller));
@@ -389,7 +389,7 @@ impl ShardControllers {
         let instance = |kind| context.instance(kind, shard, seed, recorder, &gate, &mut informers);
         let instances = context.queues.iter().map(instance).collect();
         let (mut events, events_end) = (JoinSet::new(), CancellationToken::new());
-        events.spawn(task::owned({
+        events.spawn(sim::bind({
             let (opened, queues, end) = (Arc::clone(&gate), context.queues.clone(), events_end.clone());
             let client =
                 events::KubeSink::new(context.client.clone(), gate.check(), requests::timeout(&context.config));
@@ -484,7 +484,7 @@ impl ShardControllers {
             // With a rate limit, those requests would use up the tokens of the slot.
             let _warm = config.kube_api.is_none().then(|| {
                 let warm = warm::keep_warm(controller.queue().clone(), Arc::clone(clock), client.clone(), workers);
-                AbortOnDropHandle::new(tokio::spawn(task::owned(warm)))
+                AbortOnDropHandle::new(tokio::spawn(sim::bind(warm)))
             });
             controller.run(workers, stop.clone()).await;
         }
@@ -509,7 +509,7 @@ where
     let resign = CancellationToken::new();
     let (elected, leadership) = oneshot::channel();
     let mut election =
-        AbortOnDropHandle::new(tokio::spawn(task::owned(elector.run(resign.clone(), move |leadership| {
+        AbortOnDropHandle::new(tokio::spawn(sim::bind(elector.run(resign.clone(), move |leadership| {
             let _ = elected.send(leadership);
         }))));
     let leadership = tokio::select! {

@@ -46,7 +46,7 @@ use transport::Endpoint;
 
 use crate::api::{Interner, Object, ResourceKind};
 use crate::sharding::Shard;
-use crate::task;
+use crate::sim;
 
 /// Decides whether a decoded object is kept, and may modify it. For the store and its handlers, an object that is not kept
 /// does not exist.
@@ -148,7 +148,7 @@ impl<T: Object> Informer<T> {
                 listed: false,
             };
             let rng = StdRng::seed_from_u64(self.seed.wrapping_add(scope as u64));
-            reflectors.spawn(task::owned(Reflector::new(endpoint, mirror, rng).run()));
+            reflectors.spawn(sim::bind(Reflector::new(endpoint, mirror, rng).run()));
         }
         tokio::select! {
             biased;

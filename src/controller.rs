@@ -36,7 +36,7 @@ use crate::cache::Store;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::metrics::ControllerMetrics;
 use crate::shutdown::{LAST_PAUSES, LAST_SETTLING};
-use crate::task;
+use crate::sim;
 use crate::workqueue::{Priority, WorkQueue};
 
 mod concurrency_limiter;
@@ -242,7 +242,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let controller = Arc::clone(self);
-            tasks.spawn(task::owned(async move { while controller.process_next_work_item().await {} }));
+            tasks.spawn(sim::bind(async move { while controller.process_next_work_item().await {} }));
         }
         if cancel.run_until_cancelled(self.end_of_takeover()).await.is_some() {
             cancel.cancelled().await;

@@ -15,7 +15,7 @@ pub mod options;
 pub mod server;
 pub mod sharding;
 pub mod shutdown;
-pub mod task;
+pub mod sim;
 pub mod terminal;
 pub mod traces;
 pub mod webhook;

@@ -54,7 +54,7 @@ use self::metrics::{Snapshot, Source, Stats};
 use self::queue::Queue;
 pub use self::queue::{Priority, STARVATION_LIMIT};
 use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
-use crate::task;
+use crate::sim;
 
 /// A type that can be a key. Keys are cloned occasionally; cloning should be cheap (`Arc<str>`).
 pub trait Key: Clone + Eq + Hash + Send + Sync + 'static {}
@@ -143,7 +143,7 @@ impl<K: Key> WorkQueue<K> {
             drained: Notify::new(),
             rearm: Notify::new(),
         });
-        let timer_task = tokio::spawn(task::owned(Arc::clone(&shared).keep_timers()));
+        let timer_task = tokio::spawn(sim::bind(Arc::clone(&shared).keep_timers()));
         Self { shared, timer_task: Arc::new(AbortOnDropHandle::new(timer_task)) }
     }
 

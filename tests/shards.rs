@@ -17,7 +17,7 @@ use cronjob_controller::client;
 use cronjob_controller::leader_election::shares::Names;
 use cronjob_controller::options::{Config, LeaderElectionConfig};
 use cronjob_controller::sharding::Shard;
-use cronjob_controller::task::Process;
+use cronjob_controller::sim::Process;
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;

@@ -27,7 +27,7 @@ use crate::leader_election::decision::{ElectorIdentity, Observed, presence};
 use crate::leader_election::shares::{LeaseObservations, Move, Names, ShardState, decide};
 use crate::leader_election::{HealthzAdaptor, KubeLeaseLock, LeaderElectionRecord, LeaseLock, Leases, LockError};
 use crate::sharding::Shard;
-use crate::task;
+use crate::sim;
 
 /// Holds this replica's share of the shards.
 pub struct ShardManager {
@@ -227,7 +227,7 @@ impl ShardManager {
         let stop = CancellationToken::new();
         self.statuses.lock().insert(index, Arc::clone(&status));
         self.held.insert(index, Held { status: Arc::clone(&status), stop: stop.clone() });
-        self.tasks.spawn(task::owned(async move {
+        self.tasks.spawn(sim::bind(async move {
             let work = async |leadership| {
                 info!(shard = index, "working on the shard");
                 let mut controllers = ShardControllers::new(&context, shard, seed, &recorder, sink);

@@ -63,12 +63,7 @@ pub(super) const COMMANDS: &[Entry] = &[
         command: flags::command::<Completion>,
         remark: "Example for bash: source <({} completion bash)",
     },
-    Entry {
-        name: "man",
-        usage: "[flags]",
-        command: flags::command::<Man>,
-        remark: "Example: {} man | man -l -",
-    },
+    Entry { name: "man", usage: "[flags]", command: flags::command::<Man>, remark: "Example: {} man | man -l -" },
 ];
 
 const ZONES: &str = "a name of the time zone database, such as Europe/Berlin";

@@ -7,7 +7,7 @@ use apimachinery::clock::SharedClock;
 use cronjob_controller::api::Manage;
 use cronjob_controller::app::{self, Replica};
 use cronjob_controller::options::{Config, LeaderElectionConfig};
-use cronjob_controller::task::Process;
+use cronjob_controller::sim::Process;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 

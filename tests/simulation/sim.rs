@@ -13,7 +13,7 @@ use cronjob_controller::controller::Controller;
 use cronjob_controller::controller::control::RealControl;
 use cronjob_controller::events::ObjectReference;
 use cronjob_controller::sharding::Shard;
-use cronjob_controller::task::Process;
+use cronjob_controller::sim::Process;
 use futures::FutureExt as _;
 use http::Response;
 use parking_lot::Mutex;

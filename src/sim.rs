@@ -1,4 +1,4 @@
-//! Starts tasks: a task belongs to the process of the task that starts it.
+//! Simulated processes: a task belongs to the process of the task that starts it.
 //!
 //! Guarantees: the binary has one process, so nothing is wrapped and there is no cost. A simulation runs several replicas in
 //! one runtime and makes a [`Process`] of each. While a process is frozen none of its tasks is polled; timers expire
@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// Binds a future that is about to be spawned to the caller's process, if there is one.
-pub fn owned<F: Future>(future: F) -> Either<F, Bound<F>> {
+pub fn bind<F: Future>(future: F) -> Either<F, Bound<F>> {
     match CURRENT.with_borrow(Clone::clone) {
         None => Either::Left(future),
         Some(process) => Either::Right(process.bind(future)),
@@ -45,7 +45,7 @@ enum Phase {
 }
 
 impl Process {
-    /// A future of this process; futures that it spawns with [`owned`] also belong to the process.
+    /// A future of this process; futures that it spawns with [`bind`] also belong to the process.
     pub fn bind<F: Future>(&self, future: F) -> Bound<F> {
         let mut state = self.0.lock();
         state.tasks.push(None);
@@ -144,7 +144,7 @@ mod tests {
         let count = Arc::new(AtomicU32::new(0));
         let seconds = Arc::clone(&count);
         tokio::spawn(process.bind(async move {
-            tokio::spawn(owned(async move {
+            tokio::spawn(bind(async move {
                 loop {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     seconds.fetch_add(1, Ordering::Relaxed);
