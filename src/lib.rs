@@ -19,3 +19,4 @@ pub mod terminal;
 pub mod traces;
 pub mod webhook;
 pub mod workqueue;
+mod yaml;
