@@ -1,4 +1,6 @@
 //! The Kubernetes CronJob controller as a library.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
+
 pub mod api;
 pub mod app;
 pub mod cache;

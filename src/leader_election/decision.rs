@@ -184,7 +184,6 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::too_many_lines)] // a table
     fn decisions() {
         struct Row {
             name: &'static str,
