@@ -18,6 +18,7 @@ pub mod server;
 pub mod sharding;
 pub mod task;
 pub mod terminal;
+mod token_bucket;
 pub mod traces;
 pub mod webhook;
 pub mod workqueue;
