@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::api::job_template::time;
-use crate::api::{ControllerKind, DecodeError, Interner, Object, ObjectName, ResourceKind, Uid};
+use crate::api::{ControllerKind, DecodeError, Interner, Object, ObjectName, ResourceKind, Uid, identity_at};
 use crate::events::ObjectReference;
 
 /// Annotation of a Job or a Pod: how long its simulated containers run, such as `45s`.
@@ -249,17 +249,7 @@ struct Wire<S, T: Default> {
 impl<S: Spec> Object for Simulated<S> {
     const RESOURCE: ResourceKind = S::RESOURCE;
 
-    fn object_name(&self) -> &ObjectName {
-        &self.identity.name
-    }
-
-    fn uid(&self) -> &Uid {
-        &self.identity.uid
-    }
-
-    fn resource_version(&self) -> &str {
-        &self.identity.resource_version
-    }
+    identity_at!(self.identity);
 
     fn controller_uid(&self) -> Option<&Uid> {
         self.identity.controller.as_ref().map(|(_, uid)| uid)
