@@ -177,6 +177,24 @@ pub trait Object: fmt::Debug + Send + Sync + 'static {
     }
 }
 
+/// The first three methods of [`Object`], from the fields `name`, `uid` and `resource_version` at a place.
+macro_rules! identity_at {
+    ($this:ident $(.$field:ident)*) => {
+        fn object_name(&$this) -> &$crate::api::ObjectName {
+            &$this$(.$field)*.name
+        }
+
+        fn uid(&$this) -> &$crate::api::Uid {
+            &$this$(.$field)*.uid
+        }
+
+        fn resource_version(&$this) -> &str {
+            &$this$(.$field)*.resource_version
+        }
+    };
+}
+pub(crate) use identity_at;
+
 /// Orders two resource versions of one resource; `None` where either is not a number.
 ///
 /// Kubernetes declares them comparable within a resource (KEP-5504).

@@ -1,4 +1,6 @@
 //! The Kubernetes CronJob controller as a library.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
+
 pub mod api;
 pub mod app;
 pub mod cache;
@@ -17,6 +19,8 @@ pub mod sharding;
 pub mod shutdown;
 pub mod sim;
 pub mod terminal;
+mod token_bucket;
 pub mod traces;
 pub mod webhook;
 pub mod workqueue;
+mod yaml;

@@ -93,6 +93,7 @@ impl<S> FormatEvent<S, JsonFields> for KlogJson
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
+    #[allow(clippy::disallowed_methods, reason = "a line has the machine's time")]
     fn format_event(
         &self,
         context: &FmtContext<'_, S, JsonFields>,

@@ -1,4 +1,5 @@
 //! The command line of the controller: options, logging, exit codes.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
 
 use std::fmt::Display;
 #[cfg(feature = "dev")]
@@ -92,6 +93,7 @@ where
 }
 
 /// Ends the work at the first SIGTERM or SIGINT, and the process at the second.
+#[allow(clippy::disallowed_methods, reason = "the second signal does not wait for main")]
 async fn stop_on_signal(stop: CancellationToken) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {

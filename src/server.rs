@@ -43,7 +43,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use tracing::{debug, trace, warn};
 
-use self::budgets::{LogLimit, Rate, STRANGERS, TokenBucket};
+use self::budgets::{LogLimit, STRANGERS};
 use self::connections::{ConnectionSlots, Place};
 pub use self::delegation::{Delegation, PeerCertificates};
 pub use self::endpoints::{Endpoints, VersionInfo, Which, router};
@@ -51,6 +51,7 @@ pub(crate) use self::endpoints::{not_found, plain_text};
 pub use self::health::HealthCheck;
 pub use self::tls::{CertificateSlot, RELOAD_PERIOD, Tls, TlsParameters, TlsSource, TlsVersion, cipher_suites};
 use self::upload::TrackedBody;
+use crate::token_bucket::{Rate, TokenBucket};
 
 /// Why a server cannot start. Once bound, with its certificate loaded, it cannot fail.
 #[derive(Debug, thiserror::Error)]
@@ -254,13 +255,13 @@ impl Bound {
         C: Future<Output = ()> + Send + 'static,
     {
         let slots = ConnectionSlots::new(self.limits.connections);
-        let mut arrivals = self.limits.arrivals.map(TokenBucket::new);
+        let arrivals = self.limits.arrivals.map(TokenBucket::new);
         let (refused, failed) = (LogLimit::default(), LogLimit::default());
         let connections = TaskTracker::new();
         while let Some(accepted) = cancel.run_until_cancelled(self.listener.accept()).await {
             match accepted {
                 Ok((stream, peer)) => {
-                    if !arrivals.as_mut().is_none_or(|arrivals| arrivals.take(Instant::now())) {
+                    if arrivals.as_ref().is_some_and(|arrivals| arrivals.take().is_err()) {
                         if let Some(suppressed) = refused.admit(Instant::now()) {
                             warn!(addr = %self.local_addr, %peer, suppressed, "too many new connections; closing some");
                         }

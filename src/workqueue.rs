@@ -31,7 +31,7 @@ mod delaying;
 mod groups;
 mod metrics;
 mod queue;
-pub mod rate_limiters;
+pub mod rate_limiter;
 
 use std::fmt;
 use std::hash::Hash;
@@ -53,7 +53,7 @@ pub use self::metrics::{Membership, QueueGroup};
 use self::metrics::{Snapshot, Source, Stats};
 use self::queue::Queue;
 pub use self::queue::{Priority, STARVATION_LIMIT};
-use self::rate_limiters::{ItemExponentialFailure, RateLimiter};
+use self::rate_limiter::ItemExponentialFailure;
 use crate::sim;
 
 /// A type that can be a key. Keys are cloned occasionally; cloning should be cheap (`Arc<str>`).
@@ -72,17 +72,14 @@ pub struct Config<K> {
     pub name: String,
     /// The wall clock of [`WorkQueue::add_at`].
     pub clock: SharedClock,
-    /// Decides the delays of [`WorkQueue::add_rate_limited`].
-    pub rate_limiter: Box<dyn RateLimiter<K>>,
     /// The name of a key's group; the empty name is a valid group.
     pub group: fn(&K) -> &str,
 }
 
 impl<K: Key> Config<K> {
-    /// With the rate limiter that the controller uses: 5 ms·2ⁿ up to 1000 s for each key (see [`rate_limiters`]). All keys
-    /// belong to one group.
+    /// All keys belong to one group.
     pub fn new(name: impl Into<String>, clock: SharedClock) -> Self {
-        Self { name: name.into(), clock, rate_limiter: Box::new(ItemExponentialFailure::default()), group: |_| "" }
+        Self { name: name.into(), clock, group: |_| "" }
     }
 
     /// Divides the keys into groups that share the workers fairly.
@@ -101,7 +98,7 @@ pub struct WorkQueue<K> {
 struct Shared<K> {
     name: String,
     clock: SharedClock,
-    rate_limiter: Mutex<Box<dyn RateLimiter<K>>>,
+    rate_limiter: Mutex<ItemExponentialFailure<K>>,
     state: Mutex<State<K>>,
     /// A key became ready, or shutdown began: workers check the queue.
     ready: Notify,
@@ -137,7 +134,7 @@ impl<K: Key> WorkQueue<K> {
         let shared = Arc::new(Shared {
             name: config.name,
             clock: config.clock,
-            rate_limiter: Mutex::new(config.rate_limiter),
+            rate_limiter: Mutex::default(),
             state: Mutex::new(State { queue: Queue::new(config.group), delays: Delays::new() }),
             ready: Notify::new(),
             drained: Notify::new(),
@@ -205,7 +202,7 @@ impl<K: Key> WorkQueue<K> {
     /// Like [`WorkQueue::add_rate_limited`], with a delay between `at_least` and `at_most`: for failures that do not depend
     /// on the key, such as an outage, and for a server that says how long to wait.
     pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) {
-        let delay = self.shared.rate_limiter.lock().when(&key, now());
+        let delay = self.shared.rate_limiter.lock().when(&key);
         let delay = delay.min(at_most).max(at_least);
         self.add_after_with(key, delay, Queue::retry_priority);
     }

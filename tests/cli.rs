@@ -150,7 +150,7 @@ fn check_reads_files_directories_and_stdin_and_sets_the_exit_code() {
         command(&["check", "-f", "-", "-o", "yaml"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(manifest("61 * * * *").as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let report: Value = serde_yaml_ng::from_slice(&output.stdout).unwrap();
+    let report: Value = serde_saphyr::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!((&report["findings"][0]["file"], &report["findings"][0]["document"]), (&json!("stdin"), &json!(1)));
 

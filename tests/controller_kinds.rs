@@ -19,7 +19,6 @@ use cronjob_controller::webhook::{self, Pace, Webhooks};
 use futures::FutureExt;
 use http::{Method, Request};
 use http_body_util::BodyExt;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::ServiceExt;
@@ -37,7 +36,7 @@ const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
 fn documents(file: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(file);
     let text = std::fs::read_to_string(path).unwrap();
-    serde_yaml_ng::Deserializer::from_str(&text).map(|document| Value::deserialize(document).unwrap()).collect()
+    serde_saphyr::from_multiple(&text).unwrap()
 }
 
 /// Calls the controller's webhooks as an API server would, without a network.

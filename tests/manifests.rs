@@ -42,7 +42,7 @@ fn built(directory: &Path) -> Vec<Value> {
 }
 
 fn documents(text: &str) -> Vec<Value> {
-    text.split("\n---\n").map(|document| serde_yaml_ng::from_str(document).unwrap()).collect()
+    serde_saphyr::from_multiple(text).unwrap()
 }
 
 #[test]

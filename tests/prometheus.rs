@@ -21,7 +21,7 @@ fn root() -> &'static Path {
 /// The groups of the PrometheusRule, as Prometheus itself reads them.
 fn groups() -> Value {
     let text = fs::read_to_string(root().join("manifests/prometheus/rules.yaml")).unwrap();
-    let object: Value = serde_yaml_ng::from_str(&text).unwrap();
+    let object: Value = serde_saphyr::from_str(&text).unwrap();
     json!({ "groups": object["spec"]["groups"] })
 }
 
@@ -38,7 +38,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 fn every_alert_has_a_description_a_runbook_and_tests_for_firing_and_not_firing() {
     let runbooks = fs::read_to_string(root().join("docs/runbooks.md")).unwrap();
     let tests: Value =
-        serde_yaml_ng::from_str(&fs::read_to_string(root().join("tests/prometheus/alerts.yaml")).unwrap()).unwrap();
+        serde_saphyr::from_str(&fs::read_to_string(root().join("tests/prometheus/alerts.yaml")).unwrap()).unwrap();
     let cases: Vec<&Value> = tests["tests"]
         .as_array()
         .unwrap()
@@ -87,8 +87,7 @@ fn runbook_links_of_every_overlay_are_absolute_and_lead_to_a_section() {
         let output =
             Command::new("kubectl").arg("kustomize").arg(root().join("manifests").join(overlay)).output().unwrap();
         assert!(output.status.success(), "{overlay}: {}", String::from_utf8_lossy(&output.stderr));
-        let objects = String::from_utf8(output.stdout).unwrap();
-        let objects: Vec<Value> = objects.split("\n---\n").map(|text| serde_yaml_ng::from_str(text).unwrap()).collect();
+        let objects: Vec<Value> = serde_saphyr::from_slice_multiple(&output.stdout).unwrap();
         assert!(objects.iter().all(|object| object["metadata"]["name"] != "runbooks"), "{overlay}: only a variable");
         let rule = objects.iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
         for rule in rules(&json!({ "groups": rule["spec"]["groups"] })) {

@@ -25,10 +25,10 @@ use super::job_template::JobTemplate;
 use super::manage::Handover;
 use super::{
     Condition, ControllerKind, ControllerRef, DecodeError, Interner, Object, ObjectName, ObjectReference, Recurrence,
-    ResourceKind, ResourceVersion, Uid,
+    ResourceKind, ResourceVersion, Uid, identity_at,
 };
 
-mod wire;
+pub(super) mod wire;
 
 /// The longest schedule that is read, in bytes. A schedule that names every minute, hour, day, month and weekday has
 /// less than 1 KiB.
@@ -195,17 +195,7 @@ impl CronJob {
 impl Object for CronJob {
     const RESOURCE: ResourceKind = ControllerKind::CRON_JOB.parent;
 
-    fn object_name(&self) -> &ObjectName {
-        &self.name
-    }
-
-    fn uid(&self) -> &Uid {
-        &self.uid
-    }
-
-    fn resource_version(&self) -> &str {
-        &self.resource_version
-    }
+    identity_at!(self);
 
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
         Self::decode_with(json, interner, JobTemplate::whole)
@@ -315,17 +305,7 @@ impl Job {
 impl Object for Job {
     const RESOURCE: ResourceKind = ControllerKind::CRON_JOB.child;
 
-    fn object_name(&self) -> &ObjectName {
-        &self.name
-    }
-
-    fn uid(&self) -> &Uid {
-        &self.uid
-    }
-
-    fn resource_version(&self) -> &str {
-        &self.resource_version
-    }
+    identity_at!(self);
 
     fn controller_uid(&self) -> Option<&Uid> {
         self.controller.as_ref().map(|owner| &owner.uid)

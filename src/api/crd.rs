@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::ResourceKind;
 use super::api_example::{self, ApiExample};
 use super::tutorial_v1::{self, CronJob};
+use crate::yaml;
 
 /// The longest name of an object whose Jobs (or Pods) are named after it. A label holds 63 characters, of which `-` and
 /// a slot's ten digits take eleven. Matches upstream `ValidateCronJobCreate` in `pkg/apis/batch/validation`.
@@ -38,10 +39,10 @@ pub fn all() -> Vec<Value> {
 ///
 /// # Errors
 /// When YAML encoding fails. The documents are constants, so a test would meet the error.
-pub fn files() -> Result<Vec<(String, String)>, serde_yaml_ng::Error> {
+pub fn files() -> Result<Vec<(String, String)>, serde_saphyr::SerializeError> {
     let file = |(kind, definition): (&Kind, Value)| {
-        let yaml = serde_yaml_ng::to_string(&definition)?;
-        Ok((format!("{}_{}.yaml", kind.resource.group, kind.resource.plural), format!("---\n{yaml}")))
+        let text = yaml::write(&definition)?;
+        Ok((format!("{}_{}.yaml", kind.resource.group, kind.resource.plural), format!("---\n{text}")))
     };
     KINDS.iter().zip(all()).map(file).collect()
 }

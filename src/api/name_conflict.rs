@@ -4,8 +4,10 @@
 
 use serde::Deserialize;
 
-use super::batch_v1::decode;
-use super::{ControllerKind, DecodeError, Interner, Object, ObjectName, ResourceKind, ResourceVersion, Uid};
+use super::batch_v1::{decode, wire};
+use super::{
+    ControllerKind, DecodeError, Interner, Object, ObjectName, ResourceKind, ResourceVersion, Uid, identity_at,
+};
 
 /// Shows that a batch/v1 CronJob of that name exists.
 #[derive(Debug)]
@@ -16,42 +18,22 @@ pub struct NameConflict {
 }
 
 #[derive(Deserialize)]
-struct Wire {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    #[serde(default)]
-    namespace: String,
-    uid: Uid,
-    #[serde(default)]
-    resource_version: String,
+struct Wire<'a> {
+    #[serde(borrow)]
+    metadata: wire::Metadata<'a>,
 }
 
 impl Object for NameConflict {
     const RESOURCE: ResourceKind = ControllerKind::CRON_JOB.parent;
 
-    fn object_name(&self) -> &ObjectName {
-        &self.name
-    }
-
-    fn uid(&self) -> &Uid {
-        &self.uid
-    }
-
-    fn resource_version(&self) -> &str {
-        &self.resource_version
-    }
+    identity_at!(self);
 
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
         let Wire { metadata } = decode(json, Self::RESOURCE.kind)?;
         Ok(Self {
-            name: ObjectName { namespace: interner.intern(&metadata.namespace), name: metadata.name.into() },
+            name: metadata.object_name(interner),
             uid: metadata.uid,
-            resource_version: metadata.resource_version.as_str().into(),
+            resource_version: (&*metadata.resource_version).into(),
         })
     }
 }

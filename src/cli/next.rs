@@ -281,7 +281,7 @@ mod tests {
             "ends": false,
         });
         assert_eq!(json, want);
-        let yaml: serde_json::Value = serde_yaml_ng::from_str(&render(&answer, Format::Yaml)).unwrap();
+        let yaml: serde_json::Value = serde_saphyr::from_str(&render(&answer, Format::Yaml)).unwrap();
         assert_eq!(yaml, want);
         let twice = ask("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2);
         let twice: serde_json::Value = serde_json::from_str(&render(&twice, Format::Json)).unwrap();

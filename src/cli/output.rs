@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 use serde::Serialize;
 
-use crate::terminal;
+use crate::{terminal, yaml};
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn render(report: &impl Report, format: Format) -> String {
         Format::Table => report.lines().iter().map(|line| terminal::plain(line) + "\n").collect(),
         // Reports are structs of texts and numbers: neither writer can fail on them.
         Format::Json => serde_json::to_string_pretty(report).unwrap_or_default() + "\n",
-        Format::Yaml => serde_yaml_ng::to_string(report).unwrap_or_default(),
+        Format::Yaml => yaml::write(report).unwrap_or_default(),
     }
 }
 

@@ -12,7 +12,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::{BodyExt, Limited};

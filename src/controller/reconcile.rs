@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use apimachinery::quoting::quote;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Schedule;
 use schedule::missed::{self, Missed, Observed};
@@ -566,11 +567,6 @@ fn unsupported_schedule(schedule: &str) -> String {
          https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
         quote(schedule)
     )
-}
-
-/// Go's `%q`, for the printable text that the API server accepts in these fields.
-fn quote(text: &str) -> String {
-    format!("{text:?}")
 }
 
 /// Whether the starting deadline of `slot` has passed. A deadline beyond the calendar never passes.

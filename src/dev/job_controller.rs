@@ -17,8 +17,8 @@ use std::sync::Arc;
 use apimachinery::clock::SharedClock;
 use http::Method;
 use kube::Client;
+use kube::api::PartialObjectMeta as Stored;
 use parking_lot::Mutex;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -178,10 +178,10 @@ impl Simulation {
         let body = pod_template::pod_from_template(job, index);
         let path = Pod::RESOURCE.path(Some(&name.namespace));
         match send::<Stored>(&self.parts.client, Method::POST, &path, JSON, &body).await {
-            Ok(Stored { metadata: pod }) => {
-                let message = format!("Created pod: {}", pod.name);
+            Ok(Stored { metadata: pod, .. }) => {
+                let message = format!("Created pod: {}", pod.name.unwrap_or_default());
                 self.parts.recorder.event(&job.reference(), EventType::Normal, "SuccessfulCreate", message);
-                self.written.lock().entry(name.clone()).or_default().pod = pod.resource_version;
+                self.written.lock().entry(name.clone()).or_default().pod = pod.resource_version.unwrap_or_default();
                 Ok(())
             }
             // The namespace or the Job is being deleted; its Pods need no further action.
@@ -202,8 +202,8 @@ impl Simulation {
         let patch = json!({ "metadata": { "resourceVersion": job.identity.resource_version }, "status": status });
         let url = format!("{}/status", object_path::<Job>(name));
         match send::<Stored>(&self.parts.client, Method::PATCH, &url, MERGE_PATCH, &patch).await {
-            Ok(Stored { metadata: job }) => {
-                self.written.lock().entry(name.clone()).or_default().job = job.resource_version;
+            Ok(Stored { metadata: job, .. }) => {
+                self.written.lock().entry(name.clone()).or_default().job = job.resource_version.unwrap_or_default();
                 Ok(())
             }
             Err(refusal) => overtaken(refusal),
@@ -235,19 +235,6 @@ fn overtaken(refusal: Refusal) -> Result<(), Refusal> {
 
 fn object_path<T: Object>(name: &ObjectName) -> String {
     format!("{}/{}", T::RESOURCE.path(Some(&name.namespace)), name.name)
-}
-
-/// The parts of a write's answer that the simulation uses.
-#[derive(Deserialize)]
-struct Stored {
-    metadata: StoredMetadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct StoredMetadata {
-    name: String,
-    resource_version: String,
 }
 
 /// Handles Job events for a simulation.

@@ -13,9 +13,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
 
-use super::objects::{Container, Pod};
+use super::objects::{DURATION_ANNOTATION, OUTCOME_ANNOTATION, Pod};
 use super::options::duration_from;
 
 /// The name of the simulated node.
@@ -54,8 +55,8 @@ pub fn step(pod: &Pod, settings: &Settings, now: DateTime<Utc>) -> Step {
         return Step::Nothing;
     }
     let Some(started) = pod.started_at() else { return Step::Patch(running(pod, 0, None, now)) };
-    let fixed = pod.identity.annotations.duration.as_deref().and_then(duration_from);
-    let always = pod.spec.restart_policy == "Always";
+    let fixed = pod.identity.annotation(DURATION_ANNOTATION).and_then(duration_from);
+    let always = pod.restarts("Always");
     if always && fixed.is_none() {
         return Step::Nothing;
     }
@@ -65,7 +66,7 @@ pub fn step(pod: &Pod, settings: &Settings, now: DateTime<Utc>) -> Step {
         return Step::Wait(end);
     }
     let failed = fails(pod, settings);
-    if always || (failed && pod.spec.restart_policy == "OnFailure") {
+    if always || (failed && pod.restarts("OnFailure")) {
         // Without this pause, a container of zero duration would restart in an endless loop.
         let pause = started + TimeDelta::seconds(1);
         if now < pause {
@@ -82,7 +83,7 @@ fn exit_code(failed: bool) -> i32 {
 }
 
 fn fails(pod: &Pod, settings: &Settings) -> bool {
-    match pod.identity.annotations.outcome.as_deref() {
+    match pod.identity.annotation(OUTCOME_ANNOTATION) {
         Some("fail") => true,
         Some("succeed") => false,
         _ => dice(settings.seed, &pod.identity.uid.to_string(), pod.restart_count()) < settings.failure_rate,
@@ -176,10 +177,11 @@ fn conditions(ready: bool, reason: Option<&str>, now: DateTime<Utc>) -> Value {
 
 fn statuses(pod: &Pod, ready: bool, restarts: u32, state: &Value, last: Option<&Value>) -> Value {
     let status = |container: &Container| {
+        let image = container.image.as_deref().unwrap_or_default();
         json!({
             "name": container.name,
-            "image": container.image,
-            "imageID": format!("simulated/{}", container.image),
+            "image": image,
+            "imageID": format!("simulated/{image}"),
             "containerID": format!("simulated://{}-{}-{restarts}", pod.identity.uid, container.name),
             "ready": ready,
             "started": ready,
@@ -200,14 +202,14 @@ pub fn log(pod: &Pod, container: &str) -> Option<String> {
         "{} This container is simulated: nothing runs, and this is all of its log.\n{} image: {}\n",
         stamp(started),
         stamp(started),
-        container.image
+        container.image.as_deref().unwrap_or_default()
     );
     // Writing to a String cannot fail.
     if !words.is_empty() {
         let _ = writeln!(text, "{} command: {}", stamp(started), words.join(" "));
     }
     if let Some(end) = pod.terminated() {
-        let finished = end.finished_at.unwrap_or(started);
+        let finished = pod.finished_at().unwrap_or(started);
         let _ = writeln!(text, "{} exit code: {}", stamp(finished), end.exit_code);
     }
     Some(text)

@@ -1,18 +1,22 @@
 //! Jobs and Pods as the simulation decodes them.
 //!
-//! Guarantees: decoding keeps the fields on which the simulated controllers decide, and the Pod template as it was sent, so
-//! that the Pods have all of it. Missing fields get the API server's defaults.
+//! Guarantee: decoding keeps the Pod template as it was sent, so that the Pods have all of it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use k8s_openapi::api::batch;
+use k8s_openapi::api::batch::v1::JobCondition;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, PodSpec, PodStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::api::job_template::time;
-use crate::api::{DecodeError, Interner, Object, ObjectName, ResourceKind, Uid};
+use crate::api::{ControllerKind, DecodeError, Interner, Object, ObjectName, ResourceKind, Uid, identity_at};
 use crate::events::ObjectReference;
 
 /// Annotation of a Job or a Pod: how long its simulated containers run, such as `45s`.
@@ -21,50 +25,6 @@ pub const DURATION_ANNOTATION: &str = "dev.cronjob-controller/duration";
 pub const OUTCOME_ANNOTATION: &str = "dev.cronjob-controller/outcome";
 /// Annotation and label of a Pod of an Indexed Job: its completion index.
 pub const INDEX_ANNOTATION: &str = "batch.kubernetes.io/job-completion-index";
-
-/// The part of `metadata` that both kinds use.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Metadata {
-    name: String,
-    namespace: String,
-    uid: Option<Uid>,
-    resource_version: String,
-    #[serde(with = "time")]
-    deletion_timestamp: Option<DateTime<Utc>>,
-    annotations: Option<Annotations>,
-    owner_references: Option<Vec<OwnerReference>>,
-}
-
-/// The annotations that the simulation reads.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Annotations {
-    /// See [`DURATION_ANNOTATION`].
-    #[serde(rename = "dev.cronjob-controller/duration")]
-    pub duration: Option<String>,
-    /// See [`OUTCOME_ANNOTATION`].
-    #[serde(rename = "dev.cronjob-controller/outcome")]
-    pub outcome: Option<String>,
-    /// The slot, on a Job of a CronJob.
-    #[serde(rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
-    pub scheduled_timestamp: Option<String>,
-    /// The slot, on a Job of the tutorial's CronJob.
-    #[serde(rename = "batch.tutorial.kubebuilder.io/scheduled-at")]
-    pub scheduled_at: Option<String>,
-    /// See [`INDEX_ANNOTATION`].
-    #[serde(rename = "batch.kubernetes.io/job-completion-index")]
-    pub completion_index: Option<String>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct OwnerReference {
-    uid: Option<Uid>,
-    kind: String,
-    name: String,
-    controller: Option<bool>,
-}
 
 /// The identity of an object.
 #[derive(Debug, Clone)]
@@ -79,23 +39,31 @@ pub struct Identity {
     pub deleting: bool,
     /// The name and UID of the controlling owner, if it has the expected kind.
     pub controller: Option<(Arc<str>, Uid)>,
-    /// The annotations for the simulation.
-    pub annotations: Annotations,
+    /// All annotations.
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl Identity {
-    fn new(metadata: Metadata, owner_kind: &str, interner: &Interner) -> Self {
+    fn new(metadata: ObjectMeta, owner_kind: &str, interner: &Interner) -> Self {
         let controller = metadata.owner_references.unwrap_or_default().into_iter().find(|r| r.controller == Some(true));
         Self {
-            name: ObjectName { namespace: interner.intern(&metadata.namespace), name: metadata.name.into() },
-            uid: metadata.uid.unwrap_or_else(|| Uid::new("")),
-            resource_version: metadata.resource_version.into(),
+            name: ObjectName {
+                namespace: interner.intern(&metadata.namespace.unwrap_or_default()),
+                name: metadata.name.unwrap_or_default().into(),
+            },
+            uid: Uid::new(&metadata.uid.unwrap_or_default()),
+            resource_version: metadata.resource_version.unwrap_or_default().into(),
             deleting: metadata.deletion_timestamp.is_some(),
             controller: controller
                 .filter(|owner| owner.kind == owner_kind)
-                .and_then(|owner| Some((owner.name.into(), owner.uid?))),
+                .map(|owner| (owner.name.into(), Uid::new(&owner.uid))),
             annotations: metadata.annotations.unwrap_or_default(),
         }
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key).map(String::as_str)
     }
 
     /// The owner's name; its namespace is the object's.
@@ -144,48 +112,19 @@ pub type Job = Simulated<JobSpec>;
 /// A Pod.
 pub type Pod = Simulated<PodSpec>;
 
-/// The part of batch/v1 `JobSpec` that is simulated.
+/// batch/v1 `JobSpec`.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
 pub struct JobSpec {
-    /// The maximum number of concurrent Pods.
-    pub parallelism: Option<u32>,
-    /// The number of Pods that must succeed; `None` for any one.
-    pub completions: Option<u32>,
-    /// The number of retries before the Job fails.
-    pub backoff_limit: Option<u32>,
-    /// The time limit of the Job in seconds.
-    pub active_deadline_seconds: Option<i64>,
-    /// Seconds after which a finished Job is deleted.
-    pub ttl_seconds_after_finished: Option<i64>,
-    /// Whether the Job is suspended.
-    pub suspend: Option<bool>,
-    /// `Indexed` or `NonIndexed`.
-    pub completion_mode: Option<String>,
-    /// The controller that manages the Job, if it is another one.
-    pub managed_by: Option<String>,
     /// The Pod template as it was sent.
+    #[serde(default)]
     pub template: Value,
+    /// Everything else.
+    #[serde(flatten)]
+    pub fields: batch::v1::JobSpec,
 }
 
-impl Default for JobSpec {
-    fn default() -> Self {
-        Self {
-            parallelism: None,
-            completions: None,
-            backoff_limit: None,
-            active_deadline_seconds: None,
-            ttl_seconds_after_finished: None,
-            suspend: None,
-            completion_mode: None,
-            managed_by: None,
-            template: Value::Null,
-        }
-    }
-}
-
-/// batch/v1 `JobStatus`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The part of batch/v1 `JobStatus` that is simulated. A field without a value is written as null, which removes it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobStatus {
     /// Pods that are pending or running and not being deleted.
@@ -207,40 +146,17 @@ pub struct JobStatus {
     #[serde(with = "time")]
     pub completion_time: Option<DateTime<Utc>>,
     /// The conditions of the Job.
-    pub conditions: Option<Vec<Condition>>,
-}
-
-/// batch/v1 `JobCondition`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Condition {
-    /// The type, such as `Complete`.
-    #[serde(rename = "type")]
-    pub type_: String,
-    /// `True` or `False`.
-    pub status: String,
-    /// When the condition was last checked.
-    #[serde(default, with = "time")]
-    pub last_probe_time: Option<DateTime<Utc>>,
-    /// When the condition last changed.
-    #[serde(default, with = "time")]
-    pub last_transition_time: Option<DateTime<Utc>>,
-    /// The reason, in UpperCamelCase.
-    #[serde(default)]
-    pub reason: String,
-    /// The message for people.
-    #[serde(default)]
-    pub message: String,
+    pub conditions: Option<Vec<JobCondition>>,
 }
 
 impl JobStatus {
     /// The condition of that type, if it is true.
-    pub fn condition(&self, type_: &str) -> Option<&Condition> {
+    pub fn condition(&self, type_: &str) -> Option<&JobCondition> {
         self.conditions.iter().flatten().find(|condition| condition.type_ == type_ && condition.status == "True")
     }
 
     /// The condition that ended the Job: Complete or Failed.
-    pub fn finished(&self) -> Option<&Condition> {
+    pub fn finished(&self) -> Option<&JobCondition> {
         self.condition("Complete").or_else(|| self.condition("Failed"))
     }
 }
@@ -248,8 +164,7 @@ impl JobStatus {
 impl Job {
     /// The slot for which a CronJob controller created the Job.
     pub fn slot(&self) -> Option<DateTime<Utc>> {
-        let Annotations { scheduled_timestamp, scheduled_at, .. } = &self.identity.annotations;
-        let text = scheduled_timestamp.as_ref().or(scheduled_at.as_ref())?;
+        let text = ControllerKind::ALL.iter().find_map(|kind| self.identity.annotation(kind.scheduled_annotation))?;
         DateTime::parse_from_rfc3339(text).ok().map(|slot| slot.to_utc())
     }
 
@@ -266,93 +181,24 @@ impl Job {
     }
 }
 
-/// The part of core/v1 `PodSpec` that is simulated.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodSpec {
-    /// `Always`, `OnFailure` or `Never`.
-    pub restart_policy: String,
-    /// The containers.
-    pub containers: Vec<Container>,
-}
-
-/// The part of a container that its log mentions.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct Container {
-    /// The container's name.
-    pub name: String,
-    /// The container's image.
-    pub image: String,
-    /// The command, which does not run.
-    pub command: Option<Vec<String>>,
-    /// The command's arguments.
-    pub args: Option<Vec<String>>,
-}
-
-/// The part of core/v1 `PodStatus` that the simulation reads back.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodStatus {
-    /// `Pending`, `Running`, `Succeeded` or `Failed`; empty is `Pending`.
-    pub phase: String,
-    /// One per container.
-    pub container_statuses: Option<Vec<ContainerStatus>>,
-}
-
-/// The part of core/v1 `ContainerStatus` that the simulation reads back.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ContainerStatus {
-    /// Whether the container is ready.
-    pub ready: bool,
-    /// The number of restarts.
-    pub restart_count: u32,
-    /// The container's state.
-    pub state: ContainerState,
-}
-
-/// core/v1 `ContainerState`, of which at most one is set.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct ContainerState {
-    /// The container is running.
-    pub running: Option<Running>,
-    /// The container has ended.
-    pub terminated: Option<Terminated>,
-}
-
-/// core/v1 `ContainerStateRunning`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Running {
-    /// The start time.
-    #[serde(with = "time")]
-    pub started_at: Option<DateTime<Utc>>,
-}
-
-/// The part of core/v1 `ContainerStateTerminated` that the simulation reads back.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Terminated {
-    /// 0 is success.
-    pub exit_code: i32,
-    /// The start time.
-    #[serde(with = "time")]
-    pub started_at: Option<DateTime<Utc>>,
-    /// The end time.
-    #[serde(with = "time")]
-    pub finished_at: Option<DateTime<Utc>>,
-}
-
 impl Pod {
     fn container(&self) -> Option<&ContainerStatus> {
         self.status.container_statuses.as_ref()?.first()
     }
 
+    /// Whether the Pod is in that phase.
+    pub fn is_in(&self, phase: &str) -> bool {
+        self.status.phase.as_deref() == Some(phase)
+    }
+
     /// Whether all containers have ended for good.
     pub fn is_finished(&self) -> bool {
-        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+        self.is_in("Succeeded") || self.is_in("Failed")
+    }
+
+    /// Whether the Pod has that restart policy.
+    pub fn restarts(&self, policy: &str) -> bool {
+        self.spec.restart_policy.as_deref() == Some(policy)
     }
 
     /// Whether all containers are ready.
@@ -362,30 +208,39 @@ impl Pod {
 
     /// The number of restarts. All containers are simulated in step, so one status is enough.
     pub fn restart_count(&self) -> u32 {
-        self.container().map_or(0, |container| container.restart_count)
+        self.container().and_then(|container| container.restart_count.try_into().ok()).unwrap_or(0)
     }
 
     /// The start time of the containers.
     pub fn started_at(&self) -> Option<DateTime<Utc>> {
-        let state = &self.container()?.state;
-        let terminated = || state.terminated.as_ref().and_then(|terminated| terminated.started_at);
-        state.running.as_ref().and_then(|running| running.started_at).or_else(terminated)
+        let running = || self.container()?.state.as_ref()?.running.as_ref()?.started_at.as_ref();
+        running().or_else(|| self.terminated()?.started_at.as_ref()).and_then(utc)
     }
 
-    /// The result and end time of the containers.
-    pub fn terminated(&self) -> Option<&Terminated> {
-        self.container()?.state.terminated.as_ref()
+    /// The result of the containers.
+    pub fn terminated(&self) -> Option<&ContainerStateTerminated> {
+        self.container()?.state.as_ref()?.terminated.as_ref()
+    }
+
+    /// The end time of the containers.
+    pub fn finished_at(&self) -> Option<DateTime<Utc>> {
+        utc(self.terminated()?.finished_at.as_ref()?)
     }
 
     /// The completion index in an Indexed Job.
     pub fn index(&self) -> Option<u32> {
-        self.identity.annotations.completion_index.as_ref()?.parse().ok()
+        self.identity.annotation(INDEX_ANNOTATION)?.parse().ok()
     }
+}
+
+/// The time of a k8s-openapi type.
+pub fn utc(time: &Time) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp_micros(time.0.as_microsecond())
 }
 
 #[derive(Deserialize)]
 struct Wire<S, T: Default> {
-    metadata: Metadata,
+    metadata: ObjectMeta,
     spec: S,
     #[serde(default)]
     status: T,
@@ -394,17 +249,7 @@ struct Wire<S, T: Default> {
 impl<S: Spec> Object for Simulated<S> {
     const RESOURCE: ResourceKind = S::RESOURCE;
 
-    fn object_name(&self) -> &ObjectName {
-        &self.identity.name
-    }
-
-    fn uid(&self) -> &Uid {
-        &self.identity.uid
-    }
-
-    fn resource_version(&self) -> &str {
-        &self.identity.resource_version
-    }
+    identity_at!(self.identity);
 
     fn controller_uid(&self) -> Option<&Uid> {
         self.identity.controller.as_ref().map(|(_, uid)| uid)

@@ -6,9 +6,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use http::{Method, Request};
-use http_body_util::BodyExt as _;
 use kube::Client;
-use kube::client::Body;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -59,22 +57,13 @@ pub async fn send<T: DeserializeOwned>(
         .header(http::header::CONTENT_TYPE, content_type)
         .header(http::header::ACCEPT, JSON)
         .header(http::header::USER_AGENT, MANAGER)
-        .body(Body::from(bytes))
+        .body(bytes)
         .map_err(|error| Refusal::none(&error))?;
-    let exchange = async {
-        let response = client.send(request).await.map_err(|error| Refusal::none(&error))?;
-        let status = response.status();
-        let bytes = response.into_body().collect().await.map_err(|error| Refusal::none(&error))?.to_bytes();
-        if status.is_success() {
-            return serde_json::from_slice(&bytes).map_err(|error| Refusal::none(&error));
+    match tokio::time::timeout(TIMEOUT, client.request(request)).await {
+        Ok(Err(kube::Error::Api(status))) => {
+            Err(Refusal { code: status.code, reason: status.reason, message: status.message })
         }
-        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let text = |field: &str| answer[field].as_str().map(str::to_owned);
-        Err(Refusal {
-            code: status.as_u16(),
-            reason: text("reason").unwrap_or_default(),
-            message: text("message").unwrap_or_else(|| format!("the API server answers {status}")),
-        })
-    };
-    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or_else(|_| Err(Refusal::none(&"no answer within 10 s")))
+        Ok(answer) => answer.map_err(|error| Refusal::none(&error)),
+        Err(_) => Err(Refusal::none(&"no answer within 10 s")),
+    }
 }

@@ -6,7 +6,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
-use super::objects::Job;
+use super::objects::{Job, utc};
 use crate::api::batch_v1::CronJob;
 use crate::terminal::{columns, countdown, plain};
 
@@ -183,11 +183,16 @@ pub fn line_of_start(job: &Job, now: DateTime<Utc>) -> String {
 pub fn line_of_end(old: &Job, new: &Job) -> Option<String> {
     let condition = new.status.finished().filter(|_| old.status.finished().is_none())?;
     let owner = new.identity.controller.as_ref().map(|(owner, _)| format!("{owner}: ")).unwrap_or_default();
-    let took = condition.last_transition_time.zip(new.status.start_time).map(|(end, start)| countdown(end - start));
+    let ended = condition.last_transition_time.as_ref().and_then(utc);
+    let took = ended.zip(new.status.start_time).map(|(end, start)| countdown(end - start));
     let took = took.map(|took| format!(" after {took}")).unwrap_or_default();
     let name = &new.identity.name;
     let fate = if condition.type_ == "Complete" { "succeeded" } else { "failed" };
-    let why = if fate == "failed" { format!(": {}", condition.message) } else { String::new() };
+    let why = if fate == "failed" {
+        format!(": {}", condition.message.as_deref().unwrap_or_default())
+    } else {
+        String::new()
+    };
     Some(plain(&format!("{}/{owner}Job {} {fate}{took}{why}", name.namespace, name.name)))
 }
 

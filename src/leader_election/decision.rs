@@ -185,7 +185,6 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::too_many_lines)] // a table
     fn decisions() {
         struct Row {
             name: &'static str,

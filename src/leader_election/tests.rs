@@ -89,7 +89,6 @@ fn renew_other(server: &FakeServer, now: i64) {
     server.force(Some(&record("other", now)));
 }
 
-#[allow(clippy::too_many_lines)] // a table
 fn scenarios() -> Vec<Scenario> {
     let taken_by_other = || Outcome::Lost(Loss::TakenBy("other".to_owned()));
     let deadline = |message: &str| Outcome::Lost(Loss::RenewDeadline(message.to_owned()));

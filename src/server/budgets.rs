@@ -1,9 +1,9 @@
 //! Limits on all clients together: requests per second, bytes of buffered bodies, log lines.
 //!
-//! Guarantees: [`TokenBucket`] admits at most `burst` at once and `per_second` on average. The bodies that one
-//! [`BodyBudget`] reads hold at most its bytes at a time; each has a size limit and a time limit. [`LogLimit`] lets one
-//! line a second through and counts the others.
+//! Guarantees: the bodies that one [`BodyBudget`] reads hold at most its bytes at a time; each has a size limit and a time
+//! limit. [`LogLimit`] lets one line a second through and counts the others.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,46 +13,11 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-/// A rate limit.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rate {
-    /// Events per second on average.
-    pub(crate) per_second: f64,
-    /// Events at once, after a pause.
-    pub(crate) burst: f64,
-}
+use crate::token_bucket::Rate;
 
 /// The rate of client-go's client for reviews in k8s.io/apiserver (`DelegatingAuthenticationOptions.getClient`: QPS
 /// 200, burst 400). It also bounds everything else that unauthenticated clients can cause.
-pub(crate) const STRANGERS: Rate = Rate { per_second: 200.0, burst: 400.0 };
-
-/// A token bucket that never waits. Pure: the caller passes the time.
-#[derive(Debug)]
-pub(crate) struct TokenBucket {
-    rate: Rate,
-    tokens: f64,
-    /// The time of the last refill of `tokens`; `None` before the first use.
-    updated: Option<Instant>,
-}
-
-impl TokenBucket {
-    /// A full bucket.
-    pub(crate) fn new(rate: Rate) -> Self {
-        Self { rate, tokens: rate.burst, updated: None }
-    }
-
-    /// Takes a token; returns whether there was one.
-    pub(crate) fn take(&mut self, now: Instant) -> bool {
-        let elapsed = self.updated.map_or(Duration::ZERO, |updated| now.saturating_duration_since(updated));
-        self.updated = Some(now);
-        self.tokens = (self.tokens + elapsed.as_secs_f64() * self.rate.per_second).min(self.rate.burst);
-        let admitted = self.tokens >= 1.0;
-        if admitted {
-            self.tokens -= 1.0;
-        }
-        admitted
-    }
-}
+pub(crate) const STRANGERS: Rate = Rate { per_second: 200.0, burst: NonZeroU32::new(400).expect("400 is not 0") };
 
 /// Limits log lines that clients can cause to one a second.
 #[derive(Debug, Default)]
@@ -169,18 +134,6 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    #[test]
-    fn token_bucket_admits_its_burst_and_then_its_rate() {
-        let mut bucket = TokenBucket::new(Rate { per_second: 2.0, burst: 3.0 });
-        let start = Instant::now();
-        let mut admitted = |after: Duration| (0..10).filter(|_| bucket.take(start + after)).count();
-        assert_eq!(admitted(Duration::ZERO), 3);
-        assert_eq!(admitted(SECOND / 2), 1);
-        assert_eq!(admitted(SECOND), 1);
-        assert_eq!(admitted(10 * SECOND), 3, "a pause fills the bucket and no more");
-        assert_eq!(admitted(9 * SECOND), 0, "an earlier time gives nothing");
-    }
 
     #[tokio::test(start_paused = true)]
     async fn log_limit_lets_one_line_a_second_through_and_counts_the_others() {

@@ -39,7 +39,8 @@ use tracing::{debug, warn};
 use self::cache::Cache;
 pub use self::client_certificate::{ClientCa, ClientCaError, ClientCaSource};
 use self::reviews::{Access, Question, ReviewError, User};
-use super::budgets::{LogLimit, STRANGERS, TokenBucket};
+use super::budgets::{LogLimit, STRANGERS};
+use crate::token_bucket::TokenBucket;
 
 /// How many answers of each kind are cached. A client with more tokens than this causes repeated reviews.
 const REMEMBERED: usize = 1024;
@@ -97,7 +98,7 @@ pub struct Delegation {
     token_reviews: Reviews,
     access_reviews: Reviews,
     /// Limits the requests that are answered without the API server's permission.
-    strangers: Mutex<TokenBucket>,
+    strangers: TokenBucket,
     warnings: LogLimit,
     refusals: LogLimit,
     digests: hmac::Key,
@@ -112,7 +113,7 @@ struct Reviews {
     /// Under way or waiting.
     admitted: Semaphore,
     under_way: Semaphore,
-    rate: Mutex<TokenBucket>,
+    rate: TokenBucket,
 }
 
 impl Reviews {
@@ -120,14 +121,14 @@ impl Reviews {
         Self {
             admitted: Semaphore::new(REVIEWS + WAITING),
             under_way: Semaphore::new(REVIEWS),
-            rate: Mutex::new(TokenBucket::new(STRANGERS)),
+            rate: TokenBucket::new(STRANGERS),
         }
     }
 
     /// Runs a review within [`REVIEW_TIMEOUT`], waiting included.
     async fn ask<T>(&self, review: impl Future<Output = Result<T, ReviewError>>) -> Result<T, ReviewError> {
         let Ok(_admitted) = self.admitted.try_acquire() else { return Err(ReviewError::TooMany) };
-        if !self.rate.lock().take(Instant::now()) {
+        if self.rate.take().is_err() {
             return Err(ReviewError::TooMany);
         }
         let review = async {
@@ -175,7 +176,7 @@ impl Delegation {
             ttls,
             token_reviews: Reviews::new(),
             access_reviews: Reviews::new(),
-            strangers: Mutex::new(TokenBucket::new(STRANGERS)),
+            strangers: TokenBucket::new(STRANGERS),
             warnings: LogLimit::default(),
             refusals: LogLimit::default(),
             digests,
@@ -250,7 +251,7 @@ impl Delegation {
 
     /// Whether one more request may be answered without the API server's permission.
     fn admits_stranger(&self) -> bool {
-        self.strangers.lock().take(Instant::now())
+        self.strangers.take().is_ok()
     }
 
     fn warn(&self, error: &ReviewError, what: &str) {

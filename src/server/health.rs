@@ -9,6 +9,7 @@ use std::fmt::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use apimachinery::quoting::quote;
 use axum::Router;
 use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Response};
@@ -116,7 +117,7 @@ fn report(name: &str, checks: &[HealthCheck], query: &[(String, String)], log: &
         lines.push_str(&line);
     }
     if !unknown.is_empty() {
-        let names: Vec<_> = unknown.iter().map(|name| format!("{name:?}")).collect();
+        let names: Vec<_> = unknown.iter().map(|name| quote(name)).collect();
         // Writing into a String cannot fail.
         let _ = writeln!(lines, "warn: some health checks cannot be excluded: no matches for {}", names.join(","));
     }

@@ -33,6 +33,7 @@ pub type SharedClock = Arc<dyn Clock>;
 pub struct SystemClock;
 
 impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods, reason = "this is the clock")]
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
     }

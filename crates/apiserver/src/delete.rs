@@ -120,43 +120,31 @@ impl DeleteOptions {
         errors
     }
 
-    fn wants_orphans(&self, object: &Value, default: &str) -> bool {
-        match (self.orphan_dependents, self.propagation_policy.as_deref()) {
-            (Some(orphan), _) => orphan,
-            (None, Some(policy)) => policy == "Orphan",
-            (None, None) => {
-                let set = meta::finalizers(object).into_iter().find(|f| f == ORPHAN || f == FOREGROUND);
-                set.map_or(default == "Orphan", |finalizer| finalizer == ORPHAN)
-            }
-        }
-    }
-
-    fn wants_foreground(&self, object: &Value, default: &str) -> bool {
-        match (self.orphan_dependents, self.propagation_policy.as_deref()) {
-            (Some(_), _) => false,
-            (None, Some(policy)) => policy == "Foreground",
-            (None, None) => {
-                let set = meta::finalizers(object).into_iter().find(|f| f == ORPHAN || f == FOREGROUND);
-                set.map_or(default == "Foreground", |finalizer| finalizer == FOREGROUND)
-            }
-        }
-    }
-
-    /// The finalizers that the deletion adds for the garbage collector.
-    fn finalizers(&self, object: &Value, resource: &Resource) -> Vec<String> {
-        let default = resource.strategy.default_propagation();
-        let mut finalizers = meta::finalizers(object);
-        let (orphan, foreground) = (self.wants_orphans(object, default), self.wants_foreground(object, default));
-        let keep = |finalizer: &String| match finalizer.as_str() {
-            ORPHAN => orphan,
-            FOREGROUND => foreground,
-            _ => true,
+    /// The finalizer for the dependents, if any: [`ORPHAN`] or [`FOREGROUND`]. `default` is the policy of a deletion that gives
+    /// none.
+    fn finalizer(&self, object: &Value, default: &str) -> Option<&'static str> {
+        let of_policy = |policy: &str| match policy {
+            "Orphan" => Some(ORPHAN),
+            "Foreground" => Some(FOREGROUND),
+            _ => None,
         };
-        finalizers.retain(keep);
-        for (wanted, name) in [(orphan, ORPHAN), (foreground, FOREGROUND)] {
-            if wanted && !finalizers.iter().any(|f| f == name) {
-                finalizers.push(name.to_owned());
+        match (self.orphan_dependents, self.propagation_policy.as_deref()) {
+            (Some(orphan), _) => orphan.then_some(ORPHAN),
+            (None, Some(policy)) => of_policy(policy),
+            (None, None) => {
+                let known = |finalizer: &String| [ORPHAN, FOREGROUND].into_iter().find(|known| finalizer == known);
+                meta::finalizers(object).iter().find_map(known).or_else(|| of_policy(default))
             }
+        }
+    }
+
+    /// The object's finalizers with the one that the deletion adds for the garbage collector.
+    fn finalizers(&self, object: &Value, resource: &Resource) -> Vec<String> {
+        let wanted = self.finalizer(object, resource.strategy.default_propagation());
+        let mut finalizers = meta::finalizers(object);
+        finalizers.retain(|f| (f != ORPHAN && f != FOREGROUND) || wanted.is_some_and(|wanted| f == wanted));
+        if let Some(wanted) = wanted.filter(|wanted| !finalizers.iter().any(|f| f == wanted)) {
+            finalizers.push(wanted.to_owned());
         }
         finalizers
     }
@@ -360,13 +348,7 @@ fn delete_namespace(store: &mut Store, id: &Id, object: &Value, options: &Delete
     let mut changed = object.clone();
     let mut finalizers = meta::finalizers(&changed);
     finalizers.retain(|f| f != ORPHAN && f != FOREGROUND);
-    for (wanted, finalizer) in
-        [(options.wants_orphans(object, ""), ORPHAN), (options.wants_foreground(object, ""), FOREGROUND)]
-    {
-        if wanted {
-            finalizers.push(finalizer.to_owned());
-        }
-    }
+    finalizers.extend(options.finalizer(object, "").map(str::to_owned));
     meta::set_finalizers(&mut changed, &finalizers);
     let now = store.now();
     meta::set(&mut changed, "deletionTimestamp", timestamp(now));

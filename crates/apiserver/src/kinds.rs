@@ -139,7 +139,7 @@ trait Kind: Send + Sync + 'static {
     /// The Go type, as the table of types names it.
     const ROOT: &'static str;
     /// The table columns.
-    const COLUMNS: &'static [Column];
+    const COLUMNS: &'static [Column] = &[];
     /// The rule for names.
     const NAME_RULE: NameRule = NameRule::Subdomain;
     /// Whether objects are answered and not stored.
@@ -167,7 +167,9 @@ trait Kind: Send + Sync + 'static {
     fn warnings(&self, _object: &Value) -> Vec<String> {
         Vec::new()
     }
-    fn cells(&self, object: &Value, now: DateTime<Utc>) -> Vec<Value>;
+    fn cells(&self, _object: &Value, _now: DateTime<Utc>) -> Vec<Value> {
+        Vec::new()
+    }
     fn row_conditions(&self, _object: &Value) -> Value {
         Value::Null
     }

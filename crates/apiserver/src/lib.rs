@@ -36,6 +36,7 @@
 //! - Bookmarks are sent at other times.
 //! - Every request is allowed.
 //! - Many kinds are stored without effect, because no controller acts on them ([`kinds`]).
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
 
 mod admission;
 mod body;

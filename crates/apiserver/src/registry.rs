@@ -102,7 +102,9 @@ pub trait Strategy: Send + Sync + 'static {
     /// `fieldValidation`). A field of the wrong type is an error with the real server's message.
     fn normalize(&self, object: &mut Value) -> Result<Vec<String>, String>;
     /// Sets the defaults of the API version.
-    fn set_defaults(&self, object: &mut Value);
+    fn set_defaults(&self, object: &mut Value) {
+        let _ = object;
+    }
     /// Changes an object before it is first stored (clears the status, generates selectors and labels). `metadata` already has
     /// name, namespace, uid and creationTimestamp.
     fn prepare_for_create(&self, object: &mut Value);
@@ -115,7 +117,10 @@ pub trait Strategy: Send + Sync + 'static {
     /// Changes an object before its status replaces that of `old` (keeps everything else).
     fn prepare_for_status_update(&self, object: &mut Value, old: &Value);
     /// Validates a status update.
-    fn validate_status_update(&self, object: &Value, old: &Value) -> Vec<FieldError>;
+    fn validate_status_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let _ = (object, old);
+        Vec::new()
+    }
     /// Warnings for the client, sent as `Warning` headers; `old` is the object that is replaced.
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
         let _ = (object, old);
@@ -136,9 +141,15 @@ pub trait Strategy: Send + Sync + 'static {
     }
     /// The fields that field selectors accept beside `metadata.name` and `metadata.namespace`, with the object's values. Absent
     /// fields are empty.
-    fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)>;
+    fn selectable_fields(&self, object: &Value) -> Vec<(&'static str, String)> {
+        let _ = object;
+        Vec::new()
+    }
     /// The merge key of the list at `path` (field names without indices) in a strategic merge patch; `None` replaces the list.
-    fn patch_merge_key(&self, path: &[&str]) -> Option<&'static str>;
+    fn patch_merge_key(&self, path: &[&str]) -> Option<&'static str> {
+        let _ = path;
+        None
+    }
     /// Whether strategic merge patches are accepted. Custom resources reject them, since their lists have no merge keys.
     fn takes_strategic_patches(&self) -> bool {
         true

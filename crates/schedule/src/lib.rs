@@ -7,6 +7,7 @@
 //!
 //! Two cases in which upstream panics or loops forever return an error or "never": a `TZ=` prefix without a blank after it, and
 //! a search that reaches a day that a zone skipped (Pacific/Apia, 30 December 2011).
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
 
 mod civil;
 mod fields;

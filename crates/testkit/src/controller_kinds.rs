@@ -57,7 +57,7 @@ pub fn example(name: &str, spec: &Value) -> Value {
 /// A sample of `manifests/samples/tutorial`.
 pub fn sample(file: &str) -> Value {
     let path = crate::repository().join("manifests/samples/tutorial").join(file);
-    serde_yaml_ng::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// Checks that a CronJob with only the required fields gets the tutorial's defaults, and that its template is stored as it was

@@ -15,7 +15,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -189,7 +188,7 @@ impl Stage {
 fn manifests() -> Vec<Value> {
     let path = crate::repository().join("manifests/webhook/manifests.yaml");
     let text = fs::read_to_string(path).unwrap();
-    serde_yaml_ng::Deserializer::from_str(&text).map(|one| Value::deserialize(one).unwrap()).collect()
+    serde_saphyr::from_multiple(&text).unwrap()
 }
 
 /// Writers that repeat writes, each with one admission.

@@ -390,7 +390,7 @@ fn answer_comes_before_the_details() {
     assert_eq!(json["state"], "blocked");
     assert_eq!(json["active"], json!([{"name": "nightly-29917560", "since": "2026-11-19T03:00:00+01:00"}]));
     assert_eq!(json["nextRun"]["time"], "2026-11-23T03:00:00+01:00");
-    let yaml: Value = serde_yaml_ng::from_str(&render(&told, Format::Yaml)).unwrap();
+    let yaml: Value = serde_saphyr::from_str(&render(&told, Format::Yaml)).unwrap();
     assert_eq!(yaml, json);
 }
 

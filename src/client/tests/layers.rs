@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tokio::time::{Instant, advance, sleep};
 
 use super::super::deadline::LONGEST_REFUSAL;
-use super::super::rate_limit::TokenBucket;
+use super::super::rate_limit::Throttle;
 use super::*;
 use crate::logging::tests::{Page, subscriber};
 
@@ -115,7 +115,7 @@ async fn watch_is_not_rate_limited() {
 
 #[tokio::test(start_paused = true)]
 async fn callers_get_tokens_in_order_of_arrival() {
-    let bucket = Arc::new(TokenBucket::new(limit(100.0, 3)));
+    let bucket = Arc::new(Throttle::new(limit(100.0, 3)));
     let order = Arc::new(Mutex::new(Vec::new()));
     let callers = (0..20).map(|n| {
         let (bucket, order) = (Arc::clone(&bucket), Arc::clone(&order));
@@ -130,7 +130,7 @@ async fn callers_get_tokens_in_order_of_arrival() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_caller_takes_no_token() {
-    let bucket = Arc::new(TokenBucket::new(limit(1.0, 1)));
+    let bucket = Arc::new(Throttle::new(limit(1.0, 1)));
     bucket.acquire().await;
     for _ in 0..10 {
         let gone = tokio::time::timeout(Duration::from_millis(10), bucket.acquire()).await;
@@ -142,7 +142,7 @@ async fn cancelled_caller_takes_no_token() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_bucket_fills_to_its_burst_and_no_further() {
-    let bucket = TokenBucket::new(limit(10.0, 5));
+    let bucket = Throttle::new(limit(10.0, 5));
     advance(Duration::from_secs(3600)).await;
     let started = Instant::now();
     for _ in 0..6 {
@@ -155,7 +155,7 @@ async fn an_idle_bucket_fills_to_its_burst_and_no_further() {
 async fn extreme_rates_cause_no_overflow() {
     for qps in [f64::MIN_POSITIVE, 1e-12, 1e-9, 1e9, 1e12, f64::MAX] {
         for burst in [1, u32::MAX] {
-            let bucket = TokenBucket::new(limit(qps, burst));
+            let bucket = Throttle::new(limit(qps, burst));
             assert_eq!(bucket.acquire().await, Duration::ZERO, "{qps} {burst}");
             let _ = tokio::time::timeout(Duration::from_secs(1), bucket.acquire()).await;
         }
@@ -174,7 +174,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let departures = runtime.block_on(async {
-            let bucket = Arc::new(TokenBucket::new(limit(f64::from(qps), burst)));
+            let bucket = Arc::new(Throttle::new(limit(f64::from(qps), burst)));
             let started = Instant::now();
             let mut callers = Vec::new();
             for pause in &pauses {

@@ -12,10 +12,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::JobCondition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::indexes;
 use crate::api::{EventType, ObjectName};
-use crate::dev::objects::{Condition, Job, JobStatus, Pod};
+use crate::dev::objects::{Job, JobStatus, Pod, utc};
 
 /// The first backoff after a failed Pod; each further failure doubles it. Matches upstream `DefaultJobPodFailureBackOff`.
 const BACKOFF: TimeDelta = TimeDelta::seconds(10);
@@ -27,7 +30,7 @@ const MAX_PODS_PER_SYNC: u32 = 500;
 const BACKOFF_LIMIT: u32 = 6;
 
 /// The actions, in this order, and the time of the next sync.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Plan {
     /// Pods to delete.
     pub delete_pods: Vec<ObjectName>,
@@ -59,7 +62,7 @@ pub fn reconcile(job: &Job, pods: &[Arc<Pod>], now: DateTime<Utc>) -> Plan {
     // The API has times in whole seconds, so a status that is compared with a stored one must have them too.
     let stamp = now.trunc_subsecs(0);
     if job.identity.deleting
-        || job.spec.managed_by.as_deref().is_some_and(|name| name != "kubernetes.io/job-controller")
+        || job.spec.fields.managed_by.as_deref().is_some_and(|name| name != "kubernetes.io/job-controller")
     {
         return Plan::default();
     }
@@ -78,9 +81,11 @@ pub fn reconcile(job: &Job, pods: &[Arc<Pod>], now: DateTime<Utc>) -> Plan {
     sync.finish()
 }
 
-fn after_finish(job: &Job, finished: &Condition, now: DateTime<Utc>) -> Plan {
-    let ttl = job.spec.ttl_seconds_after_finished.and_then(TimeDelta::try_seconds);
-    let Some(expiry) = ttl.zip(finished.last_transition_time).and_then(|(ttl, at)| at.checked_add_signed(ttl)) else {
+fn after_finish(job: &Job, finished: &JobCondition, now: DateTime<Utc>) -> Plan {
+    let ttl = job.spec.fields.ttl_seconds_after_finished.map(|ttl| TimeDelta::seconds(ttl.into()));
+    let Some(expiry) =
+        ttl.zip(finished.last_transition_time.as_ref().and_then(utc)).and_then(|(ttl, at)| at.checked_add_signed(ttl))
+    else {
         return Plan::default();
     };
     if expiry <= now {
@@ -104,16 +109,15 @@ struct Tally {
 
 impl Tally {
     fn new(job: &Job, pods: &[Arc<Pod>]) -> Self {
-        let ended = |pod: &&Arc<Pod>| pod.terminated().and_then(|terminated| terminated.finished_at);
-        let in_phase = |phase: &'static str| pods.iter().filter(move |pod| pod.status.phase == phase);
+        let in_phase = |phase: &'static str| pods.iter().filter(move |pod| pod.is_in(phase));
         let mut active: Vec<_> =
             pods.iter().filter(|pod| !pod.is_finished() && !pod.identity.deleting).cloned().collect();
         // Pods that are not running yet come first when some must be deleted.
         active.sort_by(|a, b| {
             (a.started_at().is_some(), &a.identity.name).cmp(&(b.started_at().is_some(), &b.identity.name))
         });
-        let last_success = in_phase("Succeeded").filter_map(|pod| ended(&pod)).max();
-        let recent = in_phase("Failed").filter(|pod| ended(pod) > last_success);
+        let last_success = in_phase("Succeeded").filter_map(|pod| pod.finished_at()).max();
+        let recent = in_phase("Failed").filter(|pod| pod.finished_at() > last_success);
         let mut succeeded_indexes = BTreeSet::new();
         if let Some(completions) = indexed_completions(job) {
             succeeded_indexes =
@@ -131,7 +135,7 @@ impl Tally {
             failed: count(in_phase("Failed").count()).max(job.status.failed.unwrap_or(0)),
             succeeded_indexes,
             failures_since_success: count(recent.clone().count()),
-            last_failure: recent.filter_map(|pod| ended(&pod)).max(),
+            last_failure: recent.filter_map(|pod| pod.finished_at()).max(),
             active,
         }
     }
@@ -150,7 +154,12 @@ impl Tally {
 
 /// The number of completions of an Indexed Job.
 fn indexed_completions(job: &Job) -> Option<u32> {
-    job.spec.completions.filter(|_| job.spec.completion_mode.as_deref() == Some("Indexed"))
+    number(job.spec.fields.completions).filter(|_| job.spec.fields.completion_mode.as_deref() == Some("Indexed"))
+}
+
+/// A count of a spec; the API server refuses negative ones.
+fn number(n: Option<i32>) -> Option<u32> {
+    n?.try_into().ok()
 }
 
 fn count(n: usize) -> u32 {
@@ -170,20 +179,21 @@ struct Sync<'a> {
 
 impl Sync<'_> {
     fn suspended(&self) -> bool {
-        self.job.spec.suspend == Some(true)
+        self.job.spec.fields.suspend == Some(true)
     }
 
     /// The reason and message of the Job's failure, if it has failed.
     fn failure(&mut self) -> Option<(&'static str, String)> {
         if let Some(target) = self.status.condition("FailureTarget") {
-            let reason = if target.reason == DEADLINE.0 { DEADLINE.0 } else { BACKOFF_LIMIT_EXCEEDED.0 };
-            return Some((reason, target.message.clone()));
+            let is_deadline = target.reason.as_deref() == Some(DEADLINE.0);
+            let reason = if is_deadline { DEADLINE.0 } else { BACKOFF_LIMIT_EXCEEDED.0 };
+            return Some((reason, target.message.clone().unwrap_or_default()));
         }
-        let limit = self.job.spec.backoff_limit.unwrap_or(BACKOFF_LIMIT);
+        let limit = number(self.job.spec.fields.backoff_limit).unwrap_or(BACKOFF_LIMIT);
         if self.tally.failed > limit || self.restarted_too_often(limit) {
             return Some((BACKOFF_LIMIT_EXCEEDED.0, BACKOFF_LIMIT_EXCEEDED.1.to_owned()));
         }
-        let seconds = self.job.spec.active_deadline_seconds.filter(|_| !self.suspended())?;
+        let seconds = self.job.spec.fields.active_deadline_seconds.filter(|_| !self.suspended())?;
         let deadline = self.status.start_time?.checked_add_signed(TimeDelta::try_seconds(seconds)?)?;
         if deadline <= self.now {
             return Some((DEADLINE.0, DEADLINE.1.to_owned()));
@@ -224,8 +234,8 @@ impl Sync<'_> {
             return;
         }
         let active = count(self.tally.active.len());
-        let parallelism = self.job.spec.parallelism.unwrap_or(1);
-        let (want, complete) = match self.job.spec.completions {
+        let parallelism = number(self.job.spec.fields.parallelism).unwrap_or(1);
+        let (want, complete) = match number(self.job.spec.fields.completions) {
             None if self.tally.succeeded > 0 => (active, active == 0),
             None => (parallelism, false),
             Some(completions) => {
@@ -290,13 +300,14 @@ impl Sync<'_> {
         if known.is_some_and(|at| conditions[at].status == status) {
             return false;
         }
-        let condition = Condition {
+        let stamp = Timestamp::from_second(self.stamp.timestamp()).ok().map(Time);
+        let condition = JobCondition {
             type_: type_.to_owned(),
             status: status.to_owned(),
-            last_probe_time: Some(self.stamp),
-            last_transition_time: Some(self.stamp),
-            reason: reason.to_owned(),
-            message: message.to_owned(),
+            last_probe_time: stamp.clone(),
+            last_transition_time: stamp,
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
         };
         match known {
             Some(at) => conditions[at] = condition,

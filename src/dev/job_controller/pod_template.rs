@@ -19,9 +19,8 @@ pub fn pod_from_template(job: &Job, index: Option<u32>) -> Value {
     let template = &job.spec.template;
     let map = |pointer: &str| template.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default();
     let (mut labels, mut annotations) = (map("/metadata/labels"), Map::new());
-    let own = &job.identity.annotations;
-    for (key, value) in [(DURATION_ANNOTATION, &own.duration), (OUTCOME_ANNOTATION, &own.outcome)] {
-        annotations.extend(value.as_ref().map(|value| (key.to_owned(), Value::from(value.as_str()))));
+    for key in [DURATION_ANNOTATION, OUTCOME_ANNOTATION] {
+        annotations.extend(job.identity.annotation(key).map(|value| (key.to_owned(), value.into())));
     }
     annotations.extend(map("/metadata/annotations"));
     let mut spec = Value::Object(map("/spec"));

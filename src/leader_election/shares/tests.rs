@@ -69,7 +69,6 @@ struct Seen {
 const NOTHING: Seen = Seen { shards: &[], live: &["a", "b"], mine: &[], foreign: false, for_seconds: 100, silent: 0 };
 
 #[test]
-#[allow(clippy::too_many_lines)] // A table.
 fn a_replica_moves_towards_its_share() {
     use Move::{GiveUp, Remove, Take};
     use ShardState::{Contending, Holding, Leaving};

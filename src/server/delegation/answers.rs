@@ -2,6 +2,7 @@
 //!
 //! Guarantee: no client input is echoed in a form that a browser could render as a document.
 
+use apimachinery::quoting::quote;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
@@ -18,7 +19,8 @@ pub(super) fn unauthorized() -> Response {
 /// Matches `ForbiddenStatusError` in k8s.io/apiserver's pkg/endpoints/handlers/responsewriters, for a non-resource
 /// path.
 pub(super) fn forbidden(user: &str, verb: &str, path: &str, reason: &str) -> Response {
-    let mut message = format!("forbidden: {}", harmless(&format!("User {user:?} cannot {verb} path {path:?}")));
+    let mut message =
+        format!("forbidden: {}", harmless(&format!("User {} cannot {verb} path {}", quote(user), quote(path))));
     if !reason.is_empty() {
         message = format!("{message}: {reason}");
     }
@@ -35,7 +37,7 @@ pub(super) fn too_many_requests() -> Response {
 
 /// Matches `InternalError` there.
 pub(super) fn internal_error(path: &str, error: &ReviewError) -> Response {
-    let text = harmless(&format!("Internal Server Error: {path:?}: {error}"));
+    let text = harmless(&format!("Internal Server Error: {}: {error}", quote(path)));
     plain_text(StatusCode::INTERNAL_SERVER_ERROR, format!("{text}\n"))
 }
 

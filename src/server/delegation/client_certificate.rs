@@ -25,8 +25,10 @@ use rustls::server::danger::ClientCertVerifier;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
-use yasna::models::ObjectIdentifier;
-use yasna::{ASN1Result, BERReader, Tag};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::error::X509Error;
+use x509_parser::nom;
+use x509_parser::prelude::FromDer as _;
 
 use super::REVIEW_TIMEOUT;
 use super::reviews::User;
@@ -194,56 +196,22 @@ struct Subject {
     uid: String,
 }
 
-impl Subject {
-    /// Adds an attribute. Matches `FillFromRDNSequence` in Go's crypto/x509/pkix: the last name counts, and
-    /// organizations are collected.
-    fn add(&mut self, kind: &ObjectIdentifier, value: String) {
-        match kind.components().as_slice() {
-            [2, 5, 4, 3] => self.common_name = value,
-            [2, 5, 4, 10] => self.organizations.push(value),
+/// Reads the subject of a certificate. Matches `FillFromRDNSequence` in Go's crypto/x509/pkix: the last name counts, and
+/// organizations are collected.
+fn subject(certificate: &[u8]) -> Result<Subject, nom::Err<X509Error>> {
+    let (_, certificate) = X509Certificate::from_der(certificate)?;
+    let mut subject = Subject::default();
+    for attribute in certificate.subject().iter_attributes() {
+        // Names in encodings other than UTF-8 and its subsets are not supported.
+        let value = String::from_utf8(attribute.as_slice().to_vec()).unwrap_or_default();
+        match attribute.attr_type().to_id_string().as_str() {
+            "2.5.4.3" => subject.common_name = value,
+            "2.5.4.10" => subject.organizations.push(value),
             // Kubernetes' own attribute: see `X509UID` in k8s.io/apimachinery's pkg/util/asn1.
-            [1, 3, 6, 1, 4, 1, 57683, 2] => self.uid = value,
+            "1.3.6.1.4.1.57683.2" => subject.uid = value,
             _ => {}
         }
     }
-}
-
-/// Reads the subject of a certificate.
-#[allow(clippy::redundant_closure_for_method_calls, reason = "the method's path is not general enough")]
-fn subject(certificate: &[u8]) -> ASN1Result<Subject> {
-    yasna::parse_der(certificate, |reader| {
-        reader.read_sequence(|certificate| {
-            let subject = certificate.next().read_sequence(|fields| {
-                fields.read_optional(|version| version.read_tagged(Tag::context(0), |version| version.read_der()))?;
-                for _serial_algorithm_issuer_validity in 0..4 {
-                    fields.next().read_der()?;
-                }
-                let subject = read_name(fields.next())?;
-                // The key, and the remaining fields.
-                while fields.read_optional(|field| field.read_der())?.is_some() {}
-                Ok(subject)
-            })?;
-            for _algorithm_and_signature in 0..2 {
-                certificate.next().read_der()?;
-            }
-            Ok(subject)
-        })
-    })
-}
-
-fn read_name(reader: BERReader<'_, '_>) -> ASN1Result<Subject> {
-    let mut subject = Subject::default();
-    reader.read_sequence_of(|part| {
-        part.read_set_of(|attribute| {
-            attribute.read_sequence(|attribute| {
-                let kind = attribute.next().read_oid()?;
-                let value = attribute.next().read_tagged_der()?;
-                // Names in encodings other than UTF-8 and its subsets are not supported.
-                subject.add(&kind, String::from_utf8(value.value().to_vec()).unwrap_or_default());
-                Ok(())
-            })
-        })
-    })?;
     Ok(subject)
 }
 
@@ -251,86 +219,46 @@ fn read_name(reader: BERReader<'_, '_>) -> ASN1Result<Subject> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use proptest::prelude::*;
-    use yasna::DERWriterSeq;
 
     use super::*;
 
-    type Attribute = (&'static [u64], &'static str);
+    /// From `openssl req -x509 -newkey ed25519 -nodes -days 36500
+    /// -subj "/C=DE+O=a+O=b/O=c/CN=first/CN=jane/1.3.6.1.4.1.57683.2=u-1"`, with that OID in a configuration's `oid_section`.
+    const CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBfTCCAS8CFFCtWQTqwK8JRwEwEq46bD5AtrQXMAUGAytlcDBgMR8wCAYDVQQK
+DAFhMAgGA1UECgwBYjAJBgNVBAYTAkRFMQowCAYDVQQKDAFjMQ4wDAYDVQQDDAVm
+aXJzdDENMAsGA1UEAwwEamFuZTESMBAGCSsGAQQBg8JTAgwDdS0xMCAXDTI2MTEy
+MzA4NDIyMFoYDzIxMjYxMDMwMDg0MjIwWjBgMR8wCAYDVQQKDAFhMAgGA1UECgwB
+YjAJBgNVBAYTAkRFMQowCAYDVQQKDAFjMQ4wDAYDVQQDDAVmaXJzdDENMAsGA1UE
+AwwEamFuZTESMBAGCSsGAQQBg8JTAgwDdS0xMCowBQYDK2VwAyEAYcID7NSdb4nk
+6afn3XKWUcTDG1D62EclpeLC1B8VRDowBQYDK2VwA0EA5ShMq4STNnr3Ga42A24X
+A4/Vp1LPBxlQSM8tzJ4oIowo+QBMboIlqDxGhS27OcBOO65e6rSW1/7UvLzMJHoh
+DA==
+-----END CERTIFICATE-----";
 
-    const COMMON_NAME: &[u64] = &[2, 5, 4, 3];
-    const COUNTRY: &[u64] = &[2, 5, 4, 6];
-    const ORGANIZATION: &[u64] = &[2, 5, 4, 10];
-    const UID: &[u64] = &[1, 3, 6, 1, 4, 1, 57683, 2];
-
-    /// A structure with the outline of a certificate.
-    fn certificate(version: bool, name: &[&[Attribute]]) -> Vec<u8> {
-        let filler = |fields: &mut DERWriterSeq<'_>| fields.next().write_sequence(|_| ());
-        yasna::construct_der(|writer| {
-            writer.write_sequence(|certificate| {
-                certificate.next().write_sequence(|fields| {
-                    if version {
-                        fields.next().write_tagged(Tag::context(0), |version| version.write_u8(2));
-                    }
-                    fields.next().write_u64(1 << 60);
-                    (0..3).for_each(|_| filler(fields));
-                    fields.next().write_sequence_of(|parts| {
-                        for part in name {
-                            parts.next().write_set_of(|attributes| {
-                                for (kind, value) in *part {
-                                    attributes.next().write_sequence(|attribute| {
-                                        attribute.next().write_oid(&ObjectIdentifier::from_slice(kind));
-                                        attribute.next().write_utf8_string(value);
-                                    });
-                                }
-                            });
-                        }
-                    });
-                    filler(fields);
-                    fields.next().write_tagged(Tag::context(3), |extensions| extensions.write_sequence(|_| ()));
-                });
-                (0..2).for_each(|_| filler(certificate));
-            });
-        })
+    fn certificate() -> Vec<u8> {
+        CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap().to_vec()
     }
 
     #[test]
-    fn subject_is_read_from_every_form_of_a_name() {
-        let subject_of = |common_name: &str, organizations: &[&str], uid: &str| Subject {
-            common_name: common_name.to_owned(),
-            organizations: organizations.iter().map(|name| (*name).to_owned()).collect(),
-            uid: uid.to_owned(),
+    fn subject_has_the_last_common_name_all_organizations_and_the_uid() {
+        let want = Subject {
+            common_name: "jane".to_owned(),
+            organizations: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            uid: "u-1".to_owned(),
         };
-        let rows: [(&str, &[&[Attribute]], Subject); 5] = [
-            ("no name at all", &[], Subject::default()),
-            ("a name", &[&[(COMMON_NAME, "jane")]], subject_of("jane", &[], "")),
-            (
-                "two groups",
-                &[&[(ORGANIZATION, "a")], &[(ORGANIZATION, "b")], &[(COMMON_NAME, "jane")]],
-                subject_of("jane", &["a", "b"], ""),
-            ),
-            (
-                "two groups in one part, and what means nothing here",
-                &[&[(ORGANIZATION, "a"), (ORGANIZATION, "b")], &[(COUNTRY, "DE")], &[(COMMON_NAME, "jane")]],
-                subject_of("jane", &["a", "b"], ""),
-            ),
-            ("a UID", &[&[(COMMON_NAME, "jane")], &[(UID, "u-1")]], subject_of("jane", &[], "u-1")),
-        ];
-        for (sentence, name, want) in rows {
-            for version in [false, true] {
-                assert_eq!(subject(&certificate(version, name)).unwrap(), want, "{sentence}");
-            }
-        }
+        assert_eq!(subject(&certificate()).unwrap(), want);
     }
 
     proptest! {
         #[test]
         fn bytes_that_are_no_certificate_have_no_subject_and_cause_no_panic(
-            cut in 0_usize..80, at in 0_usize..80, byte in any::<u8>(),
+            cut in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>(),
         ) {
-            let whole = certificate(true, &[&[(ORGANIZATION, "a")], &[(COMMON_NAME, "jane")]]);
-            prop_assert!(subject(&whole[..cut.min(whole.len() - 1)]).is_err());
-            let mut changed = whole;
-            let at = at % changed.len();
+            let mut changed = certificate();
+            prop_assert!(subject(&changed[..cut.index(changed.len())]).is_err());
+            let at = at.index(changed.len());
             changed[at] = byte;
             let _ = subject(&changed);
         }

@@ -1,6 +1,7 @@
 //! Floods over real sockets: unauthenticated clients of every form, and a health prober beside them.
 
 use std::convert::Infallible;
+use std::num::NonZeroU32;
 use std::sync::atomic::AtomicUsize;
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -159,7 +160,10 @@ async fn every_probe_is_answered_while_both_ports_are_flooded() {
     // Tokens and accesses have a bucket each.
     #[allow(clippy::cast_precision_loss)]
     let reviews = reviews as f64;
-    assert!(reviews <= 2.0 * (STRANGERS.burst + STRANGERS.per_second * seconds), "{reviews} reviews in {seconds} s");
+    assert!(
+        reviews <= 2.0 * (f64::from(STRANGERS.burst.get()) + STRANGERS.per_second * seconds),
+        "{reviews} reviews in {seconds} s"
+    );
 }
 
 #[tokio::test]
@@ -189,7 +193,7 @@ async fn requests_waiting_for_reviews_lock_no_probe_out_of_the_secure_port() {
 #[tokio::test]
 async fn connections_above_their_rate_are_closed_before_their_first_byte_is_read() {
     let mut bound = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    bound.limits.arrivals = Some(Rate { per_second: 0.001, burst: 2.0 });
+    bound.limits.arrivals = Some(Rate { per_second: 0.001, burst: NonZeroU32::new(2).unwrap() });
     let addr = bound.local_addr();
     tokio::spawn(bound.serve_http(router(endpoints(), Which::All), CancellationToken::new()));
     for answered in [true, true, false, false] {

@@ -1,6 +1,6 @@
 //! The script: several hundred requests in some dozens of scenarios.
 // The script is one long table in the DSL, and functions that reduce an answer may destructure it.
-#![allow(clippy::wildcard_imports, clippy::needless_pass_by_value, clippy::too_many_lines)]
+#![allow(clippy::wildcard_imports, clippy::needless_pass_by_value)]
 
 mod apply;
 mod cronjobs;

@@ -301,14 +301,6 @@ impl Strategy for Custom {
         [object["metadata"]["name"].clone()].into_iter().chain(self.printers.iter().map(cell)).collect()
     }
 
-    fn selectable_fields(&self, _object: &Value) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
-    fn patch_merge_key(&self, _path: &[&str]) -> Option<&'static str> {
-        None
-    }
-
     fn takes_strategic_patches(&self) -> bool {
         false
     }

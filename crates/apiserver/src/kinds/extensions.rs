@@ -116,24 +116,12 @@ impl Strategy for Definitions {
         copy(object, old, "spec");
     }
 
-    fn validate_status_update(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
-        Vec::new()
-    }
-
     fn columns(&self) -> Vec<Column> {
         columns::DEFINITIONS.to_vec()
     }
 
     fn cells(&self, object: &Value, _now: DateTime<Utc>) -> Vec<Value> {
         ["name", "creationTimestamp"].map(|field| object["metadata"][field].clone()).into()
-    }
-
-    fn selectable_fields(&self, _object: &Value) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
-    fn patch_merge_key(&self, _path: &[&str]) -> Option<&'static str> {
-        None
     }
 
     fn schema(&self) -> Value {

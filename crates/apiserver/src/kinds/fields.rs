@@ -4,6 +4,7 @@
 
 use apimachinery::field::{FieldError, FieldErrorKind};
 use apimachinery::names::{self, in_characters};
+use apimachinery::quoting::quote;
 use serde_json::{Map, Value};
 
 /// The value at a dotted path of field names; null if absent.
@@ -61,7 +62,7 @@ fn error(kind: FieldErrorKind, field: impl Into<String>, head: String, detail: &
 
 /// A value in a message: plain text quoted as Go's `%q` does, everything else as JSON.
 fn print(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), |text| format!("{text:?}"))
+    value.as_str().map_or_else(|| value.to_string(), quote)
 }
 
 /// `field.Required`.
@@ -86,7 +87,7 @@ pub(super) fn invalid_as(field: impl Into<String>, shown: &str, detail: &str) ->
 
 /// `field.NotSupported`.
 pub(super) fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> FieldError {
-    let quoted: Vec<String> = supported.iter().map(|name| format!("{name:?}")).collect();
+    let quoted: Vec<String> = supported.iter().map(|name| quote(name)).collect();
     let detail = format!("supported values: {}", quoted.join(", "));
     error(FieldErrorKind::NotSupported, field, format!("Unsupported value: {}", print(&value.into())), &detail)
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use apimachinery::field::FieldError;
 use apimachinery::names::label_key_errors;
+use apimachinery::quoting::quote;
 use serde_json::Value;
 
 use super::fields::{
@@ -64,7 +65,7 @@ pub(super) fn validate_failure(spec: &Value, path: &str, errors: &mut Vec<FieldE
 }
 
 fn quoted(names: &[&str]) -> String {
-    names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" ")
+    names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(" ")
 }
 
 fn validate_conditions(conditions: &[Value], path: &str, errors: &mut Vec<FieldError>) {
@@ -188,8 +189,8 @@ pub(super) fn count_indexes(indexes: &str, completions: i64) -> Result<i64, Stri
 
 fn parse_interval(interval: &str, completions: i64) -> Result<(i64, i64), String> {
     let index = |text: &str| match text.parse::<i64>() {
-        Err(_) => Err(format!("cannot convert string to integer for index: {text:?}")),
-        Ok(index) if index >= completions => Err(format!("too large index: {text:?}")),
+        Err(_) => Err(format!("cannot convert string to integer for index: {}", quote(text))),
+        Ok(index) if index >= completions => Err(format!("too large index: {}", quote(text))),
         Ok(index) => Ok(index),
     };
     match interval.split('-').collect::<Vec<_>>()[..] {
@@ -202,8 +203,8 @@ fn parse_interval(interval: &str, completions: i64) -> Result<(i64, i64), String
             Ok((first, end))
         }
         _ => Err(format!(
-            "the fragment {interval:?} violates the requirement that an index interval can have at most two parts \
-             separated by '-'"
+            "the fragment {} violates the requirement that an index interval can have at most two parts separated by '-'",
+            quote(interval)
         )),
     }
 }

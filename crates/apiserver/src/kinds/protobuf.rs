@@ -5,6 +5,7 @@
 //! requires. Malformed input is an error and never a panic. Matches apimachinery
 //! `runtime/serializer/protobuf` (the envelope) and the `generated.proto` files of k8s.io/api.
 
+use apimachinery::quoting::quote;
 use base64::Engine;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value, json};
@@ -45,7 +46,8 @@ pub fn decode(body: &[u8]) -> Result<Value, String> {
         }
     }
     let root = root(&api_version, &kind).ok_or_else(|| {
-        format!("no kind {kind:?} is registered for version {api_version:?} in scheme \"embedded API server\"")
+        let (kind, version) = (quote(&kind), quote(&api_version));
+        format!("no kind {kind} is registered for version {version} in scheme \"embedded API server\"")
     })?;
     let mut object = decode_struct(raw, types::lookup(&root), 0)?;
     object["apiVersion"] = api_version.into();

@@ -5,12 +5,10 @@
 //! `pkg/apis/authorization/validation/validation.go`.
 
 use apimachinery::field::FieldError;
-use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::Kind;
 use super::fields::{invalid, list, text};
-use crate::registry::Column;
 
 pub(super) struct SelfSubject;
 pub(super) struct Token;
@@ -54,7 +52,6 @@ macro_rules! access_review {
     ($name:ident, $root:literal, $subject:literal) => {
         impl Kind for $name {
             const ROOT: &'static str = $root;
-            const COLUMNS: &'static [Column] = &[];
             const VIRTUAL: bool = true;
 
             fn validate_create(&self, object: &Value) -> Vec<FieldError> {
@@ -63,10 +60,6 @@ macro_rules! access_review {
 
             fn answer(&self, object: &mut Value) {
                 object["status"] = json!({"allowed": true});
-            }
-
-            fn cells(&self, _object: &Value, _now: DateTime<Utc>) -> Vec<Value> {
-                Vec::new()
             }
         }
     };
@@ -78,7 +71,6 @@ access_review!(SelfSubjectAccess, "authorization.v1.SelfSubjectAccessReview", fa
 
 impl Kind for SelfSubjectRules {
     const ROOT: &'static str = "authorization.v1.SelfSubjectRulesReview";
-    const COLUMNS: &'static [Column] = &[];
     const VIRTUAL: bool = true;
 
     fn answer(&self, object: &mut Value) {
@@ -90,15 +82,10 @@ impl Kind for SelfSubjectRules {
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
         });
     }
-
-    fn cells(&self, _object: &Value, _now: DateTime<Utc>) -> Vec<Value> {
-        Vec::new()
-    }
 }
 
 impl Kind for Token {
     const ROOT: &'static str = "authentication.v1.TokenReview";
-    const COLUMNS: &'static [Column] = &[];
     const VIRTUAL: bool = true;
 
     fn answer(&self, object: &mut Value) {
@@ -106,22 +93,13 @@ impl Kind for Token {
         let audiences = if asked.is_empty() { vec!["https://kubernetes.default.svc".into()] } else { asked };
         object["status"] = json!({"authenticated": true, "user": user(), "audiences": audiences});
     }
-
-    fn cells(&self, _object: &Value, _now: DateTime<Utc>) -> Vec<Value> {
-        Vec::new()
-    }
 }
 
 impl Kind for SelfSubject {
     const ROOT: &'static str = "authentication.v1.SelfSubjectReview";
-    const COLUMNS: &'static [Column] = &[];
     const VIRTUAL: bool = true;
 
     fn answer(&self, object: &mut Value) {
         object["status"] = json!({"userInfo": user()});
-    }
-
-    fn cells(&self, _object: &Value, _now: DateTime<Utc>) -> Vec<Value> {
-        Vec::new()
     }
 }

@@ -196,10 +196,6 @@ impl Strategy for Kept {
         copy(object, old, "spec");
     }
 
-    fn validate_status_update(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
-        Vec::new()
-    }
-
     fn columns(&self) -> Vec<Column> {
         [columns::name_column(0)].into_iter().chain(self.kind.columns.iter().map(Shown::column)).collect()
     }

@@ -74,10 +74,6 @@ impl Strategy for Widgets {
         object["spec"] = old["spec"].clone();
     }
 
-    fn validate_status_update(&self, _: &Value, _: &Value) -> Vec<FieldError> {
-        Vec::new()
-    }
-
     fn columns(&self) -> Vec<Column> {
         let (name, type_, format) = ("Name".into(), "string".into(), "name".into());
         vec![Column { name, type_, format, priority: 0, description: "The name.".into() }]
@@ -107,7 +103,6 @@ impl Strategy for Namespaces {
     fn normalize(&self, _: &mut Value) -> Result<Vec<String>, String> {
         Ok(Vec::new())
     }
-    fn set_defaults(&self, _: &mut Value) {}
     fn prepare_for_create(&self, object: &mut Value) {
         object["status"] = json!({"phase": "Active"});
         object["spec"] = json!({"finalizers": ["kubernetes"]});
@@ -120,20 +115,11 @@ impl Strategy for Namespaces {
         Vec::new()
     }
     fn prepare_for_status_update(&self, _: &mut Value, _: &Value) {}
-    fn validate_status_update(&self, _: &Value, _: &Value) -> Vec<FieldError> {
-        Vec::new()
-    }
     fn columns(&self) -> Vec<Column> {
         Vec::new()
     }
     fn cells(&self, _: &Value, _: DateTime<Utc>) -> Vec<Value> {
         Vec::new()
-    }
-    fn selectable_fields(&self, _: &Value) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-    fn patch_merge_key(&self, _: &[&str]) -> Option<&'static str> {
-        None
     }
     fn name_rule(&self) -> NameRule {
         NameRule::Label

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::support::{APPLY, JSON_PATCH, MERGE, STRATEGIC, Server, WIDGETS, at, owned, widget};
 
 #[tokio::test(start_paused = true)]
-#[allow(clippy::too_many_lines)] // A table.
 async fn refusals_are_those_of_the_real_server() {
     let server = Server::new();
     server.post(WIDGETS, &widget("a")).await.expect(201);

@@ -109,7 +109,6 @@ async fn a_webhook_is_called_by_url_or_as_its_service() {
 }
 
 #[tokio::test]
-#[allow(clippy::too_many_lines)] // A table.
 async fn a_webhook_that_cannot_be_asked_counts_as_its_failure_policy_says_and_the_reason_is_told() {
     let status =
         json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "too much", "code": 413 });
