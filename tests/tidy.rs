@@ -175,7 +175,10 @@ fn imports() -> Imports {
         };
         let name: String = path.chars().take_while(|c| !matches!(c, '/' | '.')).collect();
         names.insert(name.clone());
-        code.entry(name).or_default().push_str(&source.code.replace("cronjob_controller::", "crate::"));
+        // The program's own file names the library from outside.
+        let code_here =
+            if name == "main" { source.code.replace("cronjob_controller::", "crate::") } else { source.code };
+        code.entry(name).or_default().push_str(&code_here);
     }
     let of_modules = modules.iter().map(|name| (name, uses_of(&format!("crate::{name}")), &modules));
     let all = &(&modules | &crates);

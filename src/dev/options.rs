@@ -81,11 +81,11 @@ struct RawFlags {
     #[arg(long, value_name = "FLOAT", default_value = "0")]
     job_failure_rate: String,
 
-    /// A directory in which the cluster's state survives a restart [default: it is forgotten]
+    /// A directory in which the cluster's state survives a restart [default: the state is discarded]
     #[arg(long, value_name = "DIR", default_value = "")]
     data_dir: String,
 
-    /// Run the controllers in this process. Without them CronJobs wait for a controller of your own.
+    /// Run the controllers in this process. With false, only the API server runs, for a controller process of your own.
     #[arg(long, value_name = "BOOL", default_value = "true")]
     controller: String,
 

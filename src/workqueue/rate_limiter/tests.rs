@@ -7,7 +7,7 @@ fn milliseconds(limiter: &mut ItemExponentialFailure<&'static str>, key: &'stati
 }
 
 #[test]
-fn each_failure_of_a_key_doubles_its_own_delay_and_nobody_elses() {
+fn failure_of_a_key_doubles_only_its_own_delay() {
     let mut limiter = ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_secs(1));
     assert_eq!(milliseconds(&mut limiter, "one", 5), [1, 2, 4, 8, 16]);
     assert_eq!(limiter.num_requeues(&"one"), 5);
@@ -20,13 +20,13 @@ fn each_failure_of_a_key_doubles_its_own_delay_and_nobody_elses() {
 }
 
 #[test]
-fn the_delay_grows_to_the_greatest_and_stays_there() {
+fn delay_grows_to_the_maximum_and_stays_there() {
     let rows = [
         ("the controller's", Duration::from_millis(5), Duration::from_secs(1000)),
         ("a nanosecond and a century", Duration::from_nanos(1), Duration::from_secs(100 * 366 * 86_400)),
-        ("everything", Duration::from_nanos(1), Duration::MAX),
-        ("the base above the greatest", Duration::from_secs(5), Duration::from_secs(1)),
-        ("no delay at all", Duration::ZERO, Duration::ZERO),
+        ("the longest duration", Duration::from_nanos(1), Duration::MAX),
+        ("a base above the maximum", Duration::from_secs(5), Duration::from_secs(1)),
+        ("no delay", Duration::ZERO, Duration::ZERO),
     ];
     for (name, base, max) in rows {
         let mut limiter = ItemExponentialFailure::new(base, max);
