@@ -4,9 +4,9 @@
 //! the server. Handshakes, headers, idle time and whole connections have time limits, headers have a size limit, and
 //! the number of connections is bounded. At that limit a new connection replaces an idle one (`connections`); a client
 //! whose request is incomplete counts as idle (`upload`). New connections are rate limited before TLS, and an answer
-//! 429 closes its connection, so the CPU time that unauthenticated clients use is bounded (`budgets`). On the secure
-//! port every path that is not always allowed requires authentication and authorization by the API server
-//! (`delegation`). After a cancel, no new connection is accepted, requests in flight are answered, and serving ends
+//! 429 closes its connection, so the CPU time that unauthenticated clients use is bounded (`budgets`). Connections above
+//! the rate wait, so a health probe on the secure port is late during a flood, but not refused. There every path that
+//! is not always allowed requires authentication and authorization by the API server (`delegation`). After a cancel, no new connection is accepted, requests in flight are answered, and serving ends
 //! within a few seconds whatever the clients do.
 //!
 //! Health probes have a listener of their own ([`Bound::for_probes`]): one request per connection, no rate limit, no
@@ -24,6 +24,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -91,7 +92,7 @@ fn explain(error: &io::Error) -> String {
 pub(crate) struct Limits {
     /// Concurrent connections.
     pub(crate) connections: usize,
-    /// New connections per second; any above are closed before their first byte is read. `None` is no limit.
+    /// New connections per second. Any above wait before their first byte is read. `None` is no limit.
     pub(crate) arrivals: Option<Rate>,
     /// Time for the TLS handshake.
     pub(crate) handshake: Duration,
@@ -256,16 +257,18 @@ impl Bound {
     {
         let slots = ConnectionSlots::new(self.limits.connections);
         let arrivals = self.limits.arrivals.map(TokenBucket::new);
-        let (refused, failed) = (LogLimit::default(), LogLimit::default());
+        let (delayed, failed) = (LogLimit::default(), LogLimit::default());
         let connections = TaskTracker::new();
         while let Some(accepted) = cancel.run_until_cancelled(self.listener.accept()).await {
             match accepted {
                 Ok((stream, peer)) => {
-                    if arrivals.as_ref().is_some_and(|arrivals| arrivals.take().is_err()) {
-                        if let Some(suppressed) = refused.admit(Instant::now()) {
-                            warn!(addr = %self.local_addr, %peer, suppressed, "too many new connections; closing some");
+                    while let Some(Err(wait)) = arrivals.as_ref().map(TokenBucket::take) {
+                        if let Some(suppressed) = delayed.admit(Instant::now()) {
+                            warn!(addr = %self.local_addr, %peer, suppressed, "too many new connections; they wait");
                         }
-                        continue;
+                        if cancel.run_until_cancelled(sleep(wait)).await.is_none() {
+                            break;
+                        }
                     }
                     // An answer must not wait until the peer has acknowledged earlier data.
                     if let Err(error) = stream.set_nodelay(true) {
@@ -299,6 +302,10 @@ enum Protocol {
     Http1,
     Http2,
 }
+
+/// An extension of the first request on a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FirstRequest;
 
 /// The client of a connection.
 struct Client {
@@ -362,8 +369,11 @@ where
     };
     let refused = CancellationToken::new();
     let answer = {
-        let (place, refused) = (Arc::clone(&place), refused.clone());
-        tower::service_fn(move |request| {
+        let (place, refused, used) = (Arc::clone(&place), refused.clone(), Arc::new(AtomicBool::new(false)));
+        tower::service_fn(move |mut request: Request<Incoming>| {
+            if !used.swap(true, Ordering::Relaxed) {
+                request.extensions_mut().insert(FirstRequest);
+            }
             let answer = answer(request, router.clone(), certificates.clone(), Arc::clone(&place));
             let refused = refused.clone();
             async move {

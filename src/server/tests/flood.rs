@@ -191,18 +191,48 @@ async fn requests_waiting_for_reviews_lock_no_probe_out_of_the_secure_port() {
 }
 
 #[tokio::test]
-async fn connections_above_their_rate_are_closed_before_their_first_byte_is_read() {
+async fn connections_above_their_rate_wait_and_are_answered() {
     let mut bound = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    bound.limits.arrivals = Some(Rate { per_second: 0.001, burst: NonZeroU32::new(2).unwrap() });
+    bound.limits.arrivals = Some(Rate { per_second: 20.0, burst: NonZeroU32::new(2).unwrap() });
     let addr = bound.local_addr();
     tokio::spawn(bound.serve_http(router(endpoints(), Which::All), CancellationToken::new()));
-    for answered in [true, true, false, false] {
+    let started = Instant::now();
+    let mut at = Vec::new();
+    for _ in 0..4 {
         let mut stream = TcpStream::connect(addr).await.unwrap();
         let mut answer = String::new();
         let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
         let _ = timeout(Duration::from_secs(10), stream.read_to_string(&mut answer)).await.unwrap();
-        assert_eq!(answer.starts_with("HTTP/1.1 200 OK\r\n"), answered, "{answer:?}");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer:?}");
+        at.push(started.elapsed());
     }
+    assert!(at[3] >= Duration::from_millis(95), "the fourth of two at once and 20 a second after {:?}", at[3]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_probe_of_the_secure_port_is_answered_while_it_is_flooded() {
+    let flooded = Flooded::start(Duration::from_millis(100)).await;
+    let mut flood = JoinSet::new();
+    for client in 0..24 {
+        flood.spawn(ask_for_ever(flooded.secure, flooded.certificate.clone(), client));
+    }
+    for _ in 0..8 {
+        flood.spawn(ask_in_streams_for_ever(flooded.secure, flooded.certificate.clone()));
+    }
+    let (started, mut longest) = (Instant::now(), Duration::ZERO);
+    while started.elapsed() < Duration::from_secs(4) {
+        let probe = async {
+            let mut prober = tls_connect(flooded.secure, &flooded.certificate, b"http/1.1").await.unwrap();
+            fetch(&mut prober, "/livez").await
+        };
+        let before = Instant::now();
+        let answer = timeout(Duration::from_secs(5), probe).await.expect("an answer in time");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        longest = longest.max(before.elapsed());
+        sleep(Duration::from_millis(20)).await;
+    }
+    flood.shutdown().await;
+    println!("the longest took {longest:?}");
 }
 
 #[tokio::test(start_paused = true)]

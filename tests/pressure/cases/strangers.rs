@@ -55,13 +55,11 @@ async fn one(arena: &Arena, port: u16, health: Option<u16>, name: &str, shape: S
     let what = |what: &str| format!("{name}: {what}");
     let a_second = |count: f64| Figure::count(String::new(), 0, Reach::Shown).with(count / LASTS.as_secs_f64());
     let none = Reach::AtMost(0.0);
-    // If probes have a listener of their own, the manifests use it.
-    let on_secure = if plain.is_some() { Reach::Shown } else { none };
     let answered = float(tally.answered.load(Ordering::Relaxed));
     let mut figures = vec![
         Figure { what: what("requests answered a second"), ..a_second(answered) },
         Figure::count(what("connections opened"), tally.connections.load(Ordering::Relaxed), Reach::Shown),
-        Figure::count(what(&format!("probes failed of {PROBES}, secure port")), secure, on_secure),
+        Figure::count(what(&format!("probes failed of {PROBES}, secure port")), secure, none),
         Figure { what: what("reviews a second"), reach: Reach::AtMost(FEW_REVIEWS), ..a_second(asked) },
     ];
     figures.extend(
