@@ -251,11 +251,11 @@ docker-buildx: ## The image IMG for PLATFORMS at once, to its registry
 		$(COMMIT_ARGS) $(BUILD_FLAGS) -t $(IMAGE) .
 
 # The image's files, alone in a directory: the static, stripped binary and all licences. The in-memory API server is
-# left out, and with it dev and check. Dependencies compiled by `cargo build --release` are reused.
+# left out, and with it dev and check. Not incremental, so that it can be reproduced.
 ROOT := target/image/root
 static: licenses ## The binary that the image holds, below target/image/root
-	cargo rustc --release --locked --package cronjob-controller --no-default-features --bin cronjob-controller -- \
-		-C target-feature=+crt-static -C strip=symbols
+	CARGO_INCREMENTAL=0 cargo rustc --release --locked --package cronjob-controller --no-default-features \
+		--bin cronjob-controller -- -C target-feature=+crt-static -C strip=symbols
 	install -m 0755 target/release/cronjob-controller $(ROOT)
 	touch --date=@$(SOURCE_DATE_EPOCH) $(ROOT)/*
 
