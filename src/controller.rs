@@ -399,7 +399,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
 
     /// Writes the pending status of a released CronJob, unless the CronJob was deleted.
     async fn settle_released(&self, key: &ObjectName, uid: &Uid) -> Outcome {
-        let live = match self.parts.control.get_anyones_cron_job(key).await {
+        let live = match self.parts.control.get_cron_job_of_any_controller(key).await {
             Ok(live) if live.uid == *uid => live,
             Ok(_) => return Outcome::Done,
             Err(error) if error.is_not_found() => return Outcome::Done,

@@ -82,7 +82,10 @@ pub trait CronJobControl: Send + Sync + 'static {
     /// Reads a CronJob. One that this controller does not manage is not found.
     fn get_cron_job(&self, name: &ObjectName) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send;
     /// Reads a CronJob unchanged, whichever controller manages it.
-    fn get_anyones_cron_job(&self, name: &ObjectName) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send {
+    fn get_cron_job_of_any_controller(
+        &self,
+        name: &ObjectName,
+    ) -> impl Future<Output = Result<Arc<CronJob>, ApiError>> + Send {
         self.get_cron_job(name)
     }
     /// Writes the status if the CronJob still has the version that the write is based on; returns the new version.
@@ -251,7 +254,7 @@ impl CronJobControl for RealControl {
         if self.manage.takes(&mut cron_job) { Ok(Arc::new(cron_job)) } else { Err(not_ours(cron_job.name)) }
     }
 
-    async fn get_anyones_cron_job(&self, name: &ObjectName) -> Result<Arc<CronJob>, ApiError> {
+    async fn get_cron_job_of_any_controller(&self, name: &ObjectName) -> Result<Arc<CronJob>, ApiError> {
         self.read_cron_job(name).await.map(Arc::new)
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::batch_v1::Job;
-use crate::controller::tests::support::{CRON_JOBS, Ending, JOBS, LEDGERS, World, cron_job, job};
+use crate::controller::tests::support::{CRON_JOBS, Ending, JOBS, MAX_SERIES, World, cron_job, job};
 use crate::controller::tests::wire::{Fate, Verb};
 use crate::metrics::encode;
 
@@ -156,16 +156,16 @@ async fn no_more_cron_jobs_have_series_than_were_asked_for() {
     for namespace in ["a", "b", "c"] {
         world.write("POST", "/api/v1/namespaces", &json!({ "metadata": { "name": namespace } })).await;
         let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs");
-        for at in 0..=LEDGERS / 3 {
+        for at in 0..=MAX_SERIES / 3 {
             world.write("POST", &path, &cron_job(&format!("{namespace}{at}"), json!({}))).await;
         }
     }
     let names: Vec<String> =
-        ["a", "b", "c"].iter().flat_map(|name| (0..=LEDGERS / 3).map(move |at| format!("{name}{at}"))).collect();
+        ["a", "b", "c"].iter().flat_map(|name| (0..=MAX_SERIES / 3).map(move |at| format!("{name}{at}"))).collect();
     let stop = world.work(1);
     world.pass_until("2026-03-02T10:00:30Z").await;
     let having = || -> Vec<&String> { names.iter().filter(|name| !shown(&world.registry, name).is_empty()).collect() };
-    assert!(having().len() <= LEDGERS);
+    assert!(having().len() <= MAX_SERIES);
     assert_eq!(omitted(&world.registry), (names.len() - having().len()).to_string());
     // A CronJob of the namespace with the fewest places.
     let (before, gone) = (having().len(), having()[having().len() - 1].clone());
@@ -179,7 +179,7 @@ async fn no_more_cron_jobs_have_series_than_were_asked_for() {
 #[tokio::test(start_paused = true)]
 async fn series_are_left_for_others_by_a_namespace_with_more_cron_jobs_than_places() {
     let world = World::new("2026-03-02T09:59:30Z").await;
-    for at in 0..3 * LEDGERS {
+    for at in 0..3 * MAX_SERIES {
         world.create_cron_job(&format!("many{at}"), json!({})).await;
     }
     let stop = world.work(1);

@@ -38,7 +38,7 @@ pub const NAMESPACE: &str = "default";
 /// The path of its CronJobs.
 pub const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
 /// The number of CronJobs with series of their own.
-pub const LEDGERS: usize = 10;
+pub const MAX_SERIES: usize = 10;
 /// The path of its Jobs.
 pub const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
 
@@ -112,7 +112,7 @@ impl World {
         let config = events::Config { seed: Some(3), max_queued: 10_000, max_pending: 10_000, ..Default::default() };
         let (recorder, sink) = events::Recorder::new(config, Arc::clone(&shared), |_| {});
         let registry = Registry::new();
-        let all = CronJobMetrics::register(&registry, NonZeroUsize::new(LEDGERS).unwrap()).unwrap();
+        let all = CronJobMetrics::register(&registry, NonZeroUsize::new(MAX_SERIES).unwrap()).unwrap();
         let stats_set = all.join(controller_kind, Arc::clone(&cron_jobs), Arc::clone(&shared), Zone::UTC);
         let controller = Controller::new(Parts {
             controller_kind,
