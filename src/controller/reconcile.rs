@@ -151,12 +151,12 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Removes pruned Jobs from `active`. A Job whose deletion is not answered yet counts as deleted; a failed deletion
-    /// is decided again.
+    /// Removes pruned Jobs from `active`. A Job whose deletion is not answered yet is left out; if it cannot be deleted, its
+    /// end is still to be reported.
     fn forget_pruned_jobs(&mut self) {
         for job in &self.beyond_history {
             match self.observation.deletion_of(&job.uid) {
-                None => self.draft.remove_active(&job.uid),
+                None => self.draft.leave_out(&job.uid),
                 Some(reply) => {
                     self.draft.deleted(job, reply, self.observation.hides_transient);
                 }

@@ -116,10 +116,16 @@ impl<'a> Draft<'a> {
 
     /// Removes a Job from `active`.
     pub fn remove_active(&mut self, uid: &Uid) {
+        self.leave_out(uid);
+        self.edits.remove(uid);
+    }
+
+    /// Removes a Job from `active` for the decisions of this sync alone: no edit, so a sync whose edits are put off leaves
+    /// it to the next.
+    pub fn leave_out(&mut self, uid: &Uid) {
         if self.status.in_active_list(uid) {
             self.status.to_mut().delete_from_active_list(uid);
         }
-        self.edits.remove(uid);
     }
 
     /// Records that a controller made `job` for `slot`. The Job is active until it finishes.

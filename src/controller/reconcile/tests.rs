@@ -93,6 +93,37 @@ fn a_due_slot_is_created_before_anything_is_pruned_or_written() {
     assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
 }
 
+/// The edits of a sync that is settled later, or that was overtaken, do not say that a Job is deleted before it is.
+#[test]
+fn the_end_of_an_active_job_is_reported_if_it_cannot_be_pruned_after_its_sync_was_put_off() {
+    let old = job("report-29540700", "old", finished("Complete"));
+    for (is_overtaken, reply, want) in [
+        (false, Err(refusal(500, "InternalError")), vec!["FailedDelete", "SawCompletedJob"]),
+        (true, Err(refusal(500, "InternalError")), vec!["FailedDelete", "SawCompletedJob"]),
+        (false, Ok(()), vec!["SuccessfulDelete"]),
+        (true, Ok(()), vec!["SuccessfulDelete"]),
+    ] {
+        let cron_job = cron_job(json!({
+            "spec": { "successfulJobsHistoryLimit": 0 },
+            "status": { "active": [reference("report-29540700", "old")] },
+        }));
+        let mut observation = observe(&cron_job, &[&old]);
+        (observation.settle_later, observation.is_overtaken) = (!is_overtaken, is_overtaken);
+        observation.create = Some(created());
+        let put_off = settle(&observation);
+        assert!(put_off.status.is_none() && put_off.prune.is_empty(), "{put_off:?}");
+
+        let mut observation = observe(&cron_job, &[&old, &job(NAME, "new-uid", made_by_controller(SLOT))]);
+        observation.carried = put_off.edits;
+        let Plan::Prune { jobs, .. } = reconcile(&observation, now()) else { panic!("nothing to prune") };
+        observation.learn_deletion(jobs[0].uid.clone(), reply);
+        let settlement = settle(&observation);
+        assert_eq!(reasons(&settlement), want, "{is_overtaken}");
+        assert_eq!(&*written(&settlement).active[0].name, NAME, "{is_overtaken}");
+        assert_eq!(written(&settlement).active.len(), 1, "{is_overtaken}");
+    }
+}
+
 /// A linear search through the edits for each Job would take minutes.
 #[test]
 fn a_history_of_a_hundred_thousand_jobs_is_pruned_some_at_a_time() {
