@@ -191,9 +191,11 @@ pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::io;
-    use std::sync::Arc;
+    use std::sync::{Arc, LazyLock};
 
     use parking_lot::Mutex;
+    use tracing::Dispatch;
+    use tracing::level_filters::LevelFilter;
 
     use super::*;
 
@@ -228,8 +230,14 @@ pub(crate) mod tests {
         }
     }
 
+    /// A second subscriber, for the whole process. With only one, tracing caches a callsite as disabled if another test's
+    /// thread, without a subscriber, reaches it first.
+    static SECOND: LazyLock<Dispatch> =
+        LazyLock::new(|| Dispatch::new(tracing_subscriber::registry().with(LevelFilter::OFF)));
+
     /// Writes JSON to `page`, with the filter for `verbosity`.
     pub fn subscriber(verbosity: u8, page: &Page) -> impl Subscriber + Send + Sync + 'static {
+        LazyLock::force(&SECOND);
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(page.clone())
             .fmt_fields(JsonFields::new())

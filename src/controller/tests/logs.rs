@@ -21,9 +21,6 @@ fn told(page: &Page) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn every_decision_is_one_line_with_the_key_and_the_form_of_lines_is_stable() {
     let page = Page::default();
-    // A second subscriber. With only one, tracing caches a callsite as disabled if another test's thread, without a
-    // subscriber, reaches it first.
-    let _second = tracing::Dispatch::new(subscriber(2, &Page::default()));
     let _guard = tracing::subscriber::set_default(subscriber(2, &page));
     let ends: support::Ends = |job| match job.name.name.split('-').next() {
         Some("history") => Some((seconds(5), Ending::Complete)),
