@@ -2,7 +2,8 @@
 //!
 //! Guarantees: the process finds every configuration error before its first request. A standby keeps its caches warm and
 //! writes nothing. On SIGTERM or SIGINT the work in flight finishes, and the lease is released after the last write. The
-//! work in flight has [`GRACE`] for that; [`shutdown`](crate::shutdown) sets the time of every step. A leader that lost its lease stops at once. In a sharded cluster the same holds for each shard: see `shards`.
+//! work in flight has [`GRACE`] for that; [`shutdown`](crate::shutdown) sets the time of every step. A leader that lost its
+//! lease stops at once. In a sharded cluster the same holds for each shard: see `shards`.
 //!
 //! Matches `Run` in upstream `cmd/kube-controller-manager/app/controllermanager.go`, for the enabled controllers: they share
 //! one lease, one leadership check and one event writer; each has its own informers and queue.

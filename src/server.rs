@@ -6,8 +6,9 @@
 //! whose request is incomplete counts as idle (`upload`). New connections are rate limited before TLS, and an answer
 //! 429 closes its connection, so the CPU time that unauthenticated clients use is bounded (`budgets`). Connections above
 //! the rate wait, so a health probe on the secure port is late during a flood, but not refused. There every path that
-//! is not always allowed requires authentication and authorization by the API server (`delegation`). After a cancel, no new connection is accepted, requests in flight are answered, and serving ends
-//! within a few seconds whatever the clients do.
+//! is not always allowed requires authentication and authorization by the API server (`delegation`). After a cancel, no
+//! new connection is accepted, requests in flight are answered, and serving ends within a few seconds whatever the
+//! clients do.
 //!
 //! Health probes have a listener of their own ([`Bound::for_probes`]): one request per connection, no rate limit, no
 //! TLS. It shares only the process's CPU with the other listeners.
@@ -262,13 +263,13 @@ impl Bound {
         while let Some(accepted) = cancel.run_until_cancelled(self.listener.accept()).await {
             match accepted {
                 Ok((stream, peer)) => {
-                    while let Some(Err(wait)) = arrivals.as_ref().map(TokenBucket::take) {
+                    if let Some(arrivals) = &arrivals
+                        && arrivals.take().is_err()
+                    {
                         if let Some(suppressed) = delayed.admit(Instant::now()) {
                             warn!(addr = %self.local_addr, %peer, suppressed, "too many new connections; they wait");
                         }
-                        if cancel.run_until_cancelled(sleep(wait)).await.is_none() {
-                            break;
-                        }
+                        cancel.run_until_cancelled(arrivals.acquire()).await;
                     }
                     // An answer must not wait until the peer has acknowledged earlier data.
                     if let Err(error) = stream.set_nodelay(true) {

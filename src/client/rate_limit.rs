@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use tokio::time::Instant;
 use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
@@ -19,35 +18,8 @@ use super::observe::RequestObserver;
 use crate::options::RateLimit;
 use crate::token_bucket::{Rate, TokenBucket};
 
-/// A wait above this is logged. Matches client-go's `extraLongThrottleLatency`.
+/// A wait above this is logged. Matches client-go's `extraLongTokenBucketLatency`.
 const LONG_WAIT: Duration = Duration::from_secs(1);
-
-/// A token bucket behind a queue: only the head of the queue asks the bucket, so tokens are given in the order of arrival.
-/// tokio's mutex is the queue.
-pub(super) struct Throttle {
-    bucket: TokenBucket,
-    line: tokio::sync::Mutex<()>,
-}
-
-impl Throttle {
-    /// With a full bucket.
-    pub(super) fn new(limit: RateLimit) -> Self {
-        let rate = Rate { per_second: limit.qps, burst: limit.burst };
-        Self { bucket: TokenBucket::new(rate), line: tokio::sync::Mutex::new(()) }
-    }
-
-    /// Waits until the caller may send one request; returns the time it waited.
-    ///
-    /// Timers have millisecond ticks, so a rate above 1000 a second needs a `burst` of at least `qps / 1000`.
-    pub(super) async fn acquire(&self) -> Duration {
-        let came = Instant::now();
-        let _head_of_the_line = self.line.lock().await;
-        while let Err(wait) = self.bucket.take() {
-            tokio::time::sleep(wait).await;
-        }
-        came.elapsed()
-    }
-}
 
 /// Delays requests to `host`.
 pub(super) fn layer<S>(
@@ -55,10 +27,11 @@ pub(super) fn layer<S>(
     host: &str,
     observer: Arc<dyn RequestObserver>,
 ) -> impl Layer<S, Service = RateLimited<S>> + use<S> {
-    let (throttle, host): (_, Arc<str>) = (Arc::new(Throttle::new(limit)), host.into());
+    let (bucket, host): (_, Arc<str>) =
+        (Arc::new(TokenBucket::new(Rate { per_second: limit.qps, burst: limit.burst })), host.into());
     layer_fn(move |inner| RateLimited {
         inner,
-        throttle: Arc::clone(&throttle),
+        bucket: Arc::clone(&bucket),
         host: Arc::clone(&host),
         observer: Arc::clone(&observer),
     })
@@ -67,7 +40,7 @@ pub(super) fn layer<S>(
 #[derive(Clone)]
 pub(super) struct RateLimited<S> {
     inner: S,
-    throttle: Arc<Throttle>,
+    bucket: Arc<TokenBucket>,
     host: Arc<str>,
     observer: Arc<dyn RequestObserver>,
 }
@@ -91,7 +64,7 @@ where
         let this = self.clone();
         Box::pin(async move {
             if !is_watch(&request) {
-                let waited = this.throttle.acquire().await;
+                let waited = this.bucket.acquire().await;
                 let verb = request.method().as_str();
                 this.observer.rate_limited(verb, &this.host, waited.as_secs_f64());
                 if waited > LONG_WAIT {

@@ -58,6 +58,18 @@ impl Flooded {
         tokio::spawn(health.serve_http(router(endpoints, Which::HealthOnly), cancel));
         flooded
     }
+
+    /// Sends requests to the secure port, of both protocols and without credentials, until it is dropped.
+    fn ask_for_ever(&self) -> JoinSet<()> {
+        let mut flood = JoinSet::new();
+        for client in 0..24 {
+            flood.spawn(ask_for_ever(self.secure, self.certificate.clone(), client));
+        }
+        for _ in 0..8 {
+            flood.spawn(ask_in_streams_for_ever(self.secure, self.certificate.clone()));
+        }
+        flood
+    }
 }
 
 /// Sends requests on one connection after the other, as many as each accepts.
@@ -136,13 +148,7 @@ async fn probe(health: SocketAddr) -> Duration {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_probe_is_answered_while_both_ports_are_flooded() {
     let flooded = Flooded::start(Duration::from_millis(100)).await;
-    let mut flood = JoinSet::new();
-    for client in 0..24 {
-        flood.spawn(ask_for_ever(flooded.secure, flooded.certificate.clone(), client));
-    }
-    for _ in 0..8 {
-        flood.spawn(ask_in_streams_for_ever(flooded.secure, flooded.certificate.clone()));
-    }
+    let mut flood = flooded.ask_for_ever();
     // Half a ClientHello, half a header, and a sequence of requests on the port for probes.
     flood.spawn(hold_for_ever(flooded.secure, b"\x16\x03\x01\x02\x00\x01"));
     flood.spawn(hold_for_ever(flooded.health, b"GET /livez HTTP/1.1\r\nhost: "));
@@ -212,13 +218,7 @@ async fn connections_above_their_rate_wait_and_are_answered() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_probe_of_the_secure_port_is_answered_while_it_is_flooded() {
     let flooded = Flooded::start(Duration::from_millis(100)).await;
-    let mut flood = JoinSet::new();
-    for client in 0..24 {
-        flood.spawn(ask_for_ever(flooded.secure, flooded.certificate.clone(), client));
-    }
-    for _ in 0..8 {
-        flood.spawn(ask_in_streams_for_ever(flooded.secure, flooded.certificate.clone()));
-    }
+    let mut flood = flooded.ask_for_ever();
     let (started, mut longest) = (Instant::now(), Duration::ZERO);
     while started.elapsed() < Duration::from_secs(4) {
         let probe = async {
