@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use apimachinery::clock::{SharedClock, SystemClock};
 use chrono::TimeDelta;
-use futures::future::join_all;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, join_all};
 use kube::Client;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -71,7 +72,12 @@ const EVENTS_IN_FLIGHT: usize = 16;
 ///
 /// # Errors
 /// When a setting is unusable, and when leadership is lost.
-pub async fn run(config: Config, stop: CancellationToken) -> Result<(), AppError> {
+pub fn run(config: Config, stop: CancellationToken) -> BoxFuture<'static, Result<(), AppError>> {
+    // Boxed, so that it is compiled here, once, and not again in the binary.
+    run_process(config, stop).boxed()
+}
+
+async fn run_process(config: Config, stop: CancellationToken) -> Result<(), AppError> {
     let clock: SharedClock = Arc::new(SystemClock);
     let registry = Registry::new();
     ProcessCollector::register(&registry)?;

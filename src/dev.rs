@@ -31,6 +31,8 @@ use std::time::Duration;
 
 use apimachinery::clock::{SharedClock, SystemClock};
 use apiserver::{ApiServer, RestoreError};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -82,7 +84,17 @@ pub enum DevError {
 ///
 /// # Errors
 /// One sentence with the cause.
-pub async fn run(config: DevConfig, output: Output, live: bool, stop: CancellationToken) -> Result<(), DevError> {
+pub fn run(
+    config: DevConfig,
+    output: Output,
+    live: bool,
+    stop: CancellationToken,
+) -> BoxFuture<'static, Result<(), DevError>> {
+    // Boxed, so that it is compiled here, once, and not again in the binary.
+    run_cluster(config, output, live, stop).boxed()
+}
+
+async fn run_cluster(config: DevConfig, output: Output, live: bool, stop: CancellationToken) -> Result<(), DevError> {
     let clock: SharedClock = Arc::new(SystemClock);
     let manifests = match config.filenames.as_slice() {
         [] => manifests::samples(&config.controllers)?,
