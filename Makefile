@@ -14,7 +14,7 @@ OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
 .PHONY: all help build run fmt vet generate manifests check test e2e fault-matrix pressure soak mutants bench bench-size
-.PHONY: bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
+.PHONY: vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book
 
@@ -71,6 +71,17 @@ check: ## Format, clippy and documentation, judged
 # End-to-end tests are skipped, with a message, until `make fixture` has run.
 test: ## All tests that this machine has the tools for
 	cargo test --locked
+
+# The answers of upstream's own code of any release to inputs drawn from a seed. The files have the formats of
+# tests/vectors; `CRONJOB_VECTORS_DIR=target/vectors cargo test --test vectors` checks this controller against them.
+KUBERNETES ?= $(KUBERNETES_VERSION)
+SEED ?= 1
+VECTORS ?= target/vectors
+vectors: ## New test vectors from upstream's code; KUBERNETES=v1.37.2 SEED=7 VECTORS=target/vectors
+	tests/vectors/generate/run $(KUBERNETES) --seed=$(SEED) --output=$(VECTORS)
+
+vectors-compare: ## The recorded answers in tests/vectors, beside those of KUBERNETES
+	tests/vectors/generate/run $(KUBERNETES) --inputs=tests/vectors --compare
 
 e2e: fixture ## The end-to-end tests, on a real control plane
 	REQUIRE_FIXTURE=1 cargo test --locked --test e2e

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	jobutil "k8s.io/kubernetes/pkg/controller/job/util"
 )
 
 const namespace = "ns"
@@ -54,9 +55,9 @@ func (s source) sync(number int) *syncRow {
 	}
 	for index := range s.IntN(7) {
 		job := s.job(cronJob, index, t.now)
-		active := 76
-		if len(job.Status.Conditions) > 0 {
-			active = 38
+		active := 82
+		if jobutil.IsJobFinished(job) {
+			active = 34
 		}
 		add(job, active, 8)
 	}
@@ -64,6 +65,8 @@ func (s source) sync(number int) *syncRow {
 	if slot := t.evaluated.Next(t.now.Add(-time.Minute)); s.chance(10) && !slot.IsZero() && !slot.After(t.now) {
 		job := s.job(cronJob, 50, t.now)
 		job.Name = cronJob.Name + "-" + strconv.FormatInt(slot.Unix()/60, 10)
+		// It has not finished.
+		job.Status.Conditions = nil
 		add(job, 40, 40)
 	}
 	row.CronJobCached, row.CronJobLive = encode(cronJob), encode(cronJob)
