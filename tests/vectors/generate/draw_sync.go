@@ -65,8 +65,6 @@ func (s source) sync(number int) *syncRow {
 	if slot := t.evaluated.Next(t.now.Add(-time.Minute)); s.chance(10) && !slot.IsZero() && !slot.After(t.now) {
 		job := s.job(cronJob, 50, t.now)
 		job.Name = cronJob.Name + "-" + strconv.FormatInt(slot.Unix()/60, 10)
-		// It has not finished.
-		job.Status.Conditions = nil
 		add(job, 40, 40)
 	}
 	row.CronJobCached, row.CronJobLive = encode(cronJob), encode(cronJob)
