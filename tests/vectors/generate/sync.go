@@ -10,6 +10,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -149,7 +150,20 @@ func (r *syncRow) differs() bool {
 	if len(r.Faults) > 0 && r.Faults[0].Verb == "updateStatus" && bytes.Equal(status, encode(cached.Status)) {
 		return true
 	}
-	return missesNewest(&cached, r.Now)
+	return r.countsForeignChildren(&cached) || missesNewest(&cached, r.Now)
+}
+
+// countsForeignChildren says that the answers depend on Jobs whose controller has another name than the CronJob: since
+// v1.37 (kubernetes/kubernetes#133313), upstream compares UIDs only.
+func (r *syncRow) countsForeignChildren(cached *batchv1.CronJob) bool {
+	own := *r
+	own.JobsCached = slices.DeleteFunc(slices.Clone(r.JobsCached), func(text json.RawMessage) bool {
+		var job batchv1.Job
+		mustDecode(text, &job)
+		controller := metav1.GetControllerOf(&job)
+		return controller != nil && controller.Name != cached.Name
+	})
+	return own.answer() != nil || !bytes.Equal(encode(own.Expect), encode(r.Expect))
 }
 
 func decodeJobs(texts []json.RawMessage) ([]*batchv1.Job, error) {
