@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::ServiceExt;
 
-use testkit::controller_kinds::{self, API_EXAMPLES, CRON_JOBS, Ground};
+use testkit::controller_kinds::{self, API_EXAMPLES, CRON_JOBS, TestCluster};
 use testkit::driver::{self, Namespace, request};
 use testkit::embedded::{self, Served};
 use testkit::rotation::{self, Issued, Patience, Stage};
@@ -53,66 +53,66 @@ async fn ask(call: WebhookCall) -> WebhookAnswer {
 }
 
 /// A server without applied objects.
-fn bare() -> (ApiServer, Ground) {
+fn bare() -> (ApiServer, TestCluster) {
     let clock: SharedClock = TestClock::new("2026-11-20T18:20:30Z".parse().unwrap());
     let server = embedded::server(Arc::clone(&clock));
     let client = server.client();
     server.set_webhook_caller(Arc::new(|call| ask(call).boxed()));
     let namespace = Namespace::existing(client.clone(), "default");
-    (server, Ground { client, clock, namespace })
+    (server, TestCluster { client, clock, namespace })
 }
 
 /// A server with the definitions.
-async fn defined() -> (ApiServer, Ground) {
-    let (server, ground) = bare();
+async fn defined() -> (ApiServer, TestCluster) {
+    let (server, cluster) = bare();
     let definitions = ["batch.tutorial.kubebuilder.io_cronjobs", "myapp.my.domain_apiexamples"];
     for definition in definitions.into_iter().flat_map(|name| documents(&format!("crd/bases/{name}.yaml"))) {
-        let stored = request(&ground.client, Method::POST, DEFINITIONS, Some(&definition)).await.unwrap();
+        let stored = request(&cluster.client, Method::POST, DEFINITIONS, Some(&definition)).await.unwrap();
         assert_eq!(stored["status"]["conditions"][1]["type"], "Established");
     }
-    (server, ground)
+    (server, cluster)
 }
 
 /// A server with the definitions and the configurations.
-async fn ground() -> (ApiServer, Ground) {
-    let (server, ground) = defined().await;
+async fn cluster() -> (ApiServer, TestCluster) {
+    let (server, cluster) = defined().await;
     for configuration in documents("webhook/manifests.yaml") {
         let plural = format!("{}s", configuration["kind"].as_str().unwrap().to_lowercase());
-        request(&ground.client, Method::POST, &format!("{WEBHOOKS}/{plural}"), Some(&configuration)).await.unwrap();
+        request(&cluster.client, Method::POST, &format!("{WEBHOOKS}/{plural}"), Some(&configuration)).await.unwrap();
     }
-    (server, ground)
+    (server, cluster)
 }
 
-async fn what_is_stored_and_refused(ground: &Ground) {
-    controller_kinds::defaults(ground).await;
-    assert!(controller_kinds::refusals(ground).await > 20);
-    controller_kinds::columns(ground).await;
+async fn what_is_stored_and_refused(cluster: &TestCluster) {
+    controller_kinds::defaults(cluster).await;
+    assert!(controller_kinds::refusals(cluster).await > 20);
+    controller_kinds::columns(cluster).await;
 }
 
 /// The behaviour of the kinds under their controllers.
-async fn live(ground: &Ground) {
+async fn live(cluster: &TestCluster) {
     let controllers = vec![ControllerKind::Tutorial, ControllerKind::ApiExample];
     let config = options::Config { controllers, ..options::Config::embedded(4.try_into().unwrap()) };
     let stop = CancellationToken::new();
     let controller = tokio::spawn({
-        let (client, clock, stop) = (ground.client.clone(), Arc::clone(&ground.clock), stop.clone());
+        let (client, clock, stop) = (cluster.client.clone(), Arc::clone(&cluster.clock), stop.clone());
         async move { app::run_embedded(&config, &client, &clock, 1, stop).await }
     });
-    assert_eq!(controller_kinds::live(ground).await, 24);
+    assert_eq!(controller_kinds::live(cluster).await, 24);
     stop.cancel();
     controller.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn defaults_refusals_and_columns_are_those_of_the_real_server() {
-    let (_server, ground) = ground().await;
-    what_is_stored_and_refused(&ground).await;
+    let (_server, cluster) = cluster().await;
+    what_is_stored_and_refused(&cluster).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn policies_limits_deadlines_suspension_and_status_are_those_of_the_real_server() {
-    let (_server, ground) = ground().await;
-    live(&ground).await;
+    let (_server, cluster) = cluster().await;
+    live(&cluster).await;
 }
 
 /// The order of deletions: a definition after its objects.
@@ -128,7 +128,7 @@ async fn tutorial_applied_by_kubectl_behaves_the_same() {
     if !tools::has_kubectl("controller_kinds") {
         return;
     }
-    let (server, ground) = bare();
+    let (server, cluster) = bare();
     let listening = Served::start(server).await;
     let rows: [Applied; 3] = [
         (&["apply"], |line| line.ends_with(" created")),
@@ -139,8 +139,8 @@ async fn tutorial_applied_by_kubectl_behaves_the_same() {
         let said = listening.each(&[how, &["-k", "manifests/tutorial"]].concat()).await;
         assert!(said.len() > 20 && said.iter().all(|line| holds(line)), "{said:#?}");
     }
-    what_is_stored_and_refused(&ground).await;
-    live(&ground).await;
+    what_is_stored_and_refused(&cluster).await;
+    live(&cluster).await;
 
     listening.each(&["apply", "-k", "manifests/samples/tutorial"]).await;
     let shown = listening.each(&["get", "tcj,apiex", "--show-kind"]).await.join("\n");
@@ -160,12 +160,12 @@ async fn tutorial_applied_by_kubectl_behaves_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn unreachable_webhook_blocks_writes_but_no_deletion_and_no_status() {
-    let (server, ground) = ground().await;
-    let ns = &ground.namespace;
+    let (server, cluster) = cluster().await;
+    let ns = &cluster.namespace;
     let object = controller_kinds::tutorial("minimal", &json!({ "suspend": true }));
     ns.create(CRON_JOBS, &object).await;
     server.set_webhook_caller(Arc::new(|_| async { Err("connection refused".to_owned()) }.boxed()));
-    let message = request(&ground.client, Method::POST, &ns.path(CRON_JOBS, ""), Some(&object)).await.unwrap_err();
+    let message = request(&cluster.client, Method::POST, &ns.path(CRON_JOBS, ""), Some(&object)).await.unwrap_err();
     assert!(message.contains("failed calling webhook \"mcronjob.kb.io\": failed to call webhook: connection refused"));
     ns.create(API_EXAMPLES, &controller_kinds::example("pods", &json!({}))).await;
     ns.patch_status(CRON_JOBS, "minimal", &json!({ "lastScheduleTime": "2026-01-01T00:00:00Z" })).await;
@@ -173,16 +173,16 @@ async fn unreachable_webhook_blocks_writes_but_no_deletion_and_no_status() {
     assert!(ns.get(CRON_JOBS, "minimal").await.is_none());
 
     let path = format!("{WEBHOOKS}/mutatingwebhookconfigurations/cronjob-controller-mutating-webhook");
-    let mut lenient = request(&ground.client, Method::GET, &path, None).await.unwrap();
+    let mut lenient = request(&cluster.client, Method::GET, &path, None).await.unwrap();
     lenient["webhooks"][0]["failurePolicy"] = json!("Ignore");
-    request(&ground.client, Method::PUT, &path, Some(&lenient)).await.unwrap();
-    let message = request(&ground.client, Method::POST, &ns.path(CRON_JOBS, ""), Some(&object)).await.unwrap_err();
+    request(&cluster.client, Method::PUT, &path, Some(&lenient)).await.unwrap();
+    let message = request(&cluster.client, Method::POST, &ns.path(CRON_JOBS, ""), Some(&object)).await.unwrap_err();
     assert!(message.contains("failed calling webhook \"vcronjob.kb.io\""), "{message}");
 }
 
 /// A server, and its own webhooks on loopback with this certificate.
 async fn rotating(certificate: WebhookCertificate, ca: &str) -> (Stage, DropGuard) {
-    let (server, Ground { client, .. }) = defined().await;
+    let (server, TestCluster { client, .. }) = defined().await;
     let addr = "127.0.0.1:0".parse().unwrap();
     let webhooks = Webhooks::bind(&WebhookConfig { addr, certificate, tls: TlsParameters::default() }).await.unwrap();
     let addr = webhooks.local_addr();
@@ -230,23 +230,23 @@ async fn a_certificate_of_its_own_is_rotated_under_load_without_a_failed_admissi
 
 #[tokio::test(start_paused = true)]
 async fn deleting_a_definition_deletes_its_objects() {
-    let (server, ground) = ground().await;
-    ground.namespace.create(API_EXAMPLES, &controller_kinds::example("pods", &json!({}))).await;
+    let (server, cluster) = cluster().await;
+    cluster.namespace.create(API_EXAMPLES, &controller_kinds::example("pods", &json!({}))).await;
     let path = format!("{DEFINITIONS}/apiexamples.myapp.my.domain");
-    request(&ground.client, Method::DELETE, &path, None).await.unwrap();
-    assert!(ground.namespace.get(API_EXAMPLES, "pods").await.is_none());
+    request(&cluster.client, Method::DELETE, &path, None).await.unwrap();
+    assert!(cluster.namespace.get(API_EXAMPLES, "pods").await.is_none());
     a_moment().await;
     assert!(server.resources().iter().all(|resource| resource.kind != "ApiExample"));
 
     let snapshot = server.snapshot();
-    let other = embedded::server(Arc::clone(&ground.clock));
+    let other = embedded::server(Arc::clone(&cluster.clock));
     other.restore(&snapshot).unwrap();
     assert!(other.resources().iter().any(|resource| resource.group == "batch.tutorial.kubebuilder.io"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn definition_that_cannot_be_honoured_is_refused() {
-    let (_server, ground) = ground().await;
+    let (_server, cluster) = cluster().await;
     let mut definition = documents("crd/bases/myapp.my.domain_apiexamples.yaml").remove(0);
     definition["metadata"]["name"] = json!("others.myapp.my.domain");
     definition["spec"]["names"]["plural"] = json!("others");
@@ -268,8 +268,8 @@ async fn definition_that_cannot_be_honoured_is_refused() {
             Some(items) => items.push(value),
             None => parent[field] = value,
         }
-        let message = request(&ground.client, Method::POST, DEFINITIONS, Some(&broken)).await.unwrap_err();
+        let message = request(&cluster.client, Method::POST, DEFINITIONS, Some(&broken)).await.unwrap_err();
         assert!(message.contains(want), "{want}: {message}");
     }
-    request(&ground.client, Method::POST, DEFINITIONS, Some(&definition)).await.unwrap();
+    request(&cluster.client, Method::POST, DEFINITIONS, Some(&definition)).await.unwrap();
 }

@@ -5,7 +5,7 @@
 //!   is gone.
 //! - A standby exports no series. Two replicas export the same series only during the handover of a shard.
 //! - At most the configured number of CronJobs have series, and a metric counts the others. One namespace cannot take
-//!   all series (`Places`).
+//!   all series (`SeriesQuota`).
 //! - Values that depend on time are computed at scrape time; nothing runs in between.
 //!
 //! Nothing is decided here: syncs report their decisions, and `CronJobStats` counts them.
@@ -37,7 +37,7 @@ use crate::metrics::family::{self, count};
 /// The statistics of the CronJobs of all controllers of a process. Clones share them.
 #[derive(Clone)]
 pub struct CronJobMetrics {
-    places: Arc<Mutex<Places>>,
+    places: Arc<Mutex<SeriesQuota>>,
     controllers: Arc<Mutex<Vec<Weak<CronJobStatsSet>>>>,
 }
 
@@ -47,7 +47,7 @@ pub struct CronJobStatsSet {
     cron_jobs: Arc<Store<CronJob>>,
     clock: SharedClock,
     local_zone: Zone,
-    places: Arc<Mutex<Places>>,
+    places: Arc<Mutex<SeriesQuota>>,
     entries: DashMap<ObjectName, Place>,
     /// Whether the controller has started to reconcile.
     works: AtomicBool,
@@ -55,7 +55,7 @@ pub struct CronJobStatsSet {
 
 struct Place {
     stats: CronJobStats,
-    _held: HeldPlace,
+    _held: SeriesPermit,
 }
 
 /// Which CronJobs have series: each needs a place. Pure.
@@ -63,13 +63,13 @@ struct Place {
 /// The last quarter of the places is for namespaces that hold less than an eighth of all. A namespace with more
 /// CronJobs than places thus leaves some to other namespaces; if it is the only one, it has three quarters.
 #[derive(Debug)]
-struct Places {
+struct SeriesQuota {
     limit: usize,
     held: usize,
     by_namespace: HashMap<Arc<str>, usize>,
 }
 
-impl Places {
+impl SeriesQuota {
     fn new(limit: usize) -> Self {
         Self { limit, held: 0, by_namespace: HashMap::new() }
     }
@@ -98,19 +98,19 @@ impl Places {
 }
 
 /// A place, released on drop.
-struct HeldPlace {
-    places: Arc<Mutex<Places>>,
+struct SeriesPermit {
+    places: Arc<Mutex<SeriesQuota>>,
     namespace: Arc<str>,
 }
 
-impl HeldPlace {
-    fn take(places: &Arc<Mutex<Places>>, namespace: &Arc<str>) -> Option<Self> {
+impl SeriesPermit {
+    fn take(places: &Arc<Mutex<SeriesQuota>>, namespace: &Arc<str>) -> Option<Self> {
         let is_granted = places.lock().take(namespace);
         is_granted.then(|| Self { places: Arc::clone(places), namespace: Arc::clone(namespace) })
     }
 }
 
-impl Drop for HeldPlace {
+impl Drop for SeriesPermit {
     fn drop(&mut self) {
         self.places.lock().give_back(&self.namespace);
     }
@@ -121,7 +121,7 @@ impl CronJobMetrics {
     ///
     /// Fails if `registry` already has a metric of the same name.
     pub fn register(registry: &Registry, limit: NonZeroUsize) -> Result<Self, MetricsError> {
-        let places = Arc::new(Mutex::new(Places::new(limit.get())));
+        let places = Arc::new(Mutex::new(SeriesQuota::new(limit.get())));
         let this = Self { places, controllers: Arc::default() };
         let collector = CronJobCollector { controllers: Arc::clone(&this.controllers), descs: descs()? };
         registry.register(Box::new(collector)).map_err(|source| MetricsError::new(PREFIX, source))?;
@@ -162,7 +162,7 @@ impl CronJobStatsSet {
                 place.into_ref()
             }
             Entry::Vacant(vacant) => {
-                let Some(held) = HeldPlace::take(&self.places, &cron_job.name.namespace) else { return };
+                let Some(held) = SeriesPermit::take(&self.places, &cron_job.name.namespace) else { return };
                 vacant.insert(Place { stats: CronJobStats::open(cron_job, &observation.jobs), _held: held })
             }
         };

@@ -23,7 +23,7 @@ const BOTH: [(Resource, Resource); 2] = [(CRON_JOBS, JOBS), (API_EXAMPLES, PODS)
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 /// An API server and its clock.
-pub struct Ground {
+pub struct TestCluster {
     pub client: kube::Client,
     pub clock: SharedClock,
     pub namespace: Namespace,
@@ -62,9 +62,9 @@ pub fn sample(file: &str) -> Value {
 
 /// Checks that a CronJob with only the required fields gets the tutorial's defaults, and that its template is stored as it was
 /// sent.
-pub async fn defaults(ground: &Ground) {
+pub async fn defaults(cluster: &TestCluster) {
     let minimal = tutorial("minimal", &json!({ "suspend": null }));
-    let stored = ground.namespace.create(CRON_JOBS, &minimal).await;
+    let stored = cluster.namespace.create(CRON_JOBS, &minimal).await;
     let spec = &stored["spec"];
     assert_eq!(spec["concurrencyPolicy"], "Allow");
     assert_eq!(spec["suspend"], false);
@@ -72,11 +72,11 @@ pub async fn defaults(ground: &Ground) {
     assert_eq!(spec["failedJobsHistoryLimit"], 1);
     assert_eq!(spec["jobTemplate"], minimal["spec"]["jobTemplate"], "a template is kept, known or not");
     // A controller may have written the status by now.
-    assert_eq!(ground.namespace.get(CRON_JOBS, "minimal").await.unwrap()["spec"], *spec);
+    assert_eq!(cluster.namespace.get(CRON_JOBS, "minimal").await.unwrap()["spec"], *spec);
 
     let mut odd = tutorial("odd", &json!({ "suspend": true, "fieldOfTheFuture": 1 }));
     odd["status"] = json!({ "lastScheduleTime": "2026-01-01T00:00:00Z" });
-    let stored = ground.namespace.create(CRON_JOBS, &odd).await;
+    let stored = cluster.namespace.create(CRON_JOBS, &odd).await;
     assert_eq!(stored["spec"]["suspend"], true, "what is set stays");
     assert_eq!(
         stored["spec"]["fieldOfTheFuture"],
@@ -87,8 +87,8 @@ pub async fn defaults(ground: &Ground) {
 }
 
 /// Checks that invalid objects are rejected with the expected messages. `minimal` must exist. Returns the number of cases.
-pub async fn refusals(ground: &Ground) -> usize {
-    let Ground { client, namespace: ns, .. } = ground;
+pub async fn refusals(cluster: &TestCluster) -> usize {
+    let TestCluster { client, namespace: ns, .. } = cluster;
     let long = "n".repeat(53);
     let of = |spec: Value| tutorial("minimal", &spec);
     let pods = |spec: Value| example("pods", &spec);
@@ -167,8 +167,8 @@ pub async fn refusals(ground: &Ground) -> usize {
 }
 
 /// Checks that `kubectl get` shows the definition's columns and accepts the short names. `minimal` must exist.
-pub async fn columns(ground: &Ground) {
-    let Ground { client, namespace: ns, .. } = ground;
+pub async fn columns(cluster: &TestCluster) {
+    let TestCluster { client, namespace: ns, .. } = cluster;
     let active = json!([{ "name": "minimal-1" }, { "name": "minimal-2" }]);
     ns.patch_status(CRON_JOBS, "minimal", &json!({ "active": active })).await;
     let table = http::Request::get(ns.path(CRON_JOBS, "minimal"))
@@ -355,16 +355,16 @@ impl Life {
         self.object["metadata"]["name"].as_str().unwrap()
     }
 
-    async fn begin(&self, ground: &Ground) {
-        ground.namespace.create(self.parent, &self.object).await;
+    async fn begin(&self, cluster: &TestCluster) {
+        cluster.namespace.create(self.parent, &self.object).await;
         if let Some(ago) = self.last {
-            let last = json!({ "lastScheduleTime": rfc3339(ground.clock.now() - ago) });
-            ground.namespace.patch_status(self.parent, self.name(), &last).await;
+            let last = json!({ "lastScheduleTime": rfc3339(cluster.clock.now() - ago) });
+            cluster.namespace.patch_status(self.parent, self.name(), &last).await;
         }
     }
 
     /// Records the current objects, and finishes running ones by their `Fate`.
-    async fn look(&mut self, ground: &Ground, seen: &Seen) {
+    async fn look(&mut self, cluster: &TestCluster, seen: &Seen) {
         let kind = self.object["kind"].clone();
         let name = self.name().to_owned();
         let is_about = |object: &Value| object["kind"] == kind && object["name"] == *name;
@@ -383,10 +383,10 @@ impl Life {
             let child_name = child["metadata"]["name"].as_str().unwrap();
             self.picture.started.insert(child_name.to_owned());
             if self.fate != Fate::Runs && !is_ended(child) {
-                let path = format!("{}/status", ground.namespace.path(self.child, child_name));
-                let status = json!({ "status": self.ending(ground.clock.now()) });
+                let path = format!("{}/status", cluster.namespace.path(self.child, child_name));
+                let status = json!({ "status": self.ending(cluster.clock.now()) });
                 // The object may be gone by now.
-                let _ = request(&ground.client, Method::PATCH, &path, Some(&status)).await;
+                let _ = request(&cluster.client, Method::PATCH, &path, Some(&status)).await;
             }
         }
     }
@@ -425,23 +425,23 @@ impl Seen {
 }
 
 /// Runs all objects in parallel until each expectation is met; returns their number.
-pub async fn live(ground: &Ground) -> usize {
+pub async fn live(cluster: &TestCluster) -> usize {
     let mut open = lives();
     let names: Vec<_> = open.iter().map(|life| (life.parent, life.name().to_owned())).collect();
     for life in &open {
-        life.begin(ground).await;
+        life.begin(cluster).await;
     }
     let began = tokio::time::Instant::now();
     loop {
-        let seen = Seen::take(&ground.namespace).await;
+        let seen = Seen::take(&cluster.namespace).await;
         for life in &mut open {
             life.picture.passed = began.elapsed();
-            life.look(ground, &seen).await;
+            life.look(cluster, &seen).await;
         }
         open.retain(|life| !(life.comes_true)(&life.picture));
         if open.is_empty() {
             for (parent, name) in &names {
-                ground.namespace.delete(*parent, name).await;
+                cluster.namespace.delete(*parent, name).await;
             }
             return names.len();
         }

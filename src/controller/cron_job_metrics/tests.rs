@@ -207,7 +207,7 @@ fn places_are_shared_between_namespaces() {
         (1, &[("a", 5), ("b", 5)], &[1, 0]),
     ];
     for (limit, asked, expected) in rows {
-        let mut places = Places::new(limit);
+        let mut places = SeriesQuota::new(limit);
         let granted = asked.iter().map(|(namespace, count)| {
             let namespace: Arc<str> = (*namespace).into();
             (0..*count).filter(|_| places.take(&namespace)).count()

@@ -6,7 +6,7 @@ use apimachinery::clock::SystemClock;
 use http::Method;
 use serde_json::{Value, json};
 
-use testkit::controller_kinds::{self, API_EXAMPLES, CRON_JOBS, Ground, PODS, example, tutorial};
+use testkit::controller_kinds::{self, API_EXAMPLES, CRON_JOBS, PODS, TestCluster, example, tutorial};
 use testkit::driver::{
     CRON_JOBS as NATIVE, DEPLOYMENTS, JOBS, Namespace, Resource, SOON, cron_job, eventually, request, rfc3339,
     sleep_until, upcoming_minute,
@@ -36,17 +36,17 @@ pub async fn admission(world: Arc<World>) -> String {
         request(&admin, Method::POST, &ns.path(CRON_JOBS, ""), Some(&probe)).await.ok()
     })
     .await;
-    let ground = Ground { client: admin.clone(), clock: Arc::new(SystemClock), namespace: ns.clone() };
-    controller_kinds::defaults(&ground).await;
-    let refused = controller_kinds::refusals(&ground).await;
-    controller_kinds::columns(&ground).await;
+    let cluster = TestCluster { client: admin.clone(), clock: Arc::new(SystemClock), namespace: ns.clone() };
+    controller_kinds::defaults(&cluster).await;
+    let refused = controller_kinds::refusals(&cluster).await;
+    controller_kinds::columns(&cluster).await;
     kubectl_apply(
         &world.plane.admin_kubeconfig(),
         "manifests/samples/tutorial",
         &["--dry-run=server", "--namespace=tutorial"],
     )
     .unwrap();
-    let lived = controller_kinds::live(&ground).await;
+    let lived = controller_kinds::live(&cluster).await;
 
     // Neither a deletion nor a status change calls a webhook whose server is gone.
     for replica in replicas {
