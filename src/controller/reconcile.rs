@@ -350,8 +350,9 @@ impl Sync<'_> {
     }
 
     /// Under Forbid and Replace, no slot starts while the create of an earlier one may still be committed: the two Jobs
-    /// would run at the same time. Repeating the earlier create gives its result. If the starting deadline has passed,
-    /// the sync waits until the create can no longer be committed, and then reads the Job.
+    /// would run at the same time. Repeating the earlier create gives its result. If the slot may no longer start, since its
+    /// starting deadline has passed or the schedule was changed, the sync waits until the create can no longer be
+    /// committed, and then reads the Job.
     fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Option<Outcome>> {
         let cron_job = self.draft.base;
         let unknown =
@@ -365,7 +366,8 @@ impl Sync<'_> {
             return Ok(None);
         }
         if let Some(wait) = pending.wait {
-            if is_too_late(pending.slot, cron_job.spec.starting_deadline_seconds, self.now) {
+            let is_late = is_too_late(pending.slot, cron_job.spec.starting_deadline_seconds, self.now);
+            if is_late || !schedule.has(pending.slot) {
                 return Ok(Some(self.come_back_after(wait, schedule)));
             }
             let outcome = self.create_job(&name, pending.slot, Missed::None, schedule)?;

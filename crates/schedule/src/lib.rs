@@ -76,6 +76,15 @@ impl Schedule {
         None
     }
 
+    /// Whether `t` is an instant of the schedule. Those of `@every` depend on where they are counted from, so any whole
+    /// second may be one.
+    pub fn has(&self, t: DateTime<Utc>) -> bool {
+        match &self.0 {
+            Kind::Fields(_) => self.next_after(t - TimeDelta::seconds(1)) == Some(t),
+            Kind::Every(_) => t.timestamp_subsec_nanos() == 0,
+        }
+    }
+
     /// The zone of the fields; `None` for `@every`, which uses no calendar.
     pub fn zone(&self) -> Option<Zone> {
         match &self.0 {

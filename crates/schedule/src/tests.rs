@@ -11,6 +11,23 @@ fn parse(spec: &str) -> Schedule {
 }
 
 #[test]
+fn a_schedule_has_its_instants_and_no_others() {
+    for (spec, instant, want) in [
+        ("30 4 * * *", "2026-01-01T04:30:00Z", true),
+        ("30 4 * * *", "2026-01-01T04:30:01Z", false),
+        ("30 4 * * *", "2026-01-01T04:29:59.500Z", false),
+        ("30 4 * * *", "2026-01-01T04:31:00Z", false),
+        ("TZ=Asia/Tokyo 30 4 * * *", "2026-01-01T19:30:00Z", true),
+        ("TZ=Europe/Berlin 30 2 * * *", "2026-03-29T01:30:00Z", false),
+        ("0 0 31 2 *", "2026-02-28T00:00:00Z", false),
+        ("@every 90s", "2026-01-01T04:30:01Z", true),
+        ("@every 90s", "2026-01-01T04:30:01.5Z", false),
+    ] {
+        assert_eq!(parse(spec).has(at(instant)), want, "{spec} at {instant}");
+    }
+}
+
+#[test]
 fn a_schedule_is_small() {
     assert!(size_of::<Schedule>() <= 64, "{} bytes", size_of::<Schedule>());
 }

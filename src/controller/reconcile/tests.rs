@@ -432,16 +432,20 @@ fn next_step(observation: &Observation, at: &str) -> String {
 fn an_earlier_create_without_an_answer_is_settled_before_a_later_slot_starts() {
     let (may_commit, cannot) = (Some(TimeDelta::seconds(20)), None);
     let (earlier, later) = ("create report-29540760", "create report-29540820");
+    let deadline = |seconds: u32| json!({ "startingDeadlineSeconds": seconds });
+    let schedule = |text: &str| json!({ "schedule": text });
     let rows = [
-        ("Forbid repeats the same create", "Forbid", None, may_commit, earlier),
-        ("Replace, too", "Replace", None, may_commit, earlier),
-        ("Allow has nothing to lose", "Allow", None, may_commit, later),
-        ("one that may not be sent any more is waited for", "Forbid", Some(60), may_commit, "wait until 11:00:25"),
-        ("when nothing can come of it, the Job is asked for", "Forbid", None, cannot, "read report-29540760"),
-        ("under Replace, too", "Replace", Some(60), cannot, "read report-29540760"),
+        ("Forbid repeats the same create", "Forbid", json!({}), may_commit, earlier),
+        ("Replace, too", "Replace", json!({}), may_commit, earlier),
+        ("Allow has nothing to lose", "Allow", json!({}), may_commit, later),
+        ("one after its deadline is waited for", "Forbid", deadline(60), may_commit, "wait until 11:00:25"),
+        ("one of another schedule, too", "Replace", schedule("0 11 * * *"), may_commit, "wait until 11:00:25"),
+        ("a changed schedule may have the slot", "Replace", schedule("0 10,11 * * *"), may_commit, earlier),
+        ("when nothing can come of it, the Job is asked for", "Forbid", json!({}), cannot, "read report-29540760"),
+        ("under Replace, too", "Replace", deadline(60), cannot, "read report-29540760"),
     ];
-    for (sentence, policy, deadline, wait, want) in rows {
-        let spec = json!({ "concurrencyPolicy": policy, "startingDeadlineSeconds": deadline });
+    for (sentence, policy, spec, wait, want) in rows {
+        let spec = merged(json!({ "concurrencyPolicy": policy }), spec);
         let mut observation = observe(&cron_job(json!({ "spec": spec })), &[]);
         observation.pending_create = Some(PendingCreate { slot: time(SLOT), wait });
         assert_eq!(next_step(&observation, "2026-03-02T11:00:05Z"), want, "{sentence}");
