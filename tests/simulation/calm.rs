@@ -210,8 +210,8 @@ impl State {
         self.model.all_jobs_of(uid).filter(move |job| Some((job.author, job.term)) == leader).filter(is_known)
     }
 
-    /// Whether no request could have shown the leader the Jobs whose slots its status lacks: they are deleted, and the
-    /// leader neither created them nor saw them, or could not read their CronJob while they existed.
+    /// Whether the leader could not write the slots that the status lacks: their Jobs are deleted, and it neither created
+    /// them nor saw them, or could not read their CronJob while they existed.
     fn is_unknowable(&self, uid: &str, cron: &Cron, shard: u32) -> bool {
         let Some((number, leader)) = self.leader(shard) else { return false };
         let leader = (number, leader.incarnation, leader.terms.get(&shard).copied().unwrap_or(0));
@@ -219,7 +219,7 @@ impl State {
         let is_known = |job: &Job| {
             let is_own = job.answered && (job.author, job.term) == (Author::Replica(leader.0, leader.1), leader.2);
             let Some(deleted) = job.deleted else { return true };
-            is_own || job.seen_by.contains(&leader) && cron.was_readable(since.max(job.created), deleted)
+            (is_own || job.seen_by.contains(&leader)) && cron.was_readable(since.max(job.created), deleted)
         };
         let last = cron.newest().last_schedule_time();
         let mut missing = self.model.all_jobs_of(uid).filter(|job| job.slot > last).peekable();
