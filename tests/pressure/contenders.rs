@@ -1,6 +1,6 @@
 //! The contenders, and how each is started: with the rights of its own ServiceAccount and with leader election.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use http::Method;
 use serde_json::json;
@@ -10,6 +10,7 @@ use testkit::fixture::account::account_kubeconfig;
 use testkit::fixture::control_plane::Extras;
 use testkit::fixture::controller::{Controller, Running};
 use testkit::world::World;
+use tokio::sync::OnceCell;
 
 /// One column of the table.
 #[derive(Debug)]
@@ -35,25 +36,33 @@ pub const ALL: [&Contender; 3] = [&OURS, &IN_TREE, &IN_TREE_64];
 pub struct Arena {
     pub world: World,
     pub contender: &'static Contender,
+    /// The kubeconfig of the in-tree controller, once there is one.
+    in_tree_account: OnceCell<PathBuf>,
 }
 
 impl Arena {
     /// Starts a control plane that has no other controllers.
     pub async fn start(binary: &Path, contender: &'static Contender) -> Result<Self, String> {
         let world = World::start_with(binary, contender.controller, Extras::Bare).await?;
-        Ok(Self { world, contender })
+        Ok(Self { world, contender, in_tree_account: OnceCell::new() })
     }
 
     /// Starts the contender with leader election and more arguments.
     pub async fn start_controller(&self, args: &[&str]) -> Running {
+        self.start_replica(if self.is_ours() { "ours" } else { "in-tree" }, args).await
+    }
+
+    /// The same, as one more process with this name.
+    pub async fn start_replica(&self, name: &str, args: &[&str]) -> Running {
         let mut all = vec!["--leader-elect=true"];
         all.extend(self.contender.args);
         all.extend(args);
         let started = match self.contender.controller {
-            Controller::Ours => self.world.start_controller("ours", &all).await,
+            Controller::Ours => self.world.start_controller(name, &all).await,
             Controller::InTree => {
-                let kubeconfig = self.in_tree_account().await.unwrap();
-                self.world.start_controller_as("in-tree", &kubeconfig, &all, &[]).await
+                let account = || async { self.create_in_tree_account().await.unwrap() };
+                let kubeconfig = self.in_tree_account.get_or_init(account).await;
+                self.world.start_controller_as(name, kubeconfig, &all, &[]).await
             }
         };
         started.unwrap_or_else(|why| panic!("{why}"))
@@ -65,7 +74,7 @@ impl Arena {
 
     /// The ServiceAccount that upstream gives its CronJob controller, which may also hold kube-controller-manager's
     /// Lease.
-    async fn in_tree_account(&self) -> Result<std::path::PathBuf, String> {
+    async fn create_in_tree_account(&self) -> Result<PathBuf, String> {
         let admin = self.world.plane.admin();
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "cronjob-controller"}});
         request(&admin, Method::POST, "/api/v1/namespaces/kube-system/serviceaccounts", Some(&account)).await?;

@@ -5,6 +5,7 @@ mod large;
 mod noisy;
 mod slow;
 mod strangers;
+mod takeover;
 mod vanishing;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Case> {
         case!(noisy::two_hundred, "200 noisy namespaces, loaded last", [OURS]),
         case!(deletes::refused, "refused deletes: Replace, for two minutes", [OURS, IN_TREE]),
         case!(deletes::hanging, "hanging prune: 600 Jobs, five minutely slots", [OURS, IN_TREE]),
+        case!(takeover::under_replace, "takeover: Replace, the leader killed", [OURS, IN_TREE]),
         case!(vanishing::jobs, "vanishing jobs: 1,500 due", [OURS, IN_TREE]),
         case!(large::templates, "large templates: 400 of 1.3 MB", [OURS, IN_TREE]),
         case!(strangers::flood, "strangers: 128 connections, 5,000 requests a second", [OURS, IN_TREE]),
