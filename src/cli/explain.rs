@@ -5,6 +5,7 @@
 //! next run depends on an earlier event (a Job ends, a user resumes the CronJob), that case is rehearsed, too. Pure,
 //! except for [`read`].
 
+pub mod lease;
 pub mod read;
 mod rehearsal;
 mod text;
@@ -19,6 +20,7 @@ use super::output::{count, moment, stretch};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
+use lease::ControllerLease;
 use read::Said;
 use rehearsal::Rehearsal;
 
@@ -33,6 +35,8 @@ pub struct Facts {
     pub jobs: Vec<Arc<Job>>,
     /// The Warnings about it, newest first, or why they could not be read.
     pub warnings: Result<Vec<Said>, String>,
+    /// The lease of its controller; `None` if there is none or it could not be read.
+    pub lease: Option<ControllerLease>,
 }
 
 /// The state of a CronJob.
@@ -304,17 +308,55 @@ impl<'a> Case<'a> {
 
     /// A run that a sync would start now.
     fn due(&self, slot: DateTime<Utc>) -> (State, String) {
-        let late = self.now - slot;
+        let due: Vec<DateTime<Utc>> = self.startable(slot);
+        let (oldest, late) = (self.moment(due[0]), self.now - due[0]);
         let (noun, slot) = (self.noun(), self.moment(slot));
-        if late <= LATE_AFTER {
+        let lease = self.facts.lease.as_ref();
+        if late <= LATE_AFTER && !lease.is_some_and(|lease| lease.is_abandoned(self.now)) {
             return (State::Starting, format!("The run of {slot} is due and about to start."));
         }
-        let text = format!(
-            "The run of {slot} has been due for {} and could start, but its {noun} does not exist: no controller works on it, or \
-             the API server refuses the {noun}.",
-            stretch(late)
-        );
-        (State::Overdue, text)
+        let what = match due.len() {
+            1 => format!("The run of {slot} has been due for {} and could start", stretch(late)),
+            number => {
+                let number = if number > MANY { format!("More than {MANY}") } else { number.to_string() };
+                let since = stretch(late);
+                format!(
+                    "{number} runs have not started, the first of them, of {oldest}, for {since}; that of {slot} could start"
+                )
+            }
+        };
+        let why = match lease {
+            Some(lease) if lease.is_expired(self.now) => lease.state(self.now),
+            Some(lease) => {
+                let state = lease.state(self.now);
+                format!(
+                    "{state}, so the API server refuses the {noun}, or this controller does not work on the CronJob"
+                )
+            }
+            None => format!("no controller works on it, or the API server refuses the {noun}"),
+        };
+        (State::Overdue, format!("{what}, but its {noun} does not exist: {why}."))
+    }
+
+    /// The slots, oldest first, that were due and could start without being started, up to `newest`, which is one of them.
+    fn startable(&self, newest: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+        let children = || self.facts.jobs.iter().filter(|job| job.is_child_of(self.cron_job));
+        let spec = &self.cron_job.spec;
+        let forbids = spec.concurrency_policy == ConcurrencyPolicy::Forbid;
+        let deadline = spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds).map(|limit| self.now - limit);
+        let freed = children().filter(|_| forbids).filter_map(|job| job.completion_time).max();
+        // Under Forbid an earlier run blocks; the end of one that failed, or that is gone, is not known.
+        let unknown = |slot| self.job_of(slot).is_none_or(|job| job.completion_time.is_none());
+        if forbids && self.last_slot().is_some_and(unknown) {
+            return vec![newest];
+        }
+        let from = self.last_slot().unwrap_or(self.cron_job.creation_timestamp);
+        let from = [freed, deadline].into_iter().flatten().fold(from, DateTime::max);
+        let Some(schedule) = self.schedule() else { return vec![newest] };
+        let slots = std::iter::successors(schedule.next_after(from), |t| schedule.next_after(*t));
+        let mut slots: Vec<DateTime<Utc>> = slots.take_while(|slot| *slot < newest).take(MANY).collect();
+        slots.push(newest);
+        slots
     }
 
     fn name_taken(&self, slot: DateTime<Utc>) -> String {
@@ -425,6 +467,10 @@ impl<'a> Case<'a> {
             let finished = format!("finished {}", self.noun());
             notes.push(format!("By the history limits, {} will be deleted.", count(self.sync.pruned, &finished)));
         }
+        let abandoned = self.facts.lease.iter().filter(|lease| lease.is_abandoned(self.now) && state != State::Overdue);
+        notes.extend(
+            abandoned.map(|lease| format!("No run starts until a controller is running: {}.", lease.state(self.now))),
+        );
         if let Err(error) = &self.facts.warnings {
             notes.push(format!("The Warnings about it cannot be read: {error}"));
         }

@@ -1,18 +1,20 @@
 //! Reads the facts about a CronJob from a cluster.
 //!
-//! Guarantees: three reads (the CronJob, the children of its namespace, the Warnings about it) and no writes.
-//! Unreadable Events are reported in the explanation and are no failure. A Job that cannot be decoded is left out.
+//! Guarantees: four reads (the CronJob, the children of its namespace, the Warnings about it, the leases) and no writes.
+//! Unreadable Events are reported in the explanation, unreadable leases count as none, and neither is a failure. A Job that cannot be decoded is left out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use http::Request;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::Facts;
+use super::lease::ControllerLease;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
 use crate::cli::CliError;
@@ -131,7 +133,13 @@ pub async fn read(
     let about = format!("&fieldSelector=involvedObject.uid={},type=Warning", cron_job.uid);
     let warnings = list(client, &format!("/api/v1/namespaces/{namespace}/events"), &about).await;
     let warnings = warnings.map(said).map_err(|error| error.to_string());
-    Ok(Facts { cron_job, handed_over, jobs, warnings })
+    // Every node has a lease in a namespace of its own.
+    let leases =
+        list(client, "/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
+    let leases: Vec<Lease> =
+        leases.await.into_iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    let lease = ControllerLease::find(&leases, controller_kind, namespace, handed_over);
+    Ok(Facts { cron_job, handed_over, jobs, warnings, lease })
 }
 
 async fn get(client: &Client, path: &str) -> Result<String, kube::Error> {

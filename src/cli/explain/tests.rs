@@ -2,6 +2,7 @@
 
 use apimachinery::clock::TestClock;
 use apiserver::{ApiServer, Config};
+use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::{Value, json};
 
 use super::*;
@@ -70,7 +71,7 @@ fn active(slot: &str) -> Value {
 }
 
 fn explained(change: &Value, jobs: Vec<Arc<Job>>, now: &str) -> Explanation {
-    let facts = Facts { cron_job: cron_job(change), handed_over: false, jobs, warnings: Ok(Vec::new()) };
+    let facts = Facts { cron_job: cron_job(change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
     explain(&facts, Zone::UTC, instant(now))
 }
 
@@ -308,6 +309,184 @@ fn next_run_is_described_with_its_effect() {
     check(rows);
 }
 
+/// A lease of the controller that its holder renewed last at `renewed`.
+fn lease(name: &str, holder: &str, renewed: &str) -> Lease {
+    let object = json!({
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed},
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+/// A case, the jobs, the holder and its last renewal; the state and the summary.
+type LeaseRow<'a> = (&'a str, Value, Vec<Arc<Job>>, Option<(&'a str, &'a str)>, State, String);
+
+#[test]
+fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease() {
+    let minutely = |last: &str, more: Value| {
+        let mut change = json!({"spec": {"schedule": "* * * * *"}, "status": {"lastScheduleTime": last}});
+        merge(&mut change, &more);
+        change
+    };
+    let at = "2026-11-22T10:00:30Z";
+    let dead = Some(("pod-a", "2026-11-22T09:57:00.000000Z"));
+    let alive = Some(("pod-a", "2026-11-22T10:00:29.000000Z"));
+    let starting = "The run of Sun 2026-11-22 10:00:00 +00:00 is due and about to start.";
+    let late = "3 runs have not started, the first of them, of Sun 2026-11-22 09:58:00 +00:00, for 2m30s; that of Sun 2026-11-22 \
+                10:00:00 +00:00 could start, but its Job does not exist: ";
+    let one =
+        "The run of Sun 2026-11-22 10:00:00 +00:00 has been due for 30s and could start, but its Job does not exist: ";
+    let gone = "pod-a, which holds the lease kube-system/cronjob-controller, last renewed it 3m30s ago: no controller is running.";
+    let done = |slot: &str, end: &str| {
+        vec![Arc::new(Job { completion_time: Some(instant(end)), ..Job::clone(&job(slot, "cj", Some("Complete"))) })]
+    };
+    let forbid = json!({"spec": {"concurrencyPolicy": "Forbid"}});
+    let before = "2026-11-22T09:57:00Z";
+    let rows: Vec<LeaseRow<'_>> = vec![
+        (
+            "the newest alone is due",
+            minutely("2026-11-22T09:59:00Z", json!({})),
+            vec![],
+            None,
+            State::Starting,
+            starting.into(),
+        ),
+        (
+            "as above, no leader",
+            minutely("2026-11-22T09:59:00Z", json!({})),
+            vec![],
+            dead,
+            State::Overdue,
+            format!("{one}{gone}"),
+        ),
+        (
+            "several are due, and no lease is known",
+            minutely(before, json!({})),
+            vec![],
+            None,
+            State::Overdue,
+            format!("{late}no controller works on it, or the API server refuses the Job."),
+        ),
+        (
+            "several are due, no leader",
+            minutely(before, json!({})),
+            vec![],
+            dead,
+            State::Overdue,
+            format!("{late}{gone}"),
+        ),
+        (
+            "several are due, and the controller runs",
+            minutely(before, json!({})),
+            vec![],
+            alive,
+            State::Overdue,
+            format!(
+                "{late}pod-a holds the lease kube-system/cronjob-controller and renewed it 1s ago, so the API server refuses the \
+                 Job, or this controller does not work on the CronJob."
+            ),
+        ),
+        (
+            "Forbid ended seconds ago",
+            minutely(before, forbid.clone()),
+            done(before, "2026-11-22T10:00:20Z"),
+            alive,
+            State::Starting,
+            starting.into(),
+        ),
+        (
+            "Forbid ended long ago",
+            minutely(before, forbid.clone()),
+            done(before, "2026-11-22T09:57:20Z"),
+            None,
+            State::Overdue,
+            format!("{late}no controller works on it, or the API server refuses the Job."),
+        ),
+        (
+            "Forbid, and the end of the last run is not known",
+            minutely(before, forbid),
+            vec![job(before, "cj", Some("Failed"))],
+            None,
+            State::Starting,
+            starting.into(),
+        ),
+        (
+            "the earlier ones are past their deadline",
+            minutely(before, json!({"spec": {"startingDeadlineSeconds": 45}})),
+            vec![],
+            alive,
+            State::Starting,
+            starting.into(),
+        ),
+    ];
+    for (sentence, change, jobs, held, state, summary) in rows {
+        let leases: Vec<Lease> =
+            held.iter().map(|(holder, renewed)| lease("cronjob-controller", holder, renewed)).collect();
+        let lease = ControllerLease::find(&leases, ControllerKind::CronJob, "shop", false);
+        let facts = Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease };
+        let told = explain(&facts, Zone::UTC, instant(at));
+        assert_eq!((told.state, told.summary), (state, summary), "{sentence}");
+    }
+}
+
+#[test]
+fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron_job() {
+    let leases = [
+        lease("cronjob-controller", "pod-a", "2026-11-22T08:00:00.000000Z"),
+        lease("kube-controller-manager", "node-a", "2026-11-22T09:59:59.000000Z"),
+    ];
+    let change = json!({"spec": {"schedule": "* * * * *"}, "status": {"lastScheduleTime": "2026-11-22T09:57:00Z"}});
+    let told = |handed_over: bool, now: &str| {
+        let lease = ControllerLease::find(&leases, ControllerKind::CronJob, "shop", handed_over);
+        let facts = Facts { cron_job: cron_job(&change), handed_over, jobs: vec![], warnings: Ok(vec![]), lease };
+        explain(&facts, Zone::UTC, instant(now))
+    };
+    assert_eq!(told(false, "2026-11-22T09:58:10Z").state, State::Starting);
+    assert_eq!(told(true, "2026-11-22T09:58:10Z").state, State::Overdue);
+    let (late, want) = (told(false, NOW), "last renewed it 2h00m ago: only kube-controller-manager is running.");
+    assert!(late.state == State::Overdue && late.summary.ends_with(want), "{}", late.summary);
+}
+
+#[test]
+fn abandoned_lease_is_noted_whatever_the_state() {
+    let old = lease("cronjob-controller", "pod-a", "2026-11-22T08:00:00.000000Z");
+    let lease = ControllerLease::find(&[old], ControllerKind::CronJob, "shop", false);
+    let facts = Facts { cron_job: cron_job(&json!({})), handed_over: false, jobs: vec![], warnings: Ok(vec![]), lease };
+    let told = explain(&facts, Zone::UTC, instant(NOW));
+    let want = "No run starts until a controller is running: pod-a, which holds the lease kube-system/cronjob-controller, last \
+                renewed it 2h00m ago: no controller is running.";
+    assert_eq!((told.state, told.notes), (State::Waiting, vec![want.to_owned()]));
+}
+
+#[test]
+#[allow(clippy::type_complexity)] // A table's row.
+fn lease_is_that_of_the_controller_of_the_namespace() {
+    let shards = 8.try_into().unwrap();
+    let own = crate::sharding::Shard::all(shards).find(|shard| shard.owns("shop")).unwrap().index();
+    let names = crate::leader_election::shares::Names::new("cronjob-controller", shards);
+    let (own, other) = (names.shard(own), names.shard((own + 1) % 8));
+    let at = |second: u32| format!("2026-11-22T10:00:{second:02}.000000Z");
+    let rows: [(&str, &[(&str, u32)], ControllerKind, Option<&str>); 6] = [
+        ("none", &[("another", 9)], ControllerKind::CronJob, None),
+        ("the newest", &[("cronjob-controller", 1), (&own, 2), (&other, 3)], ControllerKind::CronJob, Some(&own)),
+        ("a shard too many", &[("cronjob-controller-shard-0-of-4294967295", 3)], ControllerKind::CronJob, None),
+        ("in-tree", &[("kube-controller-manager", 1)], ControllerKind::CronJob, Some("kube-controller-manager")),
+        (
+            "in-tree beside this one",
+            &[("kube-controller-manager", 2), ("cronjob-controller", 1)],
+            ControllerKind::CronJob,
+            Some("cronjob-controller"),
+        ),
+        ("in-tree has no such controller", &[("kube-controller-manager", 1)], ControllerKind::Tutorial, None),
+    ];
+    for (sentence, leases, controller_kind, want) in rows {
+        let leases: Vec<Lease> = leases.iter().map(|(name, second)| lease(name, "p", &at(*second))).collect();
+        let found = ControllerLease::find(&leases, controller_kind, "shop", false);
+        let want = want.map(|name| format!("kube-system/{name}"));
+        assert_eq!(found.map(|lease| lease.name), want, "{sentence}");
+    }
+}
+
 /// A case, the jobs; the notes.
 type Noted<'a> = (&'a str, Value, Vec<Arc<Job>>, &'a [&'a str]);
 
@@ -367,6 +546,7 @@ fn answer_comes_before_the_details() {
         handed_over: false,
         jobs: vec![job(thursday, "cj", None)],
         warnings: Ok(vec![said]),
+        lease: None,
     };
     let told = explain(&facts, Zone::UTC, instant(NOW));
     assert_eq!(
@@ -454,11 +634,21 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     };
     post(&client, "/api/v1/namespaces/default/events", &event("a", "Warning")).await;
     post(&client, "/api/v1/namespaces/default/events", &event("b", "Normal")).await;
+    post(
+        &client,
+        "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
+        &json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "cronjob-controller"},
+            "spec": {"holderIdentity": "pod-a", "leaseDurationSeconds": 15, "renewTime": "2026-11-21T02:59:59.000000Z"},
+        }),
+    )
+    .await;
     clock.step(TimeDelta::days(2));
     let revision = server.revision();
     let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly").await.unwrap();
     assert_eq!(facts.jobs.len(), 601, "all pages");
     assert_eq!(facts.warnings.as_ref().map(Vec::len), Ok(1));
+    assert_eq!(facts.lease.as_ref().map(|lease| lease.record.holder_identity.as_str()), Some("pod-a"));
     let told = explain(&facts, Zone::UTC, instant("2026-11-21T03:00:00Z"));
     assert_eq!((told.state, told.active.len(), told.warnings[0].count), (State::Blocked, 1, 2));
     assert_eq!(server.revision(), revision, "nothing is written");

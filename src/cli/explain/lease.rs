@@ -1,0 +1,103 @@
+//! What the lease of the controller says about it.
+//!
+//! Guarantees: the lease is the one under which the controller works on the namespace, the newest if there are several. A holder
+//! counts as gone only well after its lease has expired, so that a clock that differs by some seconds changes no answer. Pure.
+
+use std::num::NonZeroU32;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::api::coordination::v1::Lease;
+
+use crate::api::ControllerKind;
+use crate::cli::output::stretch;
+use crate::leader_election::LeaderElectionRecord;
+use crate::leader_election::shares::Names;
+use crate::options::PROGRAM;
+use crate::sharding::Shard;
+
+/// The lease that `manifests/tutorial` names, as the kubebuilder book does.
+const TUTORIAL: &str = "80807133.tutorial.kubebuilder.io";
+/// The lease of the controllers in kube-controller-manager.
+const IN_TREE: &str = "kube-controller-manager";
+/// How much the clocks of the holder and of this process may differ.
+const SKEW: TimeDelta = TimeDelta::seconds(30);
+
+/// Names of leases with more shards than this are not the controller's.
+const MAX_SHARDS: u32 = 4096;
+
+/// The lease of a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerLease {
+    /// Its namespace and name.
+    pub name: String,
+    /// What it says.
+    pub record: LeaderElectionRecord,
+    /// When kube-controller-manager renewed its lease, if it may be the one that starts the Jobs.
+    in_tree_renewed: Option<DateTime<Utc>>,
+}
+
+impl ControllerLease {
+    /// The lease, among all of a cluster, under which CronJobs of that kind and namespace are worked on. A handed-over CronJob is
+    /// not kube-controller-manager's.
+    pub fn find(leases: &[Lease], controller_kind: ControllerKind, namespace: &str, handed_over: bool) -> Option<Self> {
+        let newest = |is_meant: &dyn Fn(&str) -> bool| {
+            let meant = leases.iter().filter(|lease| lease.metadata.name.as_deref().is_some_and(is_meant));
+            meant.map(Self::read).max_by_key(|lease| lease.record.renew_time)
+        };
+        let own = newest(&|name| is_of(PROGRAM, name, namespace) || is_of(TUTORIAL, name, namespace));
+        let in_tree = newest(&|name| name == IN_TREE).filter(|_| controller_kind.is_in_tree && !handed_over);
+        match own {
+            Some(own) => Some(Self { in_tree_renewed: in_tree.and_then(|lease| lease.record.renew_time), ..own }),
+            None => in_tree,
+        }
+    }
+
+    fn read(lease: &Lease) -> Self {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        let name = format!("{}/{}", text(&lease.metadata.namespace), text(&lease.metadata.name));
+        Self { name, record: LeaderElectionRecord::from_lease(lease), in_tree_renewed: None }
+    }
+
+    /// Whether no process has held the lease for some time.
+    pub fn is_expired(&self, now: DateTime<Utc>) -> bool {
+        let lasts = TimeDelta::seconds(self.record.lease_duration_seconds.into());
+        self.record.renew_time.is_none_or(|renewed| now - renewed > lasts + SKEW)
+    }
+
+    /// Whether it has expired, and kube-controller-manager does not run instead.
+    pub fn is_abandoned(&self, now: DateTime<Utc>) -> bool {
+        self.is_expired(now) && self.in_tree_renewed.is_none_or(|renewed| now - renewed > SKEW)
+    }
+
+    /// Its state at `now`, as part of a sentence.
+    pub fn state(&self, now: DateTime<Utc>) -> String {
+        let (name, holder) = (&self.name, &self.record.holder_identity);
+        let ago = self.record.renew_time.map(|renewed| stretch((now - renewed).max(TimeDelta::zero())));
+        let ago = ago.map_or("never".to_owned(), |ago| format!("{ago} ago"));
+        if !self.is_expired(now) {
+            return match holder.as_str() {
+                "" => format!("the lease {name} was released {ago} and waits for the next controller"),
+                holder => format!("{holder} holds the lease {name} and renewed it {ago}"),
+            };
+        }
+        let state = match holder.as_str() {
+            "" => format!("no controller holds the lease {name}, which was released {ago}"),
+            holder => format!("{holder}, which holds the lease {name}, last renewed it {ago}"),
+        };
+        let rest =
+            if self.is_abandoned(now) { "no controller is running" } else { "only kube-controller-manager is running" };
+        format!("{state}: {rest}")
+    }
+}
+
+/// Whether `lease` is the one under the name `base`, or that of the namespace's shard.
+fn is_of(base: &str, lease: &str, namespace: &str) -> bool {
+    let Some(rest) = lease.strip_prefix(base) else { return false };
+    let count = rest.rsplit_once("-of-").and_then(|(_, count)| count.parse::<NonZeroU32>().ok());
+    let count = count.filter(|count| count.get() <= MAX_SHARDS);
+    rest.is_empty()
+        || count.is_some_and(|count| {
+            let owner = Shard::all(count).find(|shard| shard.owns(namespace));
+            owner.is_some_and(|shard| Names::new(base, count).shard(shard.index()) == lease)
+        })
+}
