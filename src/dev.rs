@@ -75,6 +75,9 @@ pub enum DevError {
     /// The kubeconfig cannot be written.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
+    /// The output cannot be written.
+    #[error("the output cannot be written: {0}")]
+    Output(#[source] std::io::Error),
     /// A part of the cluster failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -145,6 +148,7 @@ async fn run_cluster(config: DevConfig, output: Output, live: bool, stop: Cancel
         () = stop.cancelled() => None,
         failure = cluster.failure() => Some(failure),
         () = keep_saved(&server, data_dir.as_ref()) => None,
+        () = output.failed() => None,
     };
     let stopped = cluster.stop().await;
     ends.cancel();
@@ -155,9 +159,10 @@ async fn run_cluster(config: DevConfig, output: Output, live: bool, stop: Cancel
         output.say(&format!("The state is kept in {}.", data_dir.state_path().display()));
     }
     drop(kubeconfig);
-    match failure {
-        Some(failure) => Err(failure.into()),
-        None => stopped.map_err(DevError::from),
+    match (failure, output.take_failure()) {
+        (Some(failure), _) => Err(failure.into()),
+        (None, Some(error)) => Err(DevError::Output(error)),
+        (None, None) => stopped.map_err(DevError::from),
     }
 }
 

@@ -1,10 +1,12 @@
 //! The command line of the controller: options, logging, exit codes.
+//!
+//! Guarantee: output that cannot be written makes the exit code 1, except where the reader has closed its pipe.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
 
 use std::fmt::Display;
 #[cfg(feature = "dev")]
 use std::io::IsTerminal as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -48,10 +50,10 @@ fn run(config: Config) -> ExitCode {
 /// Runs a cluster to try the controller on, with a live view on a terminal.
 #[cfg(feature = "dev")]
 fn run_dev(config: DevConfig) -> ExitCode {
-    let live = std::io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    let output = Output::new(std::io::stdout(), live);
+    let live = io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    let output = Output::new(io::stdout(), live);
     let (verbosity, format) = (config.verbosity, config.logging_format);
-    let logging = if live && std::io::stderr().is_terminal() {
+    let logging = if live && io::stderr().is_terminal() {
         logging::init_on(verbosity, format, output.clone(), true)
     } else {
         logging::init(verbosity, format)
@@ -117,10 +119,8 @@ async fn stop_on_signal(stop: CancellationToken) {
 fn answer(command: &cli::Command) -> ExitCode {
     match cli::run(command, &SystemClock) {
         Ok(answer) => {
-            if !answer.text.is_empty() {
-                print(&answer.text);
-            }
-            if answer.is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            let printed = if answer.text.is_empty() { ExitCode::SUCCESS } else { print(&answer.text) };
+            if answer.is_good { printed } else { ExitCode::FAILURE }
         }
         Err(error) => {
             print_error(&[error.to_string()]);
@@ -133,7 +133,8 @@ fn answer(command: &cli::Command) -> ExitCode {
 fn print_error(sentences: &[String]) {
     let program = Program::of(&std::env::args_os().next().unwrap_or_default()).said();
     for sentence in sentences {
-        eprintln!("{program}: {sentence}");
+        // Nothing is left to tell a user whose terminal is gone.
+        let _ = writeln!(io::stderr(), "{program}: {sentence}");
     }
 }
 
@@ -154,6 +155,12 @@ fn write_crds(directory: Option<&Path>) -> ExitCode {
 
 /// Prints to stdout. A closed pipe (`--help | head -1`) is not an error.
 fn print(text: &str) -> ExitCode {
-    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
-    ExitCode::SUCCESS
+    let mut stdout = io::stdout();
+    match writeln!(stdout, "{}", text.trim_end()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            print_error(&[format!("the output cannot be written: {error}")]);
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }

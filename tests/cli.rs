@@ -108,6 +108,38 @@ fn help_and_version_go_to_stdout_and_exit_with_0() {
     assert_eq!(run(&["--version"]), (0, version, String::new()));
 }
 
+/// Exit code and stderr with stdout on a full disk.
+fn on_a_full_disk(args: &[&str]) -> (i32, String) {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command(args).stdout(full).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_an_error_unless_its_reader_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest_file = directory.path().join("a.yaml");
+    std::fs::write(&manifest_file, manifest("0 4 * * *")).unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    let check: &[&str] = &["check", "-f", manifest_file.to_str().unwrap()];
+    let dev: &[&str] = &["dev", "--kubeconfig", kubeconfig.to_str().unwrap()];
+    let next: &[&str] = &["next", "@daily"];
+    let rows: [&[&str]; 7] = [&["crd"], &["--help"], &["--version"], &["man"], &["completion", "bash"], next, check];
+    let want = "cronjob-controller: the output cannot be written: No space left on device (os error 28)\n";
+    for args in rows {
+        assert_eq!(on_a_full_disk(args), (1, want.to_owned()), "{args:?}");
+    }
+    let (code, err) = on_a_full_disk(dev);
+    assert!(code == 1 && err.ends_with(want), "after its log lines: {err}");
+    assert!(!kubeconfig.exists(), "dev has cleaned up");
+
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command(&["crd"]).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &[][..]), "a closed pipe");
+}
+
 #[test]
 fn next_prints_runs_in_the_processs_zone_and_fails_without_runs() {
     let (code, out, err) = run(&["next", "30 2 * * *", "-n", "1", "--from", "2026-03-28T12:00"]);

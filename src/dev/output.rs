@@ -1,6 +1,6 @@
 //! The terminal output of `dev`: one owner of stdout, so that lines and the live view do not mix.
 //!
-//! Guarantees: writing never fails and never blocks the controllers. Lines appear in the order in which they were written. The
+//! Guarantees: writing never blocks the controllers. The first failure to write is kept, except that of a closed pipe. Lines appear in the order in which they were written. The
 //! live view is redrawn at most once a second, in place, and lines scroll by above it. The cursor stays visible at the start of
 //! the line below, so the terminal needs no restoring on exit.
 
@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// How many bytes of lines may wait for the next redraw; further lines are dropped.
@@ -16,7 +17,7 @@ const MAX_WAITING: usize = 256 * 1024;
 
 /// The destination of lines and the live view. Clones share it.
 #[derive(Clone)]
-pub struct Output(Arc<Mutex<State>>);
+pub struct Output(Arc<Mutex<State>>, CancellationToken);
 
 struct State {
     out: Box<dyn Write + Send>,
@@ -25,17 +26,33 @@ struct State {
     /// The number of lines in the view.
     drawn: usize,
     waiting: String,
+    /// Why a write failed, and the token that says that one did.
+    failure: Option<io::Error>,
+    failed: CancellationToken,
 }
 
 impl Output {
     /// An output to `out`; `live` if that is a terminal with a live view.
     pub fn new(out: impl Write + Send + 'static, live: bool) -> Self {
-        Self(Arc::new(Mutex::new(State { out: Box::new(out), live, drawn: 0, waiting: String::new() })))
+        let failed = CancellationToken::new();
+        let state =
+            State { out: Box::new(out), live, drawn: 0, waiting: String::new(), failure: None, failed: failed.clone() };
+        Self(Arc::new(Mutex::new(state)), failed)
     }
 
     /// Writes a line.
     pub fn say(&self, line: &str) {
         self.0.lock().say(line);
+    }
+
+    /// Waits until a write has failed.
+    pub async fn failed(&self) {
+        self.1.cancelled().await;
+    }
+
+    /// Why the first failed write failed.
+    pub fn take_failure(&self) -> Option<io::Error> {
+        self.0.lock().failure.take()
     }
 
     /// Redraws the view below the lines written since.
@@ -76,8 +93,15 @@ impl State {
     }
 
     fn write(&mut self, text: &str) {
-        // A closed pipe is not an error of the cluster.
-        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        // A closed pipe is no failure: its reader has seen enough.
+        let failure = written.err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe);
+        if let Some(error) = failure
+            && !self.failed.is_cancelled()
+        {
+            self.failure = Some(error);
+            self.failed.cancel();
+        }
     }
 }
 
