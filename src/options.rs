@@ -189,6 +189,11 @@ pub trait Environment {
     /// The namespace of the Pod in which the process runs; `None` outside a Pod.
     fn pod_namespace(&self) -> Option<String>;
 
+    /// Whether the process runs in a Pod, which has a service account's configuration.
+    fn is_in_cluster(&self) -> bool {
+        false
+    }
+
     /// The process's time zone.
     fn local_zone(&self) -> Zone {
         local_zone().0
@@ -214,6 +219,11 @@ impl Environment for ProcessEnvironment {
             .or_else(|| std::fs::read_to_string(NAMESPACE_FILE).ok())
             .map(|text| text.trim().to_owned())
             .filter(|namespace| !namespace.is_empty())
+    }
+
+    /// The variable that every Pod has.
+    fn is_in_cluster(&self) -> bool {
+        std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
     }
 }
 

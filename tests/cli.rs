@@ -21,7 +21,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_cronjob-controller");
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.args(args).env("TZ", "Europe/Berlin").stdin(Stdio::null());
-    for variable in ["POD_NAMESPACE", "RUST_LOG", "KUBECONFIG"] {
+    for variable in ["POD_NAMESPACE", "RUST_LOG", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"] {
         command.env_remove(variable);
     }
     command
@@ -138,6 +138,41 @@ fn output_that_cannot_be_written_is_an_error_unless_its_reader_is_gone() {
     drop(reader);
     let output = command(&["crd"]).stdout(writer).output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &[][..]), "a closed pipe");
+}
+
+#[test]
+fn wrong_guesses_get_advice_and_help_is_a_command() {
+    let rows: [(&str, &[&str], &str); 5] = [
+        (
+            "no arguments",
+            &[],
+            "this is a controller for CronJobs, and needs a cluster: it uses its Pod's, or --kubeconfig=FILE; \
+             `cronjob-controller dev` runs a cluster to try it out, and --help lists all commands and flags",
+        ),
+        ("a slip", &["chekc", "-f", "a.yaml"], "chekc is not a command; did you mean check?"),
+        (
+            "a file without -f",
+            &["check", "a.yaml", "b.yaml"],
+            "unexpected argument \"a.yaml\"; files follow -f: check -f a.yaml,b.yaml",
+        ),
+        (
+            "no file",
+            &["check"],
+            "-f is missing; give the path of a file or of a directory, or - for stdin, as in check -f cronjobs.yaml",
+        ),
+        (
+            "an argument too many",
+            &["crd", "cronjobs"],
+            "unexpected argument \"cronjobs\"; --help lists what is allowed",
+        ),
+    ];
+    for (sentence, args, want) in rows {
+        assert_eq!(run(args), (2, String::new(), format!("cronjob-controller: {want}\n")), "{sentence}");
+    }
+    assert_eq!(run(&["help"]), run(&["--help"]));
+    assert_eq!(run(&["help", "check"]), run(&["check", "--help"]));
+    let (code, out, err) = ended(command(&[]).env("KUBERNETES_SERVICE_HOST", "10.0.0.1"));
+    assert!(code == 1 && out.is_empty() && err.contains("there is no in-cluster configuration"), "{err}");
 }
 
 #[test]

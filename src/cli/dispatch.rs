@@ -1,13 +1,14 @@
 //! Selects the command line: the controller's own, a subcommand's, or the plugin's.
 //!
-//! Guarantee: only the program's file name and the first word decide. The module of the subcommand, or `options`,
-//! parses the rest. Pure.
+//! Guarantees: only the program's file name and the first word decide. The module of the subcommand, or `options`,
+//! parses the rest. A first word that is no command, and a controller without flags outside a Pod, are refused with advice.
+//! Pure.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::kubectl::{Program, complete};
-use super::{crd, options as subcommands};
+use super::{crd, options as subcommands, pages};
 #[cfg(feature = "dev")]
 use crate::dev::options::{self as dev, DevConfig, Request};
 use crate::options::{self, Config, Environment, PROGRAM, UsageError};
@@ -63,9 +64,13 @@ where
     I: IntoIterator<Item = S>,
     S: Into<OsString>,
 {
-    let mut args = args.into_iter().map(Into::into).peekable();
+    let mut args = args.into_iter().map(Into::into);
     let program = args.next().unwrap_or_else(|| PROGRAM.into());
-    match Program::of(&program) {
+    let role = Program::of(&program);
+    let args: Vec<OsString> = args.collect();
+    let args = if role == Program::Completer { args } else { without_help(args) };
+    let mut args = args.into_iter().peekable();
+    match role {
         Program::Controller if !args.peek().is_some_and(subcommands::is_command) => {}
         Program::Completer => {
             let words: Vec<String> = args.map(|word| word.to_string_lossy().into_owned()).collect();
@@ -84,16 +89,73 @@ where
     if args.next_if(|word| word == "crd").is_some() {
         return crd::parse(std::iter::once(program).chain(args));
     }
+    match args.peek().map(|word| word.to_string_lossy().into_owned()) {
+        None if !env.is_in_cluster() => return Err(UsageError::one(NO_CLUSTER.to_owned())),
+        Some(word) if !word.starts_with('-') => return Err(no_command(Program::Controller, &word)),
+        _ => {}
+    }
     options::parse(std::iter::once(program).chain(args), env).map(Invocation::from)
+}
+
+/// What a user reads who starts the program to see what it is.
+const NO_CLUSTER: &str = if cfg!(feature = "dev") {
+    "this is a controller for CronJobs, and needs a cluster: it uses its Pod's, or --kubeconfig=FILE; \
+     `cronjob-controller dev` runs a cluster to try it out, and --help lists all commands and flags"
+} else {
+    "this is a controller for CronJobs, and needs a cluster: it uses its Pod's, or --kubeconfig=FILE; --help lists all commands \
+     and flags"
+};
+
+/// Turns `help` into `--help`, and `help COMMAND` into `COMMAND --help`.
+fn without_help(mut args: Vec<OsString>) -> Vec<OsString> {
+    if args.first().is_some_and(|word| word == "help") {
+        args.remove(0);
+        args.insert(args.len().min(1), "--help".into());
+    }
+    args
+}
+
+/// The error for a word that is no command.
+pub(super) fn no_command(program: Program, word: &str) -> UsageError {
+    use clap::error::{ContextKind, ContextValue};
+
+    let said = program.said();
+    let error = pages::tree(program).try_get_matches_from([program.file(), word]).err();
+    let meant = match error.as_ref().and_then(|error| error.get(ContextKind::SuggestedSubcommand)) {
+        // The best one is the last.
+        Some(ContextValue::Strings(names)) => names.last().cloned(),
+        Some(ContextValue::String(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let is_controllers = || pages::tree(Program::Controller).find_subcommand(word).is_some();
+    UsageError::one(match meant {
+        Some(meant) => format!("{word} is not a command; did you mean {meant}?"),
+        None if program == Program::Plugin && is_controllers() => {
+            format!("{word} is a command of {PROGRAM}, and not of {said}")
+        }
+        None => format!("{word} is not a command; {said} --help lists them"),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::ProcessEnvironment;
+
+    /// A process in a Pod, or outside.
+    struct InCluster(bool);
+
+    impl Environment for InCluster {
+        fn pod_namespace(&self) -> Option<String> {
+            None
+        }
+
+        fn is_in_cluster(&self) -> bool {
+            self.0
+        }
+    }
 
     fn kind(args: &[&str]) -> &'static str {
-        match parse(args, &ProcessEnvironment) {
+        match parse(args, &InCluster(true)) {
             Ok(Invocation::Run(_)) => "run",
             #[cfg(feature = "dev")]
             Ok(Invocation::Dev(_)) => "dev",
@@ -107,11 +169,14 @@ mod tests {
 
     #[test]
     fn first_argument_and_file_name_choose_the_command() {
-        let rows: [(&[&str], &str); 8] = [
+        let rows: [(&[&str], &str); 11] = [
             (&["cronjob-controller"], "run"),
             (&["cronjob-controller", "--version"], "version"),
             (&["cronjob-controller", "crd"], "crd"),
             (&["cronjob-controller", "next", "@daily"], "cli"),
+            (&["cronjob-controller", "help"], "help"),
+            (&["cronjob-controller", "help", "crd"], "help"),
+            (&["kubectl-cronjob", "help", "next"], "help"),
             (&["cronjob-controller", "--v=1", "crd"], "error"),
             (&["kubectl-cronjob", "next", "@daily"], "cli"),
             (&["kubectl-cronjob", "crd"], "error"),
@@ -119,6 +184,36 @@ mod tests {
         ];
         for (args, want) in rows {
             assert_eq!(kind(args), want, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_first_word_gets_advice() {
+        let sentence = |args: &[&str], in_cluster| match parse(args, &InCluster(in_cluster)) {
+            Err(error) => error.to_string(),
+            Ok(other) => format!("{other:?}"),
+        };
+        let rows: [(&str, &[&str], &str); 5] = [
+            ("nothing, outside a Pod", &["cronjob-controller"], NO_CLUSTER),
+            ("a slip", &["cronjob-controller", "nxet"], "nxet is not a command; did you mean next?"),
+            (
+                "nothing like it",
+                &["cronjob-controller", "a.yaml"],
+                "a.yaml is not a command; cronjob-controller --help lists them",
+            ),
+            (
+                "a slip of the plugin's",
+                &["kubectl-cronjob", "explian"],
+                "explian is not a command; did you mean explain?",
+            ),
+            (
+                "the controller's, of the plugin",
+                &["kubectl-cronjob", "crd"],
+                "crd is a command of cronjob-controller, and not of kubectl cronjob",
+            ),
+        ];
+        for (name, args, want) in rows {
+            assert_eq!(sentence(args, false), want, "{name}");
         }
     }
 
@@ -133,7 +228,7 @@ mod tests {
     #[cfg(not(feature = "dev"))]
     #[test]
     fn subcommands_without_the_api_server_say_what_they_need() {
-        let error = parse(["cronjob-controller", "dev"], &ProcessEnvironment).map_err(|error| error.to_string());
+        let error = parse(["cronjob-controller", "dev"], &InCluster(false)).map_err(|error| error.to_string());
         assert_eq!(error, Err("dev is not in this build; it needs the cargo feature dev".to_owned()));
     }
 }

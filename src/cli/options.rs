@@ -13,7 +13,7 @@ use schedule::{Schedule, Zone};
 
 #[cfg(feature = "dev")]
 use super::check::{Rules, Severity};
-use super::dispatch::Invocation;
+use super::dispatch::{Invocation, no_command};
 use super::explain::read::Target;
 use super::kubectl::Program;
 use super::output::Format;
@@ -144,6 +144,10 @@ struct Check {
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", action = ArgAction::Append, value_hint = ValueHint::AnyPath)]
     filename: Vec<String>,
 
+    /// Refused, with the advice to use -f.
+    #[arg(value_name = "FILE", num_args = 0.., hide = true)]
+    word: Vec<String>,
+
     /// Warn if more CronJobs than this start in one minute.
     #[arg(long, value_name = "INT", default_value = "20")]
     max_per_minute: String,
@@ -237,7 +241,7 @@ fn other_word(program: Program, word: &str) -> Result<Invocation, UsageError> {
     match word {
         "help" | "--help" | "-h" => Ok(Invocation::Help(pages::tree(program).render_help().to_string())),
         "version" | "--version" => Ok(Invocation::Version(version_line())),
-        _ => Err(UsageError::one(format!("{word} is not a command; {} --help lists them", program.said()))),
+        _ => Err(no_command(program, word)),
     }
 }
 
@@ -303,7 +307,18 @@ fn explain(raw: Explain) -> Result<Invocation, UsageError> {
 fn check(raw: &Check) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
     let files: Vec<&str> = raw.filename.iter().flat_map(|list| list.split(',')).collect();
-    if files.is_empty() || files.contains(&"") {
+    if let [first, ..] = raw.word.as_slice() {
+        return Err(UsageError::one(format!(
+            "unexpected argument {first:?}; files follow -f: check -f {}",
+            raw.word.join(",")
+        )));
+    }
+    if files.is_empty() {
+        let what =
+            "-f is missing; give the path of a file or of a directory, or - for stdin, as in check -f cronjobs.yaml";
+        return Err(UsageError::one(what.to_owned()));
+    }
+    if files.contains(&"") {
         faults.add("filename", "", "the path of a file or of a directory, or - for stdin");
     }
     let max_per_minute = faults.read("max-per-minute", &raw.max_per_minute, "a whole number above 0", |text| {

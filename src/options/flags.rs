@@ -25,7 +25,8 @@ const LOGS: &str = "Logs flags";
 const GLOBAL: &str = "Global flags";
 const MISC: &str = "Misc flags";
 
-const USAGE: &str = "cronjob-controller [flags]
+const USAGE: &str =
+    "cronjob-controller [flags]           the controller; outside a Pod it needs --kubeconfig or --master
        cronjob-controller dev [flags]       a cluster in this process, to try it out
        cronjob-controller crd [flags]       the CustomResourceDefinitions, as YAML
        cronjob-controller next SCHEDULE     the next runs of a schedule
@@ -204,20 +205,25 @@ pub(crate) fn matches<T: FromArgMatches>(
     args: impl Iterator<Item = OsString>,
 ) -> Result<T, UsageError> {
     let args = normalise(command, args)?;
+    let takes_bool = command.get_arguments().any(is_bool);
     command
         .try_get_matches_from_mut(args)
         .and_then(|matches| T::from_arg_matches(&matches))
-        .map_err(|error| UsageError::one(explain(&error)))
+        .map_err(|error| UsageError::one(explain(&error, takes_bool)))
 }
 
 /// A command as clap knows it, with what all commands have in common. A BOOL alone is true, as in pflag.
 pub(crate) fn command<T: CommandFactory>() -> clap::Command {
     let command = T::command().disable_help_flag(true).disable_version_flag(true);
     command.args_override_self(true).next_line_help(true).mut_args(|arg| {
-        let is_bool = arg.get_value_names().is_some_and(|names| names == ["BOOL"]);
-        let arg = if is_bool { arg.num_args(0..=1).require_equals(true).default_missing_value("true") } else { arg };
+        let arg =
+            if is_bool(&arg) { arg.num_args(0..=1).require_equals(true).default_missing_value("true") } else { arg };
         if arg.get_default_values() == [""] { arg.hide_default_value(true) } else { arg }
     })
+}
+
+fn is_bool(arg: &clap::Arg) -> bool {
+    arg.get_value_names().is_some_and(|names| names == ["BOOL"])
 }
 
 /// The controller's flags as clap knows them.
@@ -291,7 +297,7 @@ fn join(name: &str, value: &OsStr) -> OsString {
 }
 
 /// clap's error as one sentence.
-fn explain(error: &clap::Error) -> String {
+fn explain(error: &clap::Error, takes_bool: bool) -> String {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => texts.first().cloned(),
@@ -299,6 +305,9 @@ fn explain(error: &clap::Error) -> String {
     };
     let arg = text(ContextKind::InvalidArg).unwrap_or_default();
     match error.kind() {
+        ErrorKind::UnknownArgument if !arg.starts_with('-') && !takes_bool => {
+            format!("unexpected argument {arg:?}; --help lists what is allowed")
+        }
         ErrorKind::UnknownArgument if !arg.starts_with('-') => {
             format!("unexpected argument {arg:?}; write a boolean flag's value with \"=\", as in --leader-elect=false")
         }

@@ -133,7 +133,7 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
         (
             "no file",
             &["check"],
-            &["--filename: \"\" is not allowed; use the path of a file or of a directory, or - for stdin"],
+            &["-f is missing; give the path of a file or of a directory, or - for stdin, as in check -f cronjobs.yaml"],
         ),
         #[cfg(feature = "dev")]
         (
@@ -167,8 +167,10 @@ fn plugin_messages_name_kubectl_and_no_controller_can_start() {
     }
     assert!(matches!(plugin(&["--version"]).unwrap(), Invocation::Version(_)));
     assert!(matches!(plugin(&["explain", "a"]).unwrap(), Invocation::Cli(_)));
-    for word in ["--leader-elect=false", "dev"] {
-        let want = format!("{word} is not a command; kubectl cronjob --help lists them");
+    for (word, want) in [
+        ("--leader-elect=false", "--leader-elect=false is not a command; kubectl cronjob --help lists them"),
+        ("crd", "crd is a command of cronjob-controller, and not of kubectl cronjob"),
+    ] {
         assert_eq!(plugin(&[word]).unwrap_err().sentences(), [want]);
     }
     let helper = dispatch::parse(["kubectl_complete-cronjob", "explain", "--con"], &Berlin).unwrap();
