@@ -39,6 +39,7 @@ use kube::client::{Body, ClientBuilder};
 use kube::config::{InClusterError, KubeconfigError};
 use tower::util::AndThenLayer;
 use tower::{BoxError, Service};
+use tracing::info;
 
 use self::cert_reload::Rereading;
 pub use self::deadline::{DeadlineError, REQUEST_DEADLINE, ReadInPieces};
@@ -146,7 +147,10 @@ pub enum ConnectError {
 /// # Errors
 /// See [`ConnectError`]; each message names the flag or the file.
 pub async fn connect(config: &Config, observer: Option<Arc<dyn RequestObserver>>) -> Result<Client, ConnectError> {
-    build(kubeconfig::kube_config(config, PROGRAM).await?, config.kube_api, observer)
+    let kube = kubeconfig::kube_config(config, PROGRAM).await?;
+    let identity = kubeconfig::identity(config, &kube);
+    info!(server = %kube.cluster_url, identity, "requests go to this API server, under this identity");
+    build(kube, config.kube_api, observer)
 }
 
 /// Creates the client for leader election. It has no rate limit and connections of its own, so that a burst of the

@@ -1,7 +1,7 @@
 //! Runs the binary as a shell does: exit codes, stdout and stderr.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -173,6 +173,35 @@ fn wrong_guesses_get_advice_and_help_is_a_command() {
     assert_eq!(run(&["help", "check"]), run(&["check", "--help"]));
     let (code, out, err) = ended(command(&[]).env("KUBERNETES_SERVICE_HOST", "10.0.0.1"));
     assert!(code == 1 && out.is_empty() && err.contains("there is no in-cluster configuration"), "{err}");
+}
+
+#[test]
+fn server_that_cannot_be_reached_is_named_with_what_to_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("kubeconfig");
+    let text = "apiVersion: v1\nkind: Config\ncurrent-context: one\n\
+         contexts: [{name: one, context: {cluster: one, user: me}}]\n\
+         clusters: [{name: one, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: me, user: {}}]\n";
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let no_connection = "no connection to the API server http://127.0.0.1:1: Connection refused (os error 111); check that the \
+                         server runs and that its address is right\n";
+    let (code, _, err) = run(&["explain", "nightly", "--kubeconfig", file]);
+    assert_eq!((code, err), (1, format!("cronjob-controller: read CronJob default/nightly: {no_connection}")));
+
+    // The controller retries for ever.
+    let flags = ["--secure-port=0", "--leader-elect=false", "--kubeconfig", file];
+    let mut child = command(&flags).stderr(Stdio::piped()).spawn().unwrap();
+    let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut lines = stderr.lines().map(Result::unwrap);
+    let identity = format!("server=http://127.0.0.1:1/ identity=\"user \\\"me\\\" of context \\\"one\\\" in {file}\"");
+    assert!(
+        lines.any(|line| line.contains("requests go to this API server") && line.contains(&identity)),
+        "{identity}"
+    );
+    assert!(lines.any(|line| line.contains(no_connection.trim()) && !line.contains("ServiceError")));
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

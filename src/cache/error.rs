@@ -6,6 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use apimachinery::causes::with_causes;
+
 use super::decode::MAX_MESSAGE;
 use crate::api::shortened;
 
@@ -57,13 +59,13 @@ pub enum Cause {
     #[error("building the request: {0}")]
     Request(#[from] http::Error),
     /// No answer came: the connection failed.
-    #[error("sending the request: {}", with_sources(.0))]
+    #[error("sending the request: {}", with_causes(&**.0))]
     Send(#[source] Box<kube::Error>),
     /// The answer broke off.
-    #[error("reading the answer: {}", with_sources(.0))]
+    #[error("reading the answer: {}", with_causes(&**.0))]
     Read(#[source] Box<kube::Error>),
     /// A watch broke off.
-    #[error("broken off {after:?} after it was opened: {}", with_sources(.source))]
+    #[error("broken off {after:?} after it was opened: {}", with_causes(&**.source))]
     CutOff {
         /// How long it had been open.
         after: Duration,
@@ -162,20 +164,6 @@ impl ServerStatus {
 /// The decoder's message, without most of the text that it quotes.
 fn brief(error: &serde_json::Error) -> String {
     shortened(&error.to_string(), MAX_MESSAGE).to_owned()
-}
-
-fn with_sources(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text.push_str(": ");
-            text.push_str(&inner_text);
-        }
-        source = inner.source();
-    }
-    text
 }
 
 /// How to recover from a failure.
@@ -358,7 +346,7 @@ mod tests {
         let rows = [
             (
                 error(Operation::Watch, no_connection()),
-                "watch /apis/batch/v1/jobs: sending the request: ServiceError: connection refused",
+                "watch /apis/batch/v1/jobs: sending the request: connection refused",
             ),
             (
                 error(Operation::StreamingList, status(422, "Invalid")),

@@ -5,18 +5,23 @@
 //! back until the acknowledgement, which a server delays by 40 ms. A CronJob that is due alone usually needs a new
 //! connection.
 //!
+//! A failure names the server, its cause, and what to check, without the layers of the libraries below.
+//!
 //! The service equals what kube builds from its configuration (kube-client, `client/builder.rs`,
 //! `make_generic_builder`). kube gives no access to a socket's options, and adds proxies, compression and retries that
 //! are not wanted here. Go sets the option on every connection (net, `newTCPConn`).
 
+use std::error::Error;
+
+use apimachinery::causes::with_causes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
-use tower::{BoxError, Service, ServiceBuilder};
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
 /// How long the server's system may leave a sent byte unacknowledged before the connection counts as dead. A slow
 /// answer does not count. Without this limit, a request on a dead connection waits for its whole time, half a minute
@@ -32,6 +37,7 @@ pub(super) fn service(
     impl Service<Request<Body>, Response = Response<Incoming>, Error = BoxError, Future: Send> + Send + use<>,
     kube::Error,
 > {
+    let server = kube.cluster_url.to_string();
     let mut connector = TimeoutConnector::new(kube.rustls_https_connector_with_connector(tcp())?);
     connector.set_connect_timeout(kube.connect_timeout);
     connector.set_read_timeout(kube.read_timeout);
@@ -41,7 +47,54 @@ pub(super) fn service(
         .option_layer(kube.auth_layer()?)
         .layer(kube.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(Client::builder(TokioExecutor::new()).build(connector)))
+        .service(
+            Client::builder(TokioExecutor::new())
+                .build(connector)
+                .map_err(move |error| ConnectionError::new(&server, &error)),
+        ))
+}
+
+/// Why there is no answer from the server.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectionError {
+    /// No connection.
+    #[error("no connection to the API server {server}: {cause}{}", advice(.cause))]
+    Connect {
+        /// The server's URL.
+        server: String,
+        /// The cause.
+        cause: String,
+    },
+    /// The connection ended before the answer.
+    #[error("the connection to the API server {server} failed: {cause}")]
+    Request {
+        /// The server's URL.
+        server: String,
+        /// The cause.
+        cause: String,
+    },
+}
+
+impl ConnectionError {
+    fn new(server: &str, error: &legacy::Error) -> Self {
+        let server = server.trim_end_matches('/').to_owned();
+        let cause = error.source().map_or_else(|| error.to_string(), with_causes);
+        let cause = cause.strip_prefix("tcp connect error: ").unwrap_or(&cause).to_owned();
+        if error.is_connect() { Self::Connect { server, cause } } else { Self::Request { server, cause } }
+    }
+}
+
+/// What to check, by the cause in the words of the system and of the TLS library.
+fn advice(cause: &str) -> &'static str {
+    const ADVICE: [(&str, &str); 6] = [
+        ("refused", "; check that the server runs and that its address is right"),
+        ("dns error", "; check the name of the host"),
+        ("UnknownIssuer", "; check the certificate authority of the cluster in the kubeconfig"),
+        ("NotValidForName", "; check the address, which is not in the server's certificate"),
+        ("elapsed", "; check the network between this machine and the server"),
+        ("unreachable", "; check the network between this machine and the server"),
+    ];
+    ADVICE.iter().find(|(word, _)| cause.contains(word)).map_or("", |(_, advice)| advice)
 }
 
 /// Opens TCP connections, for any protocol on them.

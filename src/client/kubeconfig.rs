@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::USER_AGENT;
 use http::uri::{InvalidUri, Uri};
 use http::{HeaderValue, uri::Scheme};
@@ -65,6 +67,30 @@ pub(super) async fn of_person(file: Option<&Path>, context: Option<&str>) -> Res
         None => ConnectError::Kubectl { cause: Box::new(cause) },
     })?;
     Ok(with_limits(kube, PROGRAM))
+}
+
+/// Whose credentials the configuration has, as far as its files tell.
+pub(super) fn identity(config: &Config, kube: &kube::Config) -> String {
+    if let Some(file) = &config.kubeconfig {
+        let read = Kubeconfig::read_from(file).unwrap_or_default();
+        let current = read.current_context.unwrap_or_default();
+        let context = read.contexts.into_iter().find(|named| named.name == current).and_then(|named| named.context);
+        let user = context.and_then(|context| context.user).unwrap_or_default();
+        return format!("user {user:?} of context {current:?} in {}", file.display());
+    }
+    let token = kube.auth_info.token_file.as_ref().map(|file| std::fs::read_to_string(file).unwrap_or_default());
+    match token {
+        None => "none: --master alone sends no credentials".to_owned(),
+        Some(token) => subject(&token).unwrap_or_else(|| "the Pod's service account".to_owned()),
+    }
+}
+
+/// The subject of a service account's token, such as `system:serviceaccount:NAMESPACE:NAME`. The API server alone judges
+/// whether the token is valid.
+fn subject(token: &str) -> Option<String> {
+    let claims = URL_SAFE_NO_PAD.decode(token.trim().split('.').nth(1)?).ok()?;
+    let claims: serde_json::Value = serde_json::from_slice(&claims).ok()?;
+    claims["sub"].as_str().map(str::to_owned)
 }
 
 fn with_limits(mut kube: kube::Config, component: &str) -> kube::Config {
@@ -141,5 +167,23 @@ pub(super) fn cause(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(cause, _) => cause.to_string(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subject_of_a_token_is_that_of_its_claims() {
+        let claims = URL_SAFE_NO_PAD.encode(r#"{"iss": "x", "sub": "system:serviceaccount:jobs:controller"}"#);
+        let rows = [
+            (format!("head.{claims}.signature\n"), Some("system:serviceaccount:jobs:controller")),
+            ("opaque".to_owned(), None),
+            ("a.b.c".to_owned(), None),
+        ];
+        for (token, want) in rows {
+            assert_eq!(subject(&token).as_deref(), want, "{token}");
+        }
     }
 }

@@ -13,6 +13,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use apimachinery::causes::with_causes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
@@ -333,20 +334,6 @@ fn delivery(error: &(dyn std::error::Error + 'static)) -> Delivery {
         Some(DeadlineError::Late(_)) => Delivery::GaveUp,
         _ => Delivery::Unknown,
     }
-}
-
-/// The error and its causes, in one line.
-pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// Decodes the Status of a refusal. Any other body (from a proxy or an overloaded server) becomes the message.

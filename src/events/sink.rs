@@ -8,6 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::causes::with_causes;
 use http::Request;
 use kube::Client;
 use kube::core::Status;
@@ -71,8 +72,8 @@ pub enum SinkFault {
     #[error("{}", DeadlineError::Closed)]
     Closed,
     /// There is no response, or an unreadable one.
-    #[error(transparent)]
-    Transport(Box<kube::Error>),
+    #[error("{}", with_causes(&**.0))]
+    Transport(#[source] Box<kube::Error>),
     /// There was no response in time.
     #[error("no answer within {}s", .0.as_secs())]
     Timeout(Duration),

@@ -5,6 +5,7 @@
 
 use std::error::Error;
 
+use apimachinery::causes::with_causes;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, PostParams};
 
@@ -12,7 +13,7 @@ use kube::api::{Api, PostParams};
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// The call was answered with an error, or could not be sent.
-    #[error("{operation} lease {lease}: {source}")]
+    #[error("{operation} lease {lease}: {}", with_causes(&**source))]
     Call {
         /// `get`, `list`, `create`, `update` or `delete`.
         operation: &'static str,

@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use apimachinery::causes::with_causes;
 use apimachinery::clock::SharedClock;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::Secret;
@@ -33,7 +34,7 @@ const ATTEMPTS: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// The API server rejected a request or did not answer.
-    #[error("{operation} {object}: {source}")]
+    #[error("{operation} {object}: {}", with_causes(&**source))]
     Call {
         /// The operation.
         operation: &'static str,

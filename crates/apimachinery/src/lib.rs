@@ -3,6 +3,7 @@
 //! Guarantees: every text equals upstream's for the same arguments (k8s.io/apimachinery). Nothing here does I/O.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
 
+pub mod causes;
 pub mod clock;
 pub mod field;
 pub mod names;

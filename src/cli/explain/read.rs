@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use apimachinery::causes::with_causes;
 use chrono::{DateTime, Utc};
 use http::Request;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -19,7 +20,6 @@ use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
 use crate::cli::CliError;
 use crate::client::connect_for_person;
-use crate::controller::control::with_causes;
 
 /// The object and its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::causes::with_causes;
 use apimachinery::clock::SharedClock;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -62,7 +63,7 @@ pub enum ClientCaError {
         source: std::io::Error,
     },
     /// The ConfigMap cannot be read.
-    #[error("get configmap {NAMESPACE}/{CONFIG_MAP}: {0}")]
+    #[error("get configmap {NAMESPACE}/{CONFIG_MAP}: {}", with_causes(&**.0))]
     Get(#[source] Box<kube::Error>),
     /// The API server did not answer.
     #[error("get configmap {NAMESPACE}/{CONFIG_MAP}: no answer within {} s", REVIEW_TIMEOUT.as_secs())]

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use apimachinery::causes::with_causes;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Client;
@@ -17,7 +18,7 @@ use super::REVIEW_TIMEOUT;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReviewError {
     /// The API server could not be reached, or refused the review.
-    #[error("create {review}: {source}")]
+    #[error("create {review}: {}", with_causes(&**source))]
     Call {
         /// The kind of review.
         review: &'static str,
