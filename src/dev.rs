@@ -115,13 +115,15 @@ async fn run_cluster(config: DevConfig, output: Output, live: bool, stop: Cancel
     let server = cluster::api_server(Arc::clone(&clock), seed);
     let running = if config.controller { config.controllers.as_slice() } else { &[] };
     server.set_webhook_caller(webhooks::caller(running));
-    if let Some(data_dir) = &data_dir {
-        restore(&server, data_dir)?;
-    }
+    let is_new = !data_dir.as_deref().map(|data_dir| restore(&server, data_dir)).transpose()?.unwrap_or_default();
     let kubeconfig = Kubeconfig::write(kubeconfig_path(&config), &access)?;
-    // Changes that the user made in an earlier run stay, unless one of the user's files overrides them.
     manifests::apply(&server, manifests::definitions(&config.controllers), false).await?;
-    manifests::apply(&server, manifests, !config.filenames.is_empty()).await?;
+    // A user has changed and deleted objects in an earlier run: those stay as they are.
+    if is_new {
+        manifests::apply(&server, manifests, true).await?;
+    } else if !config.filenames.is_empty() {
+        output.say("The files of -f are not applied, because --data-dir has a state already; use kubectl apply -f.");
+    }
 
     let ends = CancellationToken::new();
     let listening = tokio::spawn(bound.serve_https(tls, guard::router(&server, &access.token), ends.clone()));
@@ -166,10 +168,11 @@ async fn run_cluster(config: DevConfig, output: Output, live: bool, stop: Cancel
     }
 }
 
-fn restore(server: &ApiServer, data_dir: &DataDir) -> Result<(), DevError> {
-    let Some(state) = data_dir.load()? else { return Ok(()) };
+/// Restores the saved state, and returns whether there is one.
+fn restore(server: &ApiServer, data_dir: &DataDir) -> Result<bool, DevError> {
+    let Some(state) = data_dir.load()? else { return Ok(false) };
     let path = || data_dir.state_path().display().to_string();
-    server.restore(&state).map_err(|source| DevError::Restore { path: path(), source })
+    server.restore(&state).map(|()| true).map_err(|source| DevError::Restore { path: path(), source })
 }
 
 fn kubeconfig_path(config: &DevConfig) -> std::path::PathBuf {

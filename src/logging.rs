@@ -58,7 +58,8 @@ where
         None => EnvFilter::new(directives_for(verbosity)),
     };
     let registry = tracing_subscriber::registry().with(filter);
-    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
+    // A log line that cannot be written (the terminal was closed) is lost; reporting that on stderr would panic.
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer).log_internal_errors(false);
     match format {
         LogFormat::Text => registry.with(layer.compact().with_ansi(ansi)).try_init()?,
         LogFormat::Json => registry.with(layer.fmt_fields(JsonFields::new()).event_format(KlogJson)).try_init()?,

@@ -19,7 +19,7 @@ use cronjob_controller::dev::{self, options::DevConfig, output::Output};
 use cronjob_controller::logging::{self, LoggingError};
 use cronjob_controller::options::{Config, ProcessEnvironment};
 use cronjob_controller::{app, cli};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// The exit code for a usage error; the same as pflag's and Go's.
@@ -94,7 +94,7 @@ where
     }
 }
 
-/// Ends the work at the first SIGTERM or SIGINT, and the process at the second.
+/// Ends the work at the first SIGTERM, SIGINT or SIGHUP (the terminal was closed), and the process at the second.
 #[allow(clippy::disallowed_methods, reason = "the second signal does not wait for main")]
 async fn stop_on_signal(stop: CancellationToken) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
@@ -102,17 +102,35 @@ async fn stop_on_signal(stop: CancellationToken) {
         tracing::error!("signals cannot be received; end this process with SIGKILL");
         return;
     };
+    // A handler would undo what nohup has set.
+    let mut hangup = if is_hangup_ignored() { None } else { signal(SignalKind::hangup()).ok() };
     for first in [true, false] {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            () = received(hangup.as_mut()) => {}
         }
         if first {
-            tracing::info!("received a signal to stop; a second one ends the process at once");
             stop.cancel();
+            tracing::info!("received a signal to stop; a second one ends the process at once");
         }
     }
     std::process::exit(1);
+}
+
+/// Waits for a signal; forever without one.
+async fn received(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether the process was started with SIGHUP ignored, where the system says so.
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Answers a command that a user runs.

@@ -48,8 +48,13 @@ impl Running {
     }
 
     /// Ctrl-C; the exit code and the rest of stdout.
-    fn interrupt(mut self) -> (i32, String) {
-        let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+    fn interrupt(self) -> (i32, String) {
+        self.end_by("-INT")
+    }
+
+    /// A signal; the exit code and the rest of stdout.
+    fn end_by(mut self, signal: &str) -> (i32, String) {
+        let killed = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(killed.success());
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();
@@ -137,6 +142,48 @@ fn dev_starts_at_once_and_removes_its_files_at_the_end() {
     let (code, rest) = running.interrupt();
     assert_eq!(code, 0, "{rest}");
     assert!(!kubeconfig.exists());
+}
+
+#[test]
+fn closed_terminal_ends_dev_as_a_signal_to_terminate_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let running = Running::start(directory.path(), &["--data-dir", data.to_str().unwrap()]);
+    let kubeconfig = running.kubeconfig.clone();
+    let (code, rest) = running.end_by("-HUP");
+    assert!(code == 0 && rest.contains("The state is kept in "), "{rest}");
+    assert!(!kubeconfig.exists() && data.join("state.json").exists());
+}
+
+#[test]
+fn dev_applies_manifests_to_a_new_cluster_only() {
+    const PATH: &str = "/apis/batch/v1/namespaces/default/cronjobs";
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let file = directory.path().join("a.yaml");
+    let object = |schedule: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: mine}}\nspec:\n  schedule: \"{schedule}\"\n  jobTemplate: \
+             {{spec: {{template: {{spec: {{restartPolicy: Never, containers: [{{name: c, image: i}}]}}}}}}}}\n"
+        )
+    };
+    std::fs::write(&file, object("0 0 1 1 *")).unwrap();
+    let samples: &[&str] = &["--data-dir", data.to_str().unwrap()];
+    let files: &[&str] = &["--data-dir", data.to_str().unwrap(), "-f", file.to_str().unwrap()];
+    let names = |running: &Running| {
+        let list = DevClient::new(&running.kubeconfig).request("GET", PATH, "").unwrap();
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let running = Running::start(directory.path(), files);
+    assert_eq!(names(&running), ["mine"]);
+    DevClient::new(&running.kubeconfig).request("DELETE", &format!("{PATH}/mine"), "").unwrap();
+    assert_eq!(running.interrupt().0, 0);
+    for args in [files, samples] {
+        let running = Running::start(directory.path(), args);
+        assert_eq!(names(&running), [""; 0], "{args:?}");
+        assert_eq!(running.interrupt().0, 0);
+    }
 }
 
 /// The peak resident memory of a process, in bytes.

@@ -60,8 +60,8 @@ pub enum Request {
     override_usage = "cronjob-controller dev [flags]"
 )]
 struct RawFlags {
-    /// A manifest (YAML or JSON), or a directory of them, to apply at the start; may be repeated and takes commas
-    /// [default: samples for the controllers]
+    /// A manifest (YAML or JSON), or a directory of them, to apply to a new cluster, which is one without a state in
+    /// --data-dir; may be repeated and takes commas [default: samples for the controllers]
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR", action = ArgAction::Append, verbatim_doc_comment)]
     filename: Vec<String>,
 
