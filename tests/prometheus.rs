@@ -338,12 +338,12 @@ impl World {
     /// The Jobs of an earlier controller: three that fail, and one that never ends.
     fn leave_jobs(&self) {
         for name in ["bad-1", "bad-2", "bad-3"] {
-            self.job("bad", name, &json!({}), &json!({ "dev.cronjob-controller/outcome": "fail" }));
+            self.job("bad", name, &json!({}), &json!({ "cronjob-controller.dev/outcome": "fail" }));
         }
         let slot = (Utc::now() - NEGLECTED).timestamp() / 60 + 1;
         let at = rfc3339(DateTime::from_timestamp(slot * 60, 0).unwrap());
         let annotations = json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": at });
-        self.job("stuck", &format!("stuck-{slot}"), &annotations, &json!({ "dev.cronjob-controller/duration": "1h" }));
+        self.job("stuck", &format!("stuck-{slot}"), &annotations, &json!({ "cronjob-controller.dev/duration": "1h" }));
     }
 
     /// Another process has the lease, or no process has it.

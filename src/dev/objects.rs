@@ -20,9 +20,9 @@ use crate::api::{ControllerKind, DecodeError, Interner, Object, ObjectName, Reso
 use crate::events::ObjectReference;
 
 /// Annotation of a Job or a Pod: how long its simulated containers run, such as `45s`.
-pub const DURATION_ANNOTATION: &str = "dev.cronjob-controller/duration";
+pub const DURATION_ANNOTATION: &str = "cronjob-controller.dev/duration";
 /// Annotation of a Job or a Pod: `fail` or `succeed`.
-pub const OUTCOME_ANNOTATION: &str = "dev.cronjob-controller/outcome";
+pub const OUTCOME_ANNOTATION: &str = "cronjob-controller.dev/outcome";
 /// Annotation and label of a Pod of an Indexed Job: its completion index.
 pub const INDEX_ANNOTATION: &str = "batch.kubernetes.io/job-completion-index";
 

@@ -55,8 +55,8 @@ pub enum Request {
     long_about = "Runs an in-memory Kubernetes API server, the CronJob controller and simulated Jobs in this process.\n\n\
         The API server listens on 127.0.0.1 only and requires the token of its kubeconfig. Containers do not really run: each\n\
         takes --job-duration and then succeeds. Annotations on a Job, or on its Pod template, change that:\n  \
-        dev.cronjob-controller/duration: 45s    how long the container runs\n  \
-        dev.cronjob-controller/outcome: fail    it fails (or: succeed)",
+        cronjob-controller.dev/duration: 45s    how long the container runs\n  \
+        cronjob-controller.dev/outcome: fail    it fails (or: succeed)",
     override_usage = "cronjob-controller dev [flags]"
 )]
 struct RawFlags {
@@ -260,6 +260,6 @@ mod tests {
     #[test]
     fn help_lists_the_annotations() {
         let Request::Help(text) = parse(&["--help"]).unwrap() else { panic!("no help") };
-        assert!(text.contains("dev.cronjob-controller/outcome") && text.contains("--data-dir"), "{text}");
+        assert!(text.contains("cronjob-controller.dev/outcome") && text.contains("--data-dir"), "{text}");
     }
 }

@@ -140,7 +140,7 @@ async fn fired_cron_job_gets_a_job_a_pod_a_status_and_events() {
 #[tokio::test(start_paused = true)]
 async fn jobs_end_as_their_spec_says() {
     let world = World::new(settings(5));
-    let fails = json!({ "dev.cronjob-controller/outcome": "fail" });
+    let fails = json!({ "cronjob-controller.dev/outcome": "fail" });
     let rows = [
         (
             "parallel",
@@ -169,7 +169,7 @@ async fn jobs_end_as_their_spec_says() {
             0,
             1,
         ),
-        ("slow", json!({}), json!({ "dev.cronjob-controller/duration": "1h" }), vec![], 0, 0),
+        ("slow", json!({}), json!({ "cronjob-controller.dev/duration": "1h" }), vec![], 0, 0),
     ];
     for (name, spec, annotations, ..) in &rows {
         let mut job = job(name, spec);
