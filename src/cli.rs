@@ -31,9 +31,9 @@ pub enum Command {
     Next(next::Question, Format),
     /// Explain why a CronJob did or did not run.
     Explain(explain::read::Target, Zone, Format),
-    /// Check manifests.
+    /// Check manifests; with those in the directories below if the last is true.
     #[cfg(feature = "dev")]
-    Check(Vec<PathBuf>, check::Rules, Format),
+    Check(Vec<PathBuf>, check::Rules, check::CheckFormat, bool),
     /// Write manual pages into files of these names in a directory.
     Manual(Vec<(String, String)>, PathBuf),
 }
@@ -90,10 +90,10 @@ pub fn run(command: &Command, clock: &dyn Clock) -> Result<Answer, CliError> {
             Ok(Answer { text: render(&explanation, *format), is_good: true })
         }
         #[cfg(feature = "dev")]
-        Command::Check(paths, rules, format) => {
-            let sources = check::sources::read(paths)?;
+        Command::Check(paths, rules, format, recursive) => {
+            let sources = check::sources::read(paths, *recursive)?;
             let report = check::check(&sources, rules, clock.now());
-            Ok(Answer { text: render(&report, *format), is_good: !report.fails(rules) })
+            Ok(Answer { text: report.render(*format), is_good: !report.fails(rules) })
         }
         Command::Manual(pages, directory) => manual(pages, directory),
     }

@@ -233,14 +233,24 @@ fn manifest(schedule: &str) -> String {
 fn check_reads_files_directories_and_stdin_and_sets_the_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
-    file("good.yaml", &format!("{}\n---\n{}", manifest("0 4 * * *"), manifest("0 5 * * *")));
+    let named = |name: &str, schedule: &str| manifest(schedule).replace("nightly", name);
+    file("good.yaml", &format!("{}\n---\n{}", manifest("0 4 * * *"), named("weekly", "0 5 * * *")));
     file("notes.txt", "not a manifest");
     let path = directory.path().to_str().unwrap();
     let (code, out, err) = run(&["check", "-f", path]);
     assert!(code == 0 && out.ends_with("2 CronJobs: 0 errors, 0 warnings.\n") && err.is_empty(), "{out}{err}");
-    file("trap.json", &manifest("30 2 * * *"));
+    file("trap.json", &named("trap", "30 2 * * *"));
     assert_eq!(run(&["check", "-f", path]).0, 0);
     assert_eq!(run(&["check", "-f", path, "--fail-on", "warning"]).0, 1);
+    std::fs::create_dir_all(directory.path().join("below/it")).unwrap();
+    file("below/it/again.yaml", &manifest("0 6 * * *"));
+    assert_eq!(run(&["check", "-f", path]).0, 0);
+    let (code, out, _) = run(&["check", "-R", "--histogram=none", "-f", path, "-o", "github"]);
+    let duplicate = format!(
+        "good.yaml,line=1,title=cronjob-controller check%3A duplicate::CronJob nightly: metadata.name: is \
+                             defined at {path}/below/it/again.yaml:1 already"
+    );
+    assert!(code == 1 && out.contains(&duplicate), "{out}");
 
     let mut child =
         command(&["check", "-f", "-", "-o", "yaml"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -248,7 +258,7 @@ fn check_reads_files_directories_and_stdin_and_sets_the_exit_code() {
     let output = child.wait_with_output().unwrap();
     let report: Value = serde_saphyr::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!((&report["findings"][0]["file"], &report["findings"][0]["document"]), (&json!("stdin"), &json!(1)));
+    assert_eq!((&report["findings"][0]["file"], &report["findings"][0]["line"]), (&json!("stdin"), &json!(1)));
 
     let (code, out, err) = run(&["check", "-f", "/nowhere.yaml"]);
     assert_eq!((code, out.as_str()), (1, ""));

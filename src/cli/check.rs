@@ -2,22 +2,30 @@
 //!
 //! Guarantees: a batch/v1 CronJob is validated by the rules and with the messages of kube-apiserver. They are those of
 //! the embedded server, which is tested against a real one. The other kinds are validated by their definitions. Every
-//! finding names the file, the document in it and, where there is one, the field. An unreadable document does not
+//! finding has a stable code and names the file, the line and, where there is one, the field. An unreadable document does not
 //! affect others. Pure.
 
+mod code;
+mod formats;
+mod lines;
 mod load;
 mod manifest;
 pub mod sources;
 mod times;
 
+use std::collections::HashMap;
 use std::fmt;
 
-use chrono::{DateTime, Utc};
-use schedule::Zone;
+use chrono::{DateTime, NaiveTime, Utc};
+use schedule::{Schedule, Zone};
 use serde::Serialize;
+use serde_json::Value;
 
-use super::output::{Report, count};
-use crate::dev::manifests::{Place, documents};
+use super::output::{Format, Report, count, render};
+use crate::api::ControllerKind;
+use crate::dev::manifests::{Document, Place, documents};
+pub use code::Code;
+use lines::line_of;
 use load::Load;
 use manifest::Kind;
 
@@ -30,8 +38,33 @@ pub struct Source {
     pub text: String,
 }
 
-/// The settings of a check.
+/// An output format of `check`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckFormat {
+    /// One that every command has.
+    Report(Format),
+    /// The Static Analysis Results Interchange Format.
+    Sarif,
+    /// Workflow commands of GitHub Actions.
+    Github,
+}
+
+impl CheckFormat {
+    /// The names on the command line, in the order of the help.
+    pub const NAMES: [&str; 5] = ["table", "json", "yaml", "sarif", "github"];
+
+    /// Reads the value of `--output`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "sarif" => Some(Self::Sarif),
+            "github" => Some(Self::Github),
+            text => Format::parse(text).map(Self::Report),
+        }
+    }
+}
+
+/// The settings of a check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// The zone of CronJobs without one, and of the histogram.
     pub zone: Zone,
@@ -39,6 +72,8 @@ pub struct Rules {
     pub max_per_minute: usize,
     /// The lowest severity that makes the check fail.
     pub fail_on: Severity,
+    /// Whether the report has the load of a day.
+    pub histogram: bool,
 }
 
 /// The severity of a finding.
@@ -78,6 +113,7 @@ impl fmt::Display for Severity {
 /// A finding about one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fault {
+    code: Code,
     severity: Severity,
     /// The field, empty for the object as a whole.
     field: String,
@@ -85,12 +121,12 @@ struct Fault {
 }
 
 impl Fault {
-    fn error(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, field: field.into(), message: message.into() }
+    fn error(code: Code, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code, severity: Severity::Error, field: field.into(), message: message.into() }
     }
 
-    fn warning(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, field: field.into(), message: message.into() }
+    fn warning(code: Code, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, field, message) }
     }
 }
 
@@ -98,13 +134,14 @@ impl Fault {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Finding {
+    code: Code,
     severity: Severity,
-    /// The file; `None` for what several objects cause together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
+    /// The file; for what several objects cause together, that of the first.
+    file: String,
+    /// The line in the file, from 1.
+    line: usize,
     /// The document in the file, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    document: Option<usize>,
+    document: usize,
     #[serde(skip_serializing_if = "String::is_empty")]
     object: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -121,69 +158,130 @@ pub struct CheckReport {
     /// The number of objects of other kinds, which are skipped.
     others: usize,
     findings: Vec<Finding>,
-    load: Load,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<Load>,
 }
 
-/// Checks manifests at time `now`.
+/// Checks manifests on the day of `now`, in the zone of the rules; the time of day has no effect.
 pub fn check(sources: &[Source], rules: &Rules, now: DateTime<Utc>) -> CheckReport {
-    let mut findings = Vec::new();
-    let (mut cron_jobs, mut others) = (0, 0);
-    let mut runners = Vec::new();
+    let mut checker = Checker { rules: *rules, today: midnight(rules.zone, now), ..Checker::default() };
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
-            let place = Place { file: source.file.clone(), document: index + 1 };
-            let objects = match manifest::objects(&document) {
-                Ok(objects) => objects,
-                Err(fault) => {
-                    findings.push(Finding::new(&place, String::new(), fault));
-                    continue;
-                }
-            };
-            for object in objects {
-                let name = manifest::name_of(&object);
-                let faults = match manifest::kind_of(&object) {
-                    Ok(Kind::Scheduled(controller_kind)) => {
-                        cron_jobs += 1;
-                        let mut faults = manifest::judge(controller_kind, &object);
-                        if let Some(timed) = times::Timed::of(controller_kind, &object, rules.zone) {
-                            faults.extend(timed.judge(now));
-                            runners.extend((!timed.suspended).then(|| (name.clone(), timed.schedule)));
-                        }
-                        faults
-                    }
-                    Ok(Kind::Other) => {
-                        others += 1;
-                        continue;
-                    }
-                    Err(fault) => vec![fault],
-                };
-                findings.extend(faults.into_iter().map(|fault| Finding::new(&place, name.clone(), fault)));
-            }
+            checker.document(&Place { file: source.file.clone(), document: index + 1 }, &document);
         }
     }
-    let load = Load::of(&runners, rules.zone, now);
-    let busy = load.busy(&runners, rules.max_per_minute);
-    findings.extend(busy.into_iter().map(Finding::of_all));
-    CheckReport { cron_jobs, others, findings, load }
+    checker.into_report()
+}
+
+/// The start of the day.
+fn midnight(zone: Zone, now: DateTime<Utc>) -> DateTime<Utc> {
+    zone.instant(zone.at(now).date_naive().and_time(NaiveTime::MIN)).unwrap_or(now)
+}
+
+/// A CronJob that is not suspended.
+struct Runner {
+    name: String,
+    place: Place,
+    line: usize,
+    schedule: Schedule,
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Checker {
+    rules: Rules,
+    today: DateTime<Utc>,
+    cron_jobs: usize,
+    others: usize,
+    findings: Vec<Finding>,
+    runners: Vec<Runner>,
+    /// Where each object was defined, by kind, namespace and name.
+    defined: HashMap<(&'static str, String), String>,
+}
+
+impl Checker {
+    fn document(&mut self, place: &Place, document: &Document) {
+        match manifest::objects(document) {
+            Ok(objects) => {
+                for (item, object) in objects.iter().enumerate() {
+                    self.object(place, object, &|field| line_of(document, item, field));
+                }
+            }
+            Err((line, fault)) => self.findings.push(Finding::new(place, line, String::new(), fault)),
+        }
+    }
+
+    fn object(&mut self, place: &Place, object: &Value, line_of: &dyn Fn(&str) -> usize) {
+        let name = manifest::name_of(object);
+        let mut faults = match manifest::kind_of(object) {
+            Ok(Kind::Scheduled(controller_kind)) => {
+                self.cron_jobs += 1;
+                let line = line_of("metadata.name");
+                let mut faults: Vec<Fault> = self.duplicate(controller_kind, place, line, object).into_iter().collect();
+                faults.extend(manifest::judge(controller_kind, object));
+                if let Some(timed) = times::Timed::of(controller_kind, object, self.rules.zone) {
+                    faults.extend(timed.judge(self.today));
+                    if !timed.suspended {
+                        let (name, place, line) = (name.clone(), place.clone(), line_of("spec.schedule"));
+                        self.runners.push(Runner { name, place, line, schedule: timed.schedule });
+                    }
+                }
+                faults
+            }
+            Ok(Kind::Other) => {
+                self.others += 1;
+                return;
+            }
+            Err(fault) => vec![fault],
+        };
+        let findings = faults.drain(..).map(|fault| Finding::new(place, line_of(&fault.field), name.clone(), fault));
+        self.findings.extend(findings);
+    }
+
+    /// Notes where an object is defined; a second one of its name replaces the first.
+    fn duplicate(
+        &mut self,
+        controller_kind: ControllerKind,
+        place: &Place,
+        line: usize,
+        object: &Value,
+    ) -> Option<Fault> {
+        // A generated name is never the same twice.
+        object["metadata"]["name"].as_str().filter(|name| !name.is_empty())?;
+        let key = (controller_kind.name, manifest::name_of(object));
+        let earlier = self.defined.insert(key, format!("{}:{line}", place.file))?;
+        let message = format!("is defined at {earlier} already, and would replace that object");
+        Some(Fault::error(Code::Duplicate, "metadata.name", message))
+    }
+
+    fn into_report(mut self) -> CheckReport {
+        let load = Load::of(&self.runners, self.rules.zone, self.today);
+        let busy = load.busy(&self.runners, self.rules.max_per_minute);
+        let of_all = |(runner, fault): (usize, Fault)| {
+            let Runner { place, line, .. } = &self.runners[runner];
+            Finding::new(place, *line, String::new(), fault)
+        };
+        self.findings.extend(busy.into_iter().map(of_all));
+        let load = self.rules.histogram.then_some(load);
+        CheckReport { cron_jobs: self.cron_jobs, others: self.others, findings: self.findings, load }
+    }
 }
 
 impl Finding {
-    fn new(place: &Place, object: String, fault: Fault) -> Self {
-        let Fault { severity, field, message } = fault;
-        Self { severity, file: Some(place.file.clone()), document: Some(place.document), object, field, message }
+    fn new(place: &Place, line: usize, object: String, fault: Fault) -> Self {
+        let Fault { code, severity, field, message } = fault;
+        Self { code, severity, file: place.file.clone(), line, document: place.document, object, field, message }
     }
 
-    fn of_all(fault: Fault) -> Self {
-        let Fault { severity, field, message } = fault;
-        Self { severity, file: None, document: None, object: String::new(), field, message }
+    /// What was found, without its place.
+    fn sentence(&self) -> String {
+        let parts = [&self.object, &self.field, &self.message].into_iter().filter(|part| !part.is_empty());
+        parts.cloned().collect::<Vec<_>>().join(": ")
     }
 
+    /// As compilers write it, so that editors find the line.
     fn line(&self) -> String {
-        let place =
-            self.file.as_ref().zip(self.document).map(|(file, document)| format!("{file}, document {document}"));
-        let parts = [place.unwrap_or_default(), self.object.clone(), self.severity.to_string(), self.field.clone()];
-        let said = parts.into_iter().chain([self.message.clone()]).filter(|part| !part.is_empty());
-        said.collect::<Vec<_>>().join(": ")
+        format!("{}:{}: {}: {} [{}]", self.file, self.line, self.severity, self.sentence(), self.code)
     }
 }
 
@@ -191,6 +289,15 @@ impl CheckReport {
     /// Whether there is a finding that counts as a failure.
     pub fn fails(&self, rules: &Rules) -> bool {
         self.findings.iter().any(|finding| finding.severity >= rules.fail_on)
+    }
+
+    /// The report in the given format.
+    pub fn render(&self, format: CheckFormat) -> String {
+        match format {
+            CheckFormat::Report(format) => render(self, format),
+            CheckFormat::Sarif => formats::sarif(self),
+            CheckFormat::Github => formats::github(self),
+        }
     }
 }
 
@@ -200,7 +307,7 @@ impl Report for CheckReport {
         if !lines.is_empty() {
             lines.push(String::new());
         }
-        lines.extend(self.load.lines());
+        lines.extend(self.load.iter().flat_map(Load::lines));
         let number = |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
         let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
         let others =

@@ -12,7 +12,7 @@ use clap::{ArgAction, FromArgMatches, Parser, ValueHint};
 use schedule::{Schedule, Zone};
 
 #[cfg(feature = "dev")]
-use super::check::{Rules, Severity};
+use super::check::{CheckFormat, Rules, Severity};
 use super::dispatch::{Invocation, no_command};
 use super::explain::read::Target;
 use super::kubectl::Program;
@@ -55,7 +55,8 @@ pub(super) const COMMANDS: &[Entry] = &[
         name: "check",
         usage: "-f FILE [flags]",
         command: flags::command::<Check>,
-        remark: "The exit code is 1 if a problem of the severity of --fail-on was found. Example: {} check -f manifests/samples",
+        remark: "Exit codes: 0 if nothing of the severity of --fail-on was found, 1 if something was or a file cannot be read, \
+                 2 for a wrong command line. docs/check.md explains each finding by its code. Example: {} check -R -f manifests",
     },
     Entry {
         name: "completion",
@@ -148,6 +149,10 @@ struct Check {
     #[arg(value_name = "FILE", num_args = 0.., hide = true)]
     word: Vec<String>,
 
+    /// Read the directories below that of -f too.
+    #[arg(short = 'R', long, value_name = "BOOL", default_value = "false")]
+    recursive: String,
+
     /// Warn if more CronJobs than this start in one minute.
     #[arg(long, value_name = "INT", default_value = "20")]
     max_per_minute: String,
@@ -160,7 +165,11 @@ struct Check {
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
 
-    /// The output format: table, json or yaml.
+    /// What to show of the load: day (the runs in each hour of the day) or none.
+    #[arg(long, value_name = "STRING", default_value = "day")]
+    histogram: String,
+
+    /// The output format: table, json, yaml, sarif, or github (annotations of a workflow).
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
 
@@ -326,15 +335,23 @@ fn check(raw: &Check) -> Result<Invocation, UsageError> {
     });
     let fail_on = faults.read("fail-on", &raw.fail_on, "error or warning", Severity::parse);
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named);
-    let format = faults.read("output", &raw.output, FORMATS, Format::parse);
+    let recursive = faults.boolean("recursive", &raw.recursive);
+    let histogram = faults.read("histogram", &raw.histogram, "day or none", |text| match text {
+        "day" => Some(true),
+        "none" => Some(false),
+        _ => None,
+    });
+    let format = faults.read("output", &raw.output, "table, json, yaml, sarif or github", CheckFormat::parse);
     faults.into_result()?;
     let rules = Rules {
         zone: zone.unwrap_or_default(),
         max_per_minute: max_per_minute.unwrap_or_default(),
         fail_on: fail_on.unwrap_or_default(),
+        histogram: histogram.unwrap_or(true),
     };
     let files = files.into_iter().map(PathBuf::from).collect();
-    Ok(cli(Command::Check(files, rules, format.unwrap_or_default())))
+    let format = format.unwrap_or(CheckFormat::Report(Format::Table));
+    Ok(cli(Command::Check(files, rules, format, recursive.unwrap_or_default())))
 }
 
 fn completion(program: Program, raw: &Completion) -> Result<Invocation, UsageError> {

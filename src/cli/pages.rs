@@ -7,7 +7,7 @@ use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
 #[cfg(feature = "dev")]
-use super::check::Severity;
+use super::check::{CheckFormat, Severity};
 use super::crd;
 use super::kubectl::Program;
 use super::options::{COMMANDS, Entry};
@@ -50,7 +50,8 @@ pub fn tree(program: Program) -> clap::Command {
 /// Adds the values that are known in advance.
 fn with_values(command: clap::Command) -> clap::Command {
     let values: Vec<(&str, Vec<String>)> = vec![
-        ("output", Format::NAMES.map(str::to_owned).into()),
+        ("output", formats(&command)),
+        ("histogram", ["day", "none"].map(str::to_owned).into()),
         #[cfg(feature = "dev")]
         ("fail_on", Severity::NAMES.map(str::to_owned).into()),
         ("controller", ControllerKind::ALL.map(|controller_kind| controller_kind.name.to_owned()).into()),
@@ -61,6 +62,16 @@ fn with_values(command: clap::Command) -> clap::Command {
         let parser = clap::builder::PossibleValuesParser::new(values);
         if known { command.mut_arg(name, |arg| arg.value_parser(parser).hide_possible_values(true)) } else { command }
     })
+}
+
+/// The output formats of a command.
+fn formats(command: &clap::Command) -> Vec<String> {
+    #[cfg(feature = "dev")]
+    if command.get_name() == "check" {
+        return CheckFormat::NAMES.map(str::to_owned).into();
+    }
+    let _ = command;
+    Format::NAMES.map(str::to_owned).into()
 }
 
 /// The completion script of a shell.

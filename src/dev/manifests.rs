@@ -133,7 +133,7 @@ pub fn samples(controllers: &[ControllerKind]) -> Result<Vec<Manifest>, Manifest
 pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for path in paths {
-        for file in files(path)? {
+        for file in files(path, false)? {
             let text =
                 std::fs::read_to_string(&file).map_err(|source| ManifestError::Read { path: file.clone(), source })?;
             manifests.extend(parse(&file.display().to_string(), &text)?);
@@ -142,26 +142,44 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
     Ok(manifests)
 }
 
-/// The file itself, or the manifests in a directory in name order.
+/// The file itself, or the manifests in a directory in name order; those in the directories below it too if `recursive`.
 ///
 /// # Errors
 /// When the path cannot be read, or the directory contains no manifest.
-pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, ManifestError> {
+pub(crate) fn files(path: &Path, recursive: bool) -> Result<Vec<PathBuf>, ManifestError> {
     let error = |source| ManifestError::Read { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(error)?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let mut files = Vec::new();
+    let (mut files, mut directories) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        read_directory(&directory, &mut files, &mut directories)?;
+        if !recursive {
+            break;
+        }
+    }
+    files.sort();
+    if files.is_empty() { Err(ManifestError::Empty(path.to_owned())) } else { Ok(files) }
+}
+
+/// Adds the manifests in a directory to `files`, and the directories in it to `directories`. Links to directories are not
+/// followed, so that there is an end.
+fn read_directory(path: &Path, files: &mut Vec<PathBuf>, directories: &mut Vec<PathBuf>) -> Result<(), ManifestError> {
+    let error = |source| ManifestError::Read { path: path.to_owned(), source };
     for entry in std::fs::read_dir(path).map_err(error)? {
-        let file = entry.map_err(error)?.path();
+        let entry = entry.map_err(error)?;
+        let file = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            directories.push(file);
+            continue;
+        }
         let is_manifest = file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
         // A kustomization is not an object.
         if is_manifest && file.file_stem().is_none_or(|stem| stem != "kustomization") && file.is_file() {
             files.push(file);
         }
     }
-    files.sort();
-    if files.is_empty() { Err(ManifestError::Empty(path.to_owned())) } else { Ok(files) }
+    Ok(())
 }
 
 /// Parses the documents of one file. Empty documents are skipped; a List yields its items.
@@ -172,7 +190,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
     let mut manifests = Vec::new();
     for (index, document) in documents(text).into_iter().enumerate() {
         let place = Place { file: file.to_owned(), document: index + 1 };
-        let objects = objects(&document).map_err(|cause| ManifestError::Yaml { place: place.clone(), cause })?;
+        let objects = objects(&document.text).map_err(|cause| ManifestError::Yaml { place: place.clone(), cause })?;
         for object in objects {
             judge(&place, &object)?;
             manifests.push(Manifest { place: place.clone(), object });
@@ -203,29 +221,35 @@ pub(crate) fn objects(document: &str) -> Result<Vec<Value>, String> {
     })
 }
 
-/// Splits a file at its `---` lines; the first document may lack one.
-pub(crate) fn documents(text: &str) -> Vec<String> {
-    let is_comment = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
-    let mut documents = vec![String::new()];
-    for line in text.lines() {
-        let rest = line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
-        let current = documents.last_mut();
-        match (rest, current) {
-            // A marker before the first document begins that document.
-            (Some(rest), Some(current)) if documents_start(current, is_comment) => *current = format!("{rest}\n"),
-            (Some(rest), _) => documents.push(format!("{rest}\n")),
-            (None, Some(current)) => {
-                current.push_str(line);
-                current.push('\n');
-            }
-            (None, None) => {}
-        }
-    }
-    documents
+/// A document of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    /// Its first line in the file, counted from 1.
+    pub line: usize,
+    /// Its text, with what follows its `---`.
+    pub text: String,
 }
 
-fn documents_start(current: &str, is_comment: impl Fn(&str) -> bool) -> bool {
-    current.lines().all(is_comment)
+/// Splits a file at its `---` lines; the first document may lack one.
+pub(crate) fn documents(text: &str) -> Vec<Document> {
+    let is_comment = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    let mut documents = Vec::new();
+    let mut current = Document { line: 1, text: String::new() };
+    for (index, line) in text.lines().enumerate() {
+        let marked = line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+        if let Some(rest) = marked {
+            let ended = std::mem::replace(&mut current, Document { line: index + 1, text: format!("{rest}\n") });
+            // Only comments before a marker are no document of their own.
+            if !ended.text.lines().all(is_comment) {
+                documents.push(ended);
+            }
+            continue;
+        }
+        current.text.push_str(line);
+        current.text.push('\n');
+    }
+    documents.push(current);
+    documents
 }
 
 fn judge(place: &Place, object: &Value) -> Result<(), ManifestError> {

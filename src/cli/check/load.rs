@@ -1,15 +1,15 @@
 //! The number of CronJobs that start in each minute.
 //!
-//! Guarantees: every run in the week from now is counted, and each CronJob once per minute. Suspended CronJobs are left
+//! Guarantees: every run in the week that begins today is counted, and each CronJob once per minute. Suspended CronJobs are left
 //! out, and so is every `@every`, whose minutes depend on its last run. Pure.
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, FixedOffset, SubsecRound, TimeDelta, Timelike, Utc};
-use schedule::{Schedule, Zone};
+use chrono::{DateTime, FixedOffset, TimeDelta, Timelike, Utc};
+use schedule::Zone;
 use serde::Serialize;
 
-use super::Fault;
+use super::{Code, Fault, Runner};
 use crate::cli::output::count;
 use crate::terminal;
 
@@ -52,12 +52,11 @@ struct Bucket {
 }
 
 impl Load {
-    /// Counts the runs of the week after `now`.
-    pub fn of(runners: &[(String, Schedule)], zone: Zone, now: DateTime<Utc>) -> Self {
-        let start = now.trunc_subsecs(0) + TimeDelta::seconds(60 - now.timestamp().rem_euclid(60));
+    /// Counts the runs of the week from `start`, which is a midnight.
+    pub fn of(runners: &[Runner], zone: Zone, start: DateTime<Utc>) -> Self {
         let mut minutes = vec![0; MINUTES];
-        let counted = runners.iter().filter(|(_, schedule)| schedule.zone().is_some());
-        for (_, schedule) in counted.clone() {
+        let counted = runners.iter().filter(|runner| runner.schedule.zone().is_some());
+        for Runner { schedule, .. } in counted.clone() {
             let mut run = schedule.next_after(start - TimeDelta::seconds(1));
             while let Some(minute) =
                 run.and_then(|t| usize::try_from((t - start).num_minutes()).ok()).filter(|m| *m < MINUTES)
@@ -98,8 +97,8 @@ impl Load {
         hours
     }
 
-    /// The minutes of the day in which more than `max` start together, the worst first.
-    pub fn busy(&self, runners: &[(String, Schedule)], max: usize) -> Vec<Fault> {
+    /// The minutes of the day in which more than `max` start together, the worst first, each with the first of its runners.
+    pub fn busy(&self, runners: &[Runner], max: usize) -> Vec<(usize, Fault)> {
         // By time of day: the most runs, the minute that has them, and the number of days.
         let mut busy: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
         for (minute, &runs) in self.minutes.iter().enumerate().filter(|(_, runs)| **runs > max) {
@@ -113,7 +112,9 @@ impl Load {
         busy.sort_by_key(|(_, (most, ..))| std::cmp::Reverse(*most));
         let untold = busy.len().saturating_sub(MAX_TOLD);
         let told = busy.into_iter().take(MAX_TOLD).map(|(time, (most, minute, days))| {
-            let names = self.names(runners, minute);
+            let starting = self.starting(runners, minute);
+            let first = starting.first().copied().unwrap_or_default();
+            let names: Vec<&str> = starting.into_iter().take(MAX_NAMED).map(|runner| &*runners[runner].name).collect();
             let more = most.saturating_sub(MAX_NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let days =
@@ -121,23 +122,25 @@ impl Load {
             let names = names.join(", ");
             let message =
                 format!("{most} CronJobs start in one minute, at {time} {} {days}: {names}{more}", self.time_zone);
-            Fault::warning("", message)
+            (first, Fault::warning(Code::BusyMinute, "", message))
         });
-        let rest = (untold > 0).then(|| {
-            Fault::warning("", format!("more than {max} CronJobs start in {} as well", count(untold, "other minute")))
+        let told: Vec<_> = told.collect();
+        let rest = told.last().filter(|_| untold > 0).map(|(runner, _)| {
+            let message = format!("more than {max} CronJobs start in {} as well", count(untold, "other minute"));
+            (*runner, Fault::warning(Code::BusyMinute, "", message))
         });
-        told.chain(rest).collect()
+        told.into_iter().chain(rest).collect()
     }
 
-    /// The names of the first few that start in a minute.
-    fn names(&self, runners: &[(String, Schedule)], minute: usize) -> Vec<String> {
+    /// The runners that start in a minute.
+    fn starting(&self, runners: &[Runner], minute: usize) -> Vec<usize> {
         let start = self.time(minute).to_utc();
         let end = start + TimeDelta::minutes(1);
-        let starts = |schedule: &Schedule| {
-            schedule.zone().is_some() && schedule.next_after(start - TimeDelta::seconds(1)).is_some_and(|t| t < end)
+        let starts = |runner: &Runner| {
+            let next = runner.schedule.next_after(start - TimeDelta::seconds(1));
+            runner.schedule.zone().is_some() && next.is_some_and(|t| t < end)
         };
-        let names = runners.iter().filter(|(_, schedule)| starts(schedule)).map(|(name, _)| name.clone());
-        names.take(MAX_NAMED).collect()
+        runners.iter().enumerate().filter(|(_, runner)| starts(runner)).map(|(number, _)| number).collect()
     }
 
     /// The histogram; empty without runs.
@@ -155,8 +158,10 @@ impl Load {
         let headings = ["HOUR", "RUNS A DAY", "MOST IN A MINUTE", ""].map(str::to_owned);
         let table: Vec<[String; 4]> = std::iter::once(headings).chain(self.hours.iter().map(row)).collect();
         let number = count(self.cron_jobs, "CronJob");
-        let what =
-            format!("The next seven days, {}: {number}, without suspended ones and @every schedules.", self.time_zone);
+        let what = format!(
+            "Seven days from today, {}: {number}, without suspended ones and @every schedules.",
+            self.time_zone
+        );
         [vec![what], terminal::columns(&table), vec![String::new()]].concat()
     }
 }

@@ -9,9 +9,9 @@ use apiserver::{Resource, kinds};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
-use super::Fault;
+use super::{Code, Fault};
 use crate::api::{ControllerKind, crd};
-use crate::dev::manifests;
+use crate::dev::manifests::{self, Document};
 
 /// The kind of an object.
 pub(super) enum Kind {
@@ -21,9 +21,15 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The objects of a document: none in an empty one, and the items of a List.
-pub(super) fn objects(document: &str) -> Result<Vec<Value>, Fault> {
-    manifests::objects(document).map_err(|cause| Fault::error("", format!("not YAML: {cause}")))
+/// The objects of a document: none in an empty one, and the items of a List. An error comes with its line in the file.
+pub(super) fn objects(document: &Document) -> Result<Vec<Value>, (usize, Fault)> {
+    manifests::objects(&document.text).map_err(|cause| {
+        // The parser counts the lines of the document.
+        let (place, what) =
+            cause.split_once("line ").and_then(|(_, rest)| rest.split_once(": ")).unwrap_or(("1", &cause));
+        let line = place.split(' ').next().and_then(|number| number.parse::<usize>().ok()).unwrap_or(1);
+        (document.line + line.saturating_sub(1), Fault::error(Code::NotYaml, "", format!("not YAML: {what}")))
+    })
 }
 
 /// Kind, namespace and name, as far as present.
@@ -42,7 +48,7 @@ pub(super) fn name_of(object: &Value) -> String {
 pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
     let text = |field: &str| match object[field].as_str() {
         Some(text) if !text.is_empty() => Ok(text),
-        _ => Err(Fault::error(field, "is missing, or no text; every manifest needs it")),
+        _ => Err(Fault::error(Code::NoKind, field, "is missing, or no text; every manifest needs it")),
     };
     let (api_version, kind) = (text("apiVersion")?, text("kind")?);
     let controller_kind = ControllerKind::ALL.into_iter().find(|controller_kind| {
@@ -53,7 +59,7 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
         None if kind == "CronJob" && api_version.starts_with("batch/") => {
             let message =
                 format!("{api_version} is not served any more; CronJobs are in batch/v1 since Kubernetes 1.21");
-            Err(Fault::error("apiVersion", message))
+            Err(Fault::error(Code::NoKind, "apiVersion", message))
         }
         None => Ok(Kind::Other),
     }
@@ -70,11 +76,12 @@ pub(super) fn judge(controller_kind: ControllerKind, object: &Value) -> Vec<Faul
     let judgement = match apiserver::judge_new(&resource, object.clone()) {
         Ok(judgement) => judgement,
         // Go's message names the type and the field.
-        Err(error) => return vec![Fault::error("", error)],
+        Err(error) => return vec![Fault::error(Code::Invalid, "", error)],
     };
-    let unknown = judgement.unknown.into_iter().map(|field| Fault::error(field, "there is no such field"));
-    let refused = judgement.errors.into_iter().map(|error| Fault::error(error.field, error.body));
-    let warned = judgement.warnings.into_iter().map(|warning| Fault::warning("", warning));
+    let unknown =
+        judgement.unknown.into_iter().map(|field| Fault::error(Code::UnknownField, field, "there is no such field"));
+    let refused = judgement.errors.into_iter().map(|error| Fault::error(Code::Invalid, error.field, error.body));
+    let warned = judgement.warnings.into_iter().map(|warning| Fault::warning(Code::ServerWarning, "", warning));
     let webhook = schedule_fault(controller_kind, object);
     unknown.chain(refused).chain(warned).chain(webhook).collect()
 }
@@ -84,5 +91,9 @@ fn schedule_fault(controller_kind: ControllerKind, object: &Value) -> Option<Fau
     let schedule = &object["spec"]["schedule"];
     let text = schedule.as_str().filter(|_| controller_kind != ControllerKind::CronJob)?;
     let error = Schedule::parse_standard(text, Zone::UTC).err()?;
-    Some(Fault::error("spec.schedule", invalid_field("spec.schedule", schedule, &error.to_string()).body))
+    Some(Fault::error(
+        Code::Invalid,
+        "spec.schedule",
+        invalid_field("spec.schedule", schedule, &error.to_string()).body,
+    ))
 }

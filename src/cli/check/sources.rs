@@ -1,6 +1,6 @@
 //! Reads manifests from files or stdin.
 //!
-//! Guarantee: each file is read completely, and directories are read as `kubectl apply -f` reads them.
+//! Guarantee: each file is read completely, and directories are read as `kubectl apply -f` and `-R` read them.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,25 @@ use std::path::{Path, PathBuf};
 use super::Source;
 use crate::dev::manifests::{self, ManifestError};
 
-/// The texts of all files that `paths` refer to.
+/// The texts of all files that `paths` refer to, with those in the directories below if `recursive`.
 ///
 /// # Errors
 /// The first file that cannot be read.
-pub fn read(paths: &[PathBuf]) -> Result<Vec<Source>, ManifestError> {
-    let mut sources = Vec::new();
+pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Source>, ManifestError> {
+    let mut sources: Vec<Source> = Vec::new();
     for path in paths {
-        sources.extend(sources_of(path)?);
+        for source in sources_of(path, recursive)? {
+            // A file that is named twice, alone and by its directory, is one.
+            if sources.iter().all(|known| known.file != source.file) {
+                sources.push(source);
+            }
+        }
     }
     Ok(sources)
 }
 
 /// The files that `path` refers to, with their text; `-` is stdin.
-fn sources_of(path: &Path) -> Result<Vec<Source>, ManifestError> {
+fn sources_of(path: &Path, recursive: bool) -> Result<Vec<Source>, ManifestError> {
     let source = |file: String, text| Source { file, text };
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -33,7 +38,7 @@ fn sources_of(path: &Path) -> Result<Vec<Source>, ManifestError> {
         return Ok(vec![source("stdin".to_owned(), text)]);
     }
     let mut sources = Vec::new();
-    for file in manifests::files(path)? {
+    for file in manifests::files(path, recursive)? {
         let text = std::fs::read_to_string(&file).map_err(failed(&file))?;
         sources.push(source(file.display().to_string(), text));
     }

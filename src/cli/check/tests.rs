@@ -6,16 +6,21 @@ use crate::cli::output::{Format, render};
 const NOW: &str = "2026-11-22T10:00:30.5Z";
 
 fn rules() -> Rules {
-    Rules { zone: Zone::UTC, max_per_minute: 2, fail_on: Severity::Error }
+    Rules { zone: Zone::UTC, max_per_minute: 2, fail_on: Severity::Error, histogram: true }
 }
 
 fn judged(text: &str) -> CheckReport {
     check(&[Source { file: "a.yaml".to_owned(), text: text.to_owned() }], &rules(), NOW.parse().unwrap())
 }
 
-/// The findings in `text`.
+/// The findings in `text`, each with its document in place of its line.
 fn found(text: &str) -> Vec<String> {
-    judged(text).findings.iter().map(Finding::line).collect()
+    let told = |finding: &Finding| {
+        let place = format!("{}, document {}", finding.file, finding.document);
+        let parts = [&place, &finding.object, &finding.severity.to_string(), &finding.field, &finding.message];
+        parts.into_iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(": ")
+    };
+    judged(text).findings.iter().map(told).collect()
 }
 
 /// A complete manifest with these fields in its spec.
@@ -37,7 +42,7 @@ fn error_names_document_object_and_field() {
         ("a good one", whole("schedule: '0 3 * * *'"), &[]),
         (
             "a bad schedule in the second document",
-            format!("{}{}", whole("schedule: '@daily'"), whole("schedule: '61 * * * *'")),
+            format!("{}{}", cron_job(BATCH, "b", "schedule: '@daily'"), whole("schedule: '61 * * * *'")),
             &["a.yaml, document 2: CronJob shop/a: error: spec.schedule: Invalid value: \"61 * * * *\": end of range (61) above maximum (59): 61"],
         ),
         (
@@ -181,13 +186,17 @@ fn minutes_above_the_maximum_are_reported_and_the_load_of_the_day_is_drawn() {
     assert_eq!(
         lines,
         [
-            "warning: 5 CronJobs start in one minute, at 00:00 UTC every day: CronJob shop/a, CronJob shop/b, CronJob shop/c and 2 more",
-            "warning: 3 CronJobs start in one minute, at 06:30 UTC on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g",
+            "a.yaml:5: warning: 5 CronJobs start in one minute, at 00:00 UTC every day: CronJob shop/a, CronJob shop/b, CronJob \
+             shop/c and 2 more [busy-minute]",
+            "a.yaml:53: warning: 3 CronJobs start in one minute, at 06:30 UTC on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g [busy-minute]",
         ]
     );
     let drawn = report.lines();
     let at = |start: &str| drawn.iter().find(|line| line.starts_with(start)).unwrap().as_str();
-    assert_eq!(at("The next"), "The next seven days, UTC: 8 CronJobs, without suspended ones and @every schedules.");
+    assert_eq!(
+        at("Seven days"),
+        "Seven days from today, UTC: 8 CronJobs, without suspended ones and @every schedules."
+    );
     assert_eq!(at("HOUR"), "HOUR    RUNS A DAY   MOST IN A MINUTE");
     assert_eq!(at("00:00"), format!("00:00   5.0          5 at 00:00         {}", "█".repeat(40)));
     assert_eq!(at("05:00"), "05:00   0.0          -");
@@ -196,6 +205,82 @@ fn minutes_above_the_maximum_are_reported_and_the_load_of_the_day_is_drawn() {
     let json: serde_json::Value = serde_json::from_str(&render(&report, Format::Json)).unwrap();
     assert_eq!(json["load"]["hours"].as_array().unwrap().len(), 24);
     assert_eq!(json["load"]["hours"][6], serde_json::json!({"hour": 6, "runsADay": 1.4, "most": 3, "mostAt": "06:30"}));
+}
+
+#[test]
+fn answer_is_the_same_at_any_time_of_the_day() {
+    let each = |name: &str, schedule: &str| cron_job(BATCH, name, &format!("schedule: '{schedule}'"));
+    let text = [each("a", "30 9 * * *"), each("b", "0 11 * * 0"), each("c", "0 0 * * *")].concat();
+    let sources = [Source { file: "a.yaml".to_owned(), text }];
+    let at = |time: &str| check(&sources, &rules(), time.parse().unwrap()).lines();
+    let morning = at("2026-11-22T00:00:00Z");
+    assert!(morning.iter().any(|line| line.starts_with("00:00   1.0          1 at 00:00")), "{morning:#?}");
+    for time in [NOW, "2026-11-22T23:59:59Z"] {
+        assert_eq!(at(time), morning, "{time}");
+    }
+}
+
+#[test]
+fn second_object_of_a_name_is_an_error_at_its_line() {
+    let one = |namespace: &str| {
+        let text = cron_job(BATCH, "a", "schedule: '0 3 * * *'");
+        Source { file: format!("{namespace}.yaml"), text: text.replace("shop", namespace) }
+    };
+    let twice = Source { file: "twice.yaml".to_owned(), text: one("x").text + &one("x").text };
+    let other_kind = Source { file: "t.yaml".to_owned(), text: cron_job(TUTORIAL, "a", "schedule: '0 3 * * *'") };
+    let sources =
+        [one("shop"), one("other"), other_kind, twice, Source { file: "again.yaml".to_owned(), ..one("shop") }];
+    let lines: Vec<String> =
+        check(&sources, &rules(), NOW.parse().unwrap()).findings.iter().map(Finding::line).collect();
+    let want = [
+        "twice.yaml:15: error: CronJob x/a: metadata.name: is defined at twice.yaml:3 already, and would replace that object \
+         [duplicate]",
+        "again.yaml:3: error: CronJob shop/a: metadata.name: is defined at shop.yaml:3 already, and would replace that object \
+         [duplicate]",
+    ];
+    assert_eq!(lines[..2], want);
+}
+
+#[test]
+fn findings_have_lines_and_codes_in_every_format() {
+    let text = "# a comment\n\na: [\n---\n".to_owned()
+        + &cron_job(BATCH, "a", "schedule: '61 * * * *'\n  concurencyPolicy: Forbid")
+        + &cron_job(BATCH, "b", "schedule: '0 0 31 2 *'");
+    let report = judged(&text);
+    let lines: Vec<String> = report.findings.iter().map(Finding::line).collect();
+    assert!(lines[0].starts_with("a.yaml:3: error: not YAML: ") && lines[0].ends_with(" [not-yaml]"), "{lines:#?}");
+    let schedule =
+        "CronJob shop/a: spec.schedule: Invalid value: \"61 * * * *\": end of range (61) above maximum (59): 61";
+    let never = "CronJob shop/b: spec.schedule: it never fires: it matches no time in the next five years (to suspend a \
+                 CronJob, use spec.suspend)";
+    assert_eq!(
+        lines[1..],
+        [
+            "a.yaml:10: error: CronJob shop/a: spec.concurencyPolicy: there is no such field [unknown-field]"
+                .to_owned(),
+            format!("a.yaml:9: error: {schedule} [invalid]"),
+            format!("a.yaml:22: warning: {never} [never-fires]"),
+        ]
+    );
+    let github = report.render(CheckFormat::Github);
+    assert_eq!(
+        github.lines().last().unwrap(),
+        format!("::warning file=a.yaml,line=22,title=cronjob-controller check%3A never-fires::{never}")
+    );
+    let sarif: serde_json::Value = serde_json::from_str(&report.render(CheckFormat::Sarif)).unwrap();
+    let run = &sarif["runs"][0];
+    assert_eq!(run["tool"]["driver"]["rules"].as_array().unwrap().len(), Code::ALL.len());
+    assert_eq!(
+        run["results"][2],
+        serde_json::json!({
+            "ruleId": "invalid", "level": "error", "message": {"text": schedule},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": "a.yaml"}, "region": {"startLine": 9}}}],
+        })
+    );
+    let json: serde_json::Value = serde_json::from_str(&render(&report, Format::Json)).unwrap();
+    assert_eq!((&json["findings"][3]["code"], &json["findings"][3]["line"]), (&"never-fires".into(), &22.into()));
+    let bare = check(&[], &Rules { histogram: false, ..rules() }, NOW.parse().unwrap());
+    assert_eq!(bare.lines(), ["0 CronJobs: 0 errors, 0 warnings."]);
 }
 
 #[test]

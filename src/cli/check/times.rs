@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::{Schedule, Timing, Zone};
 use serde_json::Value;
 
-use super::Fault;
+use super::{Code, Fault};
 use crate::api::ControllerKind;
 use crate::cli::clock_changes::{Effect, clocks, effects, runs_in_every_hour};
 use crate::cli::output::count;
@@ -38,7 +38,7 @@ impl Timed {
         let Some(first) = self.schedule.next_after(now) else {
             let message =
                 "it never fires: it matches no time in the next five years (to suspend a CronJob, use spec.suspend)";
-            return vec![Fault::warning(field, message)];
+            return vec![Fault::warning(Code::NeverFires, field, message)];
         };
         let mut faults = Vec::new();
         let unit = self.controller_kind.seconds_in_name;
@@ -47,7 +47,7 @@ impl Timed {
                 "runs within {unit} seconds share a {}'s name: only the first of them starts",
                 self.controller_kind.child.kind
             );
-            faults.push(Fault::warning(field, message));
+            faults.push(Fault::warning(Code::SharedName, field, message));
         }
         let effects = effects(&self.schedule, now, now + AHEAD);
         let odd: Vec<Effect> =
@@ -55,7 +55,7 @@ impl Timed {
         let zone = self.schedule.zone().unwrap_or_default();
         faults.extend([true, false].into_iter().filter_map(|is_skip| {
             let alike: Vec<&Effect> = odd.iter().filter(|effect| effect.is_skip() == is_skip).collect();
-            Some(Fault::warning(field, sentence(alike.first()?, alike.len(), zone)))
+            Some(Fault::warning(Code::ClockChange, field, sentence(alike.first()?, alike.len(), zone)))
         }));
         faults
     }

@@ -82,12 +82,11 @@ fn defaults_are_what_the_help_says() {
 #[cfg(feature = "dev")]
 #[test]
 fn check_has_its_own_defaults() {
-    let Command::Check(files, rules, format) = command(&["check", "-f", "a,b", "-f", "-", "-o", "json"]) else {
-        panic!("no check")
-    };
+    let args = ["check", "-f", "a,b", "-f", "-", "-o", "sarif", "-R", "--histogram=none"];
+    let Command::Check(files, rules, format, recursive) = command(&args) else { panic!("no check") };
     assert_eq!(files, ["a", "b", "-"].map(PathBuf::from));
-    assert_eq!(rules, Rules { zone: Zone::UTC, max_per_minute: 20, fail_on: Severity::Error });
-    assert_eq!(format, Format::Json);
+    assert_eq!(rules, Rules { zone: Zone::UTC, max_per_minute: 20, fail_on: Severity::Error, histogram: false });
+    assert_eq!((format, recursive), (CheckFormat::Sarif, true));
 }
 
 #[test]

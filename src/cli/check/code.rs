@@ -1,0 +1,76 @@
+//! The stable names of what `check` finds.
+//!
+//! Guarantee: each has a section of that name in docs/check.md; a test compares them. Pure.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// The kind of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// Not YAML.
+    NotYaml,
+    /// Without `apiVersion` or `kind`, or of a version that is not served any more.
+    NoKind,
+    /// Refused by the API server.
+    Invalid,
+    /// A field that does not exist.
+    UnknownField,
+    /// Accepted by the API server with a warning.
+    ServerWarning,
+    /// The same name twice.
+    Duplicate,
+    /// A schedule without any run.
+    NeverFires,
+    /// Runs so close that their Jobs share a name.
+    SharedName,
+    /// Runs that a clock change skips or repeats.
+    ClockChange,
+    /// A minute in which many CronJobs start.
+    BusyMinute,
+}
+
+impl Code {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::NotYaml,
+        Self::NoKind,
+        Self::Invalid,
+        Self::UnknownField,
+        Self::ServerWarning,
+        Self::Duplicate,
+        Self::NeverFires,
+        Self::SharedName,
+        Self::ClockChange,
+        Self::BusyMinute,
+    ];
+
+    /// Its name and what it means.
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::NotYaml => ("not-yaml", "The document is not YAML."),
+            Self::NoKind => ("no-kind", "The kind of the object is missing, or is not served any more."),
+            Self::Invalid => ("invalid", "The API server refuses the object."),
+            Self::UnknownField => ("unknown-field", "There is no such field."),
+            Self::ServerWarning => ("server-warning", "The API server warns about the object."),
+            Self::Duplicate => ("duplicate", "Two objects have the same name."),
+            Self::NeverFires => ("never-fires", "The schedule has no run."),
+            Self::SharedName => ("shared-name", "Runs are so close that their Jobs would share a name."),
+            Self::ClockChange => ("clock-change", "A clock change skips or repeats runs."),
+            Self::BusyMinute => ("busy-minute", "Many CronJobs start in the same minute."),
+        }
+    }
+
+    /// What it means, in a sentence.
+    pub fn summary(self) -> &'static str {
+        self.words().1
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words().0)
+    }
+}
