@@ -10,6 +10,7 @@ mod formats;
 mod lines;
 mod load;
 mod manifest;
+mod mistakes;
 pub mod sources;
 mod times;
 
@@ -221,6 +222,9 @@ impl Checker {
                 faults.extend(manifest::judge(controller_kind, object));
                 if let Some(timed) = times::Timed::of(controller_kind, object, self.rules.zone) {
                     faults.extend(timed.judge(self.today));
+                    let text = object["spec"]["schedule"].as_str().unwrap_or_default();
+                    faults.extend(mistakes::of_schedule(text, self.today));
+                    faults.extend(mistakes::of_spec(object));
                     if !timed.suspended {
                         let (name, place, line) = (name.clone(), place.clone(), line_of("spec.schedule"));
                         self.runners.push(Runner { name, place, line, schedule: timed.schedule });

@@ -14,6 +14,7 @@ use apimachinery::clock::SystemClock;
 use clap::Command;
 use cronjob_controller::api::{ControllerKind, manage};
 use cronjob_controller::cache::metrics::{self as cache_metrics, CacheMetrics};
+use cronjob_controller::cli::check::Code;
 use cronjob_controller::cli::kubectl::Program;
 use cronjob_controller::cli::pages::tree;
 use cronjob_controller::controller::cron_job_metrics;
@@ -205,6 +206,14 @@ async fn reference_of_metrics_is_what_the_program_registers() {
         let is_metric = is_name && !literal.ends_with('_') && starts.iter().any(|start| literal.starts_with(start));
         assert!(!is_metric || metrics.contains_key(&literal), "{literal} is not on the page");
     }
+}
+
+#[test]
+fn each_code_of_check_has_its_section() {
+    let page = fs::read_to_string(root().join("docs/check.md")).unwrap();
+    let sections: BTreeSet<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    let codes: Vec<String> = Code::ALL.iter().map(ToString::to_string).collect();
+    assert_eq!(sections, codes.iter().map(String::as_str).collect());
 }
 
 #[test]

@@ -30,11 +30,25 @@ pub enum Code {
     ClockChange,
     /// A minute in which many CronJobs start.
     BusyMinute,
+    /// A star for the minute, and none for the hour.
+    EveryMinute,
+    /// Both day fields name days, of which one is enough.
+    DayOrWeekday,
+    /// A step that does not divide its field.
+    UnevenStep,
+    /// Days that some months do not have.
+    ShortMonths,
+    /// Forbid without a starting deadline.
+    ForbidWithoutDeadline,
+    /// Forbid without a limit on how long a Job runs.
+    NoActiveDeadline,
+    /// A history limit of 0.
+    NoHistory,
 }
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 17] = [
         Self::NotYaml,
         Self::NoKind,
         Self::Invalid,
@@ -45,6 +59,13 @@ impl Code {
         Self::SharedName,
         Self::ClockChange,
         Self::BusyMinute,
+        Self::EveryMinute,
+        Self::DayOrWeekday,
+        Self::UnevenStep,
+        Self::ShortMonths,
+        Self::ForbidWithoutDeadline,
+        Self::NoActiveDeadline,
+        Self::NoHistory,
     ];
 
     /// Its name and what it means.
@@ -60,6 +81,13 @@ impl Code {
             Self::SharedName => ("shared-name", "Runs are so close that their Jobs would share a name."),
             Self::ClockChange => ("clock-change", "A clock change skips or repeats runs."),
             Self::BusyMinute => ("busy-minute", "Many CronJobs start in the same minute."),
+            Self::EveryMinute => ("every-minute", "The schedule runs in every minute of some hours."),
+            Self::DayOrWeekday => ("day-or-weekday", "Both day fields name days, and one of them is enough."),
+            Self::UnevenStep => ("uneven-step", "A step does not divide its field."),
+            Self::ShortMonths => ("short-months", "Some months do not have the days of the schedule."),
+            Self::ForbidWithoutDeadline => ("forbid-without-deadline", "A blocked run can start at any later time."),
+            Self::NoActiveDeadline => ("no-active-deadline", "A Job that hangs blocks every later run."),
+            Self::NoHistory => ("no-history", "Jobs that ended are deleted at once."),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Guarantees: every run in the week that begins today is counted, and each CronJob once per minute. Suspended CronJobs are left
 //! out, and so is every `@every`, whose minutes depend on its last run. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Timelike, Utc};
 use schedule::Zone;
@@ -15,6 +15,8 @@ use crate::terminal;
 
 const DAYS: usize = 7;
 const MINUTES: usize = DAYS * 24 * 60;
+/// From this number on, CronJobs that all start at midnight are reported.
+const CROWD: usize = 3;
 /// The largest number of busy minutes in a report.
 const MAX_TOLD: usize = 10;
 /// The largest number of CronJobs named for a busy minute.
@@ -97,7 +99,8 @@ impl Load {
         hours
     }
 
-    /// The minutes of the day in which more than `max` start together, the worst first, each with the first of its runners.
+    /// The minutes of the day in which more than `max` start together, and midnight if most start then; the worst first, each
+    /// with the first of its runners.
     pub fn busy(&self, runners: &[Runner], max: usize) -> Vec<(usize, Fault)> {
         // By time of day: the most runs, the minute that has them, and the number of days.
         let mut busy: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
@@ -107,6 +110,10 @@ impl Load {
             if runs > *most {
                 (*most, *at) = (runs, minute);
             }
+        }
+        let midnight = "00:00".to_owned();
+        if let (Some(found), false) = (self.crowded_midnight(), busy.contains_key(&midnight)) {
+            busy.insert(midnight, found);
         }
         let mut busy: Vec<_> = busy.into_iter().collect();
         busy.sort_by_key(|(_, (most, ..))| std::cmp::Reverse(*most));
@@ -120,8 +127,11 @@ impl Load {
             let days =
                 if days < DAYS { format!("on {} of the week", count(days, "day")) } else { "every day".to_owned() };
             let names = names.join(", ");
-            let message =
-                format!("{most} CronJobs start in one minute, at {time} {} {days}: {names}{more}", self.time_zone);
+            let free = self.free_after(minute).map(|free| format!("; none starts at {free}")).unwrap_or_default();
+            let message = format!(
+                "{most} CronJobs start in one minute, at {time} {} {days}: {names}{more}{free}",
+                self.time_zone
+            );
             (first, Fault::warning(Code::BusyMinute, "", message))
         });
         let told: Vec<_> = told.collect();
@@ -130,6 +140,27 @@ impl Load {
             (*runner, Fault::warning(Code::BusyMinute, "", message))
         });
         told.into_iter().chain(rest).collect()
+    }
+
+    /// The most runs at a midnight, its minute and the number of such days, if most of the CronJobs start then.
+    fn crowded_midnight(&self) -> Option<(usize, usize, usize)> {
+        let is_midnight = |minute: usize| self.time(minute).format("%H:%M").to_string() == "00:00";
+        let crowded = |(_, runs): &(usize, &usize)| **runs >= CROWD && **runs * 2 > self.cron_jobs;
+        let nights = self.minutes.iter().enumerate().filter(crowded).filter(|(minute, _)| is_midnight(*minute));
+        let days = nights.clone().count();
+        nights
+            .max_by_key(|(minute, runs)| (**runs, std::cmp::Reverse(*minute)))
+            .map(|(minute, runs)| (*runs, minute, days))
+    }
+
+    /// The first time of day after that of `minute` at which nothing starts on any day.
+    fn free_after(&self, minute: usize) -> Option<String> {
+        let busy: BTreeSet<String> = (0..MINUTES)
+            .filter(|minute| self.minutes[*minute] > 0)
+            .map(|minute| self.time(minute).format("%H:%M").to_string())
+            .collect();
+        let times = (minute..minute + 24 * 60).map(|minute| self.time(minute % MINUTES).format("%H:%M").to_string());
+        times.into_iter().find(|time| !busy.contains(time))
     }
 
     /// The runners that start in a minute.

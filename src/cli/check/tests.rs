@@ -93,7 +93,7 @@ fn error_names_document_object_and_field() {
                 "a.yaml, document 1: CronJob a-: error: spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\"",
             ],
         ),
-        ("a good one of the tutorial's", cron_job(TUTORIAL, "a", "schedule: '0 3 * * *'\n  successfulJobsHistoryLimit: 0"), &[]),
+        ("a good one of the tutorial's", cron_job(TUTORIAL, "a", "schedule: '0 3 * * *'\n  successfulJobsHistoryLimit: 1"), &[]),
         (
             "the tutorial's has no time zone",
             cron_job(TUTORIAL, "a", "schedule: '0 3 * * *'\n  timeZone: UTC"),
@@ -187,8 +187,8 @@ fn minutes_above_the_maximum_are_reported_and_the_load_of_the_day_is_drawn() {
         lines,
         [
             "a.yaml:5: warning: 5 CronJobs start in one minute, at 00:00 UTC every day: CronJob shop/a, CronJob shop/b, CronJob \
-             shop/c and 2 more [busy-minute]",
-            "a.yaml:53: warning: 3 CronJobs start in one minute, at 06:30 UTC on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g [busy-minute]",
+             shop/c and 2 more; none starts at 00:01 [busy-minute]",
+            "a.yaml:53: warning: 3 CronJobs start in one minute, at 06:30 UTC on 1 day of the week: CronJob shop/e, CronJob shop/f, CronJob shop/g; none starts at 06:31 [busy-minute]",
         ]
     );
     let drawn = report.lines();
@@ -205,6 +205,43 @@ fn minutes_above_the_maximum_are_reported_and_the_load_of_the_day_is_drawn() {
     let json: serde_json::Value = serde_json::from_str(&render(&report, Format::Json)).unwrap();
     assert_eq!(json["load"]["hours"].as_array().unwrap().len(), 24);
     assert_eq!(json["load"]["hours"][6], serde_json::json!({"hour": 6, "runsADay": 1.4, "most": 3, "mostAt": "06:30"}));
+}
+
+#[test]
+fn midnight_at_which_most_start_is_reported_below_the_maximum_too() {
+    let each = |name: &str, schedule: &str| cron_job(BATCH, name, &format!("schedule: '{schedule}'"));
+    let nightly: String = ["a", "b", "c"].iter().map(|name| each(name, "0 0 * * *")).collect();
+    let found = |text: String| {
+        let sources = [Source { file: "a.yaml".to_owned(), text }];
+        let report = check(&sources, &Rules { max_per_minute: 20, ..rules() }, NOW.parse().unwrap());
+        report.findings.iter().map(Finding::line).collect::<Vec<_>>()
+    };
+    let others = each("d", "1 0 * * *") + &each("e", "0 5 * * *");
+    assert_eq!(
+        found(nightly.clone() + &others),
+        [
+            "a.yaml:5: warning: 3 CronJobs start in one minute, at 00:00 UTC every day: CronJob shop/a, CronJob shop/b, CronJob \
+             shop/c; none starts at 00:02 [busy-minute]"
+        ]
+    );
+    assert_eq!(found(nightly + &others + &each("f", "0 6 * * *")), [""; 0], "half of them");
+}
+
+#[test]
+fn classic_mistakes_are_found_where_they_are() {
+    let text =
+        cron_job(BATCH, "a", "schedule: '* */2 * * *'\n  concurrencyPolicy: Forbid\n  failedJobsHistoryLimit: 0");
+    let lines: Vec<String> = judged(&text).findings.iter().map(Finding::line).collect();
+    let places = lines.iter().map(|line| (line.split(" warning").next().unwrap(), line.rsplit(' ').next().unwrap()));
+    assert_eq!(
+        places.collect::<Vec<_>>(),
+        [
+            ("a.yaml:5:", "[every-minute]"),
+            ("a.yaml:6:", "[forbid-without-deadline]"),
+            ("a.yaml:9:", "[no-active-deadline]"),
+            ("a.yaml:7:", "[no-history]"),
+        ]
+    );
 }
 
 #[test]

@@ -1,0 +1,236 @@
+//! Mistakes that the API server accepts.
+//!
+//! Guarantee: each is about one CronJob, and true of every day but those that the message names. Pure.
+
+use chrono::{DateTime, Datelike, Months, Utc};
+use schedule::{Schedule, Zone};
+use serde_json::Value;
+
+use super::{Code, Fault};
+
+const SCHEDULE: &str = "spec.schedule";
+/// How far ahead months are looked at: four years have a leap year, except around some centuries.
+const MONTHS: u32 = 48;
+
+/// The names and sizes of the fields that begin at 0 or 1, and what starts over when they are through.
+const CYCLES: [(usize, u32, &str, &str); 3] =
+    [(0, 60, "minute", "hour"), (1, 24, "hour", "day"), (3, 12, "month", "year")];
+
+/// The mistakes in the fields of a schedule. A descriptor such as `@daily` has none.
+pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
+    let Some(words) = words(text) else { return Vec::new() };
+    let [minute, hour, day, month, weekday] = words;
+    let mut faults = Vec::new();
+    if is_star(minute) && !is_star(hour) {
+        let message = format!(
+            "runs in every minute of the hours that the second field ({hour}) names; for one run in each of them, write 0 in the \
+             first field"
+        );
+        faults.push(Fault::warning(Code::EveryMinute, SCHEDULE, message));
+    }
+    if !is_star(day) && !is_star(weekday) {
+        let message = format!(
+            "runs on the days that the third field ({day}) or the fifth ({weekday}) names: where both name days, one is enough"
+        );
+        faults.push(Fault::warning(Code::DayOrWeekday, SCHEDULE, message));
+    }
+    faults.extend(CYCLES.into_iter().filter_map(|(field, size, unit, cycle)| uneven(words[field], size, unit, cycle)));
+    faults.extend(short_months(words, today).map(|missing| {
+        let message =
+            format!("has no run in {missing}: the third field ({day}) names days that not every month ({month}) has");
+        Fault::warning(Code::ShortMonths, SCHEDULE, message)
+    }));
+    faults
+}
+
+/// The mistakes in the other fields of a CronJob.
+pub(super) fn of_spec(object: &Value) -> Vec<Fault> {
+    let spec = &object["spec"];
+    let mut faults = Vec::new();
+    if spec["concurrencyPolicy"] == "Forbid" {
+        if spec["startingDeadlineSeconds"].is_null() {
+            let message = "is Forbid, without startingDeadlineSeconds: a run that an earlier one blocks starts when that one ends, \
+                           however late";
+            faults.push(Fault::warning(Code::ForbidWithoutDeadline, "spec.concurrencyPolicy", message));
+        }
+        let template = &spec["jobTemplate"]["spec"];
+        let limits = [&template["activeDeadlineSeconds"], &template["template"]["spec"]["activeDeadlineSeconds"]];
+        if limits.iter().all(|limit| limit.is_null()) {
+            let message =
+                "has no activeDeadlineSeconds, and concurrencyPolicy is Forbid: if it hangs, no later run starts";
+            faults.push(Fault::warning(Code::NoActiveDeadline, "spec.jobTemplate.spec", message));
+        }
+    }
+    for (field, which) in [("failedJobsHistoryLimit", "fails"), ("successfulJobsHistoryLimit", "succeeds")] {
+        if spec[field] == 0 {
+            let message = format!("is 0: what {which} is deleted at once, with its logs");
+            faults.push(Fault::warning(Code::NoHistory, format!("spec.{field}"), message));
+        }
+    }
+    faults
+}
+
+/// The five fields.
+fn words(text: &str) -> Option<[&str; 5]> {
+    let zone = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ="));
+    let fields = zone.map_or(Some(text), |rest| rest.split_once(' ').map(|(_, fields)| fields))?;
+    fields.split_whitespace().collect::<Vec<_>>().try_into().ok()
+}
+
+/// Whether a field counts as a star for robfig/cron: a star somewhere in its list, without a step.
+fn is_star(word: &str) -> bool {
+    word.split(',').any(|item| star_step(item) == Some(1))
+}
+
+/// The step of a star.
+fn star_step(item: &str) -> Option<u32> {
+    let (range, step) = item.split_once('/').unwrap_or((item, "1"));
+    matches!(range.split('-').next(), Some("*" | "?")).then(|| step.parse().ok()).flatten()
+}
+
+/// A step that does not divide its field.
+fn uneven(word: &str, size: u32, unit: &str, cycle: &str) -> Option<Fault> {
+    let step = word.split(',').filter_map(star_step).find(|step| *step > 0 && !size.is_multiple_of(*step))?;
+    let message = if step > size {
+        format!(
+            "the step {step} is more than the {size} {unit}s of the {cycle}, so only the first {unit} of each {cycle} matches"
+        )
+    } else {
+        format!(
+            "*/{step} does not divide {size}: it starts over with each {cycle}, and the last run of one is {} {unit}s before the \
+             first of the next",
+            size % step
+        )
+    };
+    Some(Fault::warning(Code::UnevenStep, SCHEDULE, message))
+}
+
+/// The months without a run because they are too short, if every day that the schedule names is at the end of a month.
+fn short_months([minute, hour, day, month, weekday]: [&str; 5], today: DateTime<Utc>) -> Option<String> {
+    let is_late =
+        |item: &str| item.split(['-', '/']).next().and_then(|day| day.parse::<u32>().ok()).is_some_and(|day| day > 28);
+    if !day.split(',').all(is_late) || !is_star(weekday) {
+        return None;
+    }
+    let parse = |day: &str| {
+        let text = [minute, hour, day, month, weekday].join(" ");
+        Schedule::parse_standard(&text, Zone::UTC).ok()
+    };
+    let (own, all) = (parse(day)?, parse("*")?);
+    let start = today.date_naive().with_day(1)?.and_time(chrono::NaiveTime::MIN).and_utc();
+    let mut missing: Vec<(u32, String)> = Vec::new();
+    for number in 0..MONTHS {
+        let (from, until) =
+            (start.checked_add_months(Months::new(number))?, start.checked_add_months(Months::new(number + 1))?);
+        let runs = |schedule: &Schedule| {
+            let next = schedule.next_after(from - chrono::TimeDelta::seconds(1));
+            next.is_some_and(|t| t < until)
+        };
+        let name = (from.month(), from.format("%B").to_string());
+        if runs(&all) && !runs(&own) && !missing.contains(&name) {
+            missing.push(name);
+        }
+    }
+    missing.sort();
+    let names: Vec<String> = missing.into_iter().map(|(_, name)| name).collect();
+    // A schedule without any run is another mistake.
+    let never = own.next_after(today).is_none();
+    (!names.is_empty() && !never).then(|| match names.as_slice() {
+        [february] if february == "February" && day.split(',').any(|item| item.starts_with("29")) => {
+            "February, except in a leap year".to_owned()
+        }
+        names => names.join(", "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn classic_mistakes_of_a_schedule_are_found() {
+        let rows: [(&str, &[(Code, &str)]); 17] = [
+            ("* */2 * * *", &[(Code::EveryMinute, "the second field (*/2)")]),
+            ("*/1 3 * * *", &[(Code::EveryMinute, "the second field (3)")]),
+            ("0 */2 * * *", &[]),
+            ("* * * * *", &[]),
+            ("0 0 13 * 5", &[(Code::DayOrWeekday, "the third field (13) or the fifth (5)")]),
+            ("0 0 */2 * 1", &[(Code::DayOrWeekday, "the third field (*/2) or the fifth (1)")]),
+            ("0 0 13 * *", &[]),
+            (
+                "*/7 * * * *",
+                &[(
+                    Code::UnevenStep,
+                    "*/7 does not divide 60: it starts over with each hour, and the last run of one is 4 minutes before",
+                )],
+            ),
+            ("0 */5 * * *", &[(Code::UnevenStep, "is 4 hours before")]),
+            (
+                "*/90 * * * *",
+                &[(Code::UnevenStep, "the step 90 is more than the 60 minutes of the hour, so only the first minute")],
+            ),
+            ("*/15 */6 * */3 *", &[]),
+            (
+                "0 0 31 * *",
+                &[(
+                    Code::ShortMonths,
+                    "has no run in February, April, June, September, November: the third field (31)",
+                )],
+            ),
+            ("0 0 30 * *", &[(Code::ShortMonths, "has no run in February:")]),
+            ("0 0 29 * *", &[(Code::ShortMonths, "has no run in February, except in a leap year:")]),
+            ("0 0 31 1,12 *", &[]),
+            ("0 0 31 2 *", &[]),
+            ("TZ=Asia/Tokyo 0 0 1,31 * *", &[]),
+        ];
+        let today = "2026-11-22T00:00:00Z".parse().unwrap();
+        for (text, want) in rows {
+            let found = of_schedule(text, today);
+            let same = found.len() == want.len()
+                && found
+                    .iter()
+                    .zip(want)
+                    .all(|(fault, (code, part))| fault.code == *code && fault.message.contains(part));
+            assert!(same, "{text}: {found:#?}");
+        }
+        assert_eq!(of_schedule("@daily", today), []);
+    }
+
+    #[test]
+    fn classic_mistakes_of_a_spec_are_found_at_their_fields() {
+        let rows = [
+            (json!({}), vec![]),
+            (
+                json!({"concurrencyPolicy": "Forbid"}),
+                vec![
+                    (Code::ForbidWithoutDeadline, "spec.concurrencyPolicy"),
+                    (Code::NoActiveDeadline, "spec.jobTemplate.spec"),
+                ],
+            ),
+            (
+                json!({
+                    "concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 60,
+                    "jobTemplate": {"spec": {"activeDeadlineSeconds": 600}},
+                }),
+                vec![],
+            ),
+            (json!({"concurrencyPolicy": "Replace"}), vec![]),
+            (
+                json!({"failedJobsHistoryLimit": 0, "successfulJobsHistoryLimit": 0}),
+                vec![
+                    (Code::NoHistory, "spec.failedJobsHistoryLimit"),
+                    (Code::NoHistory, "spec.successfulJobsHistoryLimit"),
+                ],
+            ),
+        ];
+        for (spec, want) in rows {
+            let found = of_spec(&json!({ "spec": spec }));
+            let found: Vec<(Code, &str)> = found.iter().map(|fault| (fault.code, fault.field.as_str())).collect();
+            assert_eq!(found, want, "{spec}");
+        }
+    }
+}
