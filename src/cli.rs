@@ -15,6 +15,7 @@ pub mod next;
 pub mod options;
 pub mod output;
 pub mod pages;
+pub mod words;
 
 use std::path::{Path, PathBuf};
 

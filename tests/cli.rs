@@ -207,7 +207,7 @@ fn server_that_cannot_be_reached_is_named_with_what_to_check() {
 #[test]
 fn next_prints_runs_in_the_processs_zone_and_fails_without_runs() {
     let (code, out, err) = run(&["next", "30 2 * * *", "-n", "1", "--from", "2026-03-28T12:00"]);
-    let want = "30 2 * * * in Europe/Berlin, after Sat 2026-03-28 12:00:00 +01:00\n\n\
+    let want = "30 2 * * * in Europe/Berlin, after Sat 2026-03-28 12:00:00 +01:00\nAt 02:30 every day.\n\n\
                 RUN                              UTC                    NOTE\n\
                 Sun 2026-03-29 02:30:00          -                      skipped: the clocks go from 02:00 to 03:00\n\
                 Mon 2026-03-30 02:30:00 +02:00   2026-03-30T00:30:00Z\n";
@@ -215,6 +215,11 @@ fn next_prints_runs_in_the_processs_zone_and_fails_without_runs() {
     let (code, out, err) = run(&["next", "0 0 31 2 *", "-o", "json"]);
     let answer: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &answer["runs"], &answer["ends"], err.as_str()), (1, &json!([]), &json!(true), ""));
+    let (code, out, _) = run(&["next", "0 3 * * *", "-n1", "--previous", "--from=2026-07-02", "--time-zone=UTC"]);
+    assert!(code == 0 && out.ends_with("\nWed 2026-07-01 03:00:00 +00:00   2026-07-01T03:00:00Z\n"), "{out}");
+    let want = "cronjob-controller: --previous: true is not allowed; use it with a schedule of five fields: @every counts from \
+                the last run\n";
+    assert_eq!(run(&["next", "@every 1h", "--previous"]), (2, String::new(), want.to_owned()));
     let (code, out, err) = run(&["next", "31 2"]);
     let want = "cronjob-controller: SCHEDULE: \"31 2\" is not a schedule: expected exactly 5 fields, found 2: [31 2]\n";
     assert_eq!((code, out.as_str(), err.as_str()), (2, "", want));

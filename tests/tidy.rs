@@ -40,6 +40,7 @@ const IMPORTS: [(&[&str], &[&str]); 7] = [
             "cli/next",
             "cli/options",
             "cli/pages",
+            "cli/words",
         ],
         &["tokio", "kube", "crate::client", "apimachinery::clock"],
     ),

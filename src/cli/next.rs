@@ -1,15 +1,21 @@
-//! The next runs of a schedule.
+//! The next or the previous runs of a schedule, and the schedule in words.
 //!
 //! Guarantees: the runs are those of the controller, from the same parser and the same search. Runs that a clock change
-//! skips are listed among them. Pure.
+//! skips are listed among them. What batch/v1 refuses of the schedule is noted. Pure.
 
-use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
+use std::collections::VecDeque;
+
+use chrono::{DateTime, FixedOffset, NaiveDateTime, TimeDelta, Utc};
 use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::clock_changes::{Effect, Twin, clocks, effects, twin};
 use super::output::{MOMENT, Report, count};
+use super::words;
 use crate::terminal;
+
+/// How far back runs are searched: as far as the controller searches ahead.
+const FURTHEST_BACK: TimeDelta = TimeDelta::days(5 * 366);
 
 /// The arguments of `next`.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,24 +24,31 @@ pub struct Question {
     pub text: String,
     /// The schedule.
     pub schedule: Schedule,
-    /// List the runs after this instant; without it, after now.
+    /// List the runs after this instant, or up to it; without it, now.
     pub from: Option<DateTime<Utc>>,
     /// The number of runs.
     pub count: usize,
+    /// Whether to list the runs up to the instant.
+    pub previous: bool,
 }
 
-/// The runs after an instant.
+/// The runs after an instant, or up to it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NextRuns {
     schedule: String,
+    words: String,
     /// The zone of the fields; `None` for `@every`.
     time_zone: Option<&'static str>,
     from: DateTime<FixedOffset>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    previous: bool,
     runs: Vec<Run>,
     skipped: Vec<Skipped>,
     /// Whether no further run exists within the controller's search limit.
     ends: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,22 +77,61 @@ struct Skipped {
 
 /// Computes the answer.
 pub fn next_runs(question: &Question, now: DateTime<Utc>) -> NextRuns {
-    let Question { text, schedule, from, count } = question;
+    let Question { text, schedule, from, count, previous } = question;
     let from = from.unwrap_or(now);
     let zone = schedule.zone().unwrap_or(Zone::UTC);
-    let first = schedule.next_after(from);
-    let runs: Vec<DateTime<Utc>> = std::iter::successors(first, |t| schedule.next_after(*t)).take(*count).collect();
+    let after = |t: DateTime<Utc>| std::iter::successors(schedule.next_after(t), |t| schedule.next_after(*t));
+    let runs: Vec<DateTime<Utc>> =
+        if *previous { previous_runs(schedule, from, *count) } else { after(from).take(*count).collect() };
     let ends = runs.len() < *count;
-    let last = runs.last().copied().unwrap_or(from);
-    let skips = effects(schedule, from, last).into_iter().filter(Effect::is_skip);
+    let (start, end) = if *previous {
+        (runs.first().map_or(from, |first| *first - TimeDelta::seconds(1)), from)
+    } else {
+        (from, runs.last().copied().unwrap_or(from))
+    };
+    let skips = effects(schedule, start, end).into_iter().filter(Effect::is_skip);
     NextRuns {
         schedule: text.clone(),
+        words: words::describe(schedule),
         time_zone: schedule.zone().map(Zone::name),
         from: zone.at(from),
+        previous: *previous,
         skipped: skips.map(|effect| Skipped::new(&effect)).collect(),
         runs: runs.into_iter().map(|t| Run::new(schedule, zone, t)).collect(),
         ends,
+        notes: notes(text, schedule),
     }
+}
+
+/// The last runs up to `until`, ascending. A schedule is searched forward only, from further and further back.
+fn previous_runs(schedule: &Schedule, until: DateTime<Utc>, count: usize) -> Vec<DateTime<Utc>> {
+    let mut back = TimeDelta::days(1);
+    loop {
+        let first = schedule.next_after(until - back);
+        let runs = std::iter::successors(first, |t| schedule.next_after(*t)).take_while(|t| *t <= until);
+        let mut last = VecDeque::with_capacity(count);
+        for run in runs {
+            if last.len() == count {
+                last.pop_front();
+            }
+            last.push_back(run);
+        }
+        if last.len() == count || back >= FURTHEST_BACK {
+            return last.into();
+        }
+        back = (back * 4).min(FURTHEST_BACK);
+    }
+}
+
+/// What a batch/v1 CronJob with this schedule does not do.
+fn notes(text: &str, schedule: &Schedule) -> Vec<String> {
+    let zone = text
+        .contains("TZ")
+        .then(|| "batch/v1 refuses it: cannot use TZ or CRON_TZ in schedule, use timeZone field instead".to_owned());
+    let is_close = schedule.interval().is_some_and(|interval| interval < TimeDelta::minutes(1));
+    let close = is_close
+        .then(|| "In batch/v1, runs within a minute share a Job's name: only the first of them starts.".to_owned());
+    zone.into_iter().chain(close).collect()
 }
 
 impl NextRuns {
@@ -122,14 +174,21 @@ const HEADINGS: [&str; 3] = ["RUN", "UTC", "NOTE"];
 
 impl Report for NextRuns {
     fn lines(&self) -> Vec<String> {
-        let after = self.from.format(MOMENT);
+        let (from, side) = (self.from.format(MOMENT), if self.previous { "up to" } else { "after" });
         let place = match self.time_zone {
             Some(zone) => format!("in {zone}"),
             None => "counted from the last run (here from the given time)".to_owned(),
         };
-        let mut lines = vec![format!("{} {place}, after {after}", self.schedule), String::new()];
+        let mut lines = vec![format!("{} {place}, {side} {from}", self.schedule), self.words.clone()];
+        lines.extend(self.notes.iter().cloned());
+        lines.push(String::new());
         if self.is_empty() {
-            lines.push("It never fires: it matches no time in the next five years.".to_owned());
+            let what = if self.previous {
+                "It never fired: it matches no time in the five years before."
+            } else {
+                "It never fires: it matches no time in the next five years."
+            };
+            lines.push(what.to_owned());
             return lines;
         }
         let run = |run: &Run| {
@@ -145,7 +204,8 @@ impl Report for NextRuns {
             std::iter::once(HEADINGS.map(str::to_owned)).chain(rows.into_iter().map(|(_, cells)| cells)).collect();
         lines.extend(terminal::columns(&table));
         if self.ends {
-            lines.push("No run follows within five years.".to_owned());
+            let side = if self.previous { "precedes" } else { "follows" };
+            lines.push(format!("No run {side} within five years."));
         }
         lines
     }
@@ -161,7 +221,10 @@ mod tests {
     fn ask(text: &str, zone: &str, from: &str, count: usize) -> NextRuns {
         let zone = Zone::load(zone, Zone::UTC).unwrap();
         let schedule = Schedule::parse_standard(text, zone).unwrap();
-        next_runs(&Question { text: text.to_owned(), schedule, from: None, count }, from.parse().unwrap())
+        next_runs(
+            &Question { text: text.to_owned(), schedule, from: None, count, previous: false },
+            from.parse().unwrap(),
+        )
     }
 
     #[test]
@@ -172,6 +235,7 @@ mod tests {
                 ask("30 2 * * *", "Europe/Berlin", "2026-03-27T12:00:00Z", 2),
                 &[
                     "30 2 * * * in Europe/Berlin, after Fri 2026-03-27 13:00:00 +01:00",
+                    "At 02:30 every day.",
                     "",
                     "RUN                              UTC                    NOTE",
                     "Sat 2026-03-28 02:30:00 +01:00   2026-03-28T01:30:00Z",
@@ -184,6 +248,7 @@ mod tests {
                 ask("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 3),
                 &[
                     "30 2 * * * in Europe/Berlin, after Sat 2026-10-24 14:00:00 +02:00",
+                    "At 02:30 every day.",
                     "",
                     "RUN                              UTC                    NOTE",
                     "Sun 2026-10-25 02:30:00 +02:00   2026-10-25T00:30:00Z   the first of two runs: at 03:00 the clocks go back to 02:00",
@@ -196,6 +261,7 @@ mod tests {
                 ask("15 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", 1),
                 &[
                     "15 2 * * * in America/New_York, after Sat 2026-03-07 07:00:00 -05:00",
+                    "At 02:15 every day.",
                     "",
                     "RUN                              UTC                    NOTE",
                     "Sun 2026-03-08 02:15:00          -                      skipped: the clocks go from 02:00 to 03:00",
@@ -207,6 +273,7 @@ mod tests {
                 ask("*/10 2 * * *", "Australia/Lord_Howe", "2026-10-03T15:00:00Z", 2),
                 &[
                     "*/10 2 * * * in Australia/Lord_Howe, after Sun 2026-10-04 01:30:00 +10:30",
+                    "At 02:00, 02:10, 02:20, 02:30, 02:40 and 02:50 every day.",
                     "",
                     "RUN                              UTC                    NOTE",
                     "Sun 2026-10-04 02:00:00          -                      3 runs, to 02:20, skipped: the clocks go from 02:00 to 02:30",
@@ -219,6 +286,7 @@ mod tests {
                 ask("45 1 * * *", "Australia/Lord_Howe", "2026-04-04T12:00:00Z", 2),
                 &[
                     "45 1 * * * in Australia/Lord_Howe, after Sat 2026-04-04 23:00:00 +11:00",
+                    "At 01:45 every day.",
                     "",
                     "RUN                              UTC                    NOTE",
                     "Sun 2026-04-05 01:45:00 +11:00   2026-04-04T14:45:00Z   the first of two runs: at 02:00 the clocks go back to 01:30",
@@ -230,6 +298,7 @@ mod tests {
                 ask("@every 90m", "Europe/Berlin", "2026-03-29T00:00:00Z", 2),
                 &[
                     "@every 90m counted from the last run (here from the given time), after Sun 2026-03-29 00:00:00 +00:00",
+                    "Every 1h30m, counted from the last run.",
                     "",
                     "RUN                              UTC                    NOTE",
                     "Sun 2026-03-29 01:30:00 +00:00   2026-03-29T01:30:00Z",
@@ -241,6 +310,7 @@ mod tests {
                 ask("0 0 31 2 *", "UTC", "2026-01-01T00:00:00Z", 2),
                 &[
                     "0 0 31 2 * in UTC, after Thu 2026-01-01 00:00:00 +00:00",
+                    "At 00:00 on day 31 of the month in February.",
                     "",
                     "It never fires: it matches no time in the next five years.",
                 ],
@@ -250,6 +320,7 @@ mod tests {
                 ask("0 0 29 2 *", "UTC", "2095-01-01T00:00:00Z", 2),
                 &[
                     "0 0 29 2 * in UTC, after Sat 2095-01-01 00:00:00 +00:00",
+                    "At 00:00 on day 29 of the month in February.",
                     "",
                     "RUN                              UTC                    NOTE",
                     "Wed 2096-02-29 00:00:00 +00:00   2096-02-29T00:00:00Z",
@@ -263,11 +334,51 @@ mod tests {
     }
 
     #[test]
+    fn previous_runs_end_with_the_given_time() {
+        let ask = |text: &str, from: &str, count: usize| {
+            let schedule = Schedule::parse_standard(text, Zone::load("Europe/Berlin", Zone::UTC).unwrap()).unwrap();
+            let question = Question { text: text.to_owned(), schedule, from: None, count, previous: true };
+            next_runs(&question, from.parse().unwrap())
+        };
+        assert_eq!(
+            ask("30 2 * * *", "2026-03-30T00:30:00Z", 2).lines(),
+            [
+                "30 2 * * * in Europe/Berlin, up to Mon 2026-03-30 02:30:00 +02:00",
+                "At 02:30 every day.",
+                "",
+                "RUN                              UTC                    NOTE",
+                "Sat 2026-03-28 02:30:00 +01:00   2026-03-28T01:30:00Z",
+                "Sun 2026-03-29 02:30:00          -                      skipped: the clocks go from 02:00 to 03:00",
+                "Mon 2026-03-30 02:30:00 +02:00   2026-03-30T00:30:00Z",
+            ]
+        );
+        let utc = |runs: NextRuns| runs.runs.iter().map(|run| run.utc.to_string()).collect::<Vec<_>>();
+        let minutely = utc(ask("* * * * *", "2026-07-01T00:00:30Z", 3));
+        assert_eq!(minutely, ["2026-06-30 23:58:00 UTC", "2026-06-30 23:59:00 UTC", "2026-07-01 00:00:00 UTC"]);
+        let leap = ask("0 12 29 2 *", "2026-07-01T00:00:00Z", 2);
+        assert!(leap.ends && leap.lines().last().unwrap() == "No run precedes within five years.");
+        assert_eq!(utc(leap), ["2024-02-29 11:00:00 UTC"]);
+        assert!(ask("0 0 31 2 *", "2026-07-01T00:00:00Z", 1).is_empty());
+    }
+
+    #[test]
+    fn what_batch_v1_refuses_is_noted() {
+        let notes = |text: &str| ask(text, "UTC", "2026-03-27T12:00:00Z", 1).notes;
+        let refused = ["batch/v1 refuses it: cannot use TZ or CRON_TZ in schedule, use timeZone field instead"];
+        assert_eq!(notes("TZ=Asia/Tokyo 0 0 * * *"), refused);
+        assert_eq!(notes("CRON_TZ=Asia/Tokyo @daily"), refused);
+        let close = ["In batch/v1, runs within a minute share a Job's name: only the first of them starts."];
+        assert_eq!(notes("@every 30s"), close);
+        assert_eq!(notes("* * * * *"), [""; 0]);
+    }
+
+    #[test]
     fn json_and_yaml_have_the_same_fields() {
         let answer = ask("30 2 * * *", "Europe/Berlin", "2026-03-27T12:00:00Z", 2);
         let json: serde_json::Value = serde_json::from_str(&render(&answer, Format::Json)).unwrap();
         let want = serde_json::json!({
             "schedule": "30 2 * * *",
+            "words": "At 02:30 every day.",
             "timeZone": "Europe/Berlin",
             "from": "2026-03-27T13:00:00+01:00",
             "runs": [

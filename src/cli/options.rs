@@ -71,7 +71,9 @@ const ZONES: &str = "a name of the time zone database, such as Europe/Berlin";
 const FORMATS: &str = "table, json or yaml";
 
 #[derive(Debug, Clone, Parser)]
-#[command(about = "Prints the next runs of a schedule, and marks those that a clock change skips or repeats.")]
+#[command(
+    about = "Says a schedule in words, prints its next runs, and marks those that a clock change skips or repeats."
+)]
 struct Next {
     /// Five fields, or @daily, @every 90s and the like, in quotes
     #[arg(value_name = "SCHEDULE", num_args = 0.., hide_default_value = true)]
@@ -84,6 +86,10 @@ struct Next {
     /// How many runs to print.
     #[arg(short = 'n', long, value_name = "INT", default_value = "5")]
     count: String,
+
+    /// Print the runs up to that time instead, the last of them at the end.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    previous: String,
 
     /// Print the runs after this time: 2026-03-28T01:00:00Z, or 2026-03-28 or 2026-03-28T01:00 in the schedule's zone
     /// [default: now]
@@ -278,11 +284,16 @@ fn next(raw: &Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
             time_from(text, zone)
         })
     });
+    let previous = faults.boolean("previous", &raw.previous);
+    if previous == Some(true) && parsed.as_ref().is_some_and(|(_, schedule)| schedule.interval().is_some()) {
+        faults.add("previous", "true", "it with a schedule of five fields: @every counts from the last run");
+    }
     let format = faults.read("output", &raw.output, FORMATS, Format::parse);
     let Some((text, schedule)) = parsed else { return Err(faults.into_error()) };
     faults.into_result()?;
     // A value that could not be parsed is a fault: its placeholder never leaves these functions.
-    let question = next::Question { text, schedule, from, count: count.unwrap_or_default() };
+    let previous = previous.unwrap_or_default();
+    let question = next::Question { text, schedule, from, count: count.unwrap_or_default(), previous };
     Ok(cli(Command::Next(question, format.unwrap_or_default())))
 }
 

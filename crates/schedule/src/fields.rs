@@ -32,6 +32,23 @@ pub(super) struct Fields {
     pub zone: Zone,
 }
 
+/// The values that the fields of a schedule name, ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldValues {
+    /// From 0 to 59.
+    pub minutes: Vec<u32>,
+    /// From 0 to 23.
+    pub hours: Vec<u32>,
+    /// Days of the month, from 1 to 31.
+    pub days: Vec<u32>,
+    /// From 1 to 12.
+    pub months: Vec<u32>,
+    /// From 0, which is Sunday, to 6.
+    pub weekdays: Vec<u32>,
+    /// Whether a day that one of the two day fields names is enough; otherwise both must name it.
+    pub either_day: bool,
+}
+
 /// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Search {
@@ -72,6 +89,19 @@ impl Fields {
             self.month |= Self::EVERY_DAY;
         }
         self
+    }
+
+    /// The values of all fields.
+    pub fn values(&self) -> FieldValues {
+        let listed = |bits: u64| (0..u64::BITS).filter(|bit| bits >> bit & 1 == 1).collect();
+        FieldValues {
+            minutes: listed(self.minute),
+            hours: listed(self.hour.into()),
+            days: listed((self.dom & !Self::DOM_STAR).into()),
+            months: listed((self.month & !Self::EVERY_DAY).into()),
+            weekdays: listed((self.dow & !Self::DOW_STAR).into()),
+            either_day: !self.has_day_star(),
+        }
     }
 
     /// Whether some field is empty, so that no instant matches. A field of commas alone parses to an empty one.

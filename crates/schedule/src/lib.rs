@@ -18,6 +18,7 @@ mod zone;
 
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Timelike, Utc};
 
+pub use fields::FieldValues;
 use fields::{Fields, Search};
 pub use parser::{ParseError, ParseIntError};
 pub use timing::Timing;
@@ -102,6 +103,14 @@ impl Schedule {
         }
     }
 
+    /// The values of the fields; `None` for `@every`.
+    pub fn values(&self) -> Option<FieldValues> {
+        match &self.0 {
+            Kind::Fields(fields) => Some(fields.values()),
+            Kind::Every(_) => None,
+        }
+    }
+
     /// Searches from a whole second on; a fraction of `t` has no effect.
     fn search(&self, t: i64) -> Search {
         match &self.0 {
@@ -111,7 +120,7 @@ impl Schedule {
     }
 
     /// The constant interval between instants, if the schedule has one by construction (`@every`).
-    fn interval(&self) -> Option<TimeDelta> {
+    pub fn interval(&self) -> Option<TimeDelta> {
         match self.0 {
             Kind::Every(delay) => TimeDelta::try_seconds(delay),
             Kind::Fields(_) => None,

@@ -1,0 +1,171 @@
+//! A schedule in words.
+//!
+//! Guarantee: the words come from the values that the parser found, so they say what runs and not what was meant. Pure.
+
+use schedule::{FieldValues, Schedule};
+
+use crate::terminal;
+
+/// So many times of day are listed; more are described by their minutes and hours.
+const MAX_TIMES: usize = 6;
+const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const MONTHS: [&str; 13] = [
+    "",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// The schedule as a sentence.
+pub fn describe(schedule: &Schedule) -> String {
+    let words = match (schedule.values(), schedule.interval()) {
+        (Some(values), _) => [times(&values), days(&values), months(&values)].concat(),
+        (None, interval) => {
+            format!("every {}, counted from the last run", terminal::countdown(interval.unwrap_or_default()))
+        }
+    };
+    let mut letters = words.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
+}
+
+fn times(values: &FieldValues) -> String {
+    let FieldValues { minutes, hours, .. } = values;
+    let (each_minute, each_hour) = (minutes.len() == 60, hours.len() == 24);
+    if each_minute && each_hour {
+        return "every minute".to_owned();
+    }
+    if each_minute {
+        return match (hours.as_slice(), is_run(hours)) {
+            ([first, .., last], true) => format!("every minute from {first:02}:00 to {last:02}:59"),
+            ([hour], _) => format!("every minute from {hour:02}:00 to {hour:02}:59"),
+            _ => format!("every minute of the hours {}", listed(hours, number)),
+        };
+    }
+    if !each_hour && minutes.len() * hours.len() <= MAX_TIMES {
+        let times = hours.iter().flat_map(|hour| minutes.iter().map(move |minute| format!("{hour:02}:{minute:02}")));
+        return format!("at {}", joined(&times.collect::<Vec<_>>()));
+    }
+    let past = match minutes.as_slice() {
+        [0] => "on the hour".to_owned(),
+        [minute] => format!("at minute {minute}"),
+        _ => format!("at minutes {}", listed(minutes, number)),
+    };
+    match (step(minutes, 60), step(hours, 24)) {
+        (Some(minutes), Some(1)) => format!("every {minutes} minutes"),
+        (Some(minutes), _) if minutes > 1 => format!("every {minutes} minutes of the hours {}", listed(hours, number)),
+        (_, Some(1)) => format!("every hour, {past}"),
+        (_, Some(step)) => format!("every {step} hours, {past}"),
+        _ if minutes == &[0] => format!("at minute 0 of the hours {}", listed(hours, number)),
+        _ => format!("{past} of the hours {}", listed(hours, number)),
+    }
+}
+
+fn days(values: &FieldValues) -> String {
+    let each_day = values.days.len() == 31;
+    let each_weekday = values.weekdays.len() == 7;
+    let weekdays = || format!("on {}", listed(&values.weekdays, |day| WEEKDAYS[day as usize % 7].to_owned()));
+    let noun = if values.days.len() == 1 { "day" } else { "days" };
+    let days = || format!("on {noun} {} of the month", listed(&values.days, number));
+    match (each_day, each_weekday) {
+        (true, true) if values.minutes.len() * values.hours.len() > MAX_TIMES => String::new(),
+        (true, true) => " every day".to_owned(),
+        (false, false) => format!(" {} or {}", days(), weekdays()),
+        // Without a star in either field, one of them is enough.
+        _ if values.either_day => " every day".to_owned(),
+        (true, false) => format!(" {}", weekdays()),
+        (false, true) => format!(" {}", days()),
+    }
+}
+
+fn months(values: &FieldValues) -> String {
+    if values.months.len() == 12 {
+        return String::new();
+    }
+    format!(" in {}", listed(&values.months, |month| MONTHS[month as usize % 13].to_owned()))
+}
+
+fn number(value: u32) -> String {
+    value.to_string()
+}
+
+/// Whether each value follows the one before it.
+fn is_run(values: &[u32]) -> bool {
+    values.windows(2).all(|pair| pair[1] == pair[0] + 1)
+}
+
+/// The step, if the values are all multiples of a divisor of `size`, from 0 on.
+fn step(values: &[u32], size: u32) -> Option<u32> {
+    let step = size.checked_div(u32::try_from(values.len()).ok()?)?;
+    let even = values.len() > 1
+        && values.iter().enumerate().all(|(i, value)| usize::try_from(*value) == Ok(i * step as usize));
+    (even && size.is_multiple_of(step)).then_some(step)
+}
+
+/// The values, with three and more in a row as a range.
+fn listed(values: &[u32], name: impl Fn(u32) -> String) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut rest = values;
+    while let Some(first) = rest.first() {
+        let length = (1..=rest.len()).rev().find(|length| is_run(&rest[..*length])).unwrap_or(1);
+        let length = if length > 2 { length } else { 1 };
+        let last = rest[length - 1];
+        parts.push(if length > 1 { format!("{} to {}", name(*first), name(last)) } else { name(*first) });
+        rest = &rest[length..];
+    }
+    joined(&parts)
+}
+
+fn joined(parts: &[String]) -> String {
+    match parts {
+        [init @ .., last] if !init.is_empty() => format!("{} and {last}", init.join(", ")),
+        parts => parts.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use schedule::Zone;
+
+    use super::*;
+
+    #[test]
+    fn schedule_is_described_by_what_it_runs() {
+        let rows = [
+            ("* * * * *", "Every minute."),
+            ("*/15 * * * *", "Every 15 minutes."),
+            ("*/7 * * * *", "Every hour, at minutes 0, 7, 14, 21, 28, 35, 42, 49 and 56."),
+            ("0 * * * *", "Every hour, on the hour."),
+            ("30 * * * *", "Every hour, at minute 30."),
+            ("0 */2 * * *", "Every 2 hours, on the hour."),
+            ("* */2 * * *", "Every minute of the hours 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20 and 22."),
+            ("* 2 * * *", "Every minute from 02:00 to 02:59."),
+            ("* 9-17 * * 1-5", "Every minute from 09:00 to 17:59 on Monday to Friday."),
+            ("*/20 8-17 * * *", "Every 20 minutes of the hours 8 to 17."),
+            ("0 8-17 * * *", "At minute 0 of the hours 8 to 17."),
+            ("30 2 * * *", "At 02:30 every day."),
+            ("0 8,20 * * *", "At 08:00 and 20:00 every day."),
+            ("0 0 13 * 5", "At 00:00 on day 13 of the month or on Friday."),
+            ("0 0 * * 0", "At 00:00 on Sunday."),
+            ("0 0 1,15 * *", "At 00:00 on days 1 and 15 of the month."),
+            ("0 0 1 1-3,7 *", "At 00:00 on day 1 of the month in January to March and July."),
+            ("0 0 1-31 * 1", "At 00:00 every day."),
+            ("@weekly", "At 00:00 on Sunday."),
+            ("@every 90s", "Every 1m30s, counted from the last run."),
+        ];
+        for (text, want) in rows {
+            assert_eq!(describe(&Schedule::parse_standard(text, Zone::UTC).unwrap()), want, "{text}");
+        }
+    }
+}
