@@ -302,6 +302,67 @@ fn kubectl_works_against_dev_and_the_state_survives_a_restart() {
     assert_eq!(running.interrupt().0, 0);
 }
 
+/// A directory of an application, with kinds that are stored only and one that no cluster has.
+const APPLICATION: &str = "apiVersion: example.com/v1
+kind: Widget
+metadata: {name: w}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: c, image: i}]}}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: shared}
+spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec:
+  rules: [{host: example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+";
+
+#[test]
+fn kind_that_is_not_served_does_not_block_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("application.yaml");
+    std::fs::write(&file, APPLICATION).unwrap();
+    let file = file.to_str().unwrap();
+    let running = Running::start(directory.path(), &["-f", file]);
+    let client = DevClient::new(&running.kubeconfig);
+    for path in [
+        "/apis/apps/v1/namespaces/default/statefulsets/db",
+        "/api/v1/namespaces/default/persistentvolumeclaims/shared",
+        "/apis/networking.k8s.io/v1/namespaces/default/ingresses/web",
+        "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/web",
+    ] {
+        assert!(client.request("GET", path, "").unwrap()["metadata"]["uid"].is_string(), "{path}");
+    }
+    if tools::has_kubectl("dev_cli") {
+        let (worked, text) = running.kubectl(&["apply", "-f", file]);
+        for want in
+            ["statefulset.apps/db", "ingress.networking.k8s.io/web", "no matches for kind \"Widget\" in version"]
+        {
+            assert!(!worked && text.contains(want), "{want}: {text}");
+        }
+        assert!(!text.contains("error validating"), "{text}");
+    }
+    assert_eq!(running.interrupt().0, 0);
+}
+
 #[test]
 fn tutorial_commands_work_in_dev() {
     if !tools::has_kubectl("dev_cli") {

@@ -11,6 +11,7 @@ use http::Method;
 use kube::Client;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use tracing::warn;
 
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
 use crate::api::{ControllerKind, crd};
@@ -274,7 +275,7 @@ fn judge(place: &Place, object: &Value) -> Result<(), ManifestError> {
 }
 
 /// Applies manifests: namespaces first, then definitions of kinds, then everything else. Existing objects are updated if
-/// `overwrite`, and otherwise kept.
+/// `overwrite`, and otherwise kept. Objects of kinds that the server does not serve are skipped, each with a warning.
 ///
 /// # Errors
 /// The first manifest that the server rejects.
@@ -284,10 +285,20 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
     manifests.sort_by_key(|manifest| rank(&manifest.object["kind"]));
     let (client, number) = (server.client(), manifests.len());
     for manifest in manifests {
-        let target = Target::new(&server.resources(), &manifest)?;
-        apply_one(&client, &target, manifest.object, overwrite)
-            .await
-            .map_err(|refusal| ManifestError::Refused { place: manifest.place, refusal })?;
+        let Some(target) = Target::new(&server.resources(), &manifest.object) else {
+            let (kind, api_version) = (&manifest.object["kind"], &manifest.object["apiVersion"]);
+            warn!(place = %manifest.place, %kind, %api_version, "skipped an object of a kind that this cluster does not serve");
+            continue;
+        };
+        let is_definition = manifest.object["kind"] == "CustomResourceDefinition";
+        match apply_one(&client, &target, manifest.object, overwrite).await {
+            Ok(()) => {}
+            // Then the objects of its kind are skipped, too.
+            Err(refusal) if is_definition && refusal.reason == "Invalid" => {
+                warn!(place = %manifest.place, %refusal, "skipped a definition that this cluster cannot serve");
+            }
+            Err(refusal) => return Err(ManifestError::Refused { place: manifest.place, refusal }),
+        }
     }
     Ok(number)
 }
@@ -300,20 +311,18 @@ struct Target {
 }
 
 impl Target {
-    fn new(resources: &[Resource], manifest: &Manifest) -> Result<Self, ManifestError> {
-        let text = |pointer| manifest.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    /// The path, if the kind is served.
+    fn new(resources: &[Resource], object: &Value) -> Option<Self> {
+        let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
-        let Some(resource) = resources.iter().find(|r| r.api_version() == api_version && r.kind == kind) else {
-            let problem = format!("there is no {kind} of {api_version} in this cluster");
-            return Err(ManifestError::Field { place: manifest.place.clone(), field: "kind", problem });
-        };
+        let resource = resources.iter().find(|r| r.api_version() == api_version && r.kind == kind)?;
         let root = if resource.group.is_empty() { "/api" } else { "/apis" };
         let scope = match (resource.namespaced, text("/metadata/namespace")) {
             (false, _) => String::new(),
             (true, "") => "/namespaces/default".to_owned(),
             (true, namespace) => format!("/namespaces/{namespace}"),
         };
-        Ok(Self {
+        Some(Self {
             collection: format!("{root}/{api_version}{scope}/{}", resource.plural),
             name: text("/metadata/name").to_owned(),
         })

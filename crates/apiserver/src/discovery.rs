@@ -12,10 +12,11 @@ use super::registry::Resource;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const JSON: &str = "application/json";
 /// The groups in the real server's priority order.
-const GROUP_ORDER: [&str; 11] = [
+const GROUP_ORDER: [&str; 12] = [
     "apps",
     "authentication.k8s.io",
     "authorization.k8s.io",
+    "autoscaling",
     "batch",
     "networking.k8s.io",
     "policy",

@@ -103,15 +103,20 @@ struct Unserved {
     kind: &'static str,
     plural: &'static str,
     namespaced: bool,
+    version: &'static str,
 }
 
 fn resource(group: &'static str, kind: &'static str, plural: &'static str) -> Unserved {
-    Unserved { group, kind, plural, namespaced: true }
+    Unserved { group, kind, plural, namespaced: true, version: "v1" }
 }
 
 impl Unserved {
     fn cluster(self) -> Self {
         Self { namespaced: false, ..self }
+    }
+
+    fn version(self, version: &'static str) -> Self {
+        Self { version, ..self }
     }
 
     fn served<K: Kind>(self, kind: K) -> Resource {
@@ -121,7 +126,7 @@ impl Unserved {
     fn with(self, strategy: Arc<dyn Strategy>) -> Resource {
         Resource {
             group: self.group.to_owned(),
-            version: "v1".to_owned(),
+            version: self.version.to_owned(),
             kind: self.kind.to_owned(),
             plural: self.plural.to_owned(),
             singular: self.kind.to_lowercase(),

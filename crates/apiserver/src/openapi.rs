@@ -13,7 +13,7 @@ use super::kinds::package;
 use super::registry::Resource;
 
 /// The schemas that the built-in kinds use, by name. They are taken from the documents that kube-apiserver v1.36.3 serves under
-/// /openapi/v3 (Kubernetes, Apache-2.0).
+/// /openapi/v3 and of kubernetes' `api/openapi-spec/v3` (Kubernetes, Apache-2.0).
 static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("openapi_schemas.json")).expect("the file is generated, and a test parses it")
 });
@@ -27,6 +27,26 @@ const PATCHES: [&str; 4] = [
 ];
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+
+/// The document at /openapi/v2, as kubectl asks for it to find that the server does not know a kind. It describes nothing: the
+/// schemas are in the documents below /openapi/v3.
+pub(super) fn version_2(accept: &str) -> (&'static str, Vec<u8>) {
+    const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    const TITLE: &str = "Kubernetes";
+    const VERSION: &str = "v1.36.3";
+    if !accept.contains("openapi.spec.v2") {
+        let info = json!({"title": TITLE, "version": VERSION});
+        let document = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}});
+        return ("application/json", document.to_string().into_bytes());
+    }
+    // The messages are shorter than 128 bytes, so a length is one byte.
+    let field = |number: u8, value: &[u8]| {
+        let length = u8::try_from(value.len()).unwrap_or_default();
+        [&[(number << 3) | 2, length][..], value].concat()
+    };
+    let info = [field(1, TITLE.as_bytes()), field(2, VERSION.as_bytes())].concat();
+    (PROTOBUF, [field(1, b"2.0"), field(2, &info)].concat())
+}
 
 /// The schema of a Go type such as `batch.v1.CronJob`.
 pub(super) fn builtin_schema(go_type: &str) -> Value {

@@ -27,7 +27,7 @@ use super::registry::Resource;
 use super::rest::{Call, Route, Target, Verb, route};
 use super::store::{Id, Store};
 use super::watch::Watch;
-use super::{ApiServer, Body, meta, patch, read, table, write};
+use super::{ApiServer, Body, meta, openapi, patch, read, table, write};
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -139,6 +139,10 @@ fn other(server: &ApiServer, request: &Request<Bytes>, path: &str, resources: &[
     }
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let trimmed = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+    if trimmed == "/openapi/v2" && server.discovery().is_some() {
+        let (content_type, document) = openapi::version_2(accept);
+        return plain(StatusCode::OK, content_type, document);
+    }
     let document = server.discovery().and_then(|discovery| discovery(trimmed, accept, resources));
     match document {
         Some((content_type, document)) => plain(StatusCode::OK, &content_type, format!("{document}\n")),

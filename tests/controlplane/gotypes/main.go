@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -144,7 +145,8 @@ func main() {
 		appsv1.Deployment{}, corev1.ConfigMap{}, corev1.ResourceQuota{}, corev1.Secret{}, corev1.Service{},
 		corev1.ServiceAccount{}, flowcontrolv1.FlowSchema{}, flowcontrolv1.PriorityLevelConfiguration{},
 		networkingv1.NetworkPolicy{}, policyv1.PodDisruptionBudget{}, rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{},
-		rbacv1.Role{}, rbacv1.RoleBinding{},
+		rbacv1.Role{}, rbacv1.RoleBinding{}, appsv1.DaemonSet{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{},
+		autoscalingv2.HorizontalPodAutoscaler{}, corev1.PersistentVolumeClaim{}, networkingv1.Ingress{},
 	} {
 		visit(reflect.TypeOf(object))
 	}

@@ -90,7 +90,7 @@ fn every_reference_in_an_openapi_document_resolves() {
     let resources = kinds::all();
     let (_, index) = respond("/openapi/v3", "", &resources).unwrap();
     let paths = index["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 12);
+    assert_eq!(paths.len(), 13);
     for (path, entry) in paths {
         let url = entry["serverRelativeURL"].as_str().unwrap();
         let (_, document) = respond(url.split('?').next().unwrap(), "", &resources).unwrap();

@@ -91,21 +91,10 @@ fn of_type(object: &mut Value, name: &str) {
 }
 
 /// The defaults of kinds that are stored only, without those of rare fields. Matches `defaults.go` of k8s.io/kubernetes
-/// `pkg/apis/{apps,core,networking,rbac,flowcontrol,admissionregistration}/v1`.
+/// `pkg/apis/{core,networking,rbac,flowcontrol,admissionregistration}/v1`.
 fn of_stored_type(object: &mut Value, name: &str) {
     const RBAC: &str = "rbac.authorization.k8s.io";
     match name {
-        "apps.v1.DeploymentSpec" => {
-            default(object, "replicas", 1);
-            default(object, "revisionHistoryLimit", 10);
-            default(object, "progressDeadlineSeconds", 600);
-            default(child(object, "strategy"), "type", "RollingUpdate");
-            if object["strategy"]["type"] == "RollingUpdate" {
-                let update = child(child(object, "strategy"), "rollingUpdate");
-                default(update, "maxSurge", "25%");
-                default(update, "maxUnavailable", "25%");
-            }
-        }
         "core.v1.Secret" => default(object, "type", "Opaque"),
         "core.v1.ServiceSpec" => {
             default(object, "sessionAffinity", "None");
@@ -146,6 +135,47 @@ fn of_stored_type(object: &mut Value, name: &str) {
         }
         "admissionregistration.v1.RuleWithOperations" => default(object, "scope", "*"),
         "admissionregistration.v1.ServiceReference" => default(object, "port", 443),
+        _ => of_workload(object, name),
+    }
+}
+
+/// The defaults of what runs Pods, in a cluster. Matches `defaults.go` of k8s.io/kubernetes `pkg/apis/{apps,autoscaling}`.
+fn of_workload(object: &mut Value, name: &str) {
+    match name {
+        "apps.v1.DeploymentSpec" => {
+            default(object, "replicas", 1);
+            default(object, "revisionHistoryLimit", 10);
+            default(object, "progressDeadlineSeconds", 600);
+            default(child(object, "strategy"), "type", "RollingUpdate");
+            if object["strategy"]["type"] == "RollingUpdate" {
+                let update = child(child(object, "strategy"), "rollingUpdate");
+                default(update, "maxSurge", "25%");
+                default(update, "maxUnavailable", "25%");
+            }
+        }
+        "apps.v1.ReplicaSetSpec" => default(object, "replicas", 1),
+        "apps.v1.DaemonSetSpec" => {
+            default(object, "revisionHistoryLimit", 10);
+            default(child(object, "updateStrategy"), "type", "RollingUpdate");
+            if object["updateStrategy"]["type"] == "RollingUpdate" {
+                let update = child(child(object, "updateStrategy"), "rollingUpdate");
+                default(update, "maxUnavailable", 1);
+                default(update, "maxSurge", 0);
+            }
+        }
+        "apps.v1.StatefulSetSpec" => {
+            default(object, "replicas", 1);
+            default(object, "revisionHistoryLimit", 10);
+            default(object, "podManagementPolicy", "OrderedReady");
+            default(child(object, "updateStrategy"), "type", "RollingUpdate");
+            if object["updateStrategy"]["type"] == "RollingUpdate" {
+                default(child(child(object, "updateStrategy"), "rollingUpdate"), "partition", 0);
+            }
+            let retention = child(object, "persistentVolumeClaimRetentionPolicy");
+            default(retention, "whenDeleted", "Retain");
+            default(retention, "whenScaled", "Retain");
+        }
+        "autoscaling.v2.HorizontalPodAutoscalerSpec" => default(object, "minReplicas", 1),
         _ => {}
     }
 }

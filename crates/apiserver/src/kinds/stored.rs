@@ -27,16 +27,10 @@ pub fn stored() -> Vec<Resource> {
     let role = Stored { names: NameRule::PathSegment, columns: &ROLES, ..PLAIN };
     let binding =
         Stored { names: NameRule::PathSegment, columns: &BINDINGS, needs: &["roleRef.kind", "roleRef.name"], ..PLAIN };
-    let deployment = Stored {
-        counted: "spec",
-        columns: &DEPLOYMENTS,
-        needs: &["spec.selector", "spec.template.spec.containers"],
-        ..PLAIN
-    };
     let flow_schema =
         Stored { counted: "spec", columns: &FLOW_SCHEMAS, needs: &["spec.priorityLevelConfiguration.name"], ..PLAIN };
     let priority_level = Stored { counted: "spec", columns: &PRIORITY_LEVELS, needs: &["spec.type"], ..PLAIN };
-    vec![
+    let kinds = vec![
         called(&["cm"], Stored { columns: &CONFIG_MAPS, ..PLAIN }.of(core("ConfigMap", "configmaps"))),
         called(&["quota"], Stored { columns: &QUOTAS, ..PLAIN }.of(core("ResourceQuota", "resourcequotas"))),
         Stored { columns: &SECRETS, fold: encode_string_data, selectable: &["type"], ..PLAIN }
@@ -49,10 +43,6 @@ pub fn stored() -> Vec<Resource> {
                 Stored { columns: &SERVICES, selectable: &["spec.clusterIP", "spec.type"], ..PLAIN }
                     .of(core("Service", "services")),
             )
-        },
-        Resource {
-            categories: names(&["all"]),
-            ..called(&["deploy"], deployment.of(resource("apps", "Deployment", "deployments")))
         },
         flow_schema.of(flow("FlowSchema", "flowschemas")),
         priority_level.of(flow("PriorityLevelConfiguration", "prioritylevelconfigurations")),
@@ -76,6 +66,33 @@ pub fn stored() -> Vec<Resource> {
         binding.of(rbac("ClusterRoleBinding", "clusterrolebindings").cluster()),
         role.of(rbac("Role", "roles")),
         binding.of(rbac("RoleBinding", "rolebindings")),
+    ];
+    [kinds, applications()].concat()
+}
+
+/// What an application has beside its Pods, Services and configuration.
+fn applications() -> Vec<Resource> {
+    let deployment = Stored {
+        counted: "spec",
+        columns: &DEPLOYMENTS,
+        needs: &["spec.selector", "spec.template.spec.containers"],
+        ..PLAIN
+    };
+    let apps = |kind, plural| resource("apps", kind, plural);
+    let workload = |columns| Stored { columns, ..deployment };
+    let autoscaling = |kind, plural| resource("autoscaling", kind, plural).version("v2");
+    let autoscaler =
+        Stored { columns: &AUTOSCALERS, needs: &["spec.scaleTargetRef.kind", "spec.scaleTargetRef.name"], ..PLAIN };
+    let claim = Stored { columns: &CLAIMS, needs: &["spec.accessModes", "spec.resources.requests.storage"], ..PLAIN };
+    let ingress = Stored { counted: "spec", columns: &INGRESSES, ..PLAIN };
+    vec![
+        in_all(&["deploy"], deployment.of(apps("Deployment", "deployments"))),
+        in_all(&["ds"], workload(&DAEMON_SETS).of(apps("DaemonSet", "daemonsets"))),
+        in_all(&["rs"], workload(&REPLICA_SETS).of(apps("ReplicaSet", "replicasets"))),
+        in_all(&["sts"], workload(&STATEFUL_SETS).of(apps("StatefulSet", "statefulsets"))),
+        in_all(&["hpa"], autoscaler.of(autoscaling("HorizontalPodAutoscaler", "horizontalpodautoscalers"))),
+        called(&["pvc"], claim.of(resource("", "PersistentVolumeClaim", "persistentvolumeclaims"))),
+        called(&["ing"], ingress.of(resource("networking.k8s.io", "Ingress", "ingresses"))),
     ]
 }
 
@@ -86,6 +103,11 @@ fn encode_string_data(secret: &mut Value) {
     for (name, text) in texts.as_ref().and_then(Value::as_object).into_iter().flatten() {
         child(secret, "data")[name] = STANDARD.encode(text.as_str().unwrap_or_default()).into();
     }
+}
+
+/// A kind that `kubectl get all` lists.
+fn in_all(short_names: &[&str], resource: Resource) -> Resource {
+    Resource { categories: names(&["all"]), ..called(short_names, resource) }
 }
 
 fn called(short_names: &[&str], resource: Resource) -> Resource {
@@ -125,7 +147,7 @@ pub(super) const PLAIN: Stored = Stored {
 impl Stored {
     /// The resource; it has a status if its Go type has one.
     pub(super) fn of(self, resource: super::Unserved) -> Resource {
-        let root = format!("{}.v1.{}", types::package(resource.group), resource.kind);
+        let root = format!("{}.{}.{}", types::package(resource.group), resource.version, resource.kind);
         let has_status = types::lookup(&root).fields.contains_key("status");
         Resource { has_status, ..resource.with(Arc::new(Kept { root, kind: self })) }
     }
@@ -223,6 +245,7 @@ impl Strategy for Kept {
 }
 
 /// A column and its cell.
+#[derive(Clone, Copy)]
 pub(super) struct Shown {
     heading: &'static str,
     type_: &'static str,
@@ -299,6 +322,73 @@ const DEPLOYMENTS: [Shown; 7] = [
     wide("Containers", |object, _| containers(object)[0].clone()),
     wide("Images", |object, _| containers(object)[1].clone()),
     wide("Selector", |object, _| selector_cell(at(object, "spec.selector"))),
+];
+
+const STATEFUL_SETS: [Shown; 4] = [
+    DEPLOYMENTS[0],
+    AGE,
+    wide("Containers", |object, _| containers(object)[0].clone()),
+    wide("Images", |object, _| containers(object)[1].clone()),
+];
+
+const REPLICA_SETS: [Shown; 7] = [
+    shown("Desired", |object, _| or(at(object, "spec.replicas"), 0)),
+    shown("Current", |object, _| or(at(object, "status.replicas"), 0)),
+    shown("Ready", |object, _| or(at(object, "status.readyReplicas"), 0)),
+    AGE,
+    wide("Containers", |object, _| containers(object)[0].clone()),
+    wide("Images", |object, _| containers(object)[1].clone()),
+    wide("Selector", |object, _| selector_cell(at(object, "spec.selector"))),
+];
+
+const DAEMON_SETS: [Shown; 10] = [
+    shown("Desired", |object, _| or(at(object, "status.desiredNumberScheduled"), 0)),
+    shown("Current", |object, _| or(at(object, "status.currentNumberScheduled"), 0)),
+    shown("Ready", |object, _| or(at(object, "status.numberReady"), 0)),
+    shown("Up-to-date", |object, _| or(at(object, "status.updatedNumberScheduled"), 0)),
+    shown("Available", |object, _| or(at(object, "status.numberAvailable"), 0)),
+    shown("Node Selector", |object, _| {
+        let labels = at(object, "spec.template.spec.nodeSelector").as_object().into_iter().flatten();
+        or_none(&joined(labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())), ","))
+    }),
+    AGE,
+    wide("Containers", |object, _| containers(object)[0].clone()),
+    wide("Images", |object, _| containers(object)[1].clone()),
+    wide("Selector", |object, _| selector_cell(at(object, "spec.selector"))),
+];
+
+/// No controller measures anything, so the targets are not shown.
+const AUTOSCALERS: [Shown; 6] = [
+    shown("Reference", |object, _| {
+        let target = at(object, "spec.scaleTargetRef");
+        format!("{}/{}", text(target, "kind"), text(target, "name")).into()
+    }),
+    shown("Targets", |_, _| "<unknown>".into()),
+    shown("MinPods", |object, _| or(at(object, "spec.minReplicas"), "<unset>")),
+    shown("MaxPods", |object, _| at(object, "spec.maxReplicas").clone()),
+    shown("Replicas", |object, _| or(at(object, "status.currentReplicas"), 0)),
+    AGE,
+];
+
+const CLAIMS: [Shown; 7] = [
+    shown("Status", |object, _| or(at(object, "status.phase"), "Pending")),
+    shown("Volume", |object, _| text(object, "spec.volumeName").into()),
+    shown("Capacity", |_, _| "".into()),
+    shown("Access Modes", |_, _| "".into()),
+    shown("StorageClass", |object, _| text(object, "spec.storageClassName").into()),
+    AGE,
+    wide("VolumeMode", |object, _| or(at(object, "spec.volumeMode"), "<unset>")),
+];
+
+const INGRESSES: [Shown; 5] = [
+    shown("Class", |object, _| or_none(at(object, "spec.ingressClassName"))),
+    shown("Hosts", |object, _| {
+        let hosts = list(object, "spec.rules").iter().map(|rule| text(rule, "host").to_owned());
+        or(&joined(hosts.filter(|host| !host.is_empty()), ","), "*")
+    }),
+    shown("Address", |_, _| "".into()),
+    shown("Ports", |object, _| if list(object, "spec.tls").is_empty() { "80" } else { "80, 443" }.into()),
+    AGE,
 ];
 
 const DISRUPTION_BUDGETS: [Shown; 4] = [

@@ -34,7 +34,19 @@ fn stored_object_equals_kube_apiservers() {
         kinds.push(resource.kind.clone());
     }
     let unseen = stored().into_iter().filter(|resource| !kinds.contains(&resource.kind));
-    assert_eq!(unseen.map(|resource| resource.kind).collect::<Vec<_>>(), ["ConfigMap", "Secret"]);
+    assert_eq!(
+        unseen.map(|resource| resource.kind).collect::<Vec<_>>(),
+        [
+            "ConfigMap",
+            "Secret",
+            "DaemonSet",
+            "ReplicaSet",
+            "StatefulSet",
+            "HorizontalPodAutoscaler",
+            "PersistentVolumeClaim",
+            "Ingress"
+        ]
+    );
 }
 
 #[test]
@@ -78,6 +90,10 @@ fn missing_required_field_is_reported() {
         ("RoleBinding", vec!["roleRef.kind", "roleRef.name"]),
         ("FlowSchema", vec!["spec.priorityLevelConfiguration.name"]),
         ("PriorityLevelConfiguration", vec!["spec.type"]),
+        ("StatefulSet", vec!["spec.selector", "spec.template.spec.containers"]),
+        ("HorizontalPodAutoscaler", vec!["spec.scaleTargetRef.kind", "spec.scaleTargetRef.name"]),
+        ("PersistentVolumeClaim", vec!["spec.accessModes", "spec.resources.requests.storage"]),
+        ("Ingress", vec![]),
         ("Role", vec![]),
         ("ConfigMap", vec![]),
     ];
@@ -89,6 +105,43 @@ fn missing_required_field_is_reported() {
         assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), want, "{kind}");
         assert!(errors.iter().all(|error| error.body == "Required value"), "{kind}: {errors:?}");
     }
+}
+
+#[test]
+fn kinds_of_an_application_get_their_defaults() {
+    let stored = |object: Value| {
+        let resource = resource_of(&object);
+        let mut object = object;
+        assert_eq!(resource.strategy.normalize(&mut object).unwrap(), Vec::<String>::new());
+        resource.strategy.set_defaults(&mut object);
+        resource.strategy.prepare_for_create(&mut object);
+        assert_eq!(resource.strategy.validate_create(&object), []);
+        (resource.api_version(), object)
+    };
+    let template = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    let (_, set) = stored(json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}}, "serviceName": "s", "template": template,
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+        },
+    }));
+    assert_eq!((&set["spec"]["replicas"], &set["spec"]["podManagementPolicy"]), (&json!(1), &json!("OrderedReady")));
+    assert_eq!(set["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"], "Always");
+    assert_eq!(set["spec"]["volumeClaimTemplates"][0]["spec"]["volumeMode"], "Filesystem");
+    let (version, autoscaler) = stored(json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "s"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}},
+    }));
+    assert_eq!((version.as_str(), &autoscaler["spec"]["minReplicas"]), ("autoscaling/v2", &json!(1)));
+    stored(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "s"}, "spec": claim}));
+    stored(json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "s"},
+        "spec": {"rules": [{"host": "example.com", "http": {"paths": [
+            {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "s", "port": {"number": 80}}}},
+        ]}}]},
+    }));
 }
 
 #[test]
