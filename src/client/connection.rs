@@ -86,11 +86,13 @@ impl ConnectionError {
 
 /// What to check, by the cause in the words of the system and of the TLS library.
 fn advice(cause: &str) -> &'static str {
-    const ADVICE: [(&str, &str); 6] = [
+    const ADVICE: [(&str, &str); 7] = [
         ("refused", "; check that the server runs and that its address is right"),
         ("dns error", "; check the name of the host"),
         ("UnknownIssuer", "; check the certificate authority of the cluster in the kubeconfig"),
-        ("NotValidForName", "; check the address, which is not in the server's certificate"),
+        // Another authority of the same name: that of each kubeadm cluster is called kubernetes.
+        ("BadSignature", "; check the certificate authority of the cluster in the kubeconfig"),
+        ("not valid for name", "; check the address, which is not in the server's certificate"),
         ("elapsed", "; check the network between this machine and the server"),
         ("unreachable", "; check the network between this machine and the server"),
     ];

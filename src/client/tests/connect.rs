@@ -3,18 +3,23 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use apimachinery::causes::with_causes;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
 use http::HeaderMap;
 use kube::config::Kubeconfig;
 use tokio::net::TcpListener;
 use tokio::sync::Barrier;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::super::kubeconfig::{host_label, kube_config, named_proxy};
 use super::*;
 use crate::options::{Command, Environment};
+use crate::server::{Tls, TlsParameters, TlsSource, bind};
 
 struct Nowhere;
 
@@ -285,4 +290,44 @@ async fn burst_reuses_connections_of_the_previous_one() {
     assert_eq!(bursts[0].len(), BURST, "HTTP/1.1: as many connections as requests");
     assert_eq!(bursts[0], bursts[1]);
     assert_eq!(bursts[1], bursts[2]);
+}
+
+/// A server with a certificate for a host of that name; its address and the certificate.
+async fn serve_tls(host: &str, stop: &CancellationToken) -> (SocketAddr, String) {
+    let hosts = vec![host.to_owned()];
+    let tls = Tls::load(TlsSource::SelfSigned { hosts }, &TlsParameters::default()).unwrap();
+    let certificate = tls.certificate_pem().unwrap();
+    let bound = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let addr = bound.local_addr();
+    tokio::spawn(bound.serve_https(tls, axum::Router::new(), stop.clone()));
+    (addr, certificate)
+}
+
+#[tokio::test]
+async fn server_whose_certificate_is_not_trusted_is_named_with_what_to_check() {
+    let stop = CancellationToken::new();
+    let (addr, certificate) = serve_tls("elsewhere", &stop).await;
+    let (_, other) = serve_tls("127.0.0.1", &stop).await;
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut authority = rcgen::CertificateParams::default();
+    authority.distinguished_name.push(rcgen::DnType::CommonName, "another");
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let another = authority.self_signed(&key).unwrap().pem();
+    let check_authority = "; check the certificate authority of the cluster in the kubeconfig";
+    let rows = [
+        ("another authority", another, check_authority),
+        ("another authority of the same name", other, check_authority),
+        ("a server of another name", certificate, "; check the address, which is not in the server's certificate"),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    for (sentence, authority, advice) in rows {
+        let authority = format!(", certificate-authority-data: {}", STANDARD.encode(authority));
+        let file = write(&directory, &kubeconfig(&format!("https://{addr}"), &authority));
+        let client = connect(&options(&["--kubeconfig", &file]), None).await.unwrap();
+        let request = http::Request::get("/version").body(Vec::new()).unwrap();
+        let error = with_causes(&client.request_text(request).await.unwrap_err());
+        let start = format!("no connection to the API server https://{addr}: ");
+        assert!(error.starts_with(&start) && error.ends_with(advice), "{sentence}: {error}");
+    }
+    stop.cancel();
 }
