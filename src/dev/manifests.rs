@@ -275,15 +275,16 @@ fn judge(place: &Place, object: &Value) -> Result<(), ManifestError> {
 }
 
 /// Applies manifests: namespaces first, then definitions of kinds, then everything else. Existing objects are updated if
-/// `overwrite`, and otherwise kept. Objects of kinds that the server does not serve are skipped, each with a warning.
+/// `overwrite`, and otherwise kept. Objects of kinds that the server does not serve, and definitions of kinds
+/// that it cannot serve, are skipped, each with a warning.
 ///
 /// # Errors
 /// The first manifest that the server rejects.
-pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: bool) -> Result<usize, ManifestError> {
+pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: bool) -> Result<(), ManifestError> {
     let first = ["Namespace", "CustomResourceDefinition"];
     let rank = |kind: &Value| first.iter().position(|first| kind == first).unwrap_or(first.len());
     manifests.sort_by_key(|manifest| rank(&manifest.object["kind"]));
-    let (client, number) = (server.client(), manifests.len());
+    let client = server.client();
     for manifest in manifests {
         let Some(target) = Target::new(&server.resources(), &manifest.object) else {
             let (kind, api_version) = (&manifest.object["kind"], &manifest.object["apiVersion"]);
@@ -300,7 +301,7 @@ pub async fn apply(server: &ApiServer, mut manifests: Vec<Manifest>, overwrite: 
             Err(refusal) => return Err(ManifestError::Refused { place: manifest.place, refusal }),
         }
     }
-    Ok(number)
+    Ok(())
 }
 
 /// The API path of an object.

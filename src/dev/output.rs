@@ -1,8 +1,8 @@
 //! The terminal output of `dev`: one owner of stdout, so that lines and the live view do not mix.
 //!
-//! Guarantees: writing never blocks the controllers. The first failure to write is kept, except that of a closed pipe. Lines appear in the order in which they were written. The
-//! live view is redrawn at most once a second, in place, and lines scroll by above it. The cursor stays visible at the start of
-//! the line below, so the terminal needs no restoring on exit.
+//! Guarantees: writing never blocks the controllers. The first failure to write is kept, except that of a closed pipe. Lines
+//! appear in the order in which they were written. The live view is redrawn at most once a second, in place, and lines scroll by
+//! above it. The cursor stays visible at the start of the line below, so the terminal needs no restoring on exit.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ const MAX_WAITING: usize = 256 * 1024;
 
 /// The destination of lines and the live view. Clones share it.
 #[derive(Clone)]
-pub struct Output(Arc<Mutex<State>>, CancellationToken);
+pub struct Output(Arc<Mutex<State>>);
 
 struct State {
     out: Box<dyn Write + Send>,
@@ -26,18 +26,18 @@ struct State {
     /// The number of lines in the view.
     drawn: usize,
     waiting: String,
-    /// Why a write failed, and the token that says that one did.
+    /// Why the first failed write failed, until it is taken.
     failure: Option<io::Error>,
+    /// Cancelled by the first failed write.
     failed: CancellationToken,
 }
 
 impl Output {
     /// An output to `out`; `live` if that is a terminal with a live view.
     pub fn new(out: impl Write + Send + 'static, live: bool) -> Self {
-        let failed = CancellationToken::new();
-        let state =
-            State { out: Box::new(out), live, drawn: 0, waiting: String::new(), failure: None, failed: failed.clone() };
-        Self(Arc::new(Mutex::new(state)), failed)
+        let (waiting, failed) = (String::new(), CancellationToken::new());
+        let state = State { out: Box::new(out), live, drawn: 0, waiting, failure: None, failed };
+        Self(Arc::new(Mutex::new(state)))
     }
 
     /// Writes a line.
@@ -47,10 +47,11 @@ impl Output {
 
     /// Waits until a write has failed.
     pub async fn failed(&self) {
-        self.1.cancelled().await;
+        let failed = self.0.lock().failed.clone();
+        failed.cancelled().await;
     }
 
-    /// Why the first failed write failed.
+    /// Why the first failed write failed; `None` after the first call.
     pub fn take_failure(&self) -> Option<io::Error> {
         self.0.lock().failure.take()
     }

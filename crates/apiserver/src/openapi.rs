@@ -1,4 +1,4 @@
-//! OpenAPI v3 documents, for `kubectl explain` and kubectl's validation.
+//! OpenAPI v3 documents, for `kubectl explain` and kubectl's validation, and an empty document of OpenAPI v2.
 //!
 //! Guarantees: the schemas of the built-in kinds are those of kube-apiserver v1.36.3, with descriptions and patch strategies.
 //! The schemas of other kinds come from their strategies. The operations of a kind list their parameters, so that clients leave
@@ -28,8 +28,8 @@ const PATCHES: [&str; 4] = [
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// The document at /openapi/v2, as kubectl asks for it to find that the server does not know a kind. It describes nothing: the
-/// schemas are in the documents below /openapi/v3.
+/// The document at /openapi/v2, as JSON or protobuf. kubectl reads it for a kind that is not served, and then reports the kind. It
+/// describes nothing: the schemas are in the documents below /openapi/v3.
 pub(super) fn version_2(accept: &str) -> (&'static str, Vec<u8>) {
     const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     const TITLE: &str = "Kubernetes";
@@ -243,4 +243,23 @@ fn operation(resource: &Resource, action: &str, answer: &str, body: Option<&str>
         operation["requestBody"] = json!({"content": content});
     }
     operation
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn version_2_is_an_empty_document_in_both_encodings() {
+        let (content_type, json) = version_2("application/json");
+        let document: Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!((content_type, &document["swagger"]), ("application/json", &json!("2.0")));
+        assert_eq!((&document["paths"], &document["definitions"]), (&json!({}), &json!({})));
+        // As kubectl asks: gnostic's Document has `swagger` in field 1 and `info`, of a title and a version, in field 2.
+        let (content_type, message) = version_2("application/com.github.proto-openapi.spec.v2@v1.0+protobuf");
+        assert!(content_type.ends_with("+protobuf"), "{content_type}");
+        assert_eq!(message, b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.3");
+    }
 }

@@ -1,6 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
+use apimachinery::clock::TestClock;
+
 use super::*;
+use crate::dev::cluster;
 
 fn names(text: &str) -> Vec<(usize, String)> {
     let manifests = parse("f.yaml", text).unwrap();
@@ -73,6 +76,36 @@ fn a_directory_is_read_in_the_order_of_names_without_its_kustomization() {
     assert_eq!(names, ["a", "b"]);
     let missing = load(&[directory.path().join("none.yaml")]).unwrap_err().to_string();
     assert!(missing.contains("none.yaml: cannot be read: No such file"), "{missing}");
+}
+
+#[test]
+fn directories_below_are_read_only_if_asked_for_and_links_are_not_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::create_dir_all(path("below/it")).unwrap();
+    std::os::unix::fs::symlink(directory.path(), path("below/link")).unwrap();
+    for name in ["z.yaml", "below/it/a.yaml"] {
+        std::fs::write(path(name), object("a")).unwrap();
+    }
+    assert_eq!(files(directory.path(), false).unwrap(), [path("z.yaml")]);
+    assert_eq!(files(directory.path(), true).unwrap(), [path("below/it/a.yaml"), path("z.yaml")]);
+    assert!(matches!(files(&path("below"), false), Err(ManifestError::Empty(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_and_definitions_that_cannot_be_served_are_skipped_and_other_refusals_are_errors() {
+    let clock = TestClock::new(chrono::DateTime::UNIX_EPOCH);
+    let server = cluster::api_server(clock, 1);
+    let widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: \
+                      widgets.example.com}\nspec: {group: example.com}\n";
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
+    let text = [widget, definition, namespace].join("---\n");
+    apply(&server, parse("f.yaml", &text).unwrap(), true).await.unwrap();
+    let shop = send::<Value>(&server.client(), Method::GET, "/api/v1/namespaces/shop", JSON, &Value::Null).await;
+    assert_eq!(shop.unwrap()["metadata"]["name"], "shop");
+    let error = apply(&server, parse("f.yaml", &object("a")).unwrap(), true).await.unwrap_err();
+    assert!(matches!(error, ManifestError::Refused { .. }), "{error}");
 }
 
 #[test]

@@ -181,6 +181,49 @@ fn tables_print_what_kubectl_get_shows() {
             "x | 0/2 | 0 | 0 | 60m | c | i | a=b",
         ),
         (
+            "daemonsets",
+            json!({ "metadata": meta, "status": {}, "spec": {
+                "selector": { "matchLabels": { "a": "b" } },
+                "template": { "spec": { "nodeSelector": { "k": "v" }, "containers": [{ "name": "c", "image": "i" }] } },
+            } }),
+            "x | 0 | 0 | 0 | 0 | 0 | k=v | 60m | c | i | a=b",
+        ),
+        (
+            "replicasets",
+            json!({ "metadata": meta, "status": {}, "spec": {
+                "replicas": 2, "selector": { "matchLabels": { "a": "b" } },
+                "template": { "spec": { "containers": [{ "name": "c", "image": "i" }] } },
+            } }),
+            "x | 2 | 0 | 0 | 60m | c | i | a=b",
+        ),
+        (
+            "statefulsets",
+            json!({ "metadata": meta, "status": {}, "spec": {
+                "replicas": 2, "template": { "spec": { "containers": [{ "name": "c", "image": "i" }] } },
+            } }),
+            "x | 0/2 | 60m | c | i",
+        ),
+        (
+            "horizontalpodautoscalers",
+            json!({ "metadata": meta, "spec": {
+                "minReplicas": 1, "maxReplicas": 3, "scaleTargetRef": { "kind": "Deployment", "name": "d" },
+            } }),
+            "x | Deployment/d | <unknown> | 1 | 3 | 0 | 60m",
+        ),
+        (
+            "persistentvolumeclaims",
+            json!({ "metadata": meta, "spec": { "storageClassName": "fast", "volumeMode": "Filesystem" } }),
+            "x | Pending |  |  |  | fast | 60m | Filesystem",
+        ),
+        (
+            "ingresses",
+            json!({ "metadata": meta, "spec": {
+                "ingressClassName": "nginx", "rules": [{ "host": "a.example" }, { "host": "b.example" }], "tls": [{}],
+            } }),
+            "x | nginx | a.example,b.example |  | 80, 443 | 60m",
+        ),
+        ("ingresses", json!({ "metadata": meta, "spec": { "rules": [{}] } }), "x | <none> | * |  | 80 | 60m"),
+        (
             "poddisruptionbudgets",
             json!({ "metadata": meta, "spec": { "maxUnavailable": 1 }, "status": { "disruptionsAllowed": 0 } }),
             "x | N/A | 1 | 0 | 60m",
