@@ -1,13 +1,13 @@
 //! Selects the command line: the controller's own, a subcommand's, or the plugin's.
 //!
-//! Guarantees: only the program's file name and the first word decide. The module of the subcommand, or `options`,
+//! Guarantees: only the program's file name and the first word decide; for the plugin, the first word after its flags. The module of the subcommand, or `options`,
 //! parses the rest. A first word that is no command, and a controller without flags outside a Pod, are refused with advice.
 //! Pure.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::kubectl::{Program, complete};
+use super::kubectl::{Program, command_first, complete};
 use super::{crd, options as subcommands, pages};
 #[cfg(feature = "dev")]
 use crate::dev::options::{self as dev, DevConfig, Request};
@@ -68,7 +68,10 @@ where
     let program = args.next().unwrap_or_else(|| PROGRAM.into());
     let role = Program::of(&program);
     let args: Vec<OsString> = args.collect();
-    let args = if role == Program::Completer { args } else { without_help(args) };
+    let mut args = if role == Program::Completer { args } else { without_help(args) };
+    if role == Program::Plugin {
+        command_first(&mut args);
+    }
     let mut args = args.into_iter().peekable();
     match role {
         Program::Controller if !args.peek().is_some_and(subcommands::is_command) => {}
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn first_argument_and_file_name_choose_the_command() {
-        let rows: [(&[&str], &str); 11] = [
+        let rows: [(&[&str], &str); 12] = [
             (&["cronjob-controller"], "run"),
             (&["cronjob-controller", "--version"], "version"),
             (&["cronjob-controller", "crd"], "crd"),
@@ -177,6 +180,7 @@ mod tests {
             (&["cronjob-controller", "help"], "help"),
             (&["cronjob-controller", "help", "crd"], "help"),
             (&["kubectl-cronjob", "help", "next"], "help"),
+            (&["kubectl-cronjob", "-n", "shop", "explain", "nightly"], "cli"),
             (&["cronjob-controller", "--v=1", "crd"], "error"),
             (&["kubectl-cronjob", "next", "@daily"], "cli"),
             (&["kubectl-cronjob", "crd"], "error"),
