@@ -66,12 +66,12 @@ fn with_values(command: clap::Command) -> clap::Command {
 
 /// The output formats of a command.
 fn formats(command: &clap::Command) -> Vec<String> {
-    #[cfg(feature = "dev")]
-    if command.get_name() == "check" {
-        return CheckFormat::NAMES.map(str::to_owned).into();
-    }
-    let _ = command;
-    Format::NAMES.map(str::to_owned).into()
+    let names: &[&str] = match command.get_name() {
+        #[cfg(feature = "dev")]
+        "check" => &CheckFormat::NAMES,
+        _ => &Format::NAMES,
+    };
+    names.iter().map(|&name| name.to_owned()).collect()
 }
 
 /// The completion script of a shell.
@@ -85,7 +85,16 @@ pub fn completion(program: Program, shell: Shell) -> String {
     // The script for bash looks up a command of a program with a hyphen by one name and defines it by another
     // (clap-rs/clap#6421). Where the names are equal, nothing is replaced.
     let [written, sought] = ["__subcmd__", "__"].map(|hyphen| program.file().replace('-', hyphen) + "__subcmd__");
-    script.replace(&written, &sought)
+    script.replace(&written, &sought).lines().map(|line| commands_before_flags(line) + "\n").collect()
+}
+
+/// A line of the script for bash; where it lists the candidates, the commands come before the flags.
+fn commands_before_flags(line: &str) -> String {
+    let Some((start, words)) = line.split_once("opts=\"") else { return line.to_owned() };
+    let is_command = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    let (commands, others): (Vec<&str>, Vec<&str>) =
+        words.trim_end_matches('"').split_whitespace().partition(is_command);
+    format!("{start}opts=\"{}\"", [commands, others].concat().join(" "))
 }
 
 /// The manual pages with their file names: first the program's own, then one for each command.
@@ -106,6 +115,8 @@ fn page(command: clap::Command) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
@@ -126,6 +137,22 @@ mod tests {
         let has = |name: &str| controller.contains(&format!("cronjob-controller-{name}.1"));
         assert_eq!((has("dev"), has("crd")), (cfg!(feature = "dev"), true), "{controller:?}");
         assert!(controller.ends_with(&pages("cronjob-controller")), "{controller:?}");
+    }
+
+    #[test]
+    fn bash_offers_commands_before_flags() {
+        let candidates = |program| -> Vec<String> {
+            let script = completion(program, Shell::Bash);
+            let lists = script.lines().filter_map(|line| line.trim().strip_prefix("opts=\"")?.strip_suffix('"'));
+            lists.filter(|list| !list.is_empty()).map(str::to_owned).collect()
+        };
+        let commands = COMMANDS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(" ");
+        let of_plugin = candidates(Program::Plugin);
+        assert_eq!(of_plugin[0], commands);
+        assert!(of_plugin.iter().any(|list| list.starts_with('-')), "flags alone: {of_plugin:#?}");
+        let of_controller = &candidates(Program::Controller)[0];
+        let (before, flags) = of_controller.split_once(" -").unwrap();
+        assert!(before.ends_with(&commands) && flags.contains("--kubeconfig"), "{of_controller}");
     }
 
     #[test]
