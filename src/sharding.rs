@@ -8,6 +8,9 @@ use std::num::NonZeroU32;
 
 use fnv::FnvHasher;
 
+/// The largest number of shards. Every shard has a lease to renew, which limits the useful number.
+pub const MAX_SHARDS: u32 = 256;
+
 /// One shard: the namespaces whose hash lies in its range of the 64-bit numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {

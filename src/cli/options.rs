@@ -87,7 +87,7 @@ struct Next {
     #[arg(short = 'n', long, value_name = "INT", default_value = "5")]
     count: String,
 
-    /// Print the runs up to that time instead, the last of them at the end.
+    /// Print the runs up to the time of --from instead, the latest at the end.
     #[arg(long, value_name = "BOOL", default_value = "false")]
     previous: String,
 

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::leader_election::shares::Names;
 use crate::leader_election::{JITTER_FACTOR, whole_seconds};
+use crate::sharding::MAX_SHARDS;
 
 /// The largest number of Go's `int32`, the type of upstream's flags.
 const MAX_INT32: i64 = 2_147_483_647;
@@ -140,11 +141,8 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
     })
 }
 
-/// Every shard has a lease to renew, which limits the useful number of shards.
-const MAX_SHARDS: i64 = 256;
-
 fn shards(raw: &RawFlags, faults: &mut Faults) -> Option<NonZeroU32> {
-    let shards = faults.whole("shards", &raw.shards, 1..=MAX_SHARDS).and_then(NonZeroU32::new)?;
+    let shards = faults.whole("shards", &raw.shards, 1..=MAX_SHARDS.into()).and_then(NonZeroU32::new)?;
     if shards > NonZeroU32::MIN && parse_bool(&raw.leader_elect) == Some(false) {
         faults.add("shards", &raw.shards, "1 with --leader-elect=false: shards are shared out by leases");
     }

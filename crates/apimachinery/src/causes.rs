@@ -1,11 +1,13 @@
 //! An error with its causes, on one line.
+//!
+//! Guarantee: a cause whose text is part of what comes before it is left out. Pure.
 
 use std::error::Error;
 
-/// How kube begins the text of an error below it, which says nothing to a user.
+/// The prefix with which kube wraps an error of its HTTP client; it tells a user nothing.
 const KUBE: &str = "ServiceError: ";
 
-/// The error and its causes, each once, in one line.
+/// The error, and then each of its causes.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let own = |error: &dyn Error| {
         let text = error.to_string();
@@ -19,4 +21,45 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Layer {
+        text: &'static str,
+        source: Option<Box<Layer>>,
+    }
+
+    impl fmt::Display for Layer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.text)
+        }
+    }
+
+    impl Error for Layer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.source.as_deref().map(|source| source as _)
+        }
+    }
+
+    #[test]
+    fn causes_follow_once_and_without_the_prefix_of_kube() {
+        let rows: [(&[&'static str], &str); 5] = [
+            (&["get lease"], "get lease"),
+            (&["get lease", "no answer", "timed out"], "get lease: no answer: timed out"),
+            (&["get lease: timed out", "timed out"], "get lease: timed out"),
+            (&["ServiceError: refused", "refused"], "refused"),
+            (&["get lease", "ServiceError: refused"], "get lease: refused"),
+        ];
+        for (layers, want) in rows {
+            let wrap = |source, text: &&'static str| Some(Box::new(Layer { text, source }));
+            let error = layers.iter().rev().fold(None, wrap);
+            assert_eq!(error.map(|error| with_causes(&*error)).as_deref(), Some(want));
+        }
+    }
 }

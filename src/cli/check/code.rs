@@ -4,15 +4,14 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The kind of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Not YAML.
     NotYaml,
-    /// Without `apiVersion` or `kind`, or of a version that is not served any more.
+    /// Without `apiVersion` or `kind`, or of a version that is no longer served.
     NoKind,
     /// Refused by the API server.
     Invalid,
@@ -47,7 +46,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// All of them.
+    /// Every code, in the order of the rules in SARIF.
     pub const ALL: [Self; 17] = [
         Self::NotYaml,
         Self::NoKind,
@@ -68,8 +67,8 @@ impl Code {
         Self::NoHistory,
     ];
 
-    /// Its name and what it means.
-    const fn words(self) -> (&'static str, &'static str) {
+    /// The name, and the meaning in a sentence.
+    const fn name_and_summary(self) -> (&'static str, &'static str) {
         match self {
             Self::NotYaml => ("not-yaml", "The document is not YAML."),
             Self::NoKind => ("no-kind", "The kind of the object is missing, or is not served any more."),
@@ -91,14 +90,20 @@ impl Code {
         }
     }
 
-    /// What it means, in a sentence.
+    /// The meaning, in a sentence.
     pub fn summary(self) -> &'static str {
-        self.words().1
+        self.name_and_summary().1
     }
 }
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.words().0)
+        f.write_str(self.name_and_summary().0)
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name_and_summary().0)
     }
 }

@@ -1,6 +1,6 @@
 //! Mistakes that the API server accepts.
 //!
-//! Guarantee: each is about one CronJob, and true of every day but those that the message names. Pure.
+//! Guarantee: each finding is about one CronJob alone, and does not depend on the time of day. Pure.
 
 use chrono::{DateTime, Datelike, Months, Utc};
 use schedule::{Schedule, Zone};
@@ -12,14 +12,15 @@ const SCHEDULE: &str = "spec.schedule";
 /// How far ahead months are looked at: four years have a leap year, except around some centuries.
 const MONTHS: u32 = 48;
 
-/// The names and sizes of the fields that begin at 0 or 1, and what starts over when they are through.
+/// The index, the size and the unit of the fields whose steps start over, and the period after which they do. Days have no
+/// fixed size.
 const CYCLES: [(usize, u32, &str, &str); 3] =
     [(0, 60, "minute", "hour"), (1, 24, "hour", "day"), (3, 12, "month", "year")];
 
 /// The mistakes in the fields of a schedule. A descriptor such as `@daily` has none.
 pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
-    let Some(words) = words(text) else { return Vec::new() };
-    let [minute, hour, day, month, weekday] = words;
+    let Some(fields) = fields(text) else { return Vec::new() };
+    let [minute, hour, day, month, weekday] = fields;
     let mut faults = Vec::new();
     if is_star(minute) && !is_star(hour) {
         let message = format!(
@@ -34,8 +35,8 @@ pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
         );
         faults.push(Fault::warning(Code::DayOrWeekday, SCHEDULE, message));
     }
-    faults.extend(CYCLES.into_iter().filter_map(|(field, size, unit, cycle)| uneven(words[field], size, unit, cycle)));
-    faults.extend(short_months(words, today).map(|missing| {
+    faults.extend(CYCLES.into_iter().filter_map(|(index, size, unit, cycle)| uneven(fields[index], size, unit, cycle)));
+    faults.extend(short_months(fields, today).map(|missing| {
         let message =
             format!("has no run in {missing}: the third field ({day}) names days that not every month ({month}) has");
         Fault::warning(Code::ShortMonths, SCHEDULE, message)
@@ -70,16 +71,16 @@ pub(super) fn of_spec(object: &Value) -> Vec<Fault> {
     faults
 }
 
-/// The five fields.
-fn words(text: &str) -> Option<[&str; 5]> {
+/// The five fields of a schedule, without its time zone.
+fn fields(text: &str) -> Option<[&str; 5]> {
     let zone = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ="));
     let fields = zone.map_or(Some(text), |rest| rest.split_once(' ').map(|(_, fields)| fields))?;
     fields.split_whitespace().collect::<Vec<_>>().try_into().ok()
 }
 
 /// Whether a field counts as a star for robfig/cron: a star somewhere in its list, without a step.
-fn is_star(word: &str) -> bool {
-    word.split(',').any(|item| star_step(item) == Some(1))
+fn is_star(field: &str) -> bool {
+    field.split(',').any(|item| star_step(item) == Some(1))
 }
 
 /// The step of a star.
@@ -89,8 +90,8 @@ fn star_step(item: &str) -> Option<u32> {
 }
 
 /// A step that does not divide its field.
-fn uneven(word: &str, size: u32, unit: &str, cycle: &str) -> Option<Fault> {
-    let step = word.split(',').filter_map(star_step).find(|step| *step > 0 && !size.is_multiple_of(*step))?;
+fn uneven(field: &str, size: u32, unit: &str, cycle: &str) -> Option<Fault> {
+    let step = field.split(',').filter_map(star_step).find(|step| *step > 0 && !size.is_multiple_of(*step))?;
     let message = if step > size {
         format!(
             "the step {step} is more than the {size} {unit}s of the {cycle}, so only the first {unit} of each {cycle} matches"
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classic_mistakes_of_a_schedule_are_found() {
+    fn common_mistakes_of_a_schedule_are_found() {
         let rows: [(&str, &[(Code, &str)]); 17] = [
             ("* */2 * * *", &[(Code::EveryMinute, "the second field (*/2)")]),
             ("*/1 3 * * *", &[(Code::EveryMinute, "the second field (3)")]),
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn classic_mistakes_of_a_spec_are_found_at_their_fields() {
+    fn common_mistakes_of_a_spec_are_found_at_their_fields() {
         let rows = [
             (json!({}), vec![]),
             (

@@ -228,7 +228,7 @@ fn midnight_at_which_most_start_is_reported_below_the_maximum_too() {
 }
 
 #[test]
-fn classic_mistakes_are_found_where_they_are() {
+fn common_mistakes_are_found_where_they_are() {
     let text =
         cron_job(BATCH, "a", "schedule: '* */2 * * *'\n  concurrencyPolicy: Forbid\n  failedJobsHistoryLimit: 0");
     let lines: Vec<String> = judged(&text).findings.iter().map(Finding::line).collect();

@@ -13,7 +13,7 @@ use crate::cli::output::stretch;
 use crate::leader_election::LeaderElectionRecord;
 use crate::leader_election::shares::Names;
 use crate::options::PROGRAM;
-use crate::sharding::Shard;
+use crate::sharding::{MAX_SHARDS, Shard};
 
 /// The lease that `manifests/tutorial` names, as the kubebuilder book does.
 const TUTORIAL: &str = "80807133.tutorial.kubebuilder.io";
@@ -21,9 +21,6 @@ const TUTORIAL: &str = "80807133.tutorial.kubebuilder.io";
 const IN_TREE: &str = "kube-controller-manager";
 /// How much the clocks of the holder and of this process may differ.
 const SKEW: TimeDelta = TimeDelta::seconds(30);
-
-/// Names of leases with more shards than this are not the controller's.
-const MAX_SHARDS: u32 = 4096;
 
 /// The lease of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]

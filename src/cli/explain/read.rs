@@ -1,7 +1,8 @@
 //! Reads the facts about a CronJob from a cluster.
 //!
 //! Guarantees: four reads (the CronJob, the children of its namespace, the Warnings about it, the leases) and no writes.
-//! Unreadable Events are reported in the explanation, unreadable leases count as none, and neither is a failure. A Job that cannot be decoded is left out.
+//! Unreadable Events are reported in the explanation, unreadable leases count as none, and neither is a failure. A Job that cannot
+//! be decoded is left out.
 
 use std::path::PathBuf;
 use std::sync::Arc;

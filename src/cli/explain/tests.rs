@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::{ControllerKind, Interner, Object};
 use crate::cli::output::{Format, Report as _, render};
+use crate::leader_election::shares::Names;
+use crate::sharding::{MAX_SHARDS, Shard};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
@@ -461,15 +463,19 @@ fn abandoned_lease_is_noted_whatever_the_state() {
 #[test]
 #[allow(clippy::type_complexity)] // A table's row.
 fn lease_is_that_of_the_controller_of_the_namespace() {
-    let shards = 8.try_into().unwrap();
-    let own = crate::sharding::Shard::all(shards).find(|shard| shard.owns("shop")).unwrap().index();
-    let names = crate::leader_election::shares::Names::new("cronjob-controller", shards);
-    let (own, other) = (names.shard(own), names.shard((own + 1) % 8));
+    let of_the_namespace_and_the_next = |count: u32| {
+        let shards = count.try_into().unwrap();
+        let own = Shard::all(shards).find(|shard| shard.owns("shop")).unwrap().index();
+        let names = Names::new("cronjob-controller", shards);
+        (names.shard(own), names.shard((own + 1) % count))
+    };
+    let (own, other) = of_the_namespace_and_the_next(8);
+    let (too_many, _) = of_the_namespace_and_the_next(MAX_SHARDS + 1);
     let at = |second: u32| format!("2026-11-22T10:00:{second:02}.000000Z");
     let rows: [(&str, &[(&str, u32)], ControllerKind, Option<&str>); 6] = [
         ("none", &[("another", 9)], ControllerKind::CronJob, None),
         ("the newest", &[("cronjob-controller", 1), (&own, 2), (&other, 3)], ControllerKind::CronJob, Some(&own)),
-        ("a shard too many", &[("cronjob-controller-shard-0-of-4294967295", 3)], ControllerKind::CronJob, None),
+        ("a shard too many", &[(&too_many, 3)], ControllerKind::CronJob, None),
         ("in-tree", &[("kube-controller-manager", 1)], ControllerKind::CronJob, Some("kube-controller-manager")),
         (
             "in-tree beside this one",
