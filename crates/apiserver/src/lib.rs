@@ -29,6 +29,7 @@
 //! - Entries of managedFields are ordered by time first, so their order depends on whether a second has passed between two
 //!   writes.
 //! - Protobuf is read and never written. CBOR is neither read nor written.
+//! - The document at `/openapi/v2` is empty. The schemas are below `/openapi/v3`.
 //! - Events do not expire. `events.k8s.io` and the `scale` subresource are not served.
 //! - Garbage is collected at once. The contents of a terminating namespace go after two seconds and not five.
 //! - A list from a future resourceVersion is rejected at once and not after three seconds.
