@@ -12,22 +12,23 @@
 use super::civil::{self, Date, SECONDS_PER_DAY};
 use super::zone::{Span, Transitions, Zone};
 
+mod days;
 mod direct;
+
+pub(super) use days::{DayFields, Days, MoreDays};
 
 /// The values of a schedule's fields, one bit each, and its zone. Seconds are always zero in this grammar. [`Fields::judged`]
 /// completes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fields {
+pub(super) struct Fields<D = DayFields> {
     /// Bits 0 to 59; empty if no instant matches, because of any field.
     pub minute: u64,
     /// Bits 0 to 23.
     pub hour: u32,
-    /// Bits 1 to 31, and [`Fields::DOM_STAR`].
-    pub dom: u32,
+    /// Day of month and day of week.
+    pub days: D,
     /// Bits 1 to 12, and [`Fields::EVERY_DAY`].
     pub month: u16,
-    /// Bits 0 (Sunday) to 6, and [`Fields::DOW_STAR`].
-    pub dow: u8,
     /// The zone in which the fields are interpreted.
     pub zone: Zone,
 }
@@ -69,47 +70,47 @@ const HOUR: i64 = 3_600;
 const MINUTE: i64 = 60;
 
 impl Fields {
-    /// The day-of-month field has a star.
-    pub const DOM_STAR: u32 = 1;
-    /// The day-of-week field has a star.
-    pub const DOW_STAR: u8 = 1 << 7;
-
-    /// The schedule matches every day of every month.
-    const EVERY_DAY: u16 = 1;
-
-    /// Sets the values that derive from the fields.
-    pub fn judged(mut self) -> Self {
-        if self.is_empty() {
-            self.minute = 0;
-        }
-        let days = self.dom | Self::DOM_STAR == u32::MAX;
-        let weekdays = self.dow | Self::DOW_STAR == u8::MAX;
-        let all_days = if self.has_day_star() { days && weekdays } else { days || weekdays };
-        if all_days && self.month | Self::EVERY_DAY == 0x1fff {
-            self.month |= Self::EVERY_DAY;
-        }
-        self
-    }
-
     /// The values of all fields.
     pub fn values(&self) -> FieldValues {
         let listed = |bits: u64| (0..u64::BITS).filter(|bit| bits >> bit & 1 == 1).collect();
         FieldValues {
             minutes: listed(self.minute),
             hours: listed(self.hour.into()),
-            days: listed((self.dom & !Self::DOM_STAR).into()),
+            days: listed((self.days.dom & !DayFields::DOM_STAR).into()),
             months: listed((self.month & !Self::EVERY_DAY).into()),
-            weekdays: listed((self.dow & !Self::DOW_STAR).into()),
-            either_day: !self.has_day_star(),
+            weekdays: listed((self.days.dow & !DayFields::DOW_STAR).into()),
+            either_day: !self.days.has_star(),
         }
     }
+}
 
-    /// Whether some field is empty, so that no instant matches. A field of commas alone parses to an empty one.
-    fn is_empty(&self) -> bool {
-        let days = self.dom & !Self::DOM_STAR != 0;
-        let weekdays = self.dow & !Self::DOW_STAR != 0;
-        let no_day = if self.has_day_star() { !(days && weekdays) } else { !(days || weekdays) };
-        self.minute == 0 || self.hour == 0 || self.month == 0 || no_day
+impl<D: Days> Fields<D> {
+    /// The schedule matches every day of every month.
+    const EVERY_DAY: u16 = 1;
+
+    /// Sets the values that derive from the fields.
+    pub fn judged(mut self) -> Self {
+        // A field of commas alone parses to an empty one.
+        if self.hour == 0 || self.month == 0 || self.days.is_empty() {
+            self.minute = 0;
+        }
+        if self.days.are_all() && self.month | Self::EVERY_DAY == 0x1fff {
+            self.month |= Self::EVERY_DAY;
+        }
+        self
+    }
+
+    /// Whether the hour field has all 24 hours.
+    pub fn is_hourly(&self) -> bool {
+        self.hour == 0x00ff_ffff
+    }
+
+    /// The matching days of a month, as bits 1 to 31.
+    pub fn days_in(&self, year: i64, month: u32) -> u32 {
+        if self.month >> month & 1 == 0 || self.minute == 0 {
+            return 0;
+        }
+        self.days.of_month(civil::days_in_month(year, month), civil::weekday(civil::to_days(year, month, 1)))
     }
 
     /// The first match at or after `from`, in Unix seconds. The caller has already moved to the next whole second.
@@ -146,17 +147,6 @@ impl Fields {
         }
     }
 
-    fn has_day_star(&self) -> bool {
-        self.dom & Self::DOM_STAR != 0 || self.dow & Self::DOW_STAR != 0
-    }
-
-    /// Matches `dayMatches` of robfig's spec.go: both fields must match if either has a star, else one is enough.
-    fn day_matches(&self, day: u32, weekday: u32) -> bool {
-        let dom = self.dom >> day & 1 == 1;
-        let dow = self.dow >> weekday & 1 == 1;
-        if self.has_day_star() { dom && dow } else { dom || dow }
-    }
-
     fn seek_month(&self, walk: &mut Walk) -> bool {
         while self.month >> walk.date.month & 1 == 0 {
             if walk.stuck() {
@@ -175,7 +165,7 @@ impl Fields {
     }
 
     fn seek_day(&self, walk: &mut Walk) -> bool {
-        while !self.day_matches(walk.date.day, civil::weekday(walk.days)) {
+        while !self.days.matches(walk.date, civil::weekday(walk.days)) {
             if walk.stuck() {
                 return false;
             }
@@ -207,18 +197,8 @@ impl Fields {
         let Date { year, month, day } = walk.date;
         let length = civil::days_in_month(year, month);
         let first = walk.days + 1 - i64::from(day);
-        let after = self.days_of_month(length, civil::weekday(first)) >> day >> 1;
+        let after = self.days.of_month(length, civil::weekday(first)) >> day >> 1;
         i64::from(if after == 0 { length + 1 - day } else { after.trailing_zeros() + 1 })
-    }
-
-    /// The matching days, as bits 1 to 31, of a month with that length and first weekday.
-    fn days_of_month(&self, length: u32, first_weekday: u32) -> u32 {
-        // Repeats the week five and a half times with bit 0 as Sunday, then shifts it so that bit 1 is the first day's weekday.
-        let weeks = u64::from(self.dow & !Self::DOW_STAR) * 0x0008_1020_4081;
-        #[allow(clippy::cast_possible_truncation, reason = "only as many bits as a month has days are wanted")]
-        let weekdays = (weeks >> ((first_weekday + 6) % 7)) as u32;
-        let days = if self.has_day_star() { self.dom & weekdays } else { self.dom | weekdays };
-        days & (u32::MAX >> (31 - length)) & !1
     }
 
     fn seek_hour(&self, walk: &mut Walk) -> bool {

@@ -5,24 +5,36 @@
 //! any text and any time that chrono can represent. The cost of a call is small and bounded, however far away the answer is.
 //! Callers that loop use [`Schedule::next_after`], which always moves forward.
 //!
+//! [`Schedule::with_calendar`] makes a schedule that upstream does not have: several lines, exclusions, bounds, and each
+//! wall-clock time once.
+//!
 //! Two cases in which upstream panics or loops forever return an error or "never": a `TZ=` prefix without a blank after it, and
 //! a search that reaches a day that a zone skipped (Pacific/Apia, 30 December 2011).
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
 
+mod calendar;
 mod civil;
+mod composite;
+mod exclusions;
 mod fields;
 pub mod missed;
 mod parser;
 mod timing;
 mod zone;
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Timelike, Utc};
 
+pub use calendar::{Calendar, ClockChanges, LeftOut, NoCalendar, Nominal};
+use composite::Composite;
+pub use exclusions::{ExcludeError, Exclusions};
 pub use fields::FieldValues;
 use fields::{Fields, Search};
-pub use parser::{ParseError, ParseIntError};
+pub use parser::line::{LineError, Lines};
+pub use parser::{ParseError, ParseIntError, parse_duration};
 pub use timing::Timing;
-pub use zone::{Change, TIME_ZONE_DATA, UnknownZone, Zone, local_zone};
+pub use zone::{Change, TIME_ZONE_DATA, UnknownZone, Zone, local_zone, zone_names};
 
 /// A parsed schedule of four words. Parse it once for each change of the spec and keep it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +45,8 @@ enum Kind {
     Fields(Fields),
     /// `@every`: whole seconds, at least one.
     Every(i64),
+    /// With a [`Calendar`].
+    Composite(Arc<Composite>),
 }
 
 /// How often [`Schedule::next_after`] searches again from a minute later: more than the longest overlap of any zone, a whole
@@ -50,7 +64,7 @@ impl Schedule {
     /// year after `t`'s, if the answer is beyond chrono's range, or if upstream would loop forever.
     ///
     /// Matches `SpecSchedule.Next` and `ConstantDelaySchedule.Next` of robfig/cron v3.0.1, whose zero time is `None` here. Like
-    /// them it may return `t` itself, or an earlier instant, around a change of offset.
+    /// them it may return `t` itself, or an earlier instant, around a change of offset. With a [`Calendar`] it never does.
     #[inline]
     pub fn next(&self, t: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match &self.0 {
@@ -59,30 +73,29 @@ impl Schedule {
                 Search::Found(next) => later(t, next - t.timestamp()),
                 Search::Never | Search::Stuck => None,
             },
+            Kind::Composite(_) => self.next_after(t),
         }
     }
 
     /// The next instant strictly after `t`. It equals [`Schedule::next`] if that moves forward. If it does not, the search
     /// continues from a minute later, and where upstream would loop forever, from a day later.
     pub fn next_after(&self, t: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let mut from = t.timestamp();
-        for _ in 0..MAX_RETRIES {
-            match self.search(from) {
-                Search::Found(next) if next > t.timestamp() => return later(t, next - t.timestamp()),
-                Search::Found(_) => from += 60,
-                Search::Stuck => from += civil::SECONDS_PER_DAY,
-                Search::Never => return None,
-            }
-        }
-        None
+        let next = match &self.0 {
+            Kind::Fields(fields) => forward(t.timestamp(), |from| fields.next(from)),
+            Kind::Every(delay) => t.timestamp().checked_add(*delay),
+            Kind::Composite(composite) => composite.next(t.timestamp()),
+        }?;
+        later(t, next - t.timestamp())
     }
 
     /// Whether `t` is an instant of the schedule. Those of `@every` depend on where they are counted from, so any whole
     /// second may be one.
     pub fn has(&self, t: DateTime<Utc>) -> bool {
+        let is_whole = t.timestamp_subsec_nanos() == 0;
         match &self.0 {
-            Kind::Fields(_) => self.next_after(t - TimeDelta::seconds(1)) == Some(t),
-            Kind::Every(_) => t.timestamp_subsec_nanos() == 0,
+            Kind::Every(_) => is_whole,
+            Kind::Composite(composite) if composite.interval().is_some() => is_whole && composite.is_in_bounds(t),
+            Kind::Fields(_) | Kind::Composite(_) => self.next_after(t - TimeDelta::seconds(1)) == Some(t),
         }
     }
 
@@ -91,6 +104,7 @@ impl Schedule {
         match &self.0 {
             Kind::Fields(fields) => Some(fields.zone),
             Kind::Every(_) => None,
+            Kind::Composite(composite) => composite.zone(),
         }
     }
 
@@ -100,32 +114,49 @@ impl Schedule {
         match &self.0 {
             Kind::Fields(fields) => Self(Kind::Fields(Fields { zone, ..*fields })),
             Kind::Every(_) => self.clone(),
+            Kind::Composite(composite) => Self(Kind::Composite(Arc::new(composite.in_zone(zone)))),
         }
     }
 
-    /// The values of the fields; `None` for `@every`.
+    /// The values of the fields; `None` for `@every`, and with a [`Calendar`].
     pub fn values(&self) -> Option<FieldValues> {
         match &self.0 {
             Kind::Fields(fields) => Some(fields.values()),
-            Kind::Every(_) => None,
-        }
-    }
-
-    /// Searches from a whole second on; a fraction of `t` has no effect.
-    fn search(&self, t: i64) -> Search {
-        match &self.0 {
-            Kind::Fields(fields) => fields.next(t + 1),
-            Kind::Every(delay) => t.checked_add(*delay).map_or(Search::Never, Search::Found),
+            Kind::Every(_) | Kind::Composite(_) => None,
         }
     }
 
     /// The constant interval between instants, if the schedule has one by construction (`@every`).
     pub fn interval(&self) -> Option<TimeDelta> {
-        match self.0 {
-            Kind::Every(delay) => TimeDelta::try_seconds(delay),
+        match &self.0 {
+            Kind::Every(delay) => TimeDelta::try_seconds(*delay),
             Kind::Fields(_) => None,
+            Kind::Composite(composite) => composite.interval(),
         }
     }
+
+    /// The latest instant that the schedule may have until `now`.
+    fn latest(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        match &self.0 {
+            Kind::Fields(_) | Kind::Every(_) => now,
+            Kind::Composite(composite) => composite.latest(now),
+        }
+    }
+}
+
+/// The first answer after `t` of a search that may stand still or move back around a change of offset. The search gets the
+/// first second that it may return.
+fn forward(t: i64, search: impl Fn(i64) -> Search) -> Option<i64> {
+    let mut from = t;
+    for _ in 0..MAX_RETRIES {
+        match search(from + 1) {
+            Search::Found(next) if next > t => return Some(next),
+            Search::Found(_) => from += 60,
+            Search::Stuck => from += civil::SECONDS_PER_DAY,
+            Search::Never => return None,
+        }
+    }
+    None
 }
 
 /// Truncates `t` to a whole second and adds `seconds`. Returns `None` beyond chrono's range.

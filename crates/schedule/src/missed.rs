@@ -141,7 +141,7 @@ fn estimate(first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> 
 /// look back.
 fn newest(schedule: &Schedule, first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
     if let Some(interval) = schedule.interval().map(|interval| interval.num_seconds()) {
-        let count = (now - second).num_seconds() / interval;
+        let count = (schedule.latest(now) - second).num_seconds() / interval;
         return second + TimeDelta::try_seconds(count * interval).unwrap_or_default();
     }
     let due_after = |t: DateTime<Utc>| schedule.next_after(t).filter(|next| *next <= now);

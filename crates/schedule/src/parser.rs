@@ -6,11 +6,12 @@
 
 use std::fmt;
 
-use super::fields::Fields;
+use super::fields::{DayFields, Fields};
 use super::zone::{UnknownZone, Zone};
 use super::{Kind, civil};
 
 mod duration;
+pub(super) mod line;
 
 /// Why a spec is invalid. The messages are robfig's and Go's, so that an Event reads as it does upstream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,10 +107,7 @@ pub(super) fn parse(spec: &str, default_zone: Zone) -> Result<Kind, ParseError> 
     if spec.starts_with('@') {
         return parse_descriptor(spec, zone);
     }
-    let texts: Vec<&str> = spec.split_whitespace().collect();
-    let [minute, hour, dom, month, dow] = texts[..] else {
-        return Err(ParseError::FieldCount(texts.into_iter().map(str::to_owned).collect()));
-    };
+    let [minute, hour, dom, month, dow] = five_fields(spec)?;
     let fields = [
         parse_field(minute, &MINUTE)?,
         parse_field(hour, &HOUR)?,
@@ -120,18 +118,36 @@ pub(super) fn parse(spec: &str, default_zone: Zone) -> Result<Kind, ParseError> 
     Ok(Kind::Fields(pack(fields, zone)))
 }
 
+fn five_fields(spec: &str) -> Result<[&str; 5], ParseError> {
+    let texts: Vec<&str> = spec.split_whitespace().collect();
+    texts.try_into().map_err(|texts: Vec<&str>| ParseError::FieldCount(texts.into_iter().map(str::to_owned).collect()))
+}
+
+/// A duration in Go's syntax, such as `1h30m`, in nanoseconds. Matches `ParseDuration` in Go's time/format.go; the error
+/// has Go's wording.
+pub fn parse_duration(text: &str) -> Result<i64, String> {
+    duration::parse_nanos(text)
+}
+
 /// Stores each field in its own integer type. The star matters only in the two day fields.
 #[allow(clippy::cast_possible_truncation, reason = "the bounds of each field fit its type")]
 fn pack([minute, hour, dom, month, dow]: [Field; 5], zone: Zone) -> Fields {
     let fields = Fields {
         minute: minute.bits,
         hour: hour.bits as u32,
-        dom: dom.bits as u32 | if dom.star { Fields::DOM_STAR } else { 0 },
+        days: pack_days(dom, dow),
         month: month.bits as u16,
-        dow: dow.bits as u8 | if dow.star { Fields::DOW_STAR } else { 0 },
         zone,
     };
     fields.judged()
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the bounds of each field fit its type")]
+fn pack_days(dom: Field, dow: Field) -> DayFields {
+    DayFields {
+        dom: dom.bits as u32 | if dom.star { DayFields::DOM_STAR } else { 0 },
+        dow: dow.bits as u8 | if dow.star { DayFields::DOW_STAR } else { 0 },
+    }
 }
 
 /// Matches `parseDescriptor`. An `@every` drops the zone, since a duration has none.

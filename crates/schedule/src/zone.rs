@@ -37,6 +37,11 @@ pub enum UnknownZone {
     Unknown(String),
 }
 
+/// The names of all time zones, sorted as the database has them.
+pub fn zone_names() -> impl Iterator<Item = &'static str> {
+    TZ_VARIANTS.iter().map(|tz| tz.name())
+}
+
 impl Zone {
     /// Coordinated universal time.
     pub const UTC: Zone = Zone(Tz::UTC);
@@ -273,6 +278,33 @@ impl Transitions {
         let start = span.start.saturating_add(shift).max(begin * SECONDS_PER_DAY);
         let end = span.end.saturating_add(shift).min(end * SECONDS_PER_DAY);
         Span { start, end, calm_start: start, calm_end: end, offset: span.offset }
+    }
+
+    /// The first instant whose local time is `local` or later: the first of two in an overlap, the end of a gap. It never
+    /// decreases while `local` grows.
+    pub fn first_instant(&self, local: i64) -> i64 {
+        // No zone is a whole day from UTC, so no earlier instant shows this local time.
+        let mut span = self.span(local - SECONDS_PER_DAY);
+        loop {
+            let t = (local - i64::from(span.offset)).max(span.start);
+            if t < span.end {
+                return t;
+            }
+            span = self.span(span.end);
+        }
+    }
+
+    /// The latest local time that any instant up to `t` has shown. `first_instant` of a local time is after `t` exactly if
+    /// the local time is later than this.
+    pub fn latest_local(&self, t: i64) -> i64 {
+        let mut span = self.span(t);
+        let mut latest = t + i64::from(span.offset);
+        // Two offsets of a zone differ by less than two days.
+        while span.start > t - 2 * SECONDS_PER_DAY {
+            span = self.span(span.start - 1);
+            latest = latest.max(span.end - 1 + i64::from(span.offset));
+        }
+        latest
     }
 
     /// The instant of a local time (in seconds since the local 1970-01-01T00:00:00), matching Go's `time.Date`. It first looks

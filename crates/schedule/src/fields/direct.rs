@@ -7,11 +7,11 @@
 //! starts in, and then by whole hours and minutes of elapsed time. While each midnight on the way exists once, changes of
 //! offset between them do not affect the steps to midnights. The other steps need a constant offset.
 
-use super::{Fields, HOUR, MINUTE, Search};
+use super::{Days, Fields, HOUR, MINUTE, Search};
 use crate::civil::{self, Date, SECONDS_PER_DAY};
 use crate::zone::{Span, Transitions};
 
-impl Fields {
+impl<D: Days> Fields<D> {
     /// The first match at or after `from`, which lies in `span`. The schedule must have a match.
     pub(super) fn direct(&self, from: i64, span: &Span, transitions: &'static Transitions) -> Option<Search> {
         if from < span.calm_start {
@@ -40,7 +40,7 @@ impl Fields {
 
     fn fires_on(&self, day: i64) -> bool {
         let date = civil::from_days(day);
-        self.month >> date.month & 1 == 1 && self.day_matches(date.day, civil::weekday(day))
+        self.month >> date.month & 1 == 1 && self.days.matches(date, civil::weekday(day))
     }
 
     /// The first matching minute of a day from `minute` on; both count from midnight.
@@ -93,7 +93,7 @@ impl Fields {
         let mut earliest = first;
         if self.month >> month & 1 == 1 {
             earliest = day;
-            let days = self.days_of_month(civil::days_in_month(year, month), civil::weekday(first));
+            let days = self.days.of_month(civil::days_in_month(year, month), civil::weekday(first));
             let later = days >> day_of_month >> 1;
             if later != 0 {
                 return DayAfter { earliest, day: day + 1 + i64::from(later.trailing_zeros()), fires: true };
@@ -111,7 +111,7 @@ impl Fields {
                 return DayAfter { earliest, day: civil::to_days(year, 1, 1), fires: false };
             }
             let first = civil::to_days(year, month, 1);
-            let days = self.days_of_month(civil::days_in_month(year, month), civil::weekday(first));
+            let days = self.days.of_month(civil::days_in_month(year, month), civil::weekday(first));
             if days != 0 {
                 return DayAfter { earliest, day: first - 1 + i64::from(days.trailing_zeros()), fires: true };
             }

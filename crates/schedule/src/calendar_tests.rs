@@ -1,0 +1,658 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeSet, HashSet};
+
+use chrono::{Datelike, NaiveDate, TimeDelta, Weekday};
+use chrono_tz::TZ_VARIANTS;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::civil::SECONDS_PER_DAY;
+use crate::missed::{Observed, most_recent_schedule_time};
+use crate::{LineError, Zone};
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn unix(t: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(t, 0).unwrap()
+}
+
+fn zone(name: &str) -> Zone {
+    Zone::load(name, Zone::UTC).unwrap()
+}
+
+fn parse(spec: &str, zone: Zone) -> Schedule {
+    Schedule::parse_standard(spec, zone).unwrap()
+}
+
+fn once() -> Calendar {
+    Calendar { clock_changes: ClockChanges::Once, ..Calendar::default() }
+}
+
+fn lines(text: &str) -> Calendar {
+    Calendar { lines: Some(Lines::parse(text).unwrap()), ..Calendar::default() }
+}
+
+fn exclude(text: &str) -> Calendar {
+    Calendar { exclude: Exclusions::parse(text).unwrap(), ..Calendar::default() }
+}
+
+fn bounds(not_before: Option<&str>, not_after: Option<&str>) -> Calendar {
+    Calendar { not_before: not_before.map(at), not_after: not_after.map(at), ..Calendar::default() }
+}
+
+/// The slots after `from` and up to `until`.
+fn slots(schedule: &Schedule, from: i64, until: i64) -> Vec<i64> {
+    let next = |t: DateTime<Utc>| schedule.next_after(t);
+    let slots = std::iter::successors(next(unix(from)), |t| next(*t)).map(|t| t.timestamp());
+    slots.take_while(|t| *t <= until).collect()
+}
+
+/// The case, the zone, the schedule, the calendar, the start, the next slots; a dot ends them.
+type Row = (&'static str, &'static str, &'static str, Calendar, &'static str, &'static [&'static str]);
+
+#[test]
+fn slots_with_a_calendar() {
+    let (berlin, apia, sao_paulo) = ("Europe/Berlin", "Pacific/Apia", "America/Sao_Paulo");
+    let hours = "2026-01-01T00:00:00Z";
+    let rows: &[Row] = &[
+        (
+            "a gap moves to its end",
+            berlin,
+            "30 2 * * *",
+            once(),
+            "2026-03-28T12:00:00Z",
+            &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"],
+        ),
+        (
+            "several in a gap are one",
+            berlin,
+            "*/10 2 * * *",
+            once(),
+            "2026-03-29T00:30:00Z",
+            &["2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z"],
+        ),
+        (
+            "one in a gap and one at its end are one",
+            berlin,
+            "0 2,3 * * *",
+            once(),
+            "2026-03-28T12:00:00Z",
+            &["2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z"],
+        ),
+        (
+            "an overlap has the first",
+            berlin,
+            "30 2 * * *",
+            once(),
+            "2026-10-24T12:00:00Z",
+            &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"],
+        ),
+        (
+            "all 24 hours are as upstream",
+            berlin,
+            "30 * * * *",
+            once(),
+            "2026-10-25T00:00:00Z",
+            &["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"],
+        ),
+        (
+            "all 24 hours in two ranges, too",
+            berlin,
+            "30 0-11,12-23 * * *",
+            once(),
+            "2026-10-25T00:00:00Z",
+            &["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"],
+        ),
+        (
+            "a midnight that does not exist",
+            sao_paulo,
+            "0 0 * * *",
+            once(),
+            "2018-11-03T12:00:00Z",
+            &["2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"],
+        ),
+        (
+            "a day that does not exist",
+            apia,
+            "0 5 * * *",
+            once(),
+            "2011-12-29T12:00:00Z",
+            &["2011-12-29T15:00:00Z", "2011-12-30T15:00:00Z"],
+        ),
+        (
+            "a weekday",
+            "UTC",
+            "0 6 * * *",
+            exclude("Sat,Sun"),
+            "2026-01-02T05:00:00Z",
+            &["2026-01-02T06:00:00Z", "2026-01-05T06:00:00Z"],
+        ),
+        (
+            "the date is local",
+            "Asia/Tokyo",
+            "0 6 * * *",
+            exclude("2026-01-02"),
+            "2026-01-01T00:00:00Z",
+            &["2026-01-02T21:00:00Z"],
+        ),
+        (
+            "Christmas of every year",
+            "UTC",
+            "0 0 24,25 12 *",
+            exclude("12-25"),
+            hours,
+            &["2026-12-24T00:00:00Z", "2027-12-24T00:00:00Z"],
+        ),
+        ("every day of a year", "UTC", "* * * * *", exclude("2026-01-01/2026-12-31"), hours, &["2027-01-01T00:00:00Z"]),
+        ("nothing is left", "UTC", "0 0 * * 1", exclude("Mon"), hours, &["."]),
+        (
+            "a leap day after an excluded one",
+            "UTC",
+            "0 0 29 2 *",
+            exclude("2028-02-29"),
+            hours,
+            &["2032-02-29T00:00:00Z"],
+        ),
+        (
+            "the date of the fields in a gap over midnight",
+            "America/Nuuk",
+            "30 23 * 3 *",
+            Calendar { exclude: Exclusions::parse("2025-03-30").unwrap(), ..once() },
+            "2025-03-29T12:00:00Z",
+            &["2025-03-30T01:00:00Z", "2025-04-01T00:30:00Z"],
+        ),
+        (
+            "that date alone",
+            "America/Nuuk",
+            "30 23 * 3 *",
+            Calendar { exclude: Exclusions::parse("2025-03-29").unwrap(), ..once() },
+            "2025-03-29T12:00:00Z",
+            &["2025-03-31T00:30:00Z"],
+        ),
+        (
+            "an inclusive bound",
+            "UTC",
+            "0 * * * *",
+            bounds(Some("2026-02-01T00:00:00Z"), None),
+            hours,
+            &["2026-02-01T00:00:00Z", "2026-02-01T01:00:00Z"],
+        ),
+        (
+            "a fraction of a second counts",
+            "UTC",
+            "0 * * * *",
+            bounds(Some("2026-02-01T00:00:00.5Z"), None),
+            hours,
+            &["2026-02-01T01:00:00Z"],
+        ),
+        (
+            "an inclusive end",
+            "UTC",
+            "0 * * * *",
+            bounds(None, Some("2026-01-01T02:00:00Z")),
+            hours,
+            &["2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z", "."],
+        ),
+        (
+            "a bound in a decade",
+            "UTC",
+            "0 0 1 1 *",
+            bounds(Some("2041-06-01T00:00:00Z"), None),
+            hours,
+            &["2042-01-01T00:00:00Z"],
+        ),
+        (
+            "an interval keeps its pace before a bound",
+            "UTC",
+            "@every 7m",
+            bounds(Some("2026-01-01T01:00:00Z"), None),
+            hours,
+            &["2026-01-01T01:03:00Z", "2026-01-01T01:10:00Z"],
+        ),
+        (
+            "an interval ends",
+            "UTC",
+            "@every 7m",
+            bounds(None, Some("2026-01-01T00:10:00Z")),
+            hours,
+            &["2026-01-01T00:07:00Z", "."],
+        ),
+        (
+            "lines replace the schedule",
+            "UTC",
+            "* * * * *",
+            lines("0 0 * * *;0 12 * * 4"),
+            hours,
+            &["2026-01-01T12:00:00Z", "2026-01-02T00:00:00Z"],
+        ),
+        (
+            "lines are in the zone of the schedule",
+            berlin,
+            "* * * * *",
+            lines("0 12 * * *"),
+            hours,
+            &["2026-01-01T11:00:00Z"],
+        ),
+        (
+            "a single time in a gap",
+            berlin,
+            "* * * * *",
+            lines("@at 2026-03-29T02:30"),
+            hours,
+            &["2026-03-29T01:00:00Z", "."],
+        ),
+        (
+            "a single time in an overlap",
+            berlin,
+            "* * * * *",
+            lines("@at 2026-10-25T02:30"),
+            hours,
+            &["2026-10-25T00:30:00Z", "."],
+        ),
+        (
+            "a single time on a day that does not exist",
+            apia,
+            "* * * * *",
+            lines("@at 2011-12-30T12:00"),
+            "2011-01-01T00:00:00Z",
+            &["."],
+        ),
+        (
+            "an excluded single time",
+            "UTC",
+            "* * * * *",
+            Calendar {
+                exclude: Exclusions::parse("2026-02-01").unwrap(),
+                ..lines("@at 2026-02-01T12:00;@at 2026-02-02T12:00")
+            },
+            hours,
+            &["2026-02-02T12:00:00Z", "."],
+        ),
+        (
+            "single times out of order",
+            "UTC",
+            "* * * * *",
+            lines("@at 2026-02-02T12:00;@at 2026-02-01T12:00Z;@at 2026-02-02T12:00"),
+            hours,
+            &["2026-02-01T12:00:00Z", "2026-02-02T12:00:00Z", "."],
+        ),
+    ];
+    for (name, zone_name, spec, calendar, from, expected) in rows {
+        let schedule = parse(spec, zone(zone_name)).with_calendar(calendar).unwrap();
+        let mut t = at(from);
+        for want in *expected {
+            let got = schedule.next_after(t);
+            assert_eq!(got, schedule.next(t), "{name}: next after {t}");
+            if *want == "." {
+                assert_eq!(got, None, "{name}: after {t}");
+            } else {
+                assert_eq!(got, Some(at(want)), "{name}: after {t}");
+                t = at(want);
+            }
+        }
+    }
+}
+
+/// The first of January 2026 is a Thursday.
+#[test]
+fn a_schedule_with_a_calendar_has_its_slots_and_no_others() {
+    let (daily, interval) = (parse("30 4 * * *", Zone::UTC), parse("@every 90s", Zone::UTC));
+    let rows = [
+        (&daily, lines("@at 2026-01-01T09:00"), "2026-01-01T09:00:00Z", true),
+        (&daily, lines("@at 2026-01-01T09:00"), "2026-01-01T04:30:00Z", false),
+        (&daily, exclude("Fri"), "2026-01-01T04:30:00Z", true),
+        (&daily, exclude("Thu"), "2026-01-01T04:30:00Z", false),
+        (&daily, bounds(Some("2026-01-01T04:30:00Z"), None), "2026-01-01T04:30:00Z", true),
+        (&daily, bounds(Some("2026-01-01T04:30:01Z"), None), "2026-01-01T04:30:00Z", false),
+        (&interval, bounds(None, Some("2026-01-01T00:00:00Z")), "2025-12-31T23:59:59Z", true),
+        (&interval, bounds(None, Some("2026-01-01T00:00:00Z")), "2025-12-31T23:59:58.5Z", false),
+        (&interval, bounds(None, Some("2026-01-01T00:00:00Z")), "2026-01-01T00:00:01Z", false),
+    ];
+    for (schedule, calendar, instant, want) in rows {
+        let schedule = schedule.with_calendar(&calendar).unwrap();
+        assert_eq!(schedule.has(at(instant)), want, "{calendar:?} at {instant}");
+    }
+}
+
+#[test]
+fn last_excluded_date_is_that_of_dates_alone() {
+    let last = |text: &str| Exclusions::parse(text).unwrap().last_date();
+    assert_eq!(last("2026-12-24/2027-01-01,2026-05-01"), NaiveDate::from_ymd_opt(2027, 1, 1));
+    assert_eq!(last("2026-05-01,Sat"), None);
+    assert_eq!(last("2026-05-01,12-25"), None);
+}
+
+#[test]
+fn an_interval_has_bounds_and_no_other_calendar() {
+    let every = parse("@every 7m", Zone::UTC);
+    for calendar in [once(), exclude("Sat"), lines("0 0 * * *")] {
+        assert_eq!(every.with_calendar(&calendar), Err(NoCalendar));
+    }
+    let bounded = every.with_calendar(&bounds(None, Some("2026-01-01T00:00:00Z"))).unwrap();
+    assert_eq!((bounded.zone(), bounded.in_zone(zone("Asia/Tokyo")) == bounded), (None, true));
+    assert_eq!(Lines::parse("@every 7m"), Err(LineError::Every("@every 7m".to_owned())));
+}
+
+#[test]
+fn a_later_calendar_replaces_the_earlier_and_keeps_the_zone() {
+    let tokyo = parse("0 6 * * *", zone("Asia/Tokyo"));
+    let weekdays = tokyo.with_calendar(&exclude("Sat,Sun")).unwrap();
+    assert_eq!(weekdays.zone(), Some(zone("Asia/Tokyo")));
+    assert_eq!(weekdays.with_calendar(&exclude("Sat")), tokyo.with_calendar(&exclude("Sat")));
+    assert_eq!(weekdays.in_zone(Zone::UTC), parse("0 6 * * *", Zone::UTC).with_calendar(&exclude("Sat,Sun")).unwrap());
+}
+
+#[test]
+fn the_ends_of_time_give_none() {
+    let all = Calendar { exclude: Exclusions::parse("Sat,02-29,2026-01-01").unwrap(), ..once() };
+    for spec in ["* * * * *", "0 0 31 12 *", "0 0 29 2 *", "0 0 31 2 *", ", * * * *"] {
+        for zone_name in ["UTC", "Europe/Berlin", "Pacific/Apia"] {
+            for calendar in [&all, &exclude("Sun"), &lines("0 0 L * *;@at 2026-01-01T00:00")] {
+                let schedule = parse(spec, zone(zone_name)).with_calendar(calendar).unwrap();
+                assert_eq!(schedule.next_after(DateTime::<Utc>::MAX_UTC), None, "{spec}");
+                schedule.next_after(DateTime::<Utc>::MIN_UTC);
+                assert!(schedule.nominal(DateTime::<Utc>::MAX_UTC).next().is_none(), "{spec}");
+            }
+        }
+    }
+    let every = parse("@every 2000000h", Zone::UTC).with_calendar(&bounds(Some("2026-01-01T00:00:00Z"), None)).unwrap();
+    assert_eq!(every.next_after(DateTime::<Utc>::MAX_UTC), None);
+    assert!(every.next_after(DateTime::<Utc>::MIN_UTC) >= Some(at("2026-01-01T00:00:00Z")));
+    let ends =
+        Calendar { not_before: Some(DateTime::<Utc>::MIN_UTC), not_after: Some(DateTime::<Utc>::MAX_UTC), ..once() };
+    assert!(parse("0 0 * * *", Zone::UTC).with_calendar(&ends).unwrap().next_after(DateTime::<Utc>::MIN_UTC).is_some());
+}
+
+#[test]
+fn nominal_slots_are_listed_with_what_leaves_them_out() {
+    let calendar = Calendar {
+        exclude: Exclusions::parse("2026-10-27").unwrap(),
+        not_before: Some(at("2026-10-24T12:00:00Z")),
+        not_after: Some(at("2026-10-29T00:00:00Z")),
+        ..once()
+    };
+    let schedule = parse("30 2 * * *", zone("Europe/Berlin")).with_calendar(&calendar).unwrap();
+    let listed: Vec<_> = schedule.nominal(at("2026-10-24T00:00:00Z")).take(7).map(|n| (n.slot, n.left_out)).collect();
+    let want = [
+        ("2026-10-24T00:30:00Z", Some(LeftOut::TooEarly)),
+        ("2026-10-25T00:30:00Z", None),
+        ("2026-10-25T01:30:00Z", Some(LeftOut::Repeated)),
+        ("2026-10-26T01:30:00Z", None),
+        ("2026-10-27T01:30:00Z", Some(LeftOut::Excluded)),
+        ("2026-10-28T01:30:00Z", None),
+        ("2026-10-29T01:30:00Z", Some(LeftOut::TooLate)),
+    ];
+    assert_eq!(listed, want.map(|(slot, left_out)| (at(slot), left_out)));
+    let plain = parse("30 2 * * *", zone("Europe/Berlin"));
+    assert!(plain.nominal(at("2026-10-24T00:00:00Z")).take(9).all(|nominal| nominal.left_out.is_none()));
+}
+
+/// A schedule, and whether it has an hour and minute of a date.
+type Spec = (&'static str, fn(i64, i64) -> bool, fn(NaiveDate) -> bool);
+
+const SPECS: &[Spec] = &[
+    ("30 2 * * *", |hour, minute| (hour, minute) == (2, 30), |_| true),
+    ("0 0 * * *", |hour, minute| (hour, minute) == (0, 0), |_| true),
+    ("*/20 0-22 * * *", |hour, minute| hour < 23 && minute % 20 == 0, |_| true),
+    ("59 23 * * *", |hour, minute| (hour, minute) == (23, 59), |_| true),
+    (
+        "7,45 0,1,3 * * 0,6",
+        |hour, minute| matches!((hour, minute), (0 | 1 | 3, 7 | 45)),
+        |date| matches!(date.weekday(), Weekday::Sat | Weekday::Sun),
+    ),
+    (
+        "1 0-4 1-15,L * *",
+        |hour, minute| hour < 5 && minute == 1,
+        |date| date.day() < 16 || date.succ_opt().unwrap().day() == 1,
+    ),
+];
+
+/// Walks around every change of every zone from 1970 to 2037.
+#[test]
+fn each_wall_clock_time_has_one_slot_in_every_zone() {
+    let (begin, end) = (unix(0), at("2038-01-01T00:00:00Z"));
+    let (mut known, mut windows, mut compared) = (HashSet::new(), 0, 0);
+    for tz in TZ_VARIANTS {
+        let zone = zone(tz.name());
+        let changes = std::iter::successors(zone.next_change(begin, end), |change| zone.next_change(change.at, end));
+        let changes: Vec<_> = changes.map(|change| (change.at.timestamp(), change.before, change.after)).collect();
+        // Many zones are other names of the same.
+        if !known.insert(changes.clone()) {
+            continue;
+        }
+        let schedule = |(spec, ..): &Spec| {
+            let calendar = Calendar { clock_changes: ClockChanges::Once, ..lines(spec) };
+            parse("@daily", zone).with_calendar(&calendar).unwrap()
+        };
+        let schedules: Vec<_> = SPECS.iter().map(schedule).collect();
+        for (change, ..) in changes {
+            windows += 1;
+            let first = first_shown(zone, change);
+            let core = change - SECONDS_PER_DAY..=change + SECONDS_PER_DAY;
+            // Half of the schedules at a time, so that all are compared at changes in either direction.
+            for (schedule, (spec, has_time, has_date)) in schedules.iter().zip(SPECS).skip(windows / 2 % 2).step_by(2) {
+                let is_slot = |(wall, t): &&(i64, i64)| {
+                    let minute = wall.rem_euclid(SECONDS_PER_DAY) / 60;
+                    core.contains(t) && has_time(minute / 60, minute % 60) && has_date(unix(*wall).date_naive())
+                };
+                let mut want: Vec<i64> = first.iter().filter(is_slot).map(|(_, t)| *t).collect();
+                want.dedup();
+                assert_eq!(slots(schedule, core.start() - 1, *core.end()), want, "{tz} at {}: {spec}", unix(change));
+                compared += want.len();
+            }
+        }
+    }
+    assert!(windows > 10_000 && compared > 250_000, "{windows} windows, {compared} slots");
+}
+
+/// The wall-clock minutes of three days around a change, each with the instant at which it is first shown or passed over, in
+/// order. The minutes of a date that is never shown are not among them.
+fn first_shown(zone: Zone, change: i64) -> Vec<(i64, i64)> {
+    let transitions = zone.transitions();
+    let margin = SECONDS_PER_DAY * 3 / 2;
+    let mut span = transitions.span(change - margin);
+    let is_whole = |t: i64| t % 60 == 0;
+    let step = if [change, span.offset.into(), transitions.span(change).offset.into()].into_iter().all(is_whole) {
+        60
+    } else {
+        1
+    };
+    let (mut shown, mut dates) = (Vec::new(), Vec::new());
+    let mut latest = change - margin + i64::from(span.offset) - 1;
+    for t in (change - margin..change + margin).step_by(step) {
+        if t >= span.end {
+            span = transitions.span(t);
+        }
+        let wall = t + i64::from(span.offset);
+        if dates.last() != Some(&(wall / SECONDS_PER_DAY)) {
+            dates.push(wall / SECONDS_PER_DAY);
+        }
+        // The minutes that this instant shows for the first time or has passed over.
+        let mut minute = (latest + 60) / 60 * 60;
+        while minute <= wall {
+            shown.push((minute, t));
+            minute += 60;
+        }
+        latest = latest.max(wall);
+    }
+    shown.retain(|(wall, _)| dates.contains(&(wall / SECONDS_PER_DAY)));
+    shown
+}
+
+fn any_zone() -> impl Strategy<Value = Zone> {
+    select(&TZ_VARIANTS[..]).prop_map(|tz| zone(tz.name()))
+}
+
+/// A line of fields whose slots are not too many.
+fn line() -> impl Strategy<Value = String> {
+    let minute = select(vec!["0", "30", "*/20", "15,45", "59"]);
+    let hour = select(vec!["*", "0", "2", "1-3", "0,23", "9-17", "*/6", "23"]);
+    let dom = select(vec!["*", "*", "*", "1-14", "L", "15W", "1,L-2", "LW", "*/10"]);
+    let month = select(vec!["*", "*", "*", "3,10", "1-6"]);
+    let dow = select(vec!["*", "*", "*", "1-5", "0", "5L", "SUN#2", "6"]);
+    (minute, hour, dom, month, dow).prop_map(|(a, b, c, d, e)| format!("{a} {b} {c} {d} {e}"))
+}
+
+/// A start in 1970 to 2037, often just before a change of the zone.
+fn start(zone: Zone) -> impl Strategy<Value = i64> {
+    (0..2_145_000_000i64, 0..200_000i64, any::<bool>()).prop_map(move |(t, back, near)| {
+        let change = zone.next_change(unix(t), unix(t + 400 * SECONDS_PER_DAY)).filter(|_| near);
+        change.map_or(t, |change| change.at.timestamp() - back)
+    })
+}
+
+fn zone_and_start() -> impl Strategy<Value = (Zone, i64)> {
+    any_zone().prop_flat_map(|zone| (Just(zone), start(zone)))
+}
+
+/// Whether all changes in the time that a search may see are between whole hours and far from midnight. Elsewhere upstream's
+/// walk, and so all that is as upstream, depends on where it begins.
+fn is_regular(zone: Zone, from: i64) -> bool {
+    let (first, until) = (unix(from - 2 * SECONDS_PER_DAY), unix(from + 2 * SPAN + 400 * SECONDS_PER_DAY));
+    std::iter::successors(zone.next_change(first, until), |change| zone.next_change(change.at, until)).all(|change| {
+        let [old, new] = [change.before, change.after].map(|offset| change.at.timestamp() + i64::from(offset));
+        let of_day = |local: i64| local.rem_euclid(SECONDS_PER_DAY);
+        let same_day = old.div_euclid(SECONDS_PER_DAY) == new.div_euclid(SECONDS_PER_DAY);
+        same_day && [old, new].iter().all(|local| of_day(*local) % 3_600 == 0 && of_day(*local) > 0)
+    })
+}
+
+/// Whether nothing depends on upstream's walk where it is irregular.
+fn is_certain(text: &str, clock_changes: ClockChanges, zone: Zone, from: i64) -> bool {
+    let is_upstream =
+        clock_changes == ClockChanges::Upstream || text.split('\n').any(|line| line.split(' ').nth(1) == Some("*"));
+    !is_upstream || is_regular(zone, from)
+}
+
+fn has_gap_over_midnight(zone: Zone, from: i64, until: i64) -> bool {
+    let (first, until) = (unix(from - SECONDS_PER_DAY), unix(until));
+    std::iter::successors(zone.next_change(first, until), |change| zone.next_change(change.at, until)).any(|change| {
+        let day = |offset: i32| (change.at.timestamp() + i64::from(offset)).div_euclid(SECONDS_PER_DAY);
+        day(change.before) < day(change.after)
+    })
+}
+
+fn exclusions() -> impl Strategy<Value = String> {
+    let item = prop_oneof![
+        select(vec!["Sat", "sun", "Wed", "12-25", "12-24/01-06", "03-01/04-30", "02-29"]).prop_map(str::to_owned),
+        (0..24_800i64, 0..90i64).prop_map(|(day, length)| {
+            let date = NaiveDate::default() + TimeDelta::days(day);
+            format!("{date}/{}", date + TimeDelta::days(length))
+        }),
+    ];
+    prop::collection::vec(item, 1..5).prop_map(|items| items.join(","))
+}
+
+fn clock_changes() -> impl Strategy<Value = ClockChanges> {
+    select(vec![ClockChanges::Upstream, ClockChanges::Once])
+}
+
+const SPAN: i64 = 40 * SECONDS_PER_DAY;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Sorted and without duplicates.
+    #[test]
+    fn a_union_is_the_merge_of_its_lines(
+        texts in prop::collection::vec(line(), 1..5),
+        clock_changes in clock_changes(),
+        (zone, from) in zone_and_start(),
+    ) {
+        prop_assume!(is_certain(&texts.join("\n"), clock_changes, zone, from));
+        let with = |text: &str| {
+            let calendar = Calendar { clock_changes, ..lines(text) };
+            parse("@daily", zone).with_calendar(&calendar).unwrap()
+        };
+        let merged: BTreeSet<i64> = texts.iter().flat_map(|text| slots(&with(text), from, from + SPAN)).collect();
+        let union = slots(&with(&texts.join("\n")), from, from + SPAN);
+        prop_assert!(union == merged.into_iter().collect::<Vec<_>>(), "{:?} in {} after {}", texts, zone, unix(from));
+    }
+
+    /// A line that robfig can read has robfig's slots.
+    #[test]
+    fn a_calendar_that_changes_nothing_changes_nothing(text in line(), (zone, from) in zone_and_start()) {
+        if let Ok(plain) = Schedule::parse_standard(&text, zone) {
+            let [own, line] = [Calendar::default(), lines(&text)].map(|calendar| plain.with_calendar(&calendar).unwrap());
+            let want = slots(&plain, from, from + SPAN);
+            prop_assert_eq!(&slots(&own, from, from + SPAN), &want, "{} in {} after {}", text, zone, unix(from));
+            prop_assert_eq!(&slots(&line, from, from + SPAN), &want, "{} in {} after {}", text, zone, unix(from));
+        }
+    }
+
+    /// Compared with all slots of the lines, each by its own date. In a gap over midnight the fields' date is another.
+    #[test]
+    fn exclusions_leave_out_the_slots_of_their_dates(
+        text in line(),
+        excluded in exclusions(),
+        clock_changes in clock_changes(),
+        (zone, from) in zone_and_start(),
+    ) {
+        prop_assume!(is_certain(&text, clock_changes, zone, from));
+        prop_assume!(!has_gap_over_midnight(zone, from, from + SPAN));
+        let base = Calendar { clock_changes, ..lines(&text) };
+        let calendar = Calendar { exclude: Exclusions::parse(&excluded).unwrap(), ..base.clone() };
+        let [base, schedule] = [&base, &calendar].map(|calendar| parse("@daily", zone).with_calendar(calendar).unwrap());
+        let open = |t: &i64| !calendar.exclude.contains(zone.at(unix(*t)).date_naive());
+        let want: Vec<i64> = slots(&base, from, from + SPAN).into_iter().filter(open).collect();
+        let got = slots(&schedule, from, from + SPAN);
+        prop_assert!(got == want, "{} without {} in {} after {}", text, excluded, zone, unix(from));
+    }
+
+    /// Bounds leave out what is outside; what is listed as not left out is what the search finds; and what was missed is what a
+    /// walk finds.
+    #[test]
+    fn bounds_lists_and_missed_slots_agree_with_the_search(
+        text in line(),
+        excluded in exclusions(),
+        clock_changes in clock_changes(),
+        (zone, from) in zone_and_start(),
+        (open, length) in (0..SPAN, 0..SPAN),
+    ) {
+        prop_assume!(is_certain(&text, clock_changes, zone, from));
+        let unbounded = Calendar { clock_changes, exclude: Exclusions::parse(&excluded).unwrap(), ..lines(&text) };
+        let (first, last) = (from + open, from + open + length);
+        let calendar = Calendar { not_before: Some(unix(first)), not_after: Some(unix(last)), ..unbounded.clone() };
+        let [unbounded, schedule] =
+            [&unbounded, &calendar].map(|calendar| parse("@daily", zone).with_calendar(calendar).unwrap());
+        let until = from + 2 * SPAN;
+        let got = slots(&schedule, from, until);
+        let want: Vec<i64> = slots(&unbounded, first - 1, last);
+        prop_assert_eq!(&got, &want, "{} in {} after {}", text, zone, unix(from));
+        let listed = schedule.nominal(unix(from)).take_while(|nominal| nominal.slot <= unix(until));
+        let kept: Vec<i64> =
+            listed.filter(|nominal| nominal.left_out.is_none()).map(|nominal| nominal.slot.timestamp()).collect();
+        prop_assert_eq!(&kept, &got, "{} in {} after {}", text, zone, unix(from));
+        let observed = Observed { creation: unix(from), last_schedule: None, starting_deadline_seconds: None };
+        let missed = most_recent_schedule_time(&observed, unix(until), &schedule, true);
+        prop_assert_eq!(
+            missed.map(|found| found.most_recent.map(|t| t.timestamp())).unwrap_or_default(),
+            got.last().copied(),
+            "{} in {} after {}", text, zone, unix(from)
+        );
+    }
+
+    /// Also for times that chrono can hardly represent.
+    #[test]
+    fn next_after_increases_and_ends(
+        text in line(),
+        excluded in exclusions(),
+        clock_changes in clock_changes(),
+        zone in any_zone(),
+        t in -8_000_000_000_000i64..8_000_000_000_000,
+    ) {
+        let calendar = Calendar { clock_changes, exclude: Exclusions::parse(&excluded).unwrap(), ..lines(&text) };
+        let schedule = parse("@daily", zone).with_calendar(&calendar).unwrap();
+        let mut t = unix(t);
+        for _ in 0..10 {
+            let Some(next) = schedule.next_after(t) else { break };
+            prop_assert!(next > t, "{text}: {next} after {t}");
+            prop_assert!(schedule.next_after(next - TimeDelta::seconds(1)) == Some(next) || clock_changes == ClockChanges::Upstream);
+            t = next;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Dates on which a schedule has no slots.
+//!
+//! Guarantees: whether a date is excluded costs the same for any number of rules, but for a logarithm. The search for a day
+//! that is not excluded ends after forty years.
+
+use chrono::{Datelike, NaiveDate};
+
+use crate::civil::{self, Date};
+use crate::fields::DayFields;
+use crate::parser::line::has_shape;
+
+/// The months in which a day without exclusion is looked for.
+const HORIZON: u32 = 40 * 12;
+
+/// Weekdays, days of every year and dates, parsed from a list such as `Sat,Sun,12-24/01-06,2026-12-31`. The default excludes
+/// nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exclusions {
+    /// Bits 0 (Sunday) to 6.
+    weekdays: u8,
+    /// Days of every year: for each month, bits 1 to 31.
+    annual: [u32; 12],
+    /// Dates, as ranges of day numbers that are sorted and apart. Both ends are excluded.
+    dates: Box<[(i64, i64)]>,
+}
+
+/// An item is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExcludeError {
+    /// The item is neither a weekday nor a date nor a range.
+    #[error("{0:?} is neither a weekday, a day of the year (12-25), a date (2026-12-24) nor a range of two days")]
+    Form(String),
+    /// No calendar has the date.
+    #[error("{0:?} is no date")]
+    NoDate(String),
+    /// The range ends before it begins.
+    #[error("{0:?} ends before it begins")]
+    Reversed(String),
+}
+
+const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
+/// One end of a range.
+enum Day {
+    Annual(u32, u32),
+    Date(i64),
+}
+
+impl Exclusions {
+    /// Parses a list, separated by commas, of `Sat`, `12-25`, `2026-12-24`, and ranges with a slash: `12-24/01-06` in every year,
+    /// `2026-12-24/2027-01-01` once. Both ends of a range are excluded.
+    pub fn parse(text: &str) -> Result<Self, ExcludeError> {
+        let mut found = Self::default();
+        let mut dates = Vec::new();
+        for item in text.split(',').map(|item| item.trim_matches(' ')) {
+            if let Some(weekday) = WEEKDAYS.iter().position(|name| name.eq_ignore_ascii_case(item)) {
+                found.weekdays |= 1 << weekday;
+                continue;
+            }
+            let (first, last) = item.split_once('/').unwrap_or((item, item));
+            match (parse_day(first, item)?, parse_day(last, item)?) {
+                (Day::Annual(month, day), Day::Annual(last_month, last_day)) => {
+                    found.exclude_every_year((month, day), (last_month, last_day));
+                }
+                (Day::Date(first), Day::Date(last)) if first > last => {
+                    return Err(ExcludeError::Reversed(item.to_owned()));
+                }
+                (Day::Date(first), Day::Date(last)) => dates.push((first, last)),
+                _ => return Err(ExcludeError::Form(item.to_owned())),
+            }
+        }
+        dates.sort_unstable();
+        dates.dedup_by(|next, kept| {
+            let joins = next.0 <= kept.1 + 1;
+            if joins {
+                kept.1 = kept.1.max(next.1);
+            }
+            joins
+        });
+        found.dates = dates.into();
+        Ok(found)
+    }
+
+    /// Whether nothing is excluded.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The last excluded date; `None` if some are excluded in every year, or none at all.
+    pub fn last_date(&self) -> Option<NaiveDate> {
+        let is_endless = self.weekdays != 0 || self.annual.iter().any(|days| *days != 0);
+        let (_, last) = self.dates.last().filter(|_| !is_endless)?;
+        let Date { year, month, day } = civil::from_days(*last);
+        NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day)
+    }
+
+    /// Whether the date is excluded.
+    pub fn contains(&self, date: NaiveDate) -> bool {
+        let [month, day] = [date.month(), date.day()];
+        self.of_month(date.year().into(), month) >> day & 1 == 1
+    }
+
+    /// Whether a day number is excluded.
+    pub(crate) fn has(&self, day: i64) -> bool {
+        let Date { year, month, day } = civil::from_days(day);
+        self.of_month(year, month) >> day & 1 == 1
+    }
+
+    /// The first day after `day` that `days_in` has, as bits for a year and a month, and that is not excluded.
+    pub(crate) fn next_open_day(&self, day: i64, days_in: impl Fn(i64, u32) -> u32) -> Option<i64> {
+        let Date { mut year, mut month, day: mut after } = civil::from_days(day);
+        for _ in 0..=HORIZON {
+            let open = (days_in(year, month) & !self.of_month(year, month)) >> after >> 1;
+            if open != 0 {
+                return Some(civil::to_days(year, month, after + 1 + open.trailing_zeros()));
+            }
+            (year, month, after) = if month == 12 { (year + 1, 1, 0) } else { (year, month + 1, 0) };
+        }
+        None
+    }
+
+    /// The excluded days of a month, as bits 1 to 31. Other bits may be set.
+    fn of_month(&self, year: i64, month: u32) -> u32 {
+        let first = civil::to_days(year, month, 1);
+        let length = i64::from(civil::days_in_month(year, month));
+        let weekdays = DayFields { dom: 0, dow: self.weekdays };
+        let mut days = self.annual[month as usize - 1] | weekdays.weekdays_of_month(civil::weekday(first));
+        let from = self.dates.partition_point(|(_, last)| *last < first);
+        for (start, end) in self.dates[from..].iter().take_while(|(start, _)| *start < first + length) {
+            let (start, end) = ((start - first).max(0) + 1, (end - first).min(length - 1) + 1);
+            days |= u32::MAX << start & u32::MAX >> (31 - end);
+        }
+        days
+    }
+
+    /// Excludes days of every year; a range that ends before it begins goes on into the next year.
+    fn exclude_every_year(&mut self, (mut month, mut day): (u32, u32), last: (u32, u32)) {
+        loop {
+            self.annual[month as usize - 1] |= 1 << day;
+            if (month, day) == last {
+                return;
+            }
+            // A leap year, so that 29 February is inside the ranges around it.
+            let ends = day == civil::days_in_month(2000, month);
+            (month, day) = if ends { (month % 12 + 1, 1) } else { (month, day + 1) };
+        }
+    }
+}
+
+fn parse_day(text: &str, item: &str) -> Result<Day, ExcludeError> {
+    let no_date = || ExcludeError::NoDate(item.to_owned());
+    let is_annual = has_shape(text, "dd-dd");
+    if !is_annual && !has_shape(text, "dddd-dd-dd") {
+        return Err(ExcludeError::Form(item.to_owned()));
+    }
+    // 29 February is a day of the year.
+    let date = if is_annual { format!("2000-{text}") } else { text.to_owned() };
+    let date: NaiveDate = date.parse().map_err(|_| no_date())?;
+    Ok(if is_annual {
+        Day::Annual(date.month(), date.day())
+    } else {
+        Day::Date(civil::to_days(date.year().into(), date.month(), date.day()))
+    })
+}
+
+#[cfg(test)]
+#[path = "exclusions_tests.rs"]
+mod tests;
