@@ -78,12 +78,12 @@ fn wants_aggregated(accept: &str) -> bool {
 fn version() -> Value {
     json!({
         "major": "1",
-        "minor": "36",
+        "minor": "37",
         "emulationMajor": "1",
-        "emulationMinor": "36",
+        "emulationMinor": "37",
         "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "35",
-        "gitVersion": "v1.36.3+embedded",
+        "minCompatibilityMinor": "36",
+        "gitVersion": "v1.37.2+embedded",
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -2,7 +2,7 @@
 //! [`extensions()`], [`stored()`]).
 //!
 //! Guarantees: namespaces, pods, events, leases, jobs and cronjobs are decoded, defaulted, validated, updated and printed as
-//! kube-apiserver v1.36.3 does. Reviews are always allowed. `recorded.jsonl` holds the real server's answers to some two
+//! kube-apiserver v1.37.2 does. Reviews are always allowed. `recorded.jsonl` holds the real server's answers to some two
 //! hundred objects, and the tests compare with it. Nothing here does I/O or reads a clock.
 //!
 //! Known differences: a rejected change of an immutable Pod template prints the wire form and not upstream's internal types.

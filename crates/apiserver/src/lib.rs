@@ -11,7 +11,8 @@
 //! `examples/cron_job.rs` shows all of it.
 //!
 //! Modules: `rest` reads paths and headers. `read`, `write`, `patch` and `delete` are the verbs. `store` holds objects
-//! (`object`) in order (`sorted`) with their history, and `watch` streams it. `gc` collects garbage. `managers` and `fields`
+//! (`object`) in order (`sorted`) with their history, `state` saves and restores them, and `watch` streams the history. `gc`
+//! collects garbage. `managers` and `fields`
 //! track which manager owns which field. `meta` validates metadata. `admission` decides which webhooks are called,
 //! `webhook_client` calls them over HTTPS, and `pending_write` holds a write meanwhile. `selectors`, `query`, `body` and `negotiate`
 //! parse requests; `table` makes tables of answers.
@@ -30,7 +31,7 @@
 //!   writes.
 //! - Protobuf is read and never written. CBOR is neither read nor written.
 //! - The document at `/openapi/v2` is empty. The schemas are below `/openapi/v3`.
-//! - Events do not expire. `events.k8s.io` and the `scale` subresource are not served.
+//! - Events expire an hour after their last write, but a watch shows that only with the next request. `events.k8s.io` and the `scale` subresource are not served.
 //! - Garbage is collected at once. The contents of a terminating namespace go after two seconds and not five.
 //! - A list from a future resourceVersion is rejected at once and not after three seconds.
 //! - A watch without a timeout lasts 45 minutes.
@@ -61,6 +62,7 @@ mod rest;
 mod selectors;
 mod service;
 mod sorted;
+mod state;
 mod store;
 mod table;
 mod watch;
@@ -75,7 +77,7 @@ use std::time::Duration;
 pub use apimachinery::clock::{Clock, SharedClock, SystemClock, TestClock};
 pub use apimachinery::field::{FieldError, FieldErrorKind};
 use axum::body::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use parking_lot::{Mutex, MutexGuard};
@@ -88,6 +90,7 @@ pub use self::object::Object;
 pub use self::pending_write::{WebhookAnswer, WebhookCall};
 pub use self::registry::{Column, NameRule, Resource, Strategy};
 pub use self::service::{ApiService, MAX_BODY};
+pub use self::state::{Changes, Journal, ObjectChange};
 pub use self::store::ChangeKind;
 use self::store::Store;
 pub use self::webhook_client::{ServiceResolver, webhooks_over_https};
@@ -104,6 +107,9 @@ pub type LogSource = Arc<dyn Fn(&str, &str, &str) -> Option<String> + Send + Syn
 
 /// How long an object with a missing owner stays, and the contents of a terminating namespace.
 const LATE: Duration = Duration::from_secs(2);
+
+/// How long an Event stays after its last write. Matches the default of kube-apiserver's `--event-ttl`.
+const EVENT_TTL: TimeDelta = TimeDelta::hours(1);
 
 /// The namespaces that exist from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -124,6 +130,8 @@ pub struct Config {
     /// Whether dependents of deleted owners and the contents of deleted namespaces are deleted. In a real cluster
     /// kube-controller-manager does this.
     pub garbage_collection: bool,
+    /// How long an Event stays after its last write; `None` for ever.
+    pub event_ttl: Option<TimeDelta>,
 }
 
 impl Config {
@@ -132,9 +140,11 @@ impl Config {
         Self { discovery: Some(discovery::respond), ..Self::new(clock, kinds::builtin()) }
     }
 
-    /// A server of `resources` with a seed of 0, 10 000 events of history, garbage collection, and no discovery.
+    /// A server of `resources` with a seed of 0, 10 000 changes of history, garbage collection, Events that expire after an
+    /// hour, and no discovery.
     pub fn new(clock: SharedClock, resources: Vec<Resource>) -> Self {
-        Self { clock, resources, discovery: None, seed: 0, history: 10_000, garbage_collection: true }
+        let (garbage_collection, event_ttl) = (true, Some(EVENT_TTL));
+        Self { clock, resources, discovery: None, seed: 0, history: 10_000, garbage_collection, event_ttl }
     }
 }
 
@@ -179,7 +189,7 @@ struct Inner {
 impl ApiServer {
     /// A server with the namespaces that every cluster has (if namespaces are served) and nothing else.
     pub fn new(config: Config) -> Self {
-        let mut store = Store::new(config.clock.clone(), config.seed, config.history);
+        let mut store = Store::new(config.clock.clone(), config.seed, config.history, config.event_ttl);
         for resource in &config.resources {
             store.register(resource.clone());
         }
@@ -294,6 +304,46 @@ impl ApiServer {
         Ok(())
     }
 
+    /// The whole state, for [`ApiServer::load`]. It shares the texts of objects with the server.
+    pub fn state(&self) -> Changes {
+        self.store().state()
+    }
+
+    /// Replaces the whole state by one of [`ApiServer::state`] or of a [`Journal`]. Open watches end. UIDs and name suffixes
+    /// still follow from this server's seed.
+    ///
+    /// # Errors
+    /// As [`ApiServer::restore`].
+    pub fn load(&self, state: Changes) -> Result<(), RestoreError> {
+        let mut store = self.store();
+        store.load(state).map_err(RestoreError::Malformed)?;
+        self.settle(&mut store);
+        Ok(())
+    }
+
+    /// Records every change after the present state in the journal that `start` makes for that state. A change is recorded
+    /// before any client sees it. While the journal fails, writes are answered with 500.
+    ///
+    /// # Errors
+    /// That of `start`.
+    pub fn record<E>(&self, start: impl FnOnce(&Changes) -> Result<Box<dyn Journal>, E>) -> Result<(), E> {
+        let mut store = self.store();
+        let journal = start(&store.state())?;
+        store.recording.begin(journal);
+        Ok(())
+    }
+
+    /// Removes expired Events. Every request does so first; a server without requests can be reminded of it.
+    pub fn expire(&self) {
+        let mut store = self.store();
+        if store.expire() {
+            self.settle(&mut store);
+            // The journal is offered the changes again with the next write, which fails if they cannot be recorded then.
+            let revision = store.revision;
+            let _ = store.recording.flush(revision);
+        }
+    }
+
     /// Sets the source of `pods/log`.
     pub fn set_log_source(&self, source: LogSource) {
         *self.inner.logs.lock() = Some(source);
@@ -351,6 +401,9 @@ impl ApiServer {
                 let Some(inner) = waiting.0.upgrade() else { return };
                 let mut store = inner.store.lock();
                 gc::settle_late(&mut store);
+                let revision = store.revision;
+                // Offered again with the next write, as in `expire`.
+                let _ = store.recording.flush(revision);
                 if store.late.is_empty() {
                     // Under the lock, so that a write that adds late objects after this starts a new task.
                     drop(waiting);

@@ -187,28 +187,29 @@ fn validate_labels_and_annotations(object: &Value, errors: &mut Vec<FieldError>)
 fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
     const FIELD: &str = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
-    for owner in owners(object) {
+    for (index, owner) in owners(object).iter().enumerate() {
+        let this = format!("{FIELD}[{index}]");
         let part = |key: &str| owner[key].as_str().unwrap_or_default().to_owned();
         let version = part("apiVersion");
-        if version.matches('/').count() > 1 || version.rsplit('/').next().unwrap_or_default().is_empty() {
-            let field = format!("{FIELD}.apiVersion");
-            errors.push(invalid_field(field, &json!(version), "version must not be empty"));
+        if version.matches('/').count() > 1 || (!version.is_empty() && version.ends_with('/')) {
+            let detail = "must be <group>/<version> or <version>";
+            errors.push(invalid_field(format!("{this}.apiVersion"), &json!(version), detail));
         }
-        for key in ["kind", "name", "uid"] {
+        for key in ["apiVersion", "kind", "name", "uid"] {
             if part(key).is_empty() {
-                errors.push(invalid_field(format!("{FIELD}.{key}"), &json!(""), "must not be empty"));
+                errors.push(required_field(format!("{this}.{key}"), "must not be empty"));
             }
         }
         if version == "v1" && part("kind") == "Event" {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(invalid_field(FIELD, owner, detail));
+            errors.push(invalid_field(this, owner, detail));
         }
         if owner["controller"] == json!(true) {
-            let this = format!("{}/{}", part("kind"), part("name"));
+            let named = format!("{}/{}", part("kind"), part("name"));
             match &controller {
                 Some(first) => {
                     let detail = format!(
-                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {named}"
                     );
                     errors.push(FieldError {
                         kind: FieldErrorKind::Invalid,
@@ -216,7 +217,7 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
                         body: format!("Invalid value: {}: {detail}", owners_text(object)),
                     });
                 }
-                None => controller = Some(this),
+                None => controller = Some(named),
             }
         }
     }

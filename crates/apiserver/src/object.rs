@@ -94,6 +94,11 @@ impl Text {
         &self.line[..self.line.len() - 1]
     }
 
+    /// The JSON without its newline, shared with this text.
+    pub fn without_newline(&self) -> Bytes {
+        self.line.slice(..self.line.len() - 1)
+    }
+
     /// The part after the opening brace, without kind and apiVersion.
     fn rest(&self) -> &[u8] {
         let rest = &self.json()[self.head..];

@@ -1,6 +1,6 @@
 //! OpenAPI v3 documents, for `kubectl explain` and kubectl's validation, and an empty document of OpenAPI v2.
 //!
-//! Guarantees: the schemas of the built-in kinds are those of kube-apiserver v1.36.3, with descriptions and patch strategies.
+//! Guarantees: the schemas of the built-in kinds are those of kube-apiserver v1.37.2, with descriptions and patch strategies.
 //! The schemas of other kinds come from their strategies. The operations of a kind list their parameters, so that clients leave
 //! field validation to the server.
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::kinds::package;
 use super::registry::Resource;
 
-/// The schemas that the built-in kinds use, by name. They are taken from the documents that kube-apiserver v1.36.3 serves under
+/// The schemas that the built-in kinds use, by name. They are taken from the documents that kube-apiserver v1.37.2 serves under
 /// /openapi/v3 and of kubernetes' `api/openapi-spec/v3` (Kubernetes, Apache-2.0).
 static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("openapi_schemas.json")).expect("the file is generated, and a test parses it")
@@ -33,7 +33,7 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 pub(super) fn version_2(accept: &str) -> (&'static str, Vec<u8>) {
     const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     const TITLE: &str = "Kubernetes";
-    const VERSION: &str = "v1.36.3";
+    const VERSION: &str = "v1.37.2";
     if !accept.contains("openapi.spec.v2") {
         let info = json!({"title": TITLE, "version": VERSION});
         let document = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}});
@@ -106,7 +106,7 @@ fn document(group: &str, version: &str, resources: &[Resource]) -> Option<Value>
     }
     Some(json!({
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "1.36"},
+        "info": {"title": "Kubernetes", "version": "1.37"},
         "paths": paths,
         "components": {"schemas": schemas},
     }))
@@ -260,6 +260,6 @@ mod tests {
         // As kubectl asks: gnostic's Document has `swagger` in field 1 and `info`, of a title and a version, in field 2.
         let (content_type, message) = version_2("application/com.github.proto-openapi.spec.v2@v1.0+protobuf");
         assert!(content_type.ends_with("+protobuf"), "{content_type}");
-        assert_eq!(message, b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.3");
+        assert_eq!(message, b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.37.2");
     }
 }

@@ -126,8 +126,8 @@ pub trait Strategy: Send + Sync + 'static {
         let _ = (object, old);
         Vec::new()
     }
-    /// Whether a finalizer without a domain is rejected. Custom resources allow any.
-    fn wants_qualified_finalizers(&self) -> bool {
+    /// Whether the kind is one of k8s.io/kubernetes. These reject a finalizer without a domain, and report each error once.
+    fn is_native(&self) -> bool {
         true
     }
     /// The columns of the table.

@@ -109,6 +109,7 @@ enum Answer {
 
 /// Answers one request.
 pub(super) async fn answer(server: &ApiServer, request: Request<Bytes>) -> Response<Body> {
+    server.expire();
     let kinds = server.served();
     let path = request.uri().path();
     let target = match route(path, kinds.iter()) {
@@ -199,9 +200,22 @@ async fn dispatch(
 fn attempt(server: &ApiServer, verb: Verb, call: &Call, pending: &mut PendingWrite) -> Result<(StatusCode, Document)> {
     pending.begin();
     let mut store = server.store();
+    let is_write = !matches!(verb, Verb::Get);
+    if is_write {
+        record(&mut store)?;
+    }
     let outcome = perform(&mut store, verb, call, pending);
     server.settle(&mut store);
+    if is_write {
+        record(&mut store)?;
+    }
     outcome
+}
+
+/// Records all changes. A write whose changes cannot be recorded may still be recorded later, as after a timeout of etcd.
+fn record(store: &mut Store) -> Result<()> {
+    let revision = store.revision;
+    store.recording.flush(revision).map_err(|error| status::unknown(format!("the change cannot be recorded: {error}")))
 }
 
 /// The verbs that answer with one document.

@@ -74,11 +74,6 @@ impl<V> Sorted<V> {
         Some(value)
     }
 
-    /// The number of keys.
-    pub fn len(&self) -> usize {
-        self.runs.iter().map(Vec::len).sum()
-    }
-
     /// Removes all keys.
     pub fn clear(&mut self) {
         self.runs.clear();
@@ -127,7 +122,7 @@ mod tests {
                 }
             }
             let probe = format!("{probe:04}");
-            prop_assert_eq!(sorted.len(), model.len());
+            prop_assert_eq!(sorted.iter().count(), model.len());
             prop_assert_eq!(sorted.get(&probe), model.get(&probe));
             prop_assert_eq!(sorted.rank(&probe), model.range(..probe.clone()).count());
             let from: Vec<_> = sorted.range(&probe).map(|(key, value)| (key.to_owned(), *value)).collect();

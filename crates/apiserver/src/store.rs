@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use apimachinery::clock::SharedClock;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -21,6 +21,7 @@ use super::meta;
 use super::object::{Entry, Object};
 use super::registry::Resource;
 use super::sorted::Sorted;
+use super::state::{Expiry, Recording};
 
 /// The alphabet of generated name suffixes. Matches k8s.io/apimachinery `pkg/util/rand`.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -32,7 +33,7 @@ const MAX_PREFIX: usize = 58;
 pub const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// The number of a collection's latest changes that keep their objects as trees.
-const RECENT: usize = 512;
+pub const RECENT: usize = 512;
 
 /// The type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +85,30 @@ pub struct Id {
     pub key: String,
 }
 
+/// The objects that have an owner, by its UID.
+#[derive(Debug, Default)]
+pub struct Dependents(BTreeMap<String, BTreeSet<Id>>);
+
+impl Dependents {
+    /// Adds an object to its owners.
+    pub fn add(&mut self, id: &Id, object: &Value) {
+        for uid in meta::owners(object).iter().filter_map(|owner| owner["uid"].as_str()) {
+            self.0.entry(uid.to_owned()).or_default().insert(id.clone());
+        }
+    }
+
+    fn remove(&mut self, id: &Id, object: &Value) {
+        for uid in meta::owners(object).iter().filter_map(|owner| owner["uid"].as_str()) {
+            if let Some(ids) = self.0.get_mut(uid) {
+                ids.remove(id);
+                if ids.is_empty() {
+                    self.0.remove(uid);
+                }
+            }
+        }
+    }
+}
+
 /// The difference from a collection's state at an earlier revision: keys with their objects at that time.
 pub type Undo<'a> = BTreeMap<&'a str, Option<&'a Entry>>;
 
@@ -103,8 +128,14 @@ pub struct Store {
     pub late: BTreeSet<Id>,
     /// Incremented when the whole state is replaced, so that open watches end.
     pub epoch: u64,
-    dependents: BTreeMap<String, BTreeSet<Id>>,
-    random: u64,
+    /// Changes that are not yet in the journal.
+    pub recording: Recording,
+    /// When Events expire.
+    pub expiry: Expiry,
+    /// The objects by their owners.
+    pub dependents: Dependents,
+    /// The state of the random numbers.
+    pub random: u64,
     history: usize,
     clock: SharedClock,
 }
@@ -219,8 +250,8 @@ impl Collection {
 }
 
 impl Store {
-    /// An empty store. `history` is the number of changes kept per collection.
-    pub fn new(clock: SharedClock, seed: u64, history: usize) -> Self {
+    /// An empty store. `history` is the number of changes kept per collection, and `event_ttl` how long Events stay.
+    pub fn new(clock: SharedClock, seed: u64, history: usize, event_ttl: Option<TimeDelta>) -> Self {
         Self {
             collections: BTreeMap::new(),
             served: Arc::default(),
@@ -229,7 +260,9 @@ impl Store {
             orphaned: BTreeSet::new(),
             late: BTreeSet::new(),
             epoch: 0,
-            dependents: BTreeMap::new(),
+            recording: Recording::default(),
+            expiry: Expiry::new(event_ttl),
+            dependents: Dependents::default(),
             random: seed,
             history,
             clock,
@@ -283,7 +316,7 @@ impl Store {
 
     /// The objects with an owner reference to this UID.
     pub fn dependents(&self, uid: &str) -> Vec<Id> {
-        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+        self.dependents.0.get(uid).into_iter().flatten().cloned().collect()
     }
 
     /// Writes an object and sets its resourceVersion.
@@ -295,10 +328,11 @@ impl Store {
         let collection = self.collections.get_mut(&id.collection);
         let previous = collection.and_then(|collection| collection.objects.insert(&id.key, entry.clone()));
         if let Some(previous) = &previous {
-            self.unindex(id, &previous.object());
+            self.dependents.remove(id, &previous.object());
         }
-        self.index(id, &object);
+        self.dependents.add(id, &object);
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        self.expiry.start(id, self.revision, self.clock.now());
         self.record(id, Change { revision: self.revision, kind, key: id.key.clone(), object: entry, previous });
         // A definition that cannot be served was rejected before.
         if id.collection == DEFINITIONS
@@ -318,7 +352,7 @@ impl Store {
         let previous = self.collections.get_mut(&id.collection)?.objects.remove(&id.key)?;
         self.revision += 1;
         let mut last = (**previous.object()).clone();
-        self.unindex(id, &last);
+        self.dependents.remove(id, &last);
         meta::set(&mut last, "resourceVersion", self.revision.to_string().into());
         let object = Object::new(last);
         let change = Change {
@@ -368,6 +402,7 @@ impl Store {
     }
 
     fn record(&mut self, id: &Id, change: Change) {
+        self.recording.add(id, &change);
         let limit = self.history;
         let Some(collection) = self.collections.get_mut(&id.collection) else { return };
         collection.history.push_back(change);
@@ -381,23 +416,6 @@ impl Store {
             }
         }
         collection.changed.notify_waiters();
-    }
-
-    fn index(&mut self, id: &Id, object: &Value) {
-        for uid in meta::owners(object).iter().filter_map(|owner| owner["uid"].as_str()) {
-            self.dependents.entry(uid.to_owned()).or_default().insert(id.clone());
-        }
-    }
-
-    fn unindex(&mut self, id: &Id, object: &Value) {
-        for uid in meta::owners(object).iter().filter_map(|owner| owner["uid"].as_str()) {
-            if let Some(ids) = self.dependents.get_mut(uid) {
-                ids.remove(id);
-                if ids.is_empty() {
-                    self.dependents.remove(uid);
-                }
-            }
-        }
     }
 
     /// Drops the history of all collections.
@@ -416,69 +434,5 @@ impl Store {
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
-    }
-
-    /// The whole state as one document.
-    pub fn snapshot(&self) -> Value {
-        let objects = |collection: &Collection| -> Value {
-            collection.objects.iter().map(|(_, entry)| (**entry.object()).clone()).collect()
-        };
-        let named = self.collections.iter().map(|(name, collection)| (name.clone(), objects(collection)));
-        let collections: Value = named.collect();
-        json!({"version": 1, "revision": self.revision, "random": self.random, "collections": collections})
-    }
-
-    /// Replaces the whole state. `Err` says what is wrong, and then nothing has changed. Objects of kinds that are not served
-    /// are an error, since they would be lost.
-    pub fn restore(&mut self, snapshot: &Value) -> Result<(), String> {
-        if snapshot["version"] != 1 {
-            return Err("it is not of version 1".to_owned());
-        }
-        let revision = snapshot["revision"].as_u64().ok_or("it has no revision")?;
-        let random = snapshot["random"].as_u64().ok_or("it has no random state")?;
-        let saved = snapshot["collections"].as_object().ok_or("it has no collections")?;
-        let brought: Result<Vec<Resource>, _> =
-            saved.get(DEFINITIONS).and_then(Value::as_array).into_iter().flatten().map(kinds::custom).collect();
-        let brought = brought.map_err(|error| error.to_string())?;
-        for (name, objects) in saved {
-            let objects = objects.as_array().ok_or_else(|| format!("{name} is not a list"))?;
-            let is_served = self.collections.contains_key(name) || brought.iter().any(|r| r.qualified_name() == *name);
-            if !is_served && !objects.is_empty() {
-                return Err(format!("it holds {name}, which are not served"));
-            }
-            if objects.iter().any(|object| meta::text(object, "name").is_empty()) {
-                return Err(format!("one of the {name} has no name"));
-            }
-        }
-        self.revision = revision.max(self.revision);
-        self.random = random;
-        self.epoch += 1;
-        self.dependents.clear();
-        self.dirty.clear();
-        self.orphaned.clear();
-        self.late.clear();
-        for resource in brought {
-            self.register(resource);
-        }
-        for collection in self.collections.values_mut() {
-            collection.objects.clear();
-        }
-        for (name, objects) in saved {
-            for object in objects.as_array().into_iter().flatten() {
-                let id = Id { collection: name.clone(), key: key_of(object) };
-                self.index(&id, object);
-                if let Some(collection) = self.collections.get_mut(name) {
-                    let mut entry = Entry::Whole(Object::new(object.clone()));
-                    if collection.objects.len() >= RECENT {
-                        entry.pack();
-                    }
-                    collection.objects.insert(&id.key, entry);
-                }
-                self.late.insert(id.clone());
-                self.dirty.push_back(id);
-            }
-        }
-        self.compact();
-        Ok(())
     }
 }

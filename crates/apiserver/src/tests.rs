@@ -3,6 +3,7 @@
 mod builtin;
 mod definitions;
 mod property;
+mod state;
 mod support;
 mod verbs;
 mod watches;

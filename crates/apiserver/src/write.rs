@@ -240,11 +240,26 @@ fn creation_errors(resource: &Resource, object: &Value) -> Vec<FieldError> {
         return if own.is_empty() { meta::validate(object, resource.namespaced, rule) } else { own };
     }
     let mut errors = meta::validate(object, resource.namespaced, rule);
-    if resource.strategy.wants_qualified_finalizers() {
+    if resource.strategy.is_native() {
         errors.extend(meta::bare_finalizer_errors(object));
     }
     errors.extend(own);
-    errors
+    once(resource, errors)
+}
+
+/// The errors, without repetition where declarative validation removes it. Matches `FilterCoveredHandwrittenErrors` of
+/// k8s.io/apimachinery `pkg/api/validate`.
+fn once(resource: &Resource, errors: Vec<FieldError>) -> Vec<FieldError> {
+    if !resource.strategy.is_native() {
+        return errors;
+    }
+    let mut kept = Vec::new();
+    for error in errors {
+        if !kept.contains(&error) {
+            kept.push(error);
+        }
+    }
+    kept
 }
 
 /// Replaces an object, its status or (of a namespace) its finalizers.
@@ -399,7 +414,7 @@ fn prepare_update(target: &Target, object: &mut Value, old: &Value) -> Vec<Field
         && target.subresource != "finalize";
     if twice {
         errors.extend(meta::validate_update(object, old));
-        if strategy.wants_qualified_finalizers() {
+        if strategy.is_native() {
             errors.extend(meta::bare_finalizer_errors(object));
         }
     }
@@ -408,7 +423,7 @@ fn prepare_update(target: &Target, object: &mut Value, old: &Value) -> Vec<Field
         "status" => errors.extend(strategy.validate_status_update(object, old)),
         _ => {}
     }
-    errors
+    once(&target.resource, errors)
 }
 
 /// Whether this update removed the last finalizer of a terminating object. Matches `ShouldDeleteDuringUpdate`.

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
-//! `recorded.json` holds kube-apiserver v1.36.3's documents without the resources that the embedded server does not serve.
+//! `recorded.json` holds kube-apiserver v1.37.2's documents without the resources that the embedded server does not serve.
+//! `tests/controlplane/record` writes it.
 
 use super::*;
 use crate::kinds;
@@ -69,7 +70,7 @@ fn unknown_paths_have_no_document() {
 #[test]
 fn the_version_tells_the_embedded_server_from_a_real_one() {
     let (_, version) = respond("/version", "", &[]).unwrap();
-    assert_eq!(version["gitVersion"], "v1.36.3+embedded");
+    assert_eq!(version["gitVersion"], "v1.37.2+embedded");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The columns of tables, as kube-apiserver v1.36.3 describes them.
+//! The columns of tables, as kube-apiserver v1.37.2 describes them.
 //!
 //! Guarantees: names, types, formats, priorities and descriptions equal the real server's exactly. Matches k8s.io/kubernetes
 //! `pkg/printers/internalversion/printers.go`, `AddHandlers`; the descriptions are those of the fields in k8s.io/api

@@ -28,6 +28,7 @@ impl Kind for CronJobs {
     fn prepare_for_create(&self, object: &mut Value) {
         object["status"] = json!({});
         child(object, "metadata")["generation"] = 1.into();
+        job_spec::drop_disabled(child(child(child(object, "spec"), "jobTemplate"), "spec"));
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
@@ -37,15 +38,19 @@ impl Kind for CronJobs {
             let detail = format!("must be no more than {LONGEST_NAME} characters");
             errors.push(invalid("metadata.name", name, &detail));
         }
+        errors.extend(missing_schedule(&object["spec"]));
         errors
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        job_spec::drop_disabled(child(child(child(object, "spec"), "jobTemplate"), "spec"));
         keep_status_and_count(object, old);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        validate_spec(&object["spec"], Some(&old["spec"]))
+        let mut errors = validate_spec(&object["spec"], Some(&old["spec"]));
+        errors.extend(missing_schedule(&object["spec"]));
+        errors
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {
@@ -83,12 +88,15 @@ impl Kind for CronJobs {
     }
 }
 
+/// Declarative validation reports this, after all other rules. Matches `Validate_CronJobSpec`.
+fn missing_schedule(spec: &Value) -> Option<FieldError> {
+    text(spec, "schedule").is_empty().then(|| required("spec.schedule", ""))
+}
+
 fn validate_spec(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let schedule = text(spec, "schedule");
-    if schedule.is_empty() {
-        errors.push(required("spec.schedule", ""));
-    } else {
+    if !schedule.is_empty() {
         let zone_allowed = old.is_some_and(|old| text(old, "schedule").contains("TZ"));
         validate_schedule(schedule, zone_allowed, !spec["timeZone"].is_null(), &mut errors);
     }

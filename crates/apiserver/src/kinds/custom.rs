@@ -1,12 +1,12 @@
 //! Kinds that a CustomResourceDefinition defines.
 //!
-//! Guarantees: the server applies the definition (schema, columns, names, the status subresource). It rejects a definition that
-//! uses a feature not implemented here and never applies one in part. Objects are pruned, defaulted and validated by the
+//! Guarantees: the server applies the definition (schema, columns, names, the status subresource). It rejects a definition with
+//! a part that is neither applied nor among the two that [`warnings`] names: CEL rules and the `scale` subresource. Objects are pruned, defaulted and validated by the
 //! schema, their metadata by the common rules. If the status is a subresource, it changes through `/status` only, and
 //! everything else only through the main endpoint. The generation counts changes of everything else except the metadata.
 //!
-//! Known differences: a definition has one version. There is no `scale` and no selectable field. The schema keywords and the
-//! one form of CEL rules are listed in `schema`. Field managers own lists as a whole, whatever the schema says.
+//! Known differences: a definition has one version. There is no `scale` and no selectable field. Of CEL rules one form is applied
+//! (`schema`). Field managers own lists as a whole, whatever the schema says.
 //!
 //! Matches k8s.io/apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `status_strategy.go` and
 //! `tableconvertor`.
@@ -16,6 +16,7 @@ mod schema;
 use std::sync::Arc;
 
 use apimachinery::field::FieldError;
+use apimachinery::quoting::quote;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -26,6 +27,9 @@ use super::fields::{child, copy};
 use super::{columns, count_if, normalize, time};
 use crate::meta;
 use crate::registry::{Column, Resource, Strategy};
+
+/// Where a definition has its schema.
+const SCHEMA: &str = "spec.versions[0].schema.openAPIV3Schema";
 
 /// Why a definition cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +50,15 @@ pub enum DefinitionError {
         /// The number of versions.
         count: usize,
     },
-    /// A column whose path has steps other than members and `[*]`.
+    /// The schema is not structural.
+    #[error("cannot serve the CustomResourceDefinition {name:?}: {}: {}", .error.field, .error.body)]
+    Structure {
+        /// The definition's name.
+        name: String,
+        /// The first error.
+        error: FieldError,
+    },
+    /// A column whose path has steps other than members, indices, `[*]` and `[?(@.a=="b")]`.
     #[error("cannot serve the CustomResourceDefinition {name:?}: the path {path:?} of a column is not understood")]
     Path {
         /// The definition's name.
@@ -102,6 +114,7 @@ struct Version {
 #[serde(deny_unknown_fields)]
 struct Subresources {
     status: Option<IgnoredAny>,
+    scale: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -138,6 +151,9 @@ pub fn custom(definition: &Value) -> Result<Resource, DefinitionError> {
     };
     let described = version.schema.schema;
     let schema = Schema::deserialize(&described).map_err(unreadable)?;
+    if let Some(error) = schema.structural_errors(SCHEMA).into_iter().next() {
+        return Err(DefinitionError::Structure { name: name(), error });
+    }
     let printers = version.additional_printer_columns.into_iter().map(|printer| {
         let path = steps(&printer.json_path);
         path.ok_or_else(|| DefinitionError::Path { name: name(), path: printer.json_path.clone() })
@@ -162,6 +178,19 @@ pub fn custom(definition: &Value) -> Result<Resource, DefinitionError> {
     })
 }
 
+/// What a definition asks for that is stored and has no effect, for a definition that can be served.
+pub fn warnings(definition: &Value) -> Vec<String> {
+    let version =
+        Definition::deserialize(definition).ok().and_then(|definition| definition.spec.versions.into_iter().next());
+    let Some(Version { schema, subresources, .. }) = version else { return Vec::new() };
+    let schema = Schema::deserialize(&schema.schema).unwrap_or_default();
+    let rules = schema.unchecked(SCHEMA).into_iter();
+    let rules = rules.map(|(path, rule)| format!("{path}: the CEL rule {} is not applied by this server", quote(rule)));
+    let scale =
+        subresources.scale.map(|_| "spec.versions[0].subresources.scale: it is not served by this server".to_owned());
+    rules.chain(scale).collect()
+}
+
 /// The column of a definition that has none. Matches `serveDefaultColumnsIfEmpty`.
 fn age() -> (Column, Vec<Step>) {
     let steps = ["metadata", "creationTimestamp"].map(|name| Step::Member(name.to_owned()));
@@ -180,28 +209,56 @@ fn column(Printer { name, r#type, json_path, format, description, priority }: Pr
 /// One step of a column's path.
 enum Step {
     Member(String),
-    /// `[*]`: reads the first item.
-    First,
+    /// An index, or `[*]`, which reads the first item.
+    Index(usize),
+    /// `[?(@.NAME=="VALUE")]`: the first item with that member.
+    Filter(String, Value),
 }
 
-/// Parses a path of members and `[*]`.
+/// Parses a path.
 fn steps(path: &str) -> Option<Vec<Step>> {
-    let mut steps = Vec::new();
-    for part in path.strip_prefix('.')?.split('.') {
-        let (name, items) = part.strip_suffix("[*]").map_or((part, false), |name| (name, true));
-        if name.is_empty() || name.contains(['[', ']', '\'', '"', '*', '@', '?']) {
-            return None;
-        }
-        steps.push(Step::Member(name.to_owned()));
-        steps.extend(items.then_some(Step::First));
+    let (mut steps, mut rest) = (Vec::new(), path.strip_prefix('.').map(|_| path)?);
+    while !rest.is_empty() {
+        let (step, later) = if let Some(after) = rest.strip_prefix('[') {
+            let (inside, later) = after.split_once(']')?;
+            (selection(inside)?, later)
+        } else {
+            let after = rest.strip_prefix('.')?;
+            let (name, later) = after.split_at(after.find(['.', '[']).unwrap_or(after.len()));
+            (Step::Member(is_plain(name).then(|| name.to_owned())?), later)
+        };
+        steps.push(step);
+        rest = later;
     }
     Some(steps)
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['[', ']', '\'', '"', '*', '@', '?', '\\'])
+}
+
+/// Parses what is between brackets.
+fn selection(inside: &str) -> Option<Step> {
+    let unquoted = |text: &str| {
+        let quotes = ['\'', '"'].into_iter();
+        { quotes }.find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote).map(str::to_owned))
+    };
+    if inside == "*" {
+        return Some(Step::Index(0));
+    }
+    if let Some(filter) = inside.strip_prefix("?(@.").and_then(|rest| rest.strip_suffix(')')) {
+        let (name, value) = filter.split_once("==")?;
+        let name = name.trim();
+        return is_plain(name).then(|| Some(Step::Filter(name.to_owned(), unquoted(value.trim())?.into())))?;
+    }
+    unquoted(inside).map(Step::Member).or_else(|| inside.parse().ok().map(Step::Index))
 }
 
 fn follow<'a>(steps: &[Step], object: &'a Value) -> Option<&'a Value> {
     steps.iter().try_fold(object, |value, step| match step {
         Step::Member(name) => value.get(name),
-        Step::First => value.get(0),
+        Step::Index(index) => value.get(index),
+        Step::Filter(name, wanted) => value.as_array()?.iter().find(|item| item.get(name) == Some(wanted)),
     })
 }
 
@@ -278,7 +335,7 @@ impl Strategy for Custom {
         meta::bare_finalizer_warnings(object, old)
     }
 
-    fn wants_qualified_finalizers(&self) -> bool {
+    fn is_native(&self) -> bool {
         false
     }
 

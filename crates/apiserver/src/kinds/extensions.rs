@@ -1,8 +1,8 @@
 //! The kinds that extend an API server: CustomResourceDefinitions and the configurations of admission webhooks.
 //!
 //! Guarantees: the server rejects a definition that it cannot apply, and a configuration that selects by unsupported criteria.
-//! What is stored therefore takes effect ([`custom`](super::custom()), `admission`). A definition is stored as it was sent and
-//! is established on creation.
+//! What is stored therefore takes effect ([`custom`](super::custom()), `admission`), apart from what a warning names. A definition
+//! is stored as it was sent and is established on creation.
 //!
 //! Known differences: nothing else is validated. A definition is neither defaulted nor pruned, and its `status` says only that
 //! it is served. Matches k8s.io/apiextensions-apiserver `pkg/registry/customresourcedefinition` and k8s.io/kubernetes
@@ -92,7 +92,12 @@ impl Strategy for Definitions {
         });
     }
 
-    fn wants_qualified_finalizers(&self) -> bool {
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let is_known = old.is_some_and(|old| old["spec"] == object["spec"]);
+        if is_known { Vec::new() } else { custom::warnings(object) }
+    }
+
+    fn is_native(&self) -> bool {
         false
     }
 

@@ -16,6 +16,14 @@ use super::{pod_spec, policies};
 const SOFT_LIMIT: i64 = 100_000;
 const HIGH_LIMIT: i64 = 10_000;
 
+/// Removes the fields whose feature gates are off by default. Matches `DropDisabledFields` of k8s.io/kubernetes
+/// `pkg/api/job/util.go`; no stored Job has them.
+pub(super) fn drop_disabled(spec: &mut Value) {
+    if let Some(fields) = spec.as_object_mut() {
+        fields.remove("scheduling");
+    }
+}
+
 /// Matches `validateJobSpec`, which does not validate the selector.
 pub(super) fn validate_common(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -276,21 +284,15 @@ fn allow_node_affinity(expected: &mut Value, new: &Value) {
 }
 
 /// The rules for generated labels and selectors. Matches `validateGeneratedSelector`.
-pub(super) fn validate_generated_selector(job: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(super) fn validate_generated_selector(job: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if at(job, "spec.manualSelector") == &Value::Bool(true) || at(job, "spec.selector").is_null() {
         return errors;
     }
     let (uid, name) = (text(job, "metadata.uid"), text(job, "metadata.name"));
     let labels = at(job, "spec.template.metadata.labels");
-    // Jobs that are older than the prefixed labels may lack them.
-    let prefixed = old.is_none_or(|old| {
-        let labels = at(old, "spec.template.metadata.labels");
-        !labels[JOB_NAME].is_null() && !labels[CONTROLLER_UID].is_null()
-    });
     let expected = [(LEGACY_CONTROLLER_UID, uid), (LEGACY_JOB_NAME, name), (CONTROLLER_UID, uid), (JOB_NAME, name)];
-    let expected = &expected[..if prefixed { 4 } else { 2 }];
-    for (label, value) in expected {
+    for (label, value) in &expected {
         let field = format!("spec.template.metadata.labels[{label}]");
         match labels[*label].as_str() {
             None => errors.push(required(field, &format!("must be '{value}'"))),

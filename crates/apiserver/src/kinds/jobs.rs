@@ -39,6 +39,7 @@ impl Kind for Jobs {
         }
         object["status"] = json!({});
         child(object, "metadata")["generation"] = 1.into();
+        job_spec::drop_disabled(child(object, "spec"));
         // Upstream sets defaults again when it reads what it has stored, so labels that it rejects are not set yet.
         if label_value_errors(text(object, "metadata.name")).is_empty() {
             defaults::labels_from_template(object);
@@ -46,16 +47,17 @@ impl Kind for Jobs {
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        validate(object, None)
+        validate(object)
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        job_spec::drop_disabled(child(object, "spec"));
         keep_status_and_count(object, old);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = validate(object, Some(old));
-        errors.extend(job_spec::validate_update(object, old, "spec"));
+        let mut errors = job_spec::validate_update(object, old, "spec");
+        errors.extend(unusable_name(object));
         errors
     }
 
@@ -121,20 +123,24 @@ fn generate_selector(job: &mut Value) {
     default(child(child(spec, "selector"), "matchLabels"), CONTROLLER_UID, uid);
 }
 
-/// Matches `ValidateJob` without the metadata.
-fn validate(job: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = job_spec::validate_generated_selector(job, old);
+/// Matches `ValidateJobCreate` without the metadata.
+fn validate(job: &Value) -> Vec<FieldError> {
+    let mut errors = job_spec::validate_generated_selector(job);
     errors.extend(job_spec::validate(&job["spec"], "spec"));
-    let completions = number(job, "spec.completions").unwrap_or(0);
-    if text(job, "spec.completionMode") == "Indexed" && completions > 0 {
-        let name = text(job, "metadata.name");
-        let hostname = format!("{name}-{}", completions - 1);
-        if !dns_label_errors(&hostname).is_empty() {
-            let detail = format!("will not able to create pod with invalid DNS label: {hostname}");
-            errors.push(invalid("metadata.name", name, &detail));
-        }
-    }
+    errors.extend(unusable_name(job));
     errors
+}
+
+/// Matches `validateNameAllowsCompletions`.
+fn unusable_name(job: &Value) -> Option<FieldError> {
+    let completions = number(job, "spec.completions").unwrap_or(0);
+    if text(job, "spec.completionMode") != "Indexed" || completions <= 0 {
+        return None;
+    }
+    let name = text(job, "metadata.name");
+    let hostname = format!("{name}-{}", completions - 1);
+    let detail = format!("will not able to create pod with invalid DNS label: {hostname}");
+    (!dns_label_errors(&hostname).is_empty()).then(|| invalid("metadata.name", name, &detail))
 }
 
 fn status_cell(job: &Value) -> &'static str {

@@ -26,21 +26,9 @@ fn validate(review: &Value, subject: bool) -> Vec<FieldError> {
     let spec = &review["spec"];
     let mut errors = Vec::new();
     let attributes = [&spec["resourceAttributes"], &spec["nonResourceAttributes"]];
-    match attributes.iter().filter(|attributes| !attributes.is_null()).count() {
-        1 => {}
-        count => {
-            let (field, value) = if count == 0 {
-                ("spec.resourceAttributes", Value::Null)
-            } else {
-                ("spec.nonResourceAttributes", spec["nonResourceAttributes"].clone())
-            };
-            let tail = if count == 0 {
-                "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-            } else {
-                "cannot be specified in combination with resourceAttributes"
-            };
-            errors.push(invalid(field, value, tail));
-        }
+    if attributes.iter().filter(|attributes| !attributes.is_null()).count() != 1 {
+        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.push(invalid("spec", spec["nonResourceAttributes"].clone(), detail));
     }
     if subject && text(spec, "user").is_empty() && list(spec, "groups").is_empty() {
         errors.push(invalid("spec.user", "", "at least one of user or group must be specified"));

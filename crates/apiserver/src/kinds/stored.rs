@@ -270,6 +270,12 @@ const fn shown(heading: &'static str, cell: fn(&Value, DateTime<Utc>) -> Value) 
     Shown { heading, type_: "string", priority: 0, cell }
 }
 
+/// Labels as `key=value`, with commas.
+fn labels_cell(labels: &Value) -> Value {
+    let labels = labels.as_object().into_iter().flatten();
+    or_none(&joined(labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())), ","))
+}
+
 /// A column of wide output only.
 const fn wide(heading: &'static str, cell: fn(&Value, DateTime<Utc>) -> Value) -> Shown {
     Shown { priority: 1, ..shown(heading, cell) }
@@ -278,6 +284,9 @@ const fn wide(heading: &'static str, cell: fn(&Value, DateTime<Utc>) -> Value) -
 const CREATED: Shown =
     Shown { type_: "date", ..shown("Created At", |object, _| object["metadata"]["creationTimestamp"].clone()) };
 const AGE: Shown = shown("Age", age);
+const CONTAINERS: Shown = wide("Containers", |object, _| containers(object)[0].clone());
+const IMAGES: Shown = wide("Images", |object, _| containers(object)[1].clone());
+const SELECTOR: Shown = wide("Selector", |object, _| selector_cell(at(object, "spec.selector")));
 
 const CONFIG_MAPS: [Shown; 2] =
     [shown("Data", |object, _| (entries(object, "data") + entries(object, "binaryData")).into()), AGE];
@@ -305,10 +314,7 @@ const SERVICES: [Shown; 6] = [
         or_none(&joined(ports, ","))
     }),
     AGE,
-    wide("Selector", |object, _| {
-        let labels = at(object, "spec.selector").as_object().into_iter().flatten();
-        or_none(&joined(labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())), ","))
-    }),
+    wide("Selector", |object, _| labels_cell(at(object, "spec.selector"))),
 ];
 
 const DEPLOYMENTS: [Shown; 7] = [
@@ -319,26 +325,21 @@ const DEPLOYMENTS: [Shown; 7] = [
     shown("Up-to-date", |object, _| or(at(object, "status.updatedReplicas"), 0)),
     shown("Available", |object, _| or(at(object, "status.availableReplicas"), 0)),
     AGE,
-    wide("Containers", |object, _| containers(object)[0].clone()),
-    wide("Images", |object, _| containers(object)[1].clone()),
-    wide("Selector", |object, _| selector_cell(at(object, "spec.selector"))),
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
 ];
 
-const STATEFUL_SETS: [Shown; 4] = [
-    DEPLOYMENTS[0],
-    AGE,
-    wide("Containers", |object, _| containers(object)[0].clone()),
-    wide("Images", |object, _| containers(object)[1].clone()),
-];
+const STATEFUL_SETS: [Shown; 4] = [DEPLOYMENTS[0], AGE, CONTAINERS, IMAGES];
 
 const REPLICA_SETS: [Shown; 7] = [
     shown("Desired", |object, _| or(at(object, "spec.replicas"), 0)),
     shown("Current", |object, _| or(at(object, "status.replicas"), 0)),
     shown("Ready", |object, _| or(at(object, "status.readyReplicas"), 0)),
     AGE,
-    wide("Containers", |object, _| containers(object)[0].clone()),
-    wide("Images", |object, _| containers(object)[1].clone()),
-    wide("Selector", |object, _| selector_cell(at(object, "spec.selector"))),
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
 ];
 
 const DAEMON_SETS: [Shown; 10] = [
@@ -347,14 +348,11 @@ const DAEMON_SETS: [Shown; 10] = [
     shown("Ready", |object, _| or(at(object, "status.numberReady"), 0)),
     shown("Up-to-date", |object, _| or(at(object, "status.updatedNumberScheduled"), 0)),
     shown("Available", |object, _| or(at(object, "status.numberAvailable"), 0)),
-    shown("Node Selector", |object, _| {
-        let labels = at(object, "spec.template.spec.nodeSelector").as_object().into_iter().flatten();
-        or_none(&joined(labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())), ","))
-    }),
+    shown("Node Selector", |object, _| labels_cell(at(object, "spec.template.spec.nodeSelector"))),
     AGE,
-    wide("Containers", |object, _| containers(object)[0].clone()),
-    wide("Images", |object, _| containers(object)[1].clone()),
-    wide("Selector", |object, _| selector_cell(at(object, "spec.selector"))),
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
 ];
 
 /// No controller measures anything, so the targets are not shown.

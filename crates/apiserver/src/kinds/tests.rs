@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
-//! `recorded.jsonl` holds objects that were sent to kube-apiserver v1.36.3 (dry run) and its answers: the object, the invalid
-//! fields, or the decoding error. The strategies must give the same.
+//! `recorded.jsonl` holds objects that were sent to kube-apiserver v1.37.2 (dry run) and its answers: the object, the invalid
+//! fields, or the decoding error. The strategies must give the same. `tests/controlplane/record` writes it.
 
 use apimachinery::field::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The JSON form of the served kinds' Go types.
 //!
 //! Guarantees: the table holds every field of every type that the served kinds use, with its Go type and the rules by which Go
-//! omits it. `tests/controlplane/gotypes` generates it from k8s.io/api v0.36.3; it is never edited by hand.
+//! omits it. `tests/controlplane/gotypes` generates it from k8s.io/api v0.37.2; it is never edited by hand.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{LazyLock, OnceLock};

@@ -112,11 +112,15 @@ impl Work<'_> {
         Err(body::other_kind(self.resource(), &text(version), &text(kind)))
     }
 
+    fn parse_json(&self) -> Result<Document> {
+        parse_json(self.body).map_err(|_| status::bad_request("invalid JSON patch"))
+    }
+
     fn parse(&self, form: &str) -> Result<Document> {
         // Without strict decoding, the library that applies the patch finds the error and words it.
         let ignore = self.options.validation == FieldValidation::Ignore;
         let word = |error: String| if ignore { error } else { format!("error decoding patch: {error}") };
-        let document = parse_json(self.body).map_err(|error| status::bad_request(word(error)))?;
+        let document = self.parse_json()?;
         let fits = match form {
             "map[string]interface {}" => document.value.is_object(),
             _ => document.value.is_array(),
@@ -160,7 +164,7 @@ impl Work<'_> {
     }
 
     fn strategic(&self, old: &Value, warnings: &mut Vec<String>) -> Result<Value> {
-        let document = parse_json(self.body).map_err(status::bad_request)?;
+        let document = self.parse_json()?;
         let Value::Object(patch) = document.value else {
             let form = go_form(&document.value);
             let message = format!("json: cannot unmarshal {form} into Go value of type map[string]interface {{}}");
@@ -181,7 +185,7 @@ impl Work<'_> {
         let resource = self.resource();
         let document = parse_yaml(self.body);
         let document = document.map_err(|error| {
-            status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
+            status::bad_request(format!("error decoding patch: error converting YAML to JSON: {error}"))
         })?;
         let applied = document.value;
         let text = |key: &str| applied[key].as_str().unwrap_or_default();

@@ -308,9 +308,21 @@ fn the_columns_are_those_of_the_definition() {
 #[test]
 fn a_definition_that_is_not_understood_is_refused_with_its_name() {
     let table = [
-        ("/versions/0/schema/openAPIV3Schema/properties/spec/oneOf", json!([]), "unknown field `oneOf`"),
+        ("/versions/0/schema/openAPIV3Schema/properties/spec/$ref", json!("#/x"), "unknown field `$ref`"),
         ("/versions/0/schema/openAPIV3Schema/type", json!("any"), "unknown variant `any`"),
-        ("/versions/0/subresources/scale", json!({}), "unknown field `scale`"),
+        (
+            "/versions/0/schema/openAPIV3Schema/properties/spec/properties/since/type",
+            Value::Null,
+            "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[since].type: Required value: must not be \
+             empty for specified object fields",
+        ),
+        (
+            "/versions/0/schema/openAPIV3Schema/properties/spec/properties/items/items",
+            Value::Null,
+            "properties[items].items: Required value: must be specified",
+        ),
+        ("/versions/0/schema/openAPIV3Schema/properties/spec/properties/since/pattern", json!("("), "the pattern ("),
+        ("/versions/0/subresources/size", json!({}), "unknown field `size`"),
         ("/versions", json!([]), "it has 0 versions, and one is served"),
         ("/versions/0/additionalPrinterColumns/0/jsonPath", json!("spec.size"), "the path \"spec.size\" of a column"),
         ("/scope", json!("Everywhere"), "unknown variant `Everywhere`"),
@@ -322,5 +334,139 @@ fn a_definition_that_is_not_understood_is_refused_with_its_name() {
         let error = custom(&broken).unwrap_err().to_string();
         assert!(error.starts_with("cannot serve the CustomResourceDefinition \"gadgets.example.com\": "), "{error}");
         assert!(error.contains(want), "{want}: {error}");
+    }
+}
+
+/// A definition whose `spec.x` has this schema.
+fn definition_of(schema: &Value) -> Value {
+    let mut definition = definition();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+        json!({ "type": "object", "properties": { "x": schema } });
+    definition
+}
+
+#[test]
+fn every_keyword_is_applied_in_the_real_servers_words() {
+    let int_or_string =
+        json!({ "x-kubernetes-int-or-string": true, "anyOf": [{ "type": "integer" }, { "type": "string" }] });
+    let any = json!({ "type": "object", "additionalProperties": true, "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] });
+    let one = json!({ "type": "integer", "oneOf": [{ "multipleOf": 2 }, { "multipleOf": 3 }] });
+    let all = json!({ "type": "integer", "allOf": [{ "minimum": 1 }, { "maximum": 9 }], "not": { "enum": [5] } });
+    let string = json!({ "type": "string", "pattern": "^a+$", "nullable": true });
+    let number = json!({
+        "type": "number", "minimum": 1, "exclusiveMinimum": true, "maximum": 2.5, "exclusiveMaximum": true, "multipleOf": 0.1,
+    });
+    let list = json!({
+        "type": "array", "maxItems": 2, "items": { "type": "string" }, "x-kubernetes-list-type": "set",
+    });
+    let map = json!({ "type": "object", "additionalProperties": { "type": "string" }, "minProperties": 1, "maxProperties": 2 });
+    let table = [
+        (&int_or_string, json!(1), vec![]),
+        (&int_or_string, json!("10%"), vec![]),
+        (
+            &int_or_string,
+            json!(true),
+            vec![
+                "spec.x: Invalid value: \"boolean\": spec.x in body must be of type integer,string: \"boolean\"",
+                "<nil>: Invalid value: \"\": \"spec.x\" must validate at least one schema (anyOf)",
+                "spec.x: Invalid value: \"boolean\": spec.x in body must be of type integer: \"boolean\"",
+            ],
+        ),
+        (&any, json!({ "b": 1, "c": 2 }), vec![]),
+        (
+            &any,
+            json!({}),
+            vec![
+                "<nil>: Invalid value: \"\": \"spec.x\" must validate at least one schema (anyOf)",
+                "spec.x.a: Required value",
+            ],
+        ),
+        (&one, json!(4), vec![]),
+        (
+            &one,
+            json!(6),
+            vec![
+                "<nil>: Invalid value: \"\": \"spec.x\" must validate one and only one schema (oneOf). Found 2 valid alternatives",
+            ],
+        ),
+        (
+            &one,
+            json!(5),
+            vec![
+                "<nil>: Invalid value: \"\": \"spec.x\" must validate one and only one schema (oneOf). Found none valid",
+                "spec.x: Invalid value: 5: spec.x in body should be a multiple of 2",
+            ],
+        ),
+        (&all, json!(4), vec![]),
+        (
+            &all,
+            json!(10),
+            vec![
+                "spec.x: Invalid value: 10: spec.x in body should be less than or equal to 9",
+                "<nil>: Invalid value: \"\": \"spec.x\" must validate all the schemas (allOf)",
+            ],
+        ),
+        (&all, json!(5), vec!["<nil>: Invalid value: \"\": \"spec.x\" must not validate the schema (not)"]),
+        (&string, json!("aa"), vec![]),
+        (&string, Value::Null, vec![]),
+        (&string, json!("b"), vec!["spec.x: Invalid value: \"b\": spec.x in body should match '^a+$'"]),
+        (&number, json!(1.1), vec![]),
+        (&number, json!(1), vec!["spec.x: Invalid value: 1: spec.x in body should be greater than 1"]),
+        (&number, json!(2.5), vec!["spec.x: Invalid value: 2.5: spec.x in body should be less than 2.5"]),
+        (&number, json!(1.15), vec!["spec.x: Invalid value: 1.15: spec.x in body should be a multiple of 0.1"]),
+        (&list, json!(["a", "b"]), vec![]),
+        (&list, json!(["a", "a"]), vec!["spec.x[1]: Duplicate value: \"a\""]),
+        (&list, json!(["a", "b", "c"]), vec!["spec.x: Too many: 3: must have at most 2 items"]),
+        (&map, json!({}), vec!["spec.x: Invalid value: 0: spec.x in body should have at least 1 properties"]),
+        (&map, json!({ "a": "", "b": "", "c": "" }), vec!["spec.x: Too many: 3: must have at most 2 items"]),
+    ];
+    for (schema, value, want) in table {
+        let strategy = custom(&definition_of(schema)).unwrap().strategy;
+        let mut object = gadget(&json!({ "x": value }));
+        object["metadata"] = json!({ "name": "g" });
+        assert_eq!(strategy.normalize(&mut object).unwrap(), [""; 0], "{schema}");
+        assert_eq!(object["spec"].get("x"), Some(&value), "{schema} keeps the value");
+        let errors = strategy.validate_create(&object).into_iter();
+        let errors: Vec<_> = errors.map(|error| format!("{}: {}", error.field, error.body)).collect();
+        assert_eq!(errors, want, "{schema}: {value}");
+    }
+}
+
+#[test]
+fn rules_and_subresources_that_have_no_effect_are_named() {
+    let mut definition = definition();
+    assert_eq!(warnings(&definition), [""; 0]);
+    let version = &mut definition["spec"]["versions"][0];
+    version["subresources"]["scale"] =
+        json!({ "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.count" });
+    version["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
+        json!([{ "rule": "self.size >= \"1\"", "message": "too small", "reason": "FieldValueInvalid" }]);
+    assert!(custom(&definition).is_ok());
+    let want = [
+        "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations: the CEL rule \
+         \"self.size >= \\\"1\\\"\" is not applied by this server",
+        "spec.versions[0].subresources.scale: it is not served by this server",
+    ];
+    assert_eq!(warnings(&definition), want);
+}
+
+#[test]
+fn columns_select_items_of_lists() {
+    let object =
+        json!({ "a": [{ "type": "Ready", "status": "True" }, { "type": "Old", "status": "False" }], "b.c": 1 });
+    let rows = [
+        (".a[0].status", json!("True")),
+        (".a[*].status", json!("True")),
+        (".a[1].status", json!("False")),
+        (".a[?(@.type==\"Old\")].status", json!("False")),
+        (".a[?(@.type == 'Ready')].status", json!("True")),
+        (".a[?(@.type==\"None\")].status", Value::Null),
+        (".a[7].status", Value::Null),
+    ];
+    for (path, want) in rows {
+        assert_eq!(follow(&steps(path).unwrap(), &object).unwrap_or(&Value::Null), &want, "{path}");
+    }
+    for path in ["a", ".", ".a[", ".a[x]", ".a..b", ".a[?(@.b>1)]", r".a\.b", "['a']"] {
+        assert!(steps(path).is_none(), "{path}");
     }
 }

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
-//! `recorded.jsonl` holds objects as upstream's encoders (k8s.io/apimachinery v0.36.3) write them, in both encodings.
+//! `recorded.jsonl` holds objects as upstream's encoders (k8s.io/apimachinery v0.37.2) write them, in both encodings:
+//! `tests/controlplane/gorecord` writes it.
 
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;

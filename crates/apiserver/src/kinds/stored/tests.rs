@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
-//! `recorded.jsonl` holds objects of `manifests/` and kube-apiserver v1.36.3's answers. Fields that differ between objects, the
-//! addresses of a Service, and status fields that controllers wrote are removed.
+//! `recorded.jsonl` holds objects of `manifests/` and kube-apiserver v1.37.2's answers, written by
+//! `tests/controlplane/record`. Fields that differ between objects and the addresses of a Service are removed.
 
 use super::*;
 use crate::fields;
