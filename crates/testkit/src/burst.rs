@@ -232,6 +232,7 @@ async fn insist(world: &World, method: Method, path: &str, body: &Value) {
     .await;
 }
 
-fn name(index: usize) -> String {
+/// The name of a CronJob of a burst.
+pub fn name(index: usize) -> String {
     format!("cron-{index:05}")
 }

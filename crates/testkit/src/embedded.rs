@@ -1,6 +1,6 @@
 //! The embedded API server on loopback with all kinds, and kubectl against it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use apimachinery::clock::SharedClock;
@@ -43,6 +43,11 @@ impl Served {
         );
         std::fs::write(&kubeconfig, text).unwrap();
         Self { directory, kubeconfig, _ends: ends.drop_guard() }
+    }
+
+    /// The path of a kubeconfig for it.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     /// Runs kubectl; returns whether it succeeded, and its output. Paths are relative to the repository.

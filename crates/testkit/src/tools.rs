@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::harness::is_required;
 
 /// Whether the program exists; `version` is an argument that prints its version. See [`skip`].
-fn has(test: &str, program: &str, version: &[&str]) -> bool {
+pub fn has(test: &str, program: &str, version: &[&str]) -> bool {
     let found = Command::new(program).args(version).output().is_ok_and(|output| output.status.success());
     if !found {
         skip(test, &format!("there is no {program}"), "REQUIRE_TOOLS");
@@ -18,9 +18,18 @@ pub fn has_kubectl(test: &str) -> bool {
     has(test, "kubectl", &["version", "--client"])
 }
 
+pub fn has_tmux(test: &str) -> bool {
+    has(test, "tmux", &["-V"])
+}
+
 /// Whether a program that supports `--version` exists.
 pub fn has_program(test: &str, program: &str) -> bool {
     has(test, program, &["--version"])
+}
+
+/// Reports what is missing; see [`skip`].
+pub fn without(test: &str, why: &str, required: &str) {
+    skip(test, why, required);
 }
 
 /// Reports that the control plane is not built or does not start.

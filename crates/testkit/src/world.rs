@@ -1,6 +1,7 @@
 //! The shared environment of the scenarios: the control plane, the observer of all Jobs, and controllers to start.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -81,10 +82,20 @@ impl World {
         args: &[&str],
         environment: &[(&str, String)],
     ) -> Result<Running, String> {
-        let mut all = self.args.clone();
-        all.push("--leader-elect=false".to_owned());
-        all.extend(args.iter().map(|arg| (*arg).to_owned()));
-        self.controller.start(&self.plane, name, kubeconfig, &all, environment).await
+        self.controller.start(&self.plane, name, kubeconfig, &self.args_with(args), environment).await
+    }
+
+    /// Like [`Self::start_controller`], with another build of this controller.
+    pub async fn start_binary(&self, binary: &Path, name: &str, args: &[&str]) -> Result<Running, String> {
+        let mut command = Command::new(binary);
+        command.args(self.args_with(args));
+        Running::start(&self.plane, name, &self.kubeconfig, command, "/readyz").await
+    }
+
+    /// The Deployment's arguments without leader election, and `args`, which override them.
+    fn args_with(&self, args: &[&str]) -> Vec<String> {
+        let own = args.iter().map(|arg| (*arg).to_owned());
+        self.args.iter().cloned().chain(["--leader-elect=false".to_owned()]).chain(own).collect()
     }
 
     /// Starts the shared controller of the first group's scenarios.
@@ -127,7 +138,11 @@ impl World {
 pub fn refused(requests: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let refusals = requests.iter().filter(|event| event["responseStatus"]["code"] == 403 && !is_terminating(event));
-    refusals.map(|event| format!("{} {}", text(&event["verb"]), text(&event["requestURI"]))).collect()
+    let word = |event: &Value| {
+        let why = text(&event["responseStatus"]["message"]);
+        format!("{} {}: {why}", text(&event["verb"]), text(&event["requestURI"]))
+    };
+    refusals.map(word).collect()
 }
 
 /// A create in a terminating namespace is forbidden too, whatever the account's permissions.
