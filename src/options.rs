@@ -27,6 +27,8 @@ use schedule::{Zone, local_zone};
 
 pub use self::secure::{AuthenticationConfig, AuthorizationConfig, ClientCaConfig, SecureServing};
 pub use self::webhook::{SelfSignedWebhook, WebhookCertificate, WebhookConfig};
+pub use crate::api::Publish;
+pub use crate::api::policy::PolicyOptions;
 pub use crate::api::{ControllerKind, Manage};
 
 /// The program's name, in every message on stderr and in the user agent.
@@ -63,6 +65,10 @@ pub struct Config {
     pub controllers: Vec<ControllerKind>,
     /// Which batch/v1 CronJobs the controller manages.
     pub manage: Manage,
+    /// Whether policy annotations count, and the seed of their offsets.
+    pub policies: PolicyOptions,
+    /// Which annotations are written about each CronJob.
+    pub publish: Publish,
     /// The number of workers.
     pub concurrent_cronjob_syncs: NonZeroUsize,
     /// The number of shards for all replicas together; more than one only with leader election.
@@ -98,6 +104,8 @@ impl Config {
             master: None,
             controllers: vec![ControllerKind::CronJob],
             manage: Manage::All,
+            policies: PolicyOptions::default(),
+            publish: Publish::default(),
             concurrent_cronjob_syncs,
             shards: NonZeroU32::MIN,
             kube_api: None,

@@ -15,7 +15,6 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use schedule::missed::Observed;
 use schedule::{Timing, Zone};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
@@ -23,11 +22,13 @@ use serde_json::value::RawValue;
 
 use super::job_template::JobTemplate;
 use super::manage::Handover;
+use super::policy::{CountedFrom, PolicyReading};
 use super::{
-    Condition, ControllerKind, ControllerRef, DecodeError, Interner, Object, ObjectName, ObjectReference, Recurrence,
-    ResourceKind, ResourceVersion, Uid, identity_at,
+    Condition, ControllerKind, ControllerRef, DecodeError, Interner, Object, ObjectName, ObjectReference, Published,
+    Recurrence, ResourceKind, ResourceVersion, Uid, identity_at,
 };
 
+mod policies;
 pub(super) mod wire;
 
 /// The longest schedule that is read, in bytes. A schedule that names every minute, hour, day, month and weekday has
@@ -69,6 +70,10 @@ pub struct CronJob {
     pub deleting: bool,
     /// The fields that [`Manage`](super::Manage) decides on.
     pub handover: Handover,
+    /// Whether a backfill of it is under way, whose Jobs are not pruned.
+    pub is_backfilled: bool,
+    /// What its policy annotations say; `None` without any, and where policies do not count.
+    pub policies: Option<Arc<PolicyReading>>,
     /// The desired state.
     pub spec: CronJobSpec,
     /// What the controller last wrote.
@@ -122,6 +127,12 @@ pub struct CronJobStatus {
     /// The conditions, where the kind has them.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "<[_]>::is_empty")]
     pub conditions: Box<[Condition]>,
+    /// Which slots are decided, for a CronJob with a policy. A batch/v1 CronJob has it in an annotation.
+    #[serde(default, deserialize_with = "counted_from", skip_serializing_if = "Option::is_none")]
+    pub counted_from: Option<Box<CountedFrom>>,
+    /// What is published about a batch/v1 CronJob, in annotations.
+    #[serde(skip)]
+    pub published: Option<Box<Published>>,
 }
 
 impl CronJobStatus {
@@ -143,15 +154,6 @@ impl CronJob {
         self.spec.recurrence.timing(local)
     }
 
-    /// The starting point for counting missed starts; `last_schedule` is the newest start.
-    pub fn observed(&self, last_schedule: Option<DateTime<Utc>>) -> Observed {
-        Observed {
-            creation: self.creation_timestamp,
-            last_schedule,
-            starting_deadline_seconds: self.spec.starting_deadline_seconds,
-        }
-    }
-
     fn decode_with(
         json: &str,
         interner: &Interner,
@@ -165,14 +167,19 @@ impl CronJob {
         }
         // The list grew by doubling, and mostly holds one entry.
         wire.status.active.shrink_to_fit();
+        let name = wire.metadata.object_name(interner);
+        let is_backfilled = wire.metadata.annotations.is_backfilled(&wire.metadata.uid);
+        let policies = wire.policies(&name);
         Ok(Self {
             controller_kind: wire.controller_kind,
-            name: wire.metadata.object_name(interner),
+            name,
             uid: wire.metadata.uid,
             resource_version: (&*wire.metadata.resource_version).into(),
             creation_timestamp: wire.metadata.creation_timestamp.unwrap_or_default(),
             deleting: wire.metadata.deletion_timestamp.is_some(),
             handover: wire.metadata.annotations.handover(),
+            is_backfilled,
+            policies,
             spec: CronJobSpec {
                 recurrence: interner.recurrence(&wire.spec.schedule, wire.spec.time_zone.as_deref()),
                 starting_deadline_seconds: wire.spec.starting_deadline_seconds,
@@ -186,9 +193,9 @@ impl CronJob {
         })
     }
 
-    /// Whether `other` runs on the same schedule in the same zone.
+    /// Whether `other` runs on the same schedule in the same zone, with the same timing policies.
     pub fn same_timing(&self, other: &Self) -> bool {
-        self.spec.recurrence == other.spec.recurrence
+        self.spec.recurrence == other.spec.recurrence && self.same_timing_policies(other)
     }
 }
 
@@ -206,8 +213,13 @@ impl Object for CronJob {
     }
 
     fn succeed(&mut self, previous: &Self) {
-        if self.same_timing(previous) {
+        if self.spec.recurrence == previous.spec.recurrence {
             self.spec.recurrence = Arc::clone(&previous.spec.recurrence);
+            if let (Some(own), Some(known)) = (&mut self.policies, &previous.policies)
+                && own.is_same(known)
+            {
+                *own = Arc::clone(known);
+            }
         }
         self.spec.job_template.share(&previous.spec.job_template);
         if self.name == previous.name {
@@ -261,6 +273,10 @@ pub struct Job {
     pub finished: Option<FinishedCondition>,
     /// Whether any Complete condition is true. Matches upstream `jobutil.IsJobSucceeded`.
     pub succeeded: bool,
+    /// When it failed.
+    pub failed_at: Option<DateTime<Utc>>,
+    /// Whether a backfill created it: it never counts as active, and has no slot for a controller.
+    pub of_backfill: bool,
 }
 
 impl Job {
@@ -278,27 +294,27 @@ impl Job {
         }
     }
 
-    /// Whether the controlling owner is `cron_job`: kind, group, name and UID all match.
+    /// Whether the controlling owner is `cron_job`: kind, group and UID match.
     ///
-    /// Stricter than upstream's `getJobsToBeReconciled`, which compares names only. Upstream therefore counts the Jobs
-    /// of a deleted CronJob of the same name.
+    /// Upstream compares UIDs only (`getCronJobJobsByIndexer`). Before v1.37 it compared names only, and so counted the
+    /// Jobs of a deleted CronJob of the same name.
     pub fn is_child_of(&self, cron_job: &CronJob) -> bool {
         self.controller.as_ref().is_some_and(|owner| {
             *owner.kind == *cron_job.controller_kind.parent.kind
                 && *owner.group == *cron_job.controller_kind.parent.group
-                && owner.name == cron_job.name.name
                 && owner.uid == cron_job.uid
         })
     }
 
     /// The slot of a Job that a CronJob controller created for `cron_job`: its annotation and its name give the same
-    /// slot. A manual `create job --from` copies the template's annotations, but produces no such name.
+    /// slot. A manual `create job --from` copies the template's annotations, but produces no such name. A Job of a backfill
+    /// has both, and no controller created it.
     pub fn slot_of(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
         let digits = self.name.name.strip_prefix(&*cron_job.name.name)?.strip_prefix('-')?;
         let is_named_for = |slot: &DateTime<Utc>| {
             !digits.starts_with(['0', '+']) && digits.parse() == Ok(cron_job.controller_kind.number_of(*slot))
         };
-        self.scheduled_timestamp.filter(is_named_for)
+        self.scheduled_timestamp.filter(|slot| !self.of_backfill && is_named_for(slot))
     }
 }
 
@@ -338,6 +354,8 @@ impl Object for Job {
             completion_time: status.completion_time,
             finished: status.conditions.finished.or(status.phase.finished()),
             succeeded: status.conditions.succeeded || status.phase == wire::Phase::Succeeded,
+            failed_at: status.conditions.failed_at,
+            of_backfill: metadata.labels.backfill,
         })
     }
 
@@ -350,6 +368,11 @@ impl Object for Job {
 
 pub(super) fn decode<'de, T: Deserialize<'de>>(json: &'de str, kind: &'static str) -> Result<T, DecodeError> {
     serde_json::from_str(json).map_err(|source| DecodeError { kind, source })
+}
+
+/// A text of another form counts as none.
+fn counted_from<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Box<CountedFrom>>, D::Error> {
+    Ok(Option::<wire::Text<'de>>::deserialize(d)?.and_then(|text| CountedFrom::parse(&text)).map(Box::new))
 }
 
 fn null_as_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {

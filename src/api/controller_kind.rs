@@ -47,10 +47,21 @@ pub struct KindSpec {
     pub has_last_successful_time: bool,
     /// Whether the status has conditions.
     pub has_conditions: bool,
+    /// Where the record of decided slots is; `None` for a kind without policies.
+    pub counted_from: Option<CountedFromPlace>,
     /// Whether kube-controller-manager has a controller for this kind.
     pub is_in_tree: bool,
     /// Whether another controller could mistake its children for those of a batch/v1 CronJob of the same name.
     pub fears_name_conflicts: bool,
+}
+
+/// Where an object has the record of its decided slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountedFromPlace {
+    /// In an annotation, which the write of the status may change, too.
+    Annotation,
+    /// In `status.countedFrom`: the status of a custom resource is written without its metadata.
+    Status,
 }
 
 const JOB: ResourceKind = ResourceKind { group: "batch", version: "v1", plural: "jobs", kind: "Job" };
@@ -66,6 +77,7 @@ const CRON_JOB: KindSpec = KindSpec {
     has_time_zone: true,
     has_last_successful_time: true,
     has_conditions: false,
+    counted_from: Some(CountedFromPlace::Annotation),
     is_in_tree: true,
     fears_name_conflicts: false,
 };
@@ -79,6 +91,7 @@ const TUTORIAL: KindSpec = KindSpec {
     has_time_zone: false,
     has_last_successful_time: false,
     has_conditions: true,
+    counted_from: Some(CountedFromPlace::Status),
     is_in_tree: false,
     fears_name_conflicts: true,
     ..CRON_JOB
@@ -91,6 +104,7 @@ const API_EXAMPLE: KindSpec = KindSpec {
     child: ResourceKind { group: "", version: "v1", plural: "pods", kind: "Pod" },
     noun: "pod",
     has_conditions: false,
+    counted_from: None,
     fears_name_conflicts: false,
     ..TUTORIAL
 };

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::batch_v1::{CronJob, CronJobSpec};
+use super::policy::BACKFILL;
 use super::{ControllerKind, ObjectName};
 
 /// The longest template that a cached record keeps, in bytes. A longer one is read again when a Job is created from it.
@@ -88,6 +89,22 @@ impl JobTemplate {
         }
     }
 
+    /// How many seconds after their end its Jobs are deleted (`ttlSecondsAfterFinished`); `None` if they are not, or the text
+    /// was not kept.
+    pub fn time_to_live(&self) -> Option<i64> {
+        #[derive(Deserialize)]
+        struct Template {
+            spec: Spec,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Spec {
+            #[serde(default)]
+            ttl_seconds_after_finished: Option<i64>,
+        }
+        serde_json::from_str::<Template>(self.text()?).ok()?.spec.ttl_seconds_after_finished
+    }
+
     /// Shares the memory of `previous`, where the two are equal.
     pub(super) fn share(&mut self, previous: &Self) {
         if self == previous && self.text().is_some() == previous.text().is_some() {
@@ -142,28 +159,69 @@ pub struct TemplateError {
 /// are not maps of strings.
 pub fn job_from_template(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone) -> Result<Vec<u8>, TemplateError> {
     let controller_kind = cron_job.controller_kind;
+    let zone = cron_job.timing(local).annotation_zone();
+    let annotate = |metadata: &mut TemplateMetadata<'_>| {
+        metadata.annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
+    };
+    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), Some(true), annotate)
+}
+
+/// The body of the create request for the Job of `slot` that the backfill `id` starts: that of [`job_from_template`] with
+/// the label of the backfill. As for [`manual_job`], the owner blocks no deletion.
+///
+/// # Errors
+/// As [`job_from_template`].
+pub fn backfill_job(cron_job: &CronJob, slot: DateTime<Utc>, local: Zone, id: &str) -> Result<Vec<u8>, TemplateError> {
+    let controller_kind = cron_job.controller_kind;
+    let zone = cron_job.timing(local).annotation_zone();
+    let annotate = |metadata: &mut TemplateMetadata<'_>| {
+        metadata.annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
+        metadata.labels.insert(BACKFILL.into(), id.to_owned().into());
+    };
+    body(cron_job, controller_kind.child_name(&cron_job.name.name, slot), None, annotate)
+}
+
+/// The body of the create request for a Job that a user starts, under this name. Matches kubectl `create_job.go`
+/// `createJobFromCronJob`: an owner that blocks no deletion, which needs fewer permissions, and an annotation of its own.
+///
+/// # Errors
+/// As [`job_from_template`].
+pub fn manual_job(cron_job: &CronJob, name: String) -> Result<Vec<u8>, TemplateError> {
+    body(cron_job, name, None, |metadata| {
+        metadata.annotations.entry("cronjob.kubernetes.io/instantiate".into()).or_insert("manual".into());
+    })
+}
+
+fn body(
+    cron_job: &CronJob,
+    name: String,
+    block_owner_deletion: Option<bool>,
+    annotate: impl FnOnce(&mut TemplateMetadata<'_>),
+) -> Result<Vec<u8>, TemplateError> {
+    let controller_kind = cron_job.controller_kind;
     let fail = |source| TemplateError { controller_kind, cron_job: cron_job.name.clone(), source };
     let omitted = || serde_json::Error::custom("the template was not read");
     let text = cron_job.spec.job_template.text().ok_or_else(omitted).map_err(fail)?;
     let template: Template<'_> = serde_json::from_str(text).map_err(fail)?;
-    let zone = cron_job.timing(local).annotation_zone();
-    let mut annotations = template.metadata.annotations;
-    annotations.insert(controller_kind.scheduled_annotation.into(), zone.rfc3339(slot).into());
+    let mut metadata = template.metadata;
+    // A Job with this label would never be active.
+    metadata.labels.remove(BACKFILL);
+    annotate(&mut metadata);
     let body = JobBody {
         api_version: controller_kind.child.api_version(),
         kind: controller_kind.child.kind,
         metadata: JobMetadata {
-            name: controller_kind.child_name(&cron_job.name.name, slot),
+            name,
             namespace: &cron_job.name.namespace,
-            labels: template.metadata.labels,
-            annotations,
+            labels: metadata.labels,
+            annotations: metadata.annotations,
             owner_references: [OwnerReference {
                 api_version: controller_kind.parent.api_version(),
                 kind: controller_kind.parent.kind,
                 name: &cron_job.name.name,
                 uid: &cron_job.uid,
                 controller: true,
-                block_owner_deletion: true,
+                block_owner_deletion,
             }],
         },
         spec: template.spec,
@@ -217,7 +275,8 @@ struct OwnerReference<'a> {
     name: &'a str,
     uid: &'a super::Uid,
     controller: bool,
-    block_owner_deletion: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_owner_deletion: Option<bool>,
 }
 
 /// metav1.Time: RFC 3339 with seconds, in UTC; `null` and absence are the same.

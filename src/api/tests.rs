@@ -122,7 +122,7 @@ fn a_job_is_finished_by_its_first_true_condition() {
 }
 
 #[test]
-fn a_child_has_our_kind_group_name_and_uid() {
+fn a_child_has_our_kind_group_and_uid() {
     let parent = cron_job(&json!({ "schedule": "* * * * *", "jobTemplate": {} }));
     let ours = json!({
         "apiVersion": "batch/v1", "kind": "CronJob", "name": "hello",
@@ -134,7 +134,7 @@ fn a_child_has_our_kind_group_name_and_uid() {
         ("of a deleted CronJob of the same name", json!({ "uid": "b1ab93d6-a54e-4366-8ceb-d74618b1bb91" }), false),
         ("another group's CronJob's", json!({ "apiVersion": "batch.tutorial.kubebuilder.io/v1" }), false),
         ("another kind's", json!({ "kind": "Workflow" }), false),
-        ("another name's", json!({ "name": "other" }), false),
+        ("ours, by another name", json!({ "name": "other" }), true),
         ("one we own but do not control", json!({ "controller": false }), false),
     ];
     for (sentence, patch, expected) in table {

@@ -66,6 +66,8 @@ pub struct CronJobStatus {
     pub active: Option<Vec<Reference>>,
     /// The time for which the last Job was created.
     pub last_schedule_time: Option<DateTime<Utc>>,
+    /// Up to when slots are decided, and for which schedule; only with a policy.
+    pub counted_from: Option<String>,
     /// How the CronJob is.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,

@@ -52,6 +52,13 @@ pub struct ReflectorError {
     pub cause: Cause,
 }
 
+impl ReflectorError {
+    /// Whether the server does not allow the request to this user.
+    pub fn is_refused(&self) -> bool {
+        matches!(&self.cause, Cause::Status(status) if matches!(status.code, 401 | 403))
+    }
+}
+
 /// Why a list or a watch failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {

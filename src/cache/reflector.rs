@@ -74,6 +74,8 @@ pub(super) struct Reflector<T> {
     pages_only: bool,
     /// Whether a watch's headers once took longer than [`WATCH_HEADERS`].
     slow_headers: bool,
+    /// Whether the server does not serve the kind (any more).
+    is_unserved: bool,
     /// Every change up to this version is in the store.
     resource_version: String,
 }
@@ -88,6 +90,7 @@ impl<T: Object> Reflector<T> {
             failures: FailureCounts::default(),
             pages_only: false,
             slow_headers: false,
+            is_unserved: false,
             resource_version: String::new(),
         }
     }
@@ -128,9 +131,13 @@ impl<T: Object> Reflector<T> {
             Cause::Status(status) => status.retry_after,
             _ => None,
         };
+        let is_unserved = matches!(&error.cause, Cause::Status(status) if status.code == 404);
+        let is_known = std::mem::replace(&mut self.is_unserved, is_unserved) && is_unserved;
         let is_expected = matches!(&error.cause, Cause::Status(status) if status.is_expired())
             || matches!(recovery, Recovery::Resume | Recovery::FallBackToPages);
-        if is_expected {
+        if is_known {
+            debug!(%error, then = ?recovery, "the kind is still not served");
+        } else if is_expected {
             info!(%error, then = ?recovery, "the reflector recovers");
         } else {
             warn!(%error, then = ?recovery, "the reflector failed");
@@ -249,6 +256,7 @@ impl<T: Object> Reflector<T> {
         self.mirror.replace(listing, &resource_version);
         self.resource_version = resource_version;
         self.failures = FailureCounts::default();
+        self.is_unserved = false;
         Ok(())
     }
 

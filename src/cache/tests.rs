@@ -199,6 +199,18 @@ async fn fallbacks() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn kind_that_is_not_served_is_logged_once() {
+    let log = crate::logging::tests::Page::default();
+    let _guard = tracing::subscriber::set_default(crate::logging::tests::subscriber(0, &log));
+    let replies = std::iter::repeat_with(|| refused(404, "NotFound")).take(8).collect();
+    let run = run_for(600, &[], Script::new([(ALL, replies)])).await;
+    assert!(run.errors().len() >= 8, "{:?}", run.errors());
+    let lines: Vec<_> =
+        log.lines().iter().map(ToString::to_string).filter(|line| line.contains("404 NotFound")).collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn pages() {
     let rows = vec![
         Row {

@@ -21,6 +21,8 @@ pub fn of(observation: &Observation, draft: &Draft<'_>, outcome: &Outcome, now: 
         (false, "Suspended", "New runs are held back.")
     } else if cron_job.timing(observation.local_zone).schedule.is_err() {
         (false, "UnparseableSchedule", "The schedule cannot be read.")
+    } else if cron_job.policy().is_err() {
+        (false, "InvalidPolicy", "A policy annotation cannot be read.")
     } else if matches!(outcome, Outcome::Done) {
         (false, "NeverDue", "The schedule names no time that will come.")
     } else {

@@ -21,11 +21,12 @@ use kube::client::Body;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::plan::StatusWrite;
+use super::plan::{Propagation, StatusWrite};
 use crate::api::batch_v1::{CronJob, Job};
+use crate::api::policy::{COUNTED_FROM, PolicyOptions};
 use crate::api::{
-    ACCEPT_METADATA, ApiError, ControllerKind, Delivery, Interner, Manage, NO_FIELD_VALIDATION, Object, ObjectName,
-    ResourceKind, Uid,
+    ACCEPT_METADATA, ApiError, ControllerKind, CountedFromPlace, Delivery, Interner, Manage, NO_FIELD_VALIDATION,
+    Object, ObjectName, Published, ResourceKind, Uid,
 };
 use crate::client::{DeadlineError, LeadershipCheck, Limit, RequestLimits, USUAL_REQUEST, retry_after};
 use crate::traces::{Stopwatch, Traces};
@@ -69,11 +70,12 @@ pub trait JobControl: Send + Sync + 'static {
         body: Vec<u8>,
         patience: Patience,
     ) -> impl Future<Output = Result<Arc<Job>, ApiError>> + Send;
-    /// Deletes the Job of that name and UID; background propagation deletes its Pods.
+    /// Deletes the Job of that name and UID, and its Pods.
     fn delete_job(
         &self,
         name: &ObjectName,
         uid: &Uid,
+        propagation: Propagation,
         patience: Patience,
     ) -> impl Future<Output = Result<(), ApiError>> + Send;
 }
@@ -103,6 +105,7 @@ pub trait CronJobControl: Send + Sync + 'static {
 pub struct RealControl {
     controller_kind: ControllerKind,
     manage: Manage,
+    policies: PolicyOptions,
     client: Client,
     interner: Arc<Interner>,
     gate: LeadershipCheck,
@@ -112,7 +115,8 @@ pub struct RealControl {
 impl RealControl {
     /// Creates the control of a `controller_kind` controller on `client`, which must be made by [`crate::client`].
     pub fn new(controller_kind: ControllerKind, client: Client, gate: LeadershipCheck) -> Self {
-        Self { controller_kind, manage: Manage::All, client, interner: Arc::default(), gate, traces: None }
+        let (manage, policies) = (Manage::All, PolicyOptions::default());
+        Self { controller_kind, manage, policies, client, interner: Arc::default(), gate, traces: None }
     }
 
     /// The same, recording fires to `traces`.
@@ -127,8 +131,17 @@ impl RealControl {
         Self { manage, ..self }
     }
 
+    /// The same, for CronJobs whose policies count as these options say.
+    #[must_use]
+    pub fn with_policies(self, policies: PolicyOptions) -> Self {
+        Self { policies, ..self }
+    }
+
     async fn read_cron_job(&self, name: &ObjectName) -> Result<CronJob, ApiError> {
-        self.request(ApiRequest::new("get", Method::GET, self.controller_kind.parent, name)).await
+        let request = ApiRequest::new("get", Method::GET, self.controller_kind.parent, name);
+        let mut cron_job: CronJob = self.request(request).await?;
+        self.policies.apply(&mut cron_job);
+        Ok(cron_job)
     }
 
     async fn request<T: Object>(&self, request: ApiRequest<'_>) -> Result<T, ApiError> {
@@ -236,11 +249,20 @@ impl JobControl for RealControl {
         reply
     }
 
-    async fn delete_job(&self, name: &ObjectName, uid: &Uid, patience: Patience) -> Result<(), ApiError> {
+    async fn delete_job(
+        &self,
+        name: &ObjectName,
+        uid: &Uid,
+        propagation: Propagation,
+        patience: Patience,
+    ) -> Result<(), ApiError> {
         let options = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "propagationPolicy": "Background",
+            "propagationPolicy": match propagation {
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+            },
             "preconditions": { "uid": uid },
         });
         let body = options.to_string().into_bytes();
@@ -301,15 +323,24 @@ struct WrittenMetadata {
 }
 
 /// A merge patch with the version as precondition. Replacing `/status` with a slim object would remove labels and
-/// annotations. An empty list is written as `null`, which removes the field; upstream's encoder omits it too.
+/// annotations. An empty list is written as `null`, which removes the field; upstream's encoder omits it too. The status
+/// strategy of a batch/v1 CronJob keeps changes of annotations.
 fn status_patch(write: &StatusWrite) -> Vec<u8> {
     let mut status = json!(write.status);
     if write.status.active.is_empty() {
         status["active"] = serde_json::Value::Null;
     }
-    json!({ "metadata": { "resourceVersion": &*write.base.resource_version }, "status": status })
-        .to_string()
-        .into_bytes()
+    let mut metadata = json!({ "resourceVersion": &*write.base.resource_version });
+    let mut annotations = Published::patch(write.base.status.published.as_deref(), write.status.published.as_deref());
+    if write.base.controller_kind.counted_from == Some(CountedFromPlace::Annotation)
+        && let Some(counted) = status.as_object_mut().and_then(|status| status.remove("countedFrom"))
+    {
+        annotations.insert(COUNTED_FROM.to_owned(), counted);
+    }
+    if !annotations.is_empty() {
+        metadata["annotations"] = annotations.into();
+    }
+    json!({ "metadata": metadata, "status": status }).to_string().into_bytes()
 }
 
 /// The error for a CronJob that exists but is no longer handed over to this controller; the watch has not shown this

@@ -39,6 +39,7 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
         let Controller { memories, parts: Parts { jobs, clock, metrics, .. }, .. } = self.controller;
         memories.change(cron_job, |known| {
             known.pending.created(self.is_shared());
+            known.tried = None;
             known.own.slot_taken(slot);
             known.own.job_created(job);
         });
@@ -46,9 +47,10 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
             memories.update(cron_job, |known| known.own.job_seen(&job.uid));
         }
         let now = clock.now();
-        metrics.job_creation_skew.observe((now - slot).as_seconds_f64());
-        metrics.job_creation_skew_duration.observe((job.creation_timestamp - slot).as_seconds_f64());
-        decision_log::created(&cron_job.name, job, slot, now);
+        let due = cron_job.due(slot);
+        metrics.job_creation_skew.observe((now - due).as_seconds_f64());
+        metrics.job_creation_skew_duration.observe((job.creation_timestamp - due).as_seconds_f64());
+        decision_log::created(&cron_job.name, job, slot, now - due);
     }
 
     fn create_failed(&self, cron_job: &CronJob, error: &ApiError) {
@@ -102,6 +104,7 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
             Account::creating(&mut memory.account, slot);
             if let Some(known) = memory.known_or_new(cron_job) {
                 known.pending.begin(slot);
+                known.tried = Some(slot).filter(|_| cron_job.limits().backlog == Some(0));
             }
         });
     }
@@ -133,6 +136,9 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
             stats_set.decided(observation, settlement);
         }
         controller.record_all(cron_job, std::mem::take(&mut settlement.events));
+        if settlement.told != observation.told {
+            controller.memories.change(cron_job, |known| known.told.clone_from(&settlement.told));
+        }
         if let Some(slot) = settlement.name_taken {
             controller.memories.change(cron_job, |known| known.name_taken = Some(slot));
         }
@@ -151,11 +157,12 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
     fn is_current(&self, cron_job: &CronJob, slot: DateTime<Utc>) -> bool {
         let Parts { cron_jobs, clock, .. } = &self.controller.parts;
         let Some(cached) = cron_jobs.get(&cron_job.name) else { return false };
-        if reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, clock.now()) {
+        if reconcile::is_too_late(slot, cron_job.spec.starting_deadline_seconds, cron_job.nominal(clock.now())) {
             return false;
         }
         let is_newer = compare_resource_versions(&cached.resource_version, &cron_job.resource_version)
             .is_some_and(std::cmp::Ordering::is_gt);
-        cached.uid == cron_job.uid && !(is_newer && (cached.deleting || cached.spec != cron_job.spec))
+        let is_changed = || cached.spec != cron_job.spec || !cached.same_policies(cron_job);
+        cached.uid == cron_job.uid && !(is_newer && (cached.deleting || is_changed()))
     }
 }

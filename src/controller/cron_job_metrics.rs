@@ -26,6 +26,7 @@ use prometheus::proto::{LabelPair, MetricFamily, MetricType};
 use schedule::Zone;
 
 use super::cron_job_stats::CronJobStats;
+use super::messages::RUN_STUCK;
 use super::observation::{CreateReply, Observation};
 use super::plan::{Settlement, Verdict};
 use crate::api::batch_v1::CronJob;
@@ -167,6 +168,7 @@ impl CronJobStatsSet {
             }
         };
         place.stats.decided(cron_job, self.local_zone, settlement.verdict, now);
+        place.stats.is_stuck = settlement.told.iter().any(|told| told.reason == RUN_STUCK);
         place.stats.is_refused = match &observation.create {
             Some(CreateReply::Refused(error)) => error.is_refusal() && !error.is_already_exists(),
             Some(CreateReply::Created(_) | CreateReply::BadTemplate(_)) => false,
@@ -239,7 +241,7 @@ struct Family {
     samples: fn(&Shown<'_>, &mut Take<'_>),
 }
 
-const FAMILIES: [Family; 10] = [
+const FAMILIES: [Family; 11] = [
     Family {
         name: "fires_total",
         kind: MetricType::COUNTER,
@@ -263,6 +265,15 @@ const FAMILIES: [Family; 10] = [
             sample(Some("forbid"), count(skipped.forbid));
             sample(Some("invalid"), count(skipped.invalid));
             sample(Some("name_taken"), count(skipped.name_taken));
+            let by_policies = [
+                ("max_concurrent", skipped.max_concurrent),
+                ("passed_over", skipped.passed_over),
+                ("paused", skipped.paused),
+                ("replacing", skipped.replacing),
+            ];
+            for (reason, slots) in by_policies.into_iter().filter(|(_, slots)| *slots > 0) {
+                sample(Some(reason), count(slots));
+            }
             sample(Some("suspended"), count(skipped.suspended));
         },
     },
@@ -315,6 +326,17 @@ const FAMILIES: [Family; 10] = [
         help: "1 while the API server refuses to create the job of the next slot, as for a quota or an admission policy; \
                else 0.",
         samples: |shown, sample| sample(None, f64::from(u8::from(shown.stats.is_refused))),
+    },
+    Family {
+        name: "stuck",
+        kind: MetricType::GAUGE,
+        help: "1 while a job that has run for longer than cronjob-controller.dev/stuck-after blocks a slot; else 0. Only of \
+               cronjobs with that annotation.",
+        samples: |shown, sample| {
+            if shown.cron_job.limits().stuck_after.is_some() {
+                sample(None, f64::from(u8::from(shown.stats.is_stuck)));
+            }
+        },
     },
     Family {
         name: "last_skew_seconds",

@@ -43,6 +43,8 @@ pub struct CronJobStats {
     pub last_skew: Option<TimeDelta>,
     /// Whether the API server refused the last create for a reason other than its own unavailability.
     pub is_refused: bool,
+    /// Whether a Job that runs for longer than `stuck-after` blocks a slot.
+    pub is_stuck: bool,
 }
 
 /// Skipped slots, by reason.
@@ -54,6 +56,14 @@ pub struct Skipped {
     pub deadline: u64,
     /// See [`Skip::NameTaken`].
     pub name_taken: u64,
+    /// See [`Skip::MaxConcurrent`].
+    pub max_concurrent: u64,
+    /// See [`Skip::Replacing`].
+    pub replacing: u64,
+    /// See [`Skip::Paused`].
+    pub paused: u64,
+    /// See [`Skip::PassedOver`].
+    pub passed_over: u64,
     /// See [`Skip::Suspended`].
     pub suspended: u64,
     /// See [`Skip::Invalid`]. Without a schedule there are no slots to count, so this counts once for each edit that
@@ -71,7 +81,7 @@ impl CronJobStats {
         let completed = ended.filter(|(.., job)| job.succeeded).filter_map(|(.., job)| job.completion_time).max();
         Self {
             uid: cron_job.uid.clone(),
-            decided: cron_job.status.last_schedule_time.unwrap_or(cron_job.creation_timestamp),
+            decided: last_decided(cron_job),
             is_invalid: false,
             last_ended: None,
             fires: 0,
@@ -82,6 +92,7 @@ impl CronJobStats {
             last_success: completed.max(cron_job.status.last_successful_time),
             last_skew: None,
             is_refused: false,
+            is_stuck: false,
         }
     }
 
@@ -101,13 +112,21 @@ impl CronJobStats {
                 self.missed += self.pass(cron_job, local, slot).saturating_sub(1);
                 self.fires += 1;
                 self.forbidden_in_a_row = 0;
-                self.last_skew = Some(now - slot);
+                self.last_skew = Some(now - cron_job.due(slot));
             }
             Verdict::Skipped(Skip::Forbid(slot)) => {
                 let passed = self.pass(cron_job, local, slot);
                 self.skipped.forbid += passed;
                 self.forbidden_in_a_row += passed;
             }
+            Verdict::Skipped(Skip::MaxConcurrent(slot)) => {
+                let passed = self.pass(cron_job, local, slot);
+                self.skipped.max_concurrent += passed;
+                self.forbidden_in_a_row += passed;
+            }
+            Verdict::Skipped(Skip::Replacing(slot)) => self.skipped.replacing += self.pass(cron_job, local, slot),
+            Verdict::Skipped(Skip::Paused(slot)) => self.skipped.paused += self.pass(cron_job, local, slot),
+            Verdict::Skipped(Skip::PassedOver(slot)) => self.skipped.passed_over += self.pass(cron_job, local, slot),
             Verdict::Skipped(Skip::Deadline(slot)) => self.skipped.deadline += self.pass(cron_job, local, slot),
             Verdict::Skipped(Skip::NameTaken(slot)) => {
                 let passed = self.pass(cron_job, local, slot);
@@ -157,13 +176,13 @@ impl CronJobStats {
         }
     }
 
-    /// The earliest slot that is neither started nor skipped; one in the past is overdue. `None` if no slot is
-    /// expected.
+    /// When the earliest slot is due that is neither started nor skipped; one in the past is overdue. `None` if no slot
+    /// is expected.
     pub fn next_slot(&self, cron_job: &CronJob, local: Zone) -> Option<DateTime<Utc>> {
         if cron_job.deleting || cron_job.spec.suspend {
             return None;
         }
-        schedule(cron_job, local)?.next_after(self.decided)
+        schedule(cron_job, local)?.next_after(self.decided).map(|slot| cron_job.due(slot))
     }
 
     /// Advances to `slot`, which is decided now. Returns the number of slots passed, including `slot`.
@@ -178,13 +197,18 @@ impl CronJobStats {
 }
 
 fn schedule(cron_job: &CronJob, local: Zone) -> Option<&Schedule> {
-    let timing = cron_job.timing(local);
-    timing.schedule.as_ref().ok().filter(|_| timing.time_zone.is_ok())
+    cron_job.schedule(local).filter(|_| cron_job.timing(local).time_zone.is_ok())
+}
+
+/// The time up to which slots are decided according to the status.
+fn last_decided(cron_job: &CronJob) -> DateTime<Utc> {
+    let observed = cron_job.observed(&cron_job.status, DateTime::<Utc>::MAX_UTC);
+    observed.last_schedule.unwrap_or(observed.creation)
 }
 
 /// The newest slot that came due, or else the time from which slots are counted; `None` without a valid schedule.
 fn newest_slot(cron_job: &CronJob, local: Zone, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let observed = cron_job.observed(cron_job.status.last_schedule_time);
+    let (observed, now) = (cron_job.observed(&cron_job.status, now), cron_job.nominal(now));
     let found = most_recent_schedule_time(&observed, now, schedule(cron_job, local)?, false).ok()?;
     Some(found.most_recent.unwrap_or(found.earliest))
 }

@@ -6,7 +6,7 @@
 //! - info: a run that is skipped although the spec asks for it, and an adopted Job;
 //! - warn: a state that lasts until a user fixes it.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use schedule::missed::Missed;
 use tracing::{debug, info, warn};
 
@@ -15,8 +15,8 @@ use crate::api::ObjectName;
 use crate::api::batch_v1::{FinishedCondition, Job};
 
 /// A Job was created.
-pub fn created(cron_job: &ObjectName, job: &Job, slot: DateTime<Utc>, now: DateTime<Utc>) {
-    let skew_ms = (now - slot).num_milliseconds();
+pub fn created(cron_job: &ObjectName, job: &Job, slot: DateTime<Utc>, skew: TimeDelta) {
+    let skew_ms = skew.num_milliseconds();
     debug!(cronjob = %cron_job, job = %job.name.name, slot = rfc3339(slot), skew_ms, "Created Job");
 }
 
@@ -50,9 +50,15 @@ pub fn decided(cron_job: &ObjectName, settlement: &Settlement) {
 fn skipped(cron_job: &ObjectName, why: Skip) {
     let reason = why.as_str();
     match why {
-        Skip::Forbid(slot) => debug!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot"),
-        Skip::Deadline(slot) => info!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot"),
-        Skip::NameTaken(slot) => warn!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot"),
+        Skip::Forbid(slot) | Skip::MaxConcurrent(slot) | Skip::Replacing(slot) => {
+            debug!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot");
+        }
+        Skip::Deadline(slot) | Skip::PassedOver(slot) => {
+            info!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot");
+        }
+        Skip::NameTaken(slot) | Skip::Paused(slot) => {
+            warn!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot");
+        }
         Skip::Suspended => debug!(cronjob = %cron_job, reason, "Skipping every slot"),
         Skip::Invalid => warn!(cronjob = %cron_job, reason, "Skipping every slot"),
     }

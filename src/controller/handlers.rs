@@ -146,12 +146,13 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// After a change of schedule or zone, the key is requeued at the next slot; if the old timer fires earlier, its
-    /// sync finds nothing to do. Any other change is synced at once.
+    /// sync finds nothing to do. Any other change is synced at once, and one of the policies, too: it must be recorded.
     fn update_cron_job(&self, old: &CronJob, new: &CronJob) {
         if let Some(stats_set) = &self.parts.stats_set {
             stats_set.edited(old, new);
         }
-        if old.same_timing(new) {
+        let is_recorded = !old.same_policies(new) || new.limits().waits_after_change;
+        if old.spec.recurrence == new.spec.recurrence || is_recorded {
             self.enqueue(new.name.clone());
             return;
         }

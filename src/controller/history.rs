@@ -2,6 +2,7 @@
 //!
 //! Guarantees: pure; the newest Jobs are kept; one sync deletes at most [`MOST_PRUNED`] Jobs after the status write.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::observation::{Observation, Ownership};
@@ -11,6 +12,8 @@ use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 pub const MOST_PRUNED: usize = 32;
 
 /// The Jobs beyond both history limits of `cron_job`. Matches upstream `cleanupFinishedJobs`.
+///
+/// The Jobs of a backfill that is under way are kept, and do not count: their names show which slots it has started.
 ///
 /// kube-controller-manager's controller prunes a shared history as soon as a Job ends. If both controllers delete a
 /// Job, the second attempt records a Warning. So this controller waits until it has started the next Job, and then
@@ -25,8 +28,13 @@ pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob) -> 
     }
     let spec = &cron_job.spec;
     let limits = [(spec.successful_jobs_history_limit, true), (spec.failed_jobs_history_limit, false)];
-    let beyond =
-        |(limit, succeeded): (Option<i32>, bool)| Some(oldest_beyond_limit(&observation.jobs, succeeded, limit?));
+    let is_kept = |job: &Arc<Job>| cron_job.is_backfilled && job.of_backfill;
+    let jobs: Cow<'_, [Arc<Job>]> = if observation.jobs.iter().any(is_kept) {
+        observation.jobs.iter().filter(|job| !is_kept(job)).cloned().collect()
+    } else {
+        Cow::Borrowed(observation.jobs.as_slice())
+    };
+    let beyond = |(limit, succeeded): (Option<i32>, bool)| Some(oldest_beyond_limit(&jobs, succeeded, limit?));
     limits.into_iter().filter_map(beyond).flatten().collect()
 }
 

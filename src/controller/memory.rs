@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::external_jobs::Account;
 use super::mutation_cache::MutationCache;
 use super::pending_status::{BegunCreate, PendingStatus};
+use super::plan::Told;
 use super::retained::Retained;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
@@ -49,8 +50,14 @@ pub struct Known {
     version: ResourceVersion,
     /// The slot whose Job name was reported as taken by another owner.
     pub name_taken: Option<DateTime<Utc>>,
+    /// The Events about held slots that are not recorded again for an hour.
+    pub told: Vec<Told>,
+    /// The slot of the last create that was sent, for a CronJob with `backlog: 0`, until a Job was created.
+    pub tried: Option<DateTime<Utc>>,
     /// Whether a name conflict was reported.
     pub name_conflict_told: bool,
+    /// The unknown policy annotations that were reported.
+    pub unknown_policies: Box<[Box<str>]>,
     /// What its status lacks.
     pub pending: PendingStatus,
     /// Own writes that the caches do not show.
@@ -72,6 +79,10 @@ pub struct Recollection {
     pub vanished: Vec<Arc<Job>>,
     /// See [`Known::name_taken`].
     pub name_taken: Option<DateTime<Utc>>,
+    /// See [`Known::told`].
+    pub told: Vec<Told>,
+    /// See [`Known::tried`].
+    pub tried: Option<DateTime<Utc>>,
     /// The edits that the status lacks, with the newest slot that had its Job.
     pub carried: Edits,
     /// The last create that was sent, while its result is not known.
@@ -88,14 +99,19 @@ impl Known {
             uid: cron_job.uid.clone(),
             version: cron_job.resource_version.clone(),
             name_taken: None,
+            told: Vec::new(),
+            tried: None,
             name_conflict_told: false,
+            unknown_policies: Box::default(),
             pending: PendingStatus::default(),
             own: MutationCache::default(),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.name_taken.is_none() && !self.name_conflict_told && self.pending.is_empty() && self.own.is_empty()
+        let is_told = self.name_conflict_told || !self.unknown_policies.is_empty() || !self.told.is_empty();
+        let has_slot = self.name_taken.is_some() || self.tried.is_some();
+        !has_slot && !is_told && self.pending.is_empty() && self.own.is_empty()
     }
 
     /// Whether this is of an earlier CronJob than `cron_job`. Without comparable versions, the one that is shown now is
@@ -155,7 +171,8 @@ impl Memories {
             (recalled.cron_job, recalled.is_overdue) = known.own.newest(Arc::clone(&recalled.cron_job));
             (recalled.created, recalled.deleted) = (known.own.created(shown), known.own.deleted());
             recalled.vanished = known.own.vanished().to_vec();
-            recalled.name_taken = known.name_taken;
+            (recalled.name_taken, recalled.tried) = (known.name_taken, known.tried);
+            recalled.told.clone_from(&known.told);
             (recalled.carried, recalled.begun) = (known.pending.edits.clone(), known.pending.begun);
             if let Some(slot) = known.own.taken(&recalled.cron_job) {
                 recalled.carried.scheduled(slot);
@@ -326,6 +343,8 @@ impl Recollection {
             deleted: HashSet::new(),
             vanished: Vec::new(),
             name_taken: None,
+            told: Vec::new(),
+            tried: None,
             carried: Edits::default(),
             begun: None,
             confirmed: 0,

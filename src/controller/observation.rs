@@ -10,9 +10,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
 use super::control::Patience;
+use super::plan::Told;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{ApiError, ObjectName, Uid};
+use crate::api::{ApiError, ObjectName, Publish, Uid};
 
 /// The answer to a deletion.
 pub type DeleteReply = Result<(), ApiError>;
@@ -61,10 +62,18 @@ pub struct Observation {
     pub jobs: Vec<Arc<Job>>,
     /// The time zone of schedules that do not set one.
     pub local_zone: Zone,
+    /// Which annotations are written about the CronJob.
+    pub publish: Publish,
     /// Whether the cache may be stale; the CronJob is then read live before a Job is created.
     pub view_is_suspect: bool,
     /// The slot whose Job name was already reported as taken by another owner.
     pub name_taken_reported: Option<DateTime<Utc>>,
+    /// The Events that this process recorded about held slots in the last hour.
+    pub told: Vec<Told>,
+    /// The newest slot whose create this process has sent, for a CronJob with `backlog: 0`.
+    pub tried: Option<DateTime<Utc>>,
+    /// Since when this process is the leader; `None` if that is long ago.
+    pub leads_since: Option<DateTime<Utc>>,
     /// Status edits that an earlier sync decided and did not write.
     pub carried: Edits,
     /// Whether the CronJob changed, or the slot's starting deadline passed, while the sync waited for answers. Nothing
@@ -100,9 +109,13 @@ impl Observation {
             cron_job,
             jobs,
             local_zone,
+            publish: Publish::default(),
             view_is_suspect: false,
             ownership: Ownership::Exclusive,
             name_taken_reported: None,
+            told: Vec::new(),
+            tried: None,
+            leads_since: None,
             carried: Edits::default(),
             is_overtaken: false,
             pending_create: None,

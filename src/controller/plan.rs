@@ -17,7 +17,7 @@ use crate::api::{ApiError, EventType, FailureClass, ObjectName, Uid};
 pub enum Plan {
     /// Read from the API server before deciding. The reads are independent of each other.
     Lookup(Vec<Lookup>),
-    /// Delete a running Job that the Job of `slot` replaces; the create waits for the answer.
+    /// Delete a running Job that the Job of `slot` replaces, or that is stuck; the create waits for the answer.
     Replace {
         /// The Job to delete.
         victim: Victim,
@@ -56,13 +56,24 @@ pub enum Lookup {
     Job(ObjectName),
 }
 
-/// A running Job that Replace deletes.
+/// A running Job that is deleted for the Job of a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// The Job's name.
     pub name: ObjectName,
     /// Its UID, the deletion's precondition: a later Job of the same name is never deleted.
     pub uid: Uid,
+    /// Whether it exists until its Pods are gone.
+    pub propagation: Propagation,
+}
+
+/// How a deletion treats the Pods of a Job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// The Job goes at once, and its Pods afterwards.
+    Background,
+    /// The Job goes when its Pods are gone.
+    Foreground,
 }
 
 /// The end of a sync.
@@ -74,6 +85,8 @@ pub struct Settlement {
     pub edits: Edits,
     /// The events to record.
     pub events: Vec<Event>,
+    /// The Events that are not recorded again for an hour, with those of earlier syncs.
+    pub told: Vec<Told>,
     /// The slot whose name belongs to a Job of another owner, kept so that it is reported once.
     pub name_taken: Option<DateTime<Utc>>,
     /// The slot whose Job existed before this process could create it.
@@ -120,19 +133,39 @@ pub enum Skip {
     Deadline(DateTime<Utc>),
     /// A Job of another owner has the slot's name.
     NameTaken(DateTime<Utc>),
+    /// As many Jobs as `max-concurrent` allows are unfinished.
+    MaxConcurrent(DateTime<Utc>),
+    /// With `replace-waits`, the Job of an earlier slot is not gone yet.
+    Replacing(DateTime<Utc>),
+    /// The last Jobs failed, as many as `pause-after-failures` allows.
+    Paused(DateTime<Utc>),
+    /// It could not start in the time that `backlog: 0` leaves it.
+    PassedOver(DateTime<Utc>),
     /// The CronJob is suspended; its slots are not computed.
     Suspended,
-    /// The schedule or the time zone is invalid, or the schedule has no future slot.
+    /// The schedule, the time zone or a policy is invalid, or the schedule has no future slot.
     Invalid,
 }
 
 impl Skip {
+    /// The slot, if it starts later.
+    pub fn held(self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Forbid(slot) | Self::MaxConcurrent(slot) | Self::Replacing(slot) | Self::Paused(slot) => Some(slot),
+            Self::Deadline(_) | Self::NameTaken(_) | Self::PassedOver(_) | Self::Suspended | Self::Invalid => None,
+        }
+    }
+
     /// The value of the metrics' `reason` label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Forbid(_) => "forbid",
             Self::Deadline(_) => "deadline",
             Self::NameTaken(_) => "name_taken",
+            Self::MaxConcurrent(_) => "max_concurrent",
+            Self::Replacing(_) => "replacing",
+            Self::Paused(_) => "paused",
+            Self::PassedOver(_) => "passed_over",
             Self::Suspended => "suspended",
             Self::Invalid => "invalid",
         }
@@ -169,6 +202,15 @@ pub struct Event {
     pub message: String,
 }
 
+/// When an Event was recorded that says why slots are held. It is recorded again after an hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The Event's reason.
+    pub reason: &'static str,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
 /// What happens to the key after a sync.
 #[derive(Debug)]
 pub enum Outcome {
@@ -201,7 +243,7 @@ impl Outcome {
 /// When to requeue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requeue {
-    /// The wall time of the next slot.
+    /// The wall time at which the next slot is due.
     pub slot: DateTime<Utc>,
 }
 

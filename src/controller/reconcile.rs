@@ -12,6 +12,10 @@
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`syncCronJob`, `cleanupFinishedJobs`), except for
 //! the divergences listed in docs/divergences.md.
 
+mod backlog;
+mod publish;
+mod running;
+
 use std::sync::Arc;
 
 use apimachinery::quoting::quote;
@@ -21,11 +25,14 @@ use schedule::missed::{self, Missed, Observed};
 
 use super::conditions;
 use super::history::{MOST_PRUNED, history_victims};
+use super::messages::{NO_SLOT_LEFT, PAUSED, RUN_STUCK, TOO_MANY_MISSED, unsupported_schedule};
 use super::observation::{CreateReply, Observation, Ownership, PendingCreate};
-use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Verdict, Victim};
+use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Verdict};
 use super::status::Draft;
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
-use crate::api::{ApiError, ObjectName};
+use crate::api::policy::Limits;
+use crate::api::{ApiError, EventType, ObjectName};
+use backlog::Choice;
 
 /// Why a decision stops early.
 #[allow(clippy::large_enum_variant, reason = "it is in a box")]
@@ -57,7 +64,8 @@ pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
         draft.rebase(live);
     }
     let beyond_history = history_victims(observation, draft.base);
-    let mut sync = Sync { observation, now, draft, beyond_history, fired: false };
+    let limits = draft.base.limits();
+    let mut sync = Sync { observation, now, limits, draft, beyond_history, fired: false };
     match sync.run().map_err(|stop| *stop) {
         Ok(outcome) => sync.finish(outcome),
         Err(Stop::Failed(failure)) => sync.finish(Outcome::Failed(failure)),
@@ -68,6 +76,8 @@ pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
 struct Sync<'a> {
     observation: &'a Observation,
     now: DateTime<Utc>,
+    /// The policies of the CronJob that choose no slots.
+    limits: Limits,
     draft: Draft<'a>,
     /// The finished Jobs beyond the history limits.
     beyond_history: Vec<Arc<Job>>,
@@ -83,6 +93,7 @@ impl Sync<'_> {
             Some(Ok(live)) if live.uid != self.draft.base.uid => return failed(Failure::Recreated(live.name.clone())),
             _ => {}
         }
+        self.count_slots();
         self.adopt_own_children();
         self.adopt_begun_job()?;
         self.forget_pruned_jobs();
@@ -98,7 +109,9 @@ impl Sync<'_> {
     }
 
     /// Builds the settlement, once the deletions from the history have been answered.
-    fn finish(self, outcome: Outcome) -> Plan {
+    fn finish(mut self, outcome: Outcome) -> Plan {
+        let news: &[&str] = if self.draft.verdict == Verdict::Open { &[] } else { &[PAUSED, RUN_STUCK] };
+        self.draft.keep_told(&self.observation.told, self.now, news);
         if self.fired && self.observation.settle_later {
             let next = outcome.next_slot();
             return Plan::Settle(self.draft.put_off(Outcome::SettleLater { next }));
@@ -107,6 +120,7 @@ impl Sync<'_> {
         if self.observation.is_overtaken {
             return Plan::Settle(self.draft.put_off(outcome));
         }
+        self.publish(&outcome);
         let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
         let unanswered = self.beyond_history.into_iter().filter(|job| !answered(job));
         let is_active = |job: &Arc<Job>| self.draft.base.status.in_active_list(&job.uid);
@@ -121,6 +135,17 @@ impl Sync<'_> {
             draft.set_conditions(conditions::of(self.observation, &draft, &outcome, self.now));
         }
         Plan::Settle(Settlement { prune, not_pruned, ..draft.settle(outcome) })
+    }
+
+    /// Records that a change of the policies decides the slots before it.
+    fn count_slots(&mut self) {
+        let cron_job = self.draft.base;
+        if cron_job.deleting || self.is_taken_back() {
+            return;
+        }
+        if let Some(counted) = cron_job.recount(&self.draft.status, self.observation.local_zone, self.now) {
+            self.draft.counted(counted);
+        }
     }
 
     /// A child whose name and scheduled-timestamp agree was made by a CronJob controller, which may have died before
@@ -190,8 +215,8 @@ impl Sync<'_> {
             let found = self.draft.status.in_active_list(&job.uid);
             match job.finished {
                 None if !found && self.draft.base.controller_kind.every_child_is_active => self.draft.join(job),
-                // kube-controller-manager's controller reports it.
-                None if self.is_taken_back() => {}
+                // kube-controller-manager's controller reports it. One of a backfill is never active.
+                None if self.is_taken_back() || job.of_backfill => {}
                 None if !found => match &self.observation.live_cron_job {
                     None => return needs(Plan::Lookup(vec![Lookup::CronJob])),
                     Some(Err(error)) => return failed(error.clone()),
@@ -231,6 +256,8 @@ impl Sync<'_> {
             match self.observation.live_job(&name) {
                 Some(Ok(job)) if job.uid == uid => {}
                 Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
+                // It was deleted in the foreground, to be replaced.
+                _ if self.limits.replace_waits => self.draft.remove_active(&uid),
                 // The Job is gone, or another Job has its name; both are handled alike.
                 _ => {
                     self.draft.normal("MissingJob", format!("Active {} went missing: {}", self.noun(), name.name));
@@ -259,7 +286,7 @@ impl Sync<'_> {
         if timing.zone_in_schedule && cron_job.controller_kind.has_time_zone {
             self.draft.warning("UnsupportedSchedule", unsupported_schedule(cron_job.spec.recurrence.schedule()));
         }
-        let schedule = match &timing.schedule {
+        let own = match &timing.schedule {
             Ok(schedule) => schedule,
             Err(error) => {
                 let text = format!("unparseable schedule: {} : {error}", quote(cron_job.spec.recurrence.schedule()));
@@ -267,9 +294,19 @@ impl Sync<'_> {
                 return Ok(self.wait_for_an_edit(Skip::Invalid));
             }
         };
-        match missed::next_schedule_time(&self.observed(), self.now, schedule) {
+        let schedule = match cron_job.policy() {
+            Ok(policy) => policy.map_or(own, |policy| policy.schedule(own)),
             Err(error) => {
-                let text = format!("invalid schedule: {} : {error}", cron_job.spec.recurrence.schedule());
+                self.draft.warning("InvalidPolicy", error.to_string());
+                return Ok(self.wait_for_an_edit(Skip::Invalid));
+            }
+        };
+        let is_paused = self.is_paused();
+        self.tell_of_overtaken_slots(schedule);
+        match missed::next_schedule_time(&self.observed(), self.nominal_now(), schedule) {
+            Err(error) => {
+                let cause = if std::ptr::eq(schedule, own) { error.to_string() } else { NO_SLOT_LEFT.to_owned() };
+                let text = format!("invalid schedule: {} : {cause}", cron_job.spec.recurrence.schedule());
                 self.draft.warning("InvalidSchedule", text);
                 Ok(self.wait_for_an_edit(Skip::Invalid))
             }
@@ -277,41 +314,26 @@ impl Sync<'_> {
                 self.draft.verdict = self.nothing_due(schedule);
                 Ok(self.wait_for_next_slot(schedule))
             }
+            Ok((Some(slot), _)) if is_paused => Ok(self.skip_for_failures(slot, schedule)),
             Ok((Some(slot), missed)) => {
                 if missed == Missed::Many {
                     self.draft.warning("TooManyMissedTimes", TOO_MANY_MISSED.to_owned());
                 }
-                self.start_job_of(slot, missed, schedule)
+                let Choice::Start { slot, next } = self.choose(slot, schedule) else {
+                    return Ok(self.pass_over(slot, schedule));
+                };
+                let outcome = self.start_job_of(slot, missed, schedule)?;
+                Ok(self.and_then(slot, next, outcome))
             }
         }
-    }
-
-    /// No slot may be due because the last one's starting deadline has passed: `next_schedule_time` ignores such slots.
-    fn nothing_due(&self, schedule: &Schedule) -> Verdict {
-        let observed = self.observed();
-        if observed.starting_deadline_seconds.is_none() {
-            return Verdict::NothingDue;
-        }
-        let newest = missed::most_recent_schedule_time(&observed, self.now, schedule, false);
-        match newest.ok().and_then(|found| found.most_recent) {
-            None => Verdict::NothingDue,
-            Some(slot) if self.is_forbidden() => Verdict::Skipped(Skip::Forbid(slot)),
-            Some(slot) => Verdict::Skipped(Skip::Deadline(slot)),
-        }
-    }
-
-    /// Whether the policy is Forbid and an earlier Job is active.
-    fn is_forbidden(&self) -> bool {
-        self.draft.base.spec.concurrency_policy == ConcurrencyPolicy::Forbid && !self.draft.status.active.is_empty()
     }
 
     fn start_job_of(&mut self, slot: DateTime<Utc>, missed: Missed, schedule: &Schedule) -> Decided<Outcome> {
         let cron_job = self.draft.base;
         let spec = &cron_job.spec;
-        if is_too_late(slot, spec.starting_deadline_seconds, self.now) {
+        if is_too_late(slot, spec.starting_deadline_seconds, self.nominal_now()) {
             self.draft.verdict = Verdict::Skipped(Skip::Deadline(slot));
-            let slot = slot.format("%a, %d %b %Y %H:%M:%S UTC");
-            self.draft.warning("MissSchedule", format!("Missed scheduled time to start a job: {slot}"));
+            self.draft.warning("MissSchedule", missed_schedule(slot));
             return Ok(self.wait_for_next_slot(schedule));
         }
         let name = self.name_of(&cron_job.controller_kind.child_name(&cron_job.name.name, slot));
@@ -320,8 +342,8 @@ impl Sync<'_> {
             self.draft.verdict = Verdict::NothingDue;
             return Ok(self.wait_for_next_slot(schedule));
         }
-        if self.is_forbidden() {
-            return Ok(self.skip_for_forbid(slot, schedule));
+        if let Some(blocker) = self.blocker() {
+            return Ok(self.skip_for(blocker, slot, schedule));
         }
         if self.decides_on_live() && self.observation.live_cron_job.is_none() {
             return needs(Plan::Lookup(vec![Lookup::CronJob]));
@@ -329,36 +351,39 @@ impl Sync<'_> {
         if let Some(outcome) = self.settle_earlier_create(slot, schedule)? {
             return Ok(outcome);
         }
-        if self.is_forbidden() {
-            return Ok(self.skip_for_forbid(slot, schedule));
+        if let Some(blocker) = self.blocker() {
+            return Ok(self.skip_for(blocker, slot, schedule));
         }
         if let Some(wait) =
             self.observation.takeover_wait.filter(|_| self.an_earlier_leader_may_interfere(slot, schedule))
         {
             return Ok(self.come_back_after(wait, schedule));
         }
-        if spec.concurrency_policy == ConcurrencyPolicy::Replace {
+        if self.has_victims() {
+            self.rescue(slot)?;
+        }
+        if self.limits.replace_waits {
+            if let Some(outcome) = self.replace_and_wait(slot, schedule)? {
+                return Ok(outcome);
+            }
+        } else if spec.concurrency_policy == ConcurrencyPolicy::Replace {
             self.delete_replaced_jobs(slot)?;
         }
         self.create_job(&name, slot, missed, schedule)
     }
 
-    fn skip_for_forbid(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Outcome {
-        self.draft.normal("JobAlreadyActive", already_active(self.noun()));
-        self.draft.verdict = Verdict::Skipped(Skip::Forbid(slot));
-        self.wait_for_next_slot(schedule)
-    }
-
     /// Under Forbid and Replace, no slot starts while the create of an earlier one may still be committed: the two Jobs
     /// would run at the same time. Repeating the earlier create gives its result. If the slot may no longer start, since its
-    /// starting deadline has passed or the schedule was changed, the sync waits until the create can no longer be
-    /// committed, and then reads the Job.
+    /// starting deadline has passed or the schedule or a policy was changed, the sync waits until the create can no longer
+    /// be committed, and then reads the Job.
     fn settle_earlier_create(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Option<Outcome>> {
         let cron_job = self.draft.base;
         let unknown =
             |pending: &PendingCreate| pending.slot < slot && self.draft.status.last_schedule_time < Some(pending.slot);
         let Some(pending) = self.observation.pending_create.filter(unknown) else { return Ok(None) };
-        if !matches!(cron_job.spec.concurrency_policy, ConcurrencyPolicy::Forbid | ConcurrencyPolicy::Replace) {
+        if !matches!(cron_job.spec.concurrency_policy, ConcurrencyPolicy::Forbid | ConcurrencyPolicy::Replace)
+            && self.limits.max_concurrent.is_none()
+        {
             return Ok(None);
         }
         let name = self.name_of(&cron_job.controller_kind.child_name(&cron_job.name.name, pending.slot));
@@ -366,13 +391,15 @@ impl Sync<'_> {
             return Ok(None);
         }
         if let Some(wait) = pending.wait {
-            let is_late = is_too_late(pending.slot, cron_job.spec.starting_deadline_seconds, self.now);
-            if is_late || !schedule.has(pending.slot) {
+            let is_late = is_too_late(pending.slot, cron_job.spec.starting_deadline_seconds, self.nominal_now());
+            let is_decided = cron_job.decided_until(&self.draft.status, self.now) >= Some(pending.slot);
+            if is_late || is_decided || !schedule.has(pending.slot) {
                 return Ok(Some(self.come_back_after(wait, schedule)));
             }
             let outcome = self.create_job(&name, pending.slot, Missed::None, schedule)?;
             // The next sync starts the slot that is due now.
             let is_done = matches!(outcome, Outcome::Requeue(_) | Outcome::Done);
+            let slot = cron_job.due(slot);
             return Ok(Some(if is_done { Outcome::Requeue(Requeue { slot }) } else { outcome }));
         }
         self.ask_for_jobs([&name])?;
@@ -394,6 +421,8 @@ impl Sync<'_> {
             schedule.next_after(from).is_some_and(|first| first < slot)
         };
         match self.draft.base.spec.concurrency_policy {
+            _ if self.has_victims() => true,
+            _ if self.limits.max_concurrent.is_some() => has_earlier(),
             ConcurrencyPolicy::Allow | ConcurrencyPolicy::Unknown => false,
             ConcurrencyPolicy::Forbid => has_earlier(),
             ConcurrencyPolicy::Replace => !status.active.is_empty() || has_earlier(),
@@ -405,39 +434,6 @@ impl Sync<'_> {
         let back = self.now.checked_add_signed(wait).unwrap_or(self.now);
         let next = self.wait_for_next_slot(schedule).next_slot();
         Outcome::Requeue(Requeue { slot: next.map_or(back, |next| next.slot.min(back)) })
-    }
-
-    /// Deletes the Jobs that are active when `slot` is due, one after the other. The first failure leaves the rest
-    /// running.
-    fn delete_replaced_jobs(&mut self, slot: DateTime<Utc>) -> Decided<()> {
-        let active: Vec<_> = self.draft.status.active.iter().map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
-        for (uid, name) in active {
-            self.ask_for_jobs([&name])?;
-            let job = match self.observation.live_job(&name) {
-                Some(Ok(job)) if job.uid == uid => job,
-                Some(Err(error)) if !error.is_not_found() => {
-                    self.warn_of("FailedGet", format!("Get {}: {}", self.noun(), error.message), error);
-                    return failed(error.clone());
-                }
-                _ => {
-                    self.draft.remove_active(&uid);
-                    continue;
-                }
-            };
-            let Some(reply) = self.observation.deletion_of(&uid) else {
-                self.check_not_overtaken()?;
-                let cron_job = Arc::clone(self.draft.base);
-                return needs(Plan::Replace { victim: Victim { name, uid }, slot, cron_job });
-            };
-            let job = Arc::clone(job);
-            if !self.draft.deleted(&job, reply, self.observation.hides_transient) {
-                let cause = reply.as_ref().err().cloned();
-                return failed(cause.map_or(Failure::Changed(self.draft.base.name.clone()), |cause| {
-                    Failure::CouldNotReplace(name, cause)
-                }));
-            }
-        }
-        Ok(())
     }
 
     fn create_job(
@@ -523,14 +519,29 @@ impl Sync<'_> {
     }
 
     fn wait_for_next_slot(&self, schedule: &Schedule) -> Outcome {
-        match missed::next_requeue_time(&self.observed(), self.now, schedule) {
-            Some(slot) => Outcome::Requeue(Requeue { slot }),
+        match missed::next_requeue_time(&self.observed(), self.nominal_now(), schedule) {
+            Some(slot) => Outcome::Requeue(Requeue { slot: self.draft.base.due(slot) }),
             None => Outcome::Done,
         }
     }
 
     fn observed(&self) -> Observed {
-        self.draft.base.observed(self.draft.status.last_schedule_time)
+        self.draft.base.observed(&self.draft.status, self.now)
+    }
+
+    /// The newest time whose slot may start now: slots are searched as if the clock were behind by the CronJob's offset.
+    fn nominal_now(&self) -> DateTime<Utc> {
+        self.draft.base.nominal(self.now)
+    }
+
+    /// Whether a policy is set that holds slots, or says what becomes of held ones.
+    fn has_limits(&self) -> bool {
+        Limits { waits_after_change: false, ..self.limits } != Limits::default()
+    }
+
+    /// Adds an Event about held slots, once an hour.
+    fn tell(&mut self, type_: EventType, reason: &'static str, message: String) {
+        self.draft.tell(&self.observation.told, self.now, type_, reason, message);
     }
 
     fn is_taken_back(&self) -> bool {
@@ -556,22 +567,12 @@ impl Sync<'_> {
     }
 }
 
-const TOO_MANY_MISSED: &str =
-    "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-
-fn already_active(noun: &str) -> String {
-    format!("Not starting {noun} because prior execution is running and concurrency policy is Forbid")
+fn missed_schedule(slot: DateTime<Utc>) -> String {
+    format!("Missed scheduled time to start a job: {}", slot.format("%a, %d %b %Y %H:%M:%S UTC"))
 }
 
-fn unsupported_schedule(schedule: &str) -> String {
-    format!(
-        "CRON_TZ or TZ used in schedule {} is not officially supported, see \
-         https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
-        quote(schedule)
-    )
-}
-
-/// Whether the starting deadline of `slot` has passed. A deadline beyond the calendar never passes.
+/// Whether the starting deadline of `slot` has passed. A deadline beyond the calendar never passes. For a CronJob with an
+/// offset, `now` is the [nominal](crate::api::batch_v1::CronJob::nominal) time.
 pub fn is_too_late(slot: DateTime<Utc>, deadline_seconds: Option<i64>, now: DateTime<Utc>) -> bool {
     deadline_seconds
         .and_then(TimeDelta::try_seconds)

@@ -1,19 +1,23 @@
 //! The status that a sync writes.
 //!
 //! Guarantees: edits are kept apart from the version they were made to, so they can be applied to a fresher version of
-//! the CronJob without loss. `lastScheduleTime` and `lastSuccessfulTime` never go back. An unchanged status is not
-//! written. A sync that changes nothing copies nothing.
+//! the CronJob without loss. `lastScheduleTime` and `lastSuccessfulTime` never go back. Of two records of decided slots,
+//! the later counts. An unchanged status is not written. A sync that changes nothing copies nothing.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::observation::DeleteReply;
-use super::plan::{Event, Note, Outcome, Settlement, StatusWrite, Verdict};
+use super::plan::{Event, Note, Outcome, Settlement, StatusWrite, Told, Verdict};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
-use crate::api::{ApiError, Condition, ControllerKind, EventType, ObjectReference, Uid};
+use crate::api::policy::CountedFrom;
+use crate::api::{ApiError, Condition, ControllerKind, EventType, ObjectReference, Published, Uid};
+
+/// How long an Event about held slots is not repeated.
+const TELL_AGAIN: TimeDelta = TimeDelta::hours(1);
 
 /// Changes to a status, independent of its version. Applying them is idempotent.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +28,7 @@ pub struct Edits {
     joined: Vec<ObjectReference>,
     scheduled: Option<DateTime<Utc>>,
     succeeded: Option<DateTime<Utc>>,
+    counted: Option<Box<CountedFrom>>,
 }
 
 impl Edits {
@@ -46,6 +51,17 @@ impl Edits {
         self.succeeded = self.succeeded.max(Some(at));
     }
 
+    /// Whether a slot was started and the status does not list it.
+    pub fn has_scheduled(&self) -> bool {
+        self.scheduled.is_some()
+    }
+
+    fn counted(&mut self, counted: &CountedFrom) {
+        if self.counted.as_ref().is_none_or(|known| known.time() <= counted.time()) {
+            self.counted = Some(Box::new(counted.clone()));
+        }
+    }
+
     /// The edits without removals of references that `status` does not have.
     fn needed_by(mut self, status: &CronJobStatus) -> Self {
         if !self.removed.is_empty() {
@@ -57,7 +73,8 @@ impl Edits {
 
     /// Whether there are no edits.
     pub fn is_empty(&self) -> bool {
-        self.removed.is_empty() && self.joined.is_empty() && self.scheduled.is_none() && self.succeeded.is_none()
+        let Self { removed, joined, scheduled, succeeded, counted } = self;
+        removed.is_empty() && joined.is_empty() && scheduled.is_none() && succeeded.is_none() && counted.is_none()
     }
 
     fn apply(&self, status: &mut Cow<'_, CronJobStatus>) {
@@ -75,6 +92,11 @@ impl Edits {
         }
         if status.last_successful_time < self.succeeded {
             status.to_mut().last_successful_time = self.succeeded;
+        }
+        if let Some(counted) = &self.counted
+            && status.counted_from.as_ref().is_none_or(|known| known.time() <= counted.time())
+        {
+            status.to_mut().counted_from = Some(counted.clone());
         }
     }
 }
@@ -94,6 +116,7 @@ pub struct Draft<'a> {
     pub verdict: Verdict,
     edits: Edits,
     events: Vec<Event>,
+    told: Vec<Told>,
     notes: Vec<Note>,
 }
 
@@ -103,8 +126,8 @@ impl<'a> Draft<'a> {
         let mut status = Cow::Borrowed(&base.status);
         carried.apply(&mut status);
         let (edits, verdict) = (carried.clone(), Verdict::Open);
-        let (events, notes) = (Vec::new(), Vec::new());
-        Self { base, status, name_taken: None, already_there: None, verdict, edits, events, notes }
+        let (events, told, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { base, status, name_taken: None, already_there: None, verdict, edits, events, told, notes }
     }
 
     /// Applies the edits to a fresher version. Upstream continues with the fresher copy but writes the older one.
@@ -138,13 +161,16 @@ impl<'a> Draft<'a> {
         if runs_unknown {
             self.join(job);
         }
-        if is_newest || runs_unknown {
+        if is_newest || runs_unknown && !job.of_backfill {
             self.notes.push(Note::Adopted(Arc::clone(job), slot));
         }
     }
 
-    /// Adds a Job to `active`.
+    /// Adds a Job to `active`, unless a backfill created it.
     pub fn join(&mut self, job: &Job) {
+        if job.of_backfill {
+            return;
+        }
         let reference = job.reference(self.base.controller_kind);
         if !self.status.in_active_list(&reference.uid) {
             self.status.to_mut().active.push(reference.clone());
@@ -157,6 +183,20 @@ impl<'a> Draft<'a> {
             self.status.to_mut().last_schedule_time = Some(slot);
         }
         self.edits.scheduled(slot);
+    }
+
+    /// Records which slots are decided.
+    pub fn counted(&mut self, counted: CountedFrom) {
+        self.edits.counted(&counted);
+        self.status.to_mut().counted_from = Some(Box::new(counted));
+    }
+
+    /// Sets what is published about the CronJob. This is no edit: each sync computes it anew.
+    pub fn publish(&mut self, published: Published) {
+        let published = published.boxed();
+        if self.status.published != published {
+            self.status.to_mut().published = published;
+        }
     }
 
     /// Records that the Job of `slot` runs.
@@ -195,9 +235,14 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Records the answer to a deletion in the foreground: the Job still exists.
+    pub fn deleting(&mut self, job: &Job, reply: &DeleteReply, hides_transient: bool) {
+        self.events.extend(deletion_event(self.base.controller_kind, job, reply, hides_transient));
+    }
+
     /// Records the answer to a deletion and returns whether the Job is gone.
     pub fn deleted(&mut self, job: &Job, reply: &DeleteReply, hides_transient: bool) -> bool {
-        self.events.extend(deletion_event(self.base.controller_kind, job, reply, hides_transient));
+        self.deleting(job, reply, hides_transient);
         let is_gone = reply.as_ref().err().is_none_or(ApiError::is_not_found);
         if is_gone {
             self.remove_active(&job.uid);
@@ -221,15 +266,43 @@ impl<'a> Draft<'a> {
         self.events.push(Event { type_: EventType::Warning, reason, message });
     }
 
+    /// Adds an Event about held slots, unless one with this reason was recorded within the last hour.
+    pub fn tell(
+        &mut self,
+        known: &[Told],
+        now: DateTime<Utc>,
+        type_: EventType,
+        reason: &'static str,
+        message: String,
+    ) {
+        if self.told.iter().any(|told| told.reason == reason) {
+            return;
+        }
+        let recent = known.iter().find(|told| told.reason == reason && told.is_recent(now));
+        self.told.push(recent.copied().unwrap_or(Told { reason, at: now }));
+        if recent.is_none() {
+            self.events.push(Event { type_, reason, message });
+        }
+    }
+
+    /// Keeps what earlier syncs have told, but for reasons that hold no longer and are news when they hold again.
+    pub fn keep_told(&mut self, known: &[Told], now: DateTime<Utc>, news: &[&str]) {
+        let is_new = |told: &&Told| !self.told.iter().any(|known| known.reason == told.reason);
+        let is_kept = |told: &&Told| told.is_recent(now) && !news.contains(&told.reason);
+        let kept: Vec<_> = known.iter().filter(is_new).filter(is_kept).copied().collect();
+        self.told.extend(kept);
+    }
+
     /// Ends the sync without a status write; the edits are left to a later sync.
     pub fn put_off(self, outcome: Outcome) -> Settlement {
-        let Self { base, name_taken, already_there, verdict, edits, events, notes, .. } = self;
+        let Self { base, name_taken, already_there, verdict, edits, events, told, notes, .. } = self;
         let edits = edits.needed_by(&base.status);
         let (prune, not_pruned) = (Vec::new(), 0);
         Settlement {
             status: None,
             edits,
             events,
+            told,
             name_taken,
             already_there,
             prune,
@@ -242,11 +315,30 @@ impl<'a> Draft<'a> {
 
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
-        let Self { base, status, name_taken, already_there, verdict, edits, events, notes } = self;
+        let Self { base, status, name_taken, already_there, verdict, edits, events, told, notes } = self;
         let status = changed(status, base).map(|status| StatusWrite { base: Arc::clone(base), status });
         let edits = if status.is_some() { edits.needed_by(&base.status) } else { Edits::default() };
         let (prune, not_pruned) = (Vec::new(), 0);
-        Settlement { status, edits, events, name_taken, already_there, prune, not_pruned, verdict, notes, outcome }
+        Settlement {
+            status,
+            edits,
+            events,
+            told,
+            name_taken,
+            already_there,
+            prune,
+            not_pruned,
+            verdict,
+            notes,
+            outcome,
+        }
+    }
+}
+
+impl Told {
+    fn is_recent(&self, now: DateTime<Utc>) -> bool {
+        let age = now.signed_duration_since(self.at);
+        age < TELL_AGAIN && age > -TELL_AGAIN
     }
 }
 

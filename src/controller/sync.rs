@@ -19,7 +19,7 @@ use tracing::debug;
 
 use super::control::{CronJobControl, JobControl, Patience};
 use super::observation::{CreateReply, DeleteReply, Observation};
-use super::plan::{Event, Failure, Lookup, Outcome, Plan, Requeue, Settlement};
+use super::plan::{Event, Failure, Lookup, Outcome, Plan, Propagation, Requeue, Settlement, Victim};
 use super::reconcile::reconcile;
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
@@ -131,8 +131,10 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 observation.is_overtaken = true;
             }
             Plan::Replace { victim, cron_job, .. } => {
-                let reply = control.delete_job(&victim.name, &victim.uid, observation.patience).await;
-                if reply.is_ok() {
+                let Victim { name, uid, propagation } = &victim;
+                let reply = control.delete_job(name, uid, *propagation, observation.patience).await;
+                // Otherwise it exists until the watch shows its end.
+                if reply.is_ok() && *propagation == Propagation::Background {
                     hooks.deleted(&cron_job, &victim.name, &victim.uid);
                 }
                 observation.learn_deletion(victim.uid, reply);
@@ -238,7 +240,7 @@ async fn delete_jobs<C: JobControl>(
     let (mut replies, mut trouble) = (Vec::with_capacity(jobs.len()), false);
     for some in jobs.chunks(REQUESTS_PER_KEY) {
         let requests = some.iter().map(|job| async {
-            let request = control.delete_job(&job.name, &job.uid, Patience::Usual);
+            let request = control.delete_job(&job.name, &job.uid, Propagation::Background, Patience::Usual);
             let reply = if trouble { None } else { timeout_at(end, request).await.ok() };
             if let Some(Ok(())) = &reply {
                 hooks.deleted(cron_job, &job.name, &job.uid);

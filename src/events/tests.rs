@@ -30,7 +30,7 @@ pub(super) fn at(seconds: i64) -> DateTime<Utc> {
     Utc.timestamp_opt(1_795_197_000 + seconds, 0).unwrap()
 }
 
-/// Two Events of kube-controller-manager v1.36.3 as the server returns them, without the fields that the server adds.
+/// Two Events of kube-controller-manager v1.37.2 as the server returns them, without the fields that the server adds.
 fn in_tree(name: &str, resource_version: &str, time: &str, message: &str) -> Value {
     json!({
         "apiVersion": "v1", "count": 1, "eventTime": null, "firstTimestamp": time,

@@ -16,6 +16,9 @@ impl Config {
             "master": self.master,
             "controllers": self.controllers.iter().map(|controller_kind| controller_kind.name).collect::<Vec<_>>(),
             "manage": self.manage.name(),
+            "policies": self.policies.enabled,
+            "spreadSeed": &*self.policies.seed,
+            "publish": self.publish.names(),
             "concurrentCronJobSyncs": self.concurrent_cronjob_syncs,
             "shards": self.shards,
             "clientConnection": self.kube_api.map(|limit| json!({ "qps": limit.qps, "burst": limit.burst })),
@@ -64,6 +67,7 @@ impl Config {
 fn authentication(config: &AuthenticationConfig) -> Value {
     json!({
         "kubeconfig": config.kubeconfig,
+        "tokenAudiences": config.token_audiences,
         "tokenCacheTTL": format_duration(config.token_cache_ttl),
         "clientCAFile": match &config.client_ca {
             ClientCaConfig::File(file) => Some(file),

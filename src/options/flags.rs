@@ -31,6 +31,7 @@ const USAGE: &str =
        cronjob-controller crd [flags]       the CustomResourceDefinitions, as YAML
        cronjob-controller next SCHEDULE     the next runs of a schedule
        cronjob-controller explain NAME      why a CronJob did or did not run
+       cronjob-controller ui [flags]        a page in a browser: state, load and history of CronJobs
        cronjob-controller check -f FILE     what is wrong with manifests of CronJobs
        cronjob-controller completion SHELL  completions for bash, zsh, fish, powershell or elvish
        cronjob-controller man               the manual's page";
@@ -96,6 +97,21 @@ pub(super) struct RawFlags {
     #[arg(long, value_name = "STRING", default_value = "all", help_heading = CONTROLLER, verbatim_doc_comment)]
     pub manage: String,
 
+    /// Whether the annotations below cronjob-controller.dev that change when a CronJob runs have an effect. Without it,
+    /// runs that they left out may start. The same for all replicas
+    #[arg(long, value_name = "BOOL", default_value = "true", help_heading = CONTROLLER, verbatim_doc_comment)]
+    pub policies: String,
+
+    /// What the delays of the annotation cronjob-controller.dev/spread depend on beside namespace and name. Clusters
+    /// with different texts spread the same CronJobs differently. The same for all replicas
+    #[arg(long, value_name = "STRING", default_value = "", help_heading = CONTROLLER, verbatim_doc_comment)]
+    pub spread_seed: String,
+
+    /// What is written to annotations of each batch/v1 CronJob: next-run (when its next Job is due), last-failure (when one
+    /// last failed). May be repeated and takes commas [default: nothing]
+    #[arg(long, value_name = "STRINGS", action = ArgAction::Append, help_heading = CONTROLLER, verbatim_doc_comment)]
+    pub publish: Vec<String>,
+
     /// How many parts the namespaces are cut into, by a hash of their names. The replicas share them out, one Lease for
     /// each, and take over what another leaves. The same for all replicas; more than 1 needs --leader-elect
     #[arg(long, value_name = "INT", default_value = "1", help_heading = CONTROLLER, verbatim_doc_comment)]
@@ -105,7 +121,7 @@ pub(super) struct RawFlags {
     #[arg(long, value_name = "STRINGS", action = ArgAction::Append, help_heading = CONTROLLER)]
     pub namespace: Vec<String>,
 
-    /// Show metrics of each CronJob, of so many at most; 5000 if no number is given. Each has up to 14 series. 0 turns them off.
+    /// Show metrics of each CronJob, of so many at most; 5000 if no number is given. Each has up to 19 series. 0 turns them off.
     #[arg(long, value_name = "INT", default_value = "0", help_heading = CONTROLLER,
           num_args = 0..=1, require_equals = true, default_missing_value = "5000")]
     pub cronjob_metrics: String,

@@ -14,8 +14,8 @@ use apimachinery::names::{dns_label_errors, subdomain_errors};
 use super::flags::RawFlags;
 use super::go_syntax::{format_duration, parse_bool, parse_duration, parse_float, parse_int};
 use super::{
-    Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, RateLimit, UsageError, controllers,
-    secure, webhook,
+    Config, DEFAULT_LEASE_NAMESPACE, Environment, LeaderElectionConfig, LogFormat, PolicyOptions, Publish, RateLimit,
+    UsageError, controllers, secure, webhook,
 };
 use crate::leader_election::shares::Names;
 use crate::leader_election::{JITTER_FACTOR, whole_seconds};
@@ -101,6 +101,8 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
     let syncs = faults.whole("concurrent-cronjob-syncs", &raw.concurrent_cronjob_syncs, 1..=MAX_INT32);
     let controllers = controllers::resolve(&raw.controllers, &mut faults);
     let manage = controllers::manage(raw, &controllers, &mut faults);
+    let policies = faults.boolean("policies", &raw.policies);
+    let publish = publish(&raw.publish, &mut faults);
     let shards = shards(raw, &mut faults);
     if let (Some(election), Some(shards)) = (&leader_election, shards) {
         leases_of_shards(raw, election, shards, &mut faults);
@@ -126,6 +128,8 @@ pub(super) fn resolve(raw: &RawFlags, env: &dyn Environment) -> Result<Config, U
         master,
         controllers,
         manage: manage.unwrap_or_default(),
+        policies: PolicyOptions { enabled: policies.unwrap_or(true), seed: raw.spread_seed.as_str().into() },
+        publish,
         concurrent_cronjob_syncs: syncs.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN),
         shards: shards.unwrap_or(NonZeroU32::MIN),
         kube_api,
@@ -247,6 +251,12 @@ fn durations_in_order(raw: &RawFlags, [lease, renew, retry]: [Option<Duration>; 
         let than = format!("more than {JITTER_FACTOR} times --leader-elect-retry-period, {}", format_duration(retry));
         faults.add("leader-elect-renew-deadline", &raw.leader_elect_renew_deadline, &than);
     }
+}
+
+fn publish(lists: &[String], faults: &mut Faults) -> Publish {
+    secure::values(lists).fold(Publish::default(), |publish, name| {
+        faults.read("publish", name, "next-run, last-failure or both", |name| publish.with(name)).unwrap_or(publish)
+    })
 }
 
 fn namespaces(raw: &RawFlags, faults: &mut Faults) -> Vec<String> {

@@ -35,6 +35,8 @@ pub struct SecureServing {
 pub struct AuthenticationConfig {
     /// The kubeconfig for TokenReviews; `None` means the controller's own connection.
     pub kubeconfig: Option<PathBuf>,
+    /// The audiences of which a token must name one; none means that the API server's own are asked for.
+    pub token_audiences: Vec<String>,
     /// How long the answer about a token is cached.
     pub token_cache_ttl: Duration,
     /// Where the CA of client certificates comes from.
@@ -82,6 +84,11 @@ pub(super) struct SecureFlags {
     /// The kubeconfig file for TokenReviews and the client CA [default: the connection of --kubeconfig]
     #[arg(long, value_name = "FILE", default_value = "", help_heading = AUTHENTICATION)]
     pub authentication_kubeconfig: String,
+
+    /// The audiences of which a bearer token must name one, so that a token for the API server need not be sent here.
+    /// May be repeated and takes commas [default: those of the API server]
+    #[arg(long, value_name = "STRINGS", action = ArgAction::Append, help_heading = AUTHENTICATION, verbatim_doc_comment)]
+    pub authentication_token_audiences: Vec<String>,
 
     /// How long to remember whose a token is; 0 is not at all.
     #[arg(long, value_name = "DURATION", default_value = "10s", help_heading = AUTHENTICATION)]
@@ -173,6 +180,7 @@ fn authentication(flags: &SecureFlags, faults: &mut Faults) -> AuthenticationCon
     };
     AuthenticationConfig {
         kubeconfig: path(&flags.authentication_kubeconfig),
+        token_audiences: values(&flags.authentication_token_audiences).map(str::to_owned).collect(),
         token_cache_ttl,
         client_ca,
         tolerate_lookup_failure: tolerate.unwrap_or_default(),

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::api::Publish;
 use crate::leader_election::shares::Names;
 use crate::server::{TlsParameters, TlsVersion};
 
@@ -37,6 +38,8 @@ fn defaults() -> Config {
         master: None,
         controllers: vec![ControllerKind::CronJob],
         manage: Manage::All,
+        policies: PolicyOptions::default(),
+        publish: Publish::default(),
         concurrent_cronjob_syncs: NonZeroUsize::new(64).unwrap(),
         shards: NonZeroU32::MIN,
         kube_api: None,
@@ -60,6 +63,7 @@ fn serving() -> SecureServing {
         tls: TlsParameters { client_certificates: true, ..TlsParameters::default() },
         authentication: AuthenticationConfig {
             kubeconfig: None,
+            token_audiences: Vec::new(),
             token_cache_ttl: ttl,
             client_ca: ClientCaConfig::Cluster,
             tolerate_lookup_failure: true,
@@ -120,6 +124,10 @@ fn metrics(addr: &str) -> Config {
 
 fn only(namespaces: &[&str]) -> Config {
     Config { namespaces: namespaces.iter().map(|&name| name.to_owned()).collect(), ..defaults() }
+}
+
+fn publishing(next_run: bool, last_failure: bool) -> Config {
+    Config { publish: Publish { next_run, last_failure }, ..defaults() }
 }
 
 fn kubeconfig(path: &str) -> Config {
@@ -255,6 +263,18 @@ fn every_flag_has_upstreams_meaning() {
             { Config { health_addr: Some("0.0.0.0:1".parse().unwrap()), ..metrics("0.0.0.0:1") } },
         ),
         ("what was handed over", &["--manage=annotated"], Config { manage: Manage::Annotated, ..defaults() }),
+        (
+            "no policies",
+            &["--policies=false"],
+            Config { policies: PolicyOptions { enabled: false, seed: "".into() }, ..defaults() },
+        ),
+        (
+            "offsets of its own",
+            &["--spread-seed=blue"],
+            Config { policies: PolicyOptions { enabled: true, seed: "blue".into() }, ..defaults() },
+        ),
+        ("published times", &["--publish=next-run,last-failure"], publishing(true, true)),
+        ("one of them, said twice", &["--publish=next-run", "--publish=next-run"], publishing(true, false)),
         ("one namespace", &["--namespace=a"], only(&["a"])),
         ("namespaces pile up, sorted, each once", &["--namespace=c,a", "--namespace", "b,a"], only(&["a", "b", "c"])),
         ("an empty list is all namespaces", &["--namespace="], defaults()),
@@ -392,6 +412,11 @@ fn the_secure_port_is_set_as_kube_controller_managers_is() {
                 secure.authentication.kubeconfig = Some("/n".into());
                 secure.authorization.kubeconfig = Some("/z".into());
             }),
+        ),
+        (
+            "other audiences",
+            &["--authentication-token-audiences=a,b", "--authentication-token-audiences=c"],
+            serve(|secure| secure.authentication.token_audiences = own(&["a", "b", "c"])),
         ),
         (
             "other times",
@@ -761,6 +786,7 @@ proptest! {
         flag in prop::sample::select(vec![
             "kube-api-qps", "kube-api-burst", "leader-elect", "leader-elect-lease-duration", "namespace", "secure-port",
             "bind-address", "metrics-bind-address", "v", "master", "concurrent-cronjob-syncs", "controllers", "manage",
+            "policies", "spread-seed", "publish",
             "cronjob-metrics",
             "webhook-port", "webhook-self-signed",
         ]),

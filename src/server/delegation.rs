@@ -86,6 +86,8 @@ pub struct Ttls {
 pub struct Reviewers {
     /// For TokenReviews.
     pub authentication: Client,
+    /// The audiences of which a token must name one; none means those of the API server.
+    pub audiences: Vec<String>,
     /// For SubjectAccessReviews.
     pub authorization: Client,
 }
@@ -234,7 +236,8 @@ impl Delegation {
         if let Some(user) = self.users.lock().get(&key, Instant::now()) {
             return Ok(user);
         }
-        let user = self.token_reviews.ask(reviews::review_token(&self.reviewers.authentication, token)).await?;
+        let Reviewers { authentication, audiences, .. } = &self.reviewers;
+        let user = self.token_reviews.ask(reviews::review_token(authentication, audiences, token)).await?;
         self.users.lock().put(key, user.clone(), self.ttls.token, Instant::now());
         Ok(user)
     }

@@ -54,6 +54,8 @@ fn job(job: &str, cron_job: &str) -> Arc<Job> {
         completion_time: None,
         finished: None,
         succeeded: false,
+        failed_at: None,
+        of_backfill: false,
     })
 }
 

@@ -7,14 +7,17 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::super::backfill::Record;
 use super::super::job_template::time;
-use super::super::manage::Handover;
-use super::super::{ControllerKind, Interner, ObjectName, Uid};
+use super::super::manage::{Handover, MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
+use super::super::policy::{BACKFILL, Collected, CountedFrom, PREFIX, PolicyReading, Setting};
+use super::super::{ControllerKind, CountedFromPlace, Interner, ObjectName, Published, Uid};
 use super::{ConcurrencyPolicy, CronJobStatus, FinishedCondition, null_as_default};
 
 #[derive(serde::Deserialize)]
@@ -35,25 +38,78 @@ pub struct Metadata<'a> {
     pub owner_references: Controller<'a>,
     #[serde(borrow, default, deserialize_with = "null_as_default")]
     pub annotations: Annotations<'a>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub labels: Labels,
+    #[serde(borrow, default)]
+    managed_fields: Option<&'a RawValue>,
 }
 
 impl Metadata<'_> {
+    /// The newest change of the object other than in its status; `None` if it has no readable list of managers.
+    fn last_edit(&self) -> Option<DateTime<Utc>> {
+        let managers: Vec<Manager<'_>> = serde_json::from_str(self.managed_fields?.get()).ok()?;
+        let edits = managers.iter().filter(|manager| manager.subresource.as_deref().is_none_or(str::is_empty));
+        edits.filter_map(|manager| manager.time).max()
+    }
+
     pub fn object_name(&self, interner: &Interner) -> ObjectName {
         ObjectName { namespace: interner.intern(&self.namespace), name: (&*self.name).into() }
     }
 }
 
-/// The annotations that hold a child's slot, and those that say which controller manages a CronJob.
-#[derive(Default, serde::Deserialize)]
+/// An entry of `managedFields`.
+#[derive(serde::Deserialize)]
+struct Manager<'a> {
+    #[serde(default, with = "time")]
+    time: Option<DateTime<Utc>>,
+    #[serde(borrow, default)]
+    subresource: Option<Text<'a>>,
+}
+
+/// The annotations that hold a child's slot, those that say which controller manages a CronJob, and the policies.
+#[derive(Default)]
 pub struct Annotations<'a> {
-    #[serde(borrow, default, rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
     upstream: Option<Text<'a>>,
-    #[serde(borrow, default, rename = "batch.tutorial.kubebuilder.io/scheduled-at")]
     tutorial: Option<Text<'a>>,
-    #[serde(borrow, default, rename = "cronjob-controller.dev/managed")]
     managed: Option<Text<'a>>,
-    #[serde(borrow, default, rename = "cronjob-controller.dev/suspend")]
     suspend: Option<Text<'a>>,
+    backfill: Option<Text<'a>>,
+    policies: Collected<'a>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Annotations<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Map<'a>(PhantomData<Annotations<'a>>);
+        impl<'de: 'a, 'a> Visitor<'de> for Map<'a> {
+            type Value = Annotations<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of texts")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Annotations<'a>, A::Error> {
+                let mut found = Annotations::default();
+                while let Some(name) = map.next_key::<Text<'de>>()? {
+                    match &*name {
+                        "batch.kubernetes.io/cronjob-scheduled-timestamp" => found.upstream = map.next_value()?,
+                        "batch.tutorial.kubebuilder.io/scheduled-at" => found.tutorial = map.next_value()?,
+                        MANAGED_ANNOTATION => found.managed = map.next_value()?,
+                        SUSPEND_ANNOTATION => found.suspend = map.next_value()?,
+                        BACKFILL => found.backfill = map.next_value()?,
+                        name if name.starts_with(PREFIX) => match found.policies.place(name) {
+                            Some(place) => *place = map.next_value::<Option<Text<'de>>>()?.map(|text| text.0),
+                            None => {
+                                map.next_value::<IgnoredAny>()?;
+                            }
+                        },
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(found)
+            }
+        }
+        deserializer.deserialize_map(Map(PhantomData))
+    }
 }
 
 impl Annotations<'_> {
@@ -69,6 +125,39 @@ impl Annotations<'_> {
     pub fn handover(&self) -> Handover {
         let is_true = |text: &Option<Text<'_>>| text.as_deref() == Some("true");
         Handover { managed: is_true(&self.managed), suspend: is_true(&self.suspend) }
+    }
+
+    /// Whether a backfill of the CronJob `uid` is under way.
+    pub fn is_backfilled(&self, uid: &Uid) -> bool {
+        self.backfill.as_deref().is_some_and(|text| Record::is_under_way(text, uid))
+    }
+}
+
+/// The label that decisions depend on.
+#[derive(Default)]
+pub struct Labels {
+    /// Whether the object is a Job of a backfill.
+    pub backfill: bool,
+}
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Map;
+        impl<'de> Visitor<'de> for Map {
+            type Value = Labels;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of texts")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
+                let mut found = Labels::default();
+                while let Some(name) = map.next_key::<Text<'de>>()? {
+                    found.backfill |= &*name == BACKFILL;
+                    map.next_value::<IgnoredAny>()?;
+                }
+                Ok(found)
+            }
+        }
+        deserializer.deserialize_map(Map)
     }
 }
 
@@ -127,6 +216,37 @@ pub struct CronJob<'a> {
     pub spec: CronJobSpec<'a>,
     #[serde(default, deserialize_with = "null_as_default")]
     pub status: CronJobStatus,
+}
+
+impl CronJob<'_> {
+    /// Reads the policies, and moves what the controller keeps in annotations into the status, wherever the kind has it.
+    pub fn policies(&mut self, name: &ObjectName) -> Option<Arc<PolicyReading>> {
+        let collected = std::mem::take(&mut self.metadata.annotations.policies);
+        match self.controller_kind.counted_from {
+            None => {
+                self.status.counted_from = None;
+                return None;
+            }
+            Some(CountedFromPlace::Status) => {}
+            Some(CountedFromPlace::Annotation) => {
+                self.status.counted_from = collected.counted_from.as_deref().and_then(CountedFrom::parse).map(Box::new);
+                self.status.published =
+                    Published::parse(collected.next_run.as_deref(), collected.last_failure.as_deref());
+            }
+        }
+        let is_counted = self.status.counted_from.is_some();
+        let last_edit = || self.metadata.last_edit();
+        let setting = Setting {
+            schedule: &self.spec.schedule,
+            concurrency_policy: self.spec.concurrency_policy,
+            successful_jobs_history_limit: self.spec.successful_jobs_history_limit,
+            failed_jobs_history_limit: self.spec.failed_jobs_history_limit,
+            job_template: self.spec.job_template.get(),
+        };
+        let mut reading = PolicyReading::read(collected, &setting, is_counted, last_edit)?;
+        reading.set_offset("", name);
+        Some(Arc::new(reading))
+    }
 }
 
 #[derive(serde::Deserialize)]
@@ -198,14 +318,19 @@ pub struct Conditions {
     pub finished: Option<FinishedCondition>,
     /// Whether any Complete condition is true.
     pub succeeded: bool,
+    /// When the condition that finished the Job became true, if that is Failed.
+    pub failed_at: Option<DateTime<Utc>>,
 }
 
 #[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Condition<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow)]
     status: Cow<'a, str>,
+    #[serde(default, with = "time")]
+    last_transition_time: Option<DateTime<Utc>>,
 }
 
 impl Fold<Condition<'_>> for Conditions {
@@ -215,7 +340,10 @@ impl Fold<Condition<'_>> for Conditions {
             ("Failed", "True") => FinishedCondition::Failed,
             _ => return,
         };
-        self.finished = self.finished.or(Some(met));
+        if self.finished.is_none() {
+            self.finished = Some(met);
+            self.failed_at = condition.last_transition_time.filter(|_| met == FinishedCondition::Failed);
+        }
         self.succeeded |= met == FinishedCondition::Complete;
     }
 }

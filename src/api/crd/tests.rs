@@ -107,7 +107,7 @@ fn the_fields_are_those_of_the_apis() {
                 "successfulJobsHistoryLimit",
                 "suspend",
             ],
-            vec!["active", "conditions", "lastScheduleTime"],
+            vec!["active", "conditions", "countedFrom", "lastScheduleTime"],
         ),
         (
             "ApiExample",

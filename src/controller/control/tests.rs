@@ -10,9 +10,9 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use super::{CronJobControl, JobControl, LONGEST_ANSWER, Patience, RealControl, StatusWrite};
+use super::{CronJobControl, JobControl, LONGEST_ANSWER, Patience, Propagation, RealControl, StatusWrite};
 use crate::api::batch_v1::{CronJob, CronJobStatus};
-use crate::api::{ApiError, ControllerKind, Delivery, Interner, Object, ObjectName, Uid};
+use crate::api::{ApiError, ControllerKind, Delivery, Interner, Object, ObjectName, Published, Uid};
 use crate::client::{self, LeadershipCheck, Unobserved};
 
 #[derive(Debug, PartialEq)]
@@ -70,7 +70,7 @@ fn name() -> ObjectName {
 #[tokio::test(start_paused = true)]
 async fn a_deletion_names_the_uid_it_means_and_leaves_pods_to_the_background() {
     let (control, log) = control(200, None, r#"{"kind":"Status","status":"Success"}"#, Duration::ZERO);
-    control.delete_job(&name(), &Uid::new("u-1"), Patience::Usual).await.unwrap();
+    control.delete_job(&name(), &Uid::new("u-1"), Propagation::Background, Patience::Usual).await.unwrap();
     let body = json!({
         "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": { "uid": "u-1" },
     });
@@ -98,6 +98,44 @@ async fn the_status_patch_names_its_version_and_only_the_status() {
     let path = "/apis/batch/v1/namespaces/ns/cronjobs/report/status?fieldValidation=Ignore".to_owned();
     let content_type = "application/merge-patch+json".to_owned();
     assert_eq!(*log.lock().unwrap(), [Seen { method: Method::PATCH, path, content_type, body }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn published_times_are_annotations_of_the_same_patch() {
+    let next = "cronjob-controller.dev/next-run";
+    let failure = "cronjob-controller.dev/last-failure";
+    let at = |text: &str| Some(text.parse().unwrap());
+    let rows = [
+        ("new", json!({}), (at("2026-03-02T11:00:00Z"), None), json!({ next: "2026-03-02T11:00:00Z" })),
+        ("gone", json!({ next: "2026-03-02T11:00:00Z" }), (None, None), json!({ next: null })),
+        (
+            "one of two",
+            json!({ next: "2026-03-02T11:00:00Z", failure: "2026-03-02T09:00:00Z" }),
+            (at("2026-03-02T11:00:00Z"), at("2026-03-02T10:30:00Z")),
+            json!({ failure: "2026-03-02T10:30:00Z" }),
+        ),
+    ];
+    for (sentence, annotations, (next_run, last_failure), want) in rows {
+        let (control, log) = control(200, None, r#"{"metadata":{"resourceVersion":"8"}}"#, Duration::ZERO);
+        let base = json!({
+            "metadata": {
+                "name": "report", "namespace": "ns", "uid": "u", "resourceVersion": "7", "annotations": annotations,
+            },
+            "spec": { "schedule": "* * * * *", "jobTemplate": {} },
+        });
+        let base = Arc::new(CronJob::decode(&base.to_string(), &Interner::default()).unwrap());
+        let published = Published { next_run, last_failure }.boxed();
+        let write = StatusWrite { base, status: CronJobStatus { published, ..Default::default() } };
+        let written = control.update_status(&ObjectName::new("ns", "report"), &write, Patience::Usual).await.unwrap();
+        assert_eq!(written.status, write.status, "{sentence}");
+        let body = &log.lock().unwrap()[0].body;
+        assert_eq!(body["metadata"], json!({ "resourceVersion": "7", "annotations": want }), "{sentence}");
+        assert_eq!(
+            body["status"],
+            json!({ "active": null }),
+            "{sentence}: the status has no field of its own for them"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,7 +219,7 @@ async fn a_closed_gate_lets_reads_through_and_no_write() {
     let error = control.create_job(&name(), b"{}".to_vec(), Patience::Usual).await.unwrap_err();
     assert_eq!(error.to_string(), "create Job ns/report-1: not sent: this process does not hold its lease");
     assert_eq!(error.delivery, Delivery::NotSent);
-    assert!(control.delete_job(&name(), &Uid::new("u"), Patience::Usual).await.is_err());
+    assert!(control.delete_job(&name(), &Uid::new("u"), Propagation::Background, Patience::Usual).await.is_err());
     assert!(log.lock().unwrap().is_empty());
     assert!(control.get_job(&name()).await.unwrap_err().is_not_found());
     assert_eq!(log.lock().unwrap().len(), 1);
@@ -208,7 +246,10 @@ async fn write_that_waited_for_the_rate_limit_is_not_sent_after_the_gate_has_clo
             let waits = async {
                 match write {
                     "create" => control.create_job(&name(), b"{}".to_vec(), Patience::Usual).await.err(),
-                    "delete" => control.delete_job(&name(), &Uid::new("u"), Patience::Usual).await.err(),
+                    "delete" => control
+                        .delete_job(&name(), &Uid::new("u"), Propagation::Background, Patience::Usual)
+                        .await
+                        .err(),
                     _ => {
                         let base = r#"{"metadata":{"name":"report","namespace":"ns","uid":"u","resourceVersion":"7"},
                             "spec":{"schedule":"* * * * *","jobTemplate":{}}}"#;

@@ -170,7 +170,7 @@ proptest! {
     /// For any decisions at any times, every decided slot is in exactly one count.
     #[test]
     fn counts_add_up_to_the_slots_that_have_passed(
-        steps in prop::collection::vec((0u8..6, 1i64..7_200), 1..40),
+        steps in prop::collection::vec((0u8..10, 1i64..7_200), 1..40),
         schedule in prop::sample::select(vec!["*/7 * * * *", "0 * * * *", "@every 11m", "15,45 9-17 * * *"]),
     ) {
         let cron_job = cron_job(json!({ "spec": { "schedule": schedule } }));
@@ -189,11 +189,26 @@ proptest! {
                 2 => skipped(Skip::Forbid(newest)),
                 3 => skipped(Skip::Deadline(newest)),
                 4 => skipped(Skip::NameTaken(newest)),
+                5 => skipped(Skip::MaxConcurrent(newest)),
+                6 => skipped(Skip::Replacing(newest)),
+                7 => skipped(Skip::Paused(newest)),
+                8 => skipped(Skip::PassedOver(newest)),
                 _ => skipped(Skip::Suspended),
             }, now);
         }
-        let Skipped { forbid, deadline, name_taken, suspended, invalid } = stats.skipped;
-        let counted = stats.fires + stats.missed + forbid + deadline + name_taken + suspended + invalid;
+        let Skipped {
+            forbid,
+            deadline,
+            name_taken,
+            suspended,
+            invalid,
+            max_concurrent,
+            replacing,
+            paused,
+            passed_over,
+        } = stats.skipped;
+        let by_policies = max_concurrent + replacing + paused + passed_over;
+        let counted = stats.fires + stats.missed + forbid + deadline + name_taken + suspended + invalid + by_policies;
         let mut whole = CronJobStats::open(&cron_job, &[]);
         let decided = stats.decided;
         prop_assert_eq!(counted, whole.pass(&cron_job, Zone::UTC, decided));

@@ -1,5 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
+mod limits;
+mod policies;
+mod publish;
+
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};

@@ -23,7 +23,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::objects::{merged, time};
 use super::wire::Wire;
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{ControllerKind, Manage, NameConflict, ObjectName, crd};
+use crate::api::{ControllerKind, Manage, NameConflict, ObjectName, Publish, crd};
 use crate::cache::{Informer, ResourceEventHandler, Store};
 use crate::client;
 use crate::controller::control::RealControl;
@@ -89,17 +89,30 @@ impl World {
         let shared: SharedClock = clock.clone();
         let mut resources = kinds::builtin();
         resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));
-        let server = ApiServer::new(apiserver::Config::new(shared, resources));
-        Self::on(server, clock, (controller_kind, manage), ends).await
+        // Tests look at the Events of hours and days.
+        let config = apiserver::Config { event_ttl: None, ..apiserver::Config::new(shared, resources) };
+        Self::on(ApiServer::new(config), clock, (controller_kind, manage, Publish::default()), ends).await
+    }
+
+    /// The same world with a controller that publishes times in annotations.
+    pub async fn publishing(self, ends: Ends) -> Self {
+        let publish = Publish { next_run: true, last_failure: true };
+        Self::on(self.server, self.clock, (self.controller_kind, self.manage, publish), ends).await
     }
 
     /// The next leader, after this controller died without a clean shutdown.
     pub async fn successor(self) -> Self {
-        Self::on(self.server.clone(), Arc::clone(&self.clock), (self.controller_kind, self.manage), |_| None).await
+        Self::on(
+            self.server.clone(),
+            Arc::clone(&self.clock),
+            (self.controller_kind, self.manage, Publish::default()),
+            |_| None,
+        )
+        .await
     }
 
-    async fn on(server: ApiServer, clock: Arc<TestClock>, what: (ControllerKind, Manage), ends: Ends) -> Self {
-        let (controller_kind, manage) = what;
+    async fn on(server: ApiServer, clock: Arc<TestClock>, what: (ControllerKind, Manage, Publish), ends: Ends) -> Self {
+        let (controller_kind, manage, publish) = what;
         let shared: SharedClock = clock.clone();
         let (wire, stop) = (Wire::new(), CancellationToken::new());
         let client = client::on_service(wire.around(server.into_service()));
@@ -130,6 +143,7 @@ impl World {
             metrics: ControllerMetrics::register(&Registry::new()).unwrap(),
             stats_set: Some(stats_set),
             local_zone: Zone::UTC,
+            publish,
             schedule_delta: TimeDelta::zero(),
         });
         let seen = Arc::default();

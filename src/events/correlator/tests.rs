@@ -186,9 +186,9 @@ struct Out {
     message: String,
 }
 
-/// `upstream.jsonl` was played through `EventCorrelator` of client-go v0.36.3 (times in ms; `namedAt` is the time in the
-/// Event's name). Each group in it has either few messages or always new ones, because upstream forgets arbitrary messages of
-/// a full group.
+/// `tests/controlplane/gorecord` played `upstream.jsonl` through `EventCorrelator` of client-go v0.37.2 (times in ms;
+/// `namedAt` is the time in the Event's name). Each group in it has either few messages or always new ones, because
+/// upstream forgets arbitrary messages of a full group.
 #[test]
 fn decides_as_client_go_did() {
     let mut correlator = Correlator::new(&CorrelatorOptions::default());

@@ -62,15 +62,26 @@ impl User {
     }
 }
 
-/// The user of the token; `None` when the token is invalid.
-pub(super) async fn review_token(client: &Client, token: &str) -> Result<Option<User>, ReviewError> {
-    let spec = TokenReviewSpec { token: token.to_owned(), ..TokenReviewSpec::default() };
+/// The user of the token; `None` when the token is invalid, or names none of the audiences. Without audiences it has to
+/// name the API server.
+pub(super) async fn review_token(
+    client: &Client,
+    audiences: &[String],
+    token: &str,
+) -> Result<Option<User>, ReviewError> {
+    let asked = Some(audiences.to_vec()).filter(|audiences| !audiences.is_empty());
+    let spec = TokenReviewSpec { token: token.to_owned(), audiences: asked };
     let review = TokenReview { spec, ..TokenReview::default() };
     let answer =
         Api::<TokenReview>::all(client.clone()).create(&PostParams::default(), &review).await.map_err(|source| {
             ReviewError::Call { review: "tokenreviews.authentication.k8s.io", source: Box::new(source) }
         })?;
-    let status = answer.status.filter(|status| status.authenticated == Some(true));
+    // A server that does not know audiences ignores the question, and lists none.
+    let status = answer.status.filter(|status| {
+        let named = status.audiences.as_deref().unwrap_or_default();
+        let intended = audiences.is_empty() || named.iter().any(|audience| audiences.contains(audience));
+        status.authenticated == Some(true) && intended
+    });
     Ok(status.map(|status| {
         let user = status.user.unwrap_or_default();
         User {

@@ -28,6 +28,9 @@ struct Server {
     /// Answers everything with this status.
     broken: Option<StatusCode>,
     silent: bool,
+    /// The controller's audiences, and whether the API server ignores audiences.
+    audiences: Vec<String>,
+    ignores_audiences: bool,
     /// The largest number of reviews under way at a time.
     most: AtomicUsize,
     under_way: AtomicUsize,
@@ -55,7 +58,7 @@ impl Server {
         self.most.fetch_max(now, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_millis(10)).await;
         let (what, answer) = match path.rsplit('/').next() {
-            Some("tokenreviews") => ("token", token_review(body)),
+            Some("tokenreviews") => ("token", token_review(body, self.ignores_audiences)),
             Some("subjectaccessreviews") => ("access", access_review(body)),
             _ => ("ca", json!({"data": self.client_ca.lock().clone().map(|pem| json!({"client-ca-file": pem}))})),
         };
@@ -78,8 +81,9 @@ impl Server {
     }
 }
 
-/// `token-of-<name>` is that ServiceAccount's; `<name>` is in the group `masters` if it is the master.
-fn token_review(mut review: Value) -> Value {
+/// `token-of-<name>` is that ServiceAccount's; `<name>` is in the group `masters` if it is the master. Tokens are for the
+/// audience `api`, and the scraper's for `metrics`, too.
+fn token_review(mut review: Value, ignores_audiences: bool) -> Value {
     review["status"] = match review["spec"]["token"].as_str().unwrap().strip_prefix("token-of-") {
         None => json!({"authenticated": false, "error": "invalid bearer token"}),
         Some("master") => json!({"authenticated": true, "user": {"username": "master", "groups": ["system:masters"]}}),
@@ -88,6 +92,16 @@ fn token_review(mut review: Value) -> Value {
             "groups": ["system:serviceaccounts"], "extra": {"pod": ["p"]},
         }}),
     };
+    let scraper = review["spec"]["token"] == "token-of-scraper";
+    if let Some(asked) = review["spec"]["audiences"].as_array().filter(|_| !ignores_audiences) {
+        let named = |asked: &&Value| **asked == "api" || scraper && **asked == "metrics";
+        let named: Vec<Value> = asked.iter().filter(named).cloned().collect();
+        if named.is_empty() {
+            review["status"] = json!({"authenticated": false, "error": "wrong audience"});
+        } else {
+            review["status"]["audiences"] = json!(named);
+        }
+    }
     review
 }
 
@@ -117,7 +131,8 @@ fn delegation(server: &Arc<Server>, client_ca: Option<ClientCa>, ttls: Ttls) -> 
         .route("/metrics", get(async |headers: HeaderMap| format!("up {}", headers.contains_key(AUTHORIZATION))))
         .route("/healthz", get(async || "ok"));
     let paths = ["/healthz", "public/*"].map(str::to_owned);
-    let reviewers = Reviewers { authentication: server.client(), authorization: server.client() };
+    let (authentication, authorization) = (server.client(), server.client());
+    let reviewers = Reviewers { authentication, audiences: server.audiences.clone(), authorization };
     Delegation::new(&paths, client_ca, reviewers, ttls).protect(router)
 }
 
@@ -249,6 +264,23 @@ async fn request_gets_the_same_answer_as_from_kube_controller_manager() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn token_for_another_audience_is_refused() {
+    for (sentence, audiences, ignores_audiences, line, status) in [
+        ("no audience is demanded", &[] as &[&str], false, "GET /metrics Bearer token-of-scraper", 200),
+        ("the token names it", &["metrics"], false, "GET /metrics Bearer token-of-scraper", 200),
+        ("the token names one of two", &["other", "metrics"], false, "GET /metrics Bearer token-of-scraper", 200),
+        ("the token names another", &["other"], false, "GET /metrics Bearer token-of-scraper", 401),
+        ("a token for the API server alone", &["metrics"], false, "GET /metrics Bearer token-of-master", 401),
+        ("the API server ignores audiences", &["metrics"], true, "GET /metrics Bearer token-of-scraper", 401),
+    ] {
+        let audiences = audiences.iter().map(|audience| (*audience).to_owned()).collect();
+        let server = Arc::new(Server { audiences, ignores_audiences, ..Server::default() });
+        let answer = ask(&delegation(&server, None, ttls(0)), line, None).await;
+        assert_eq!(answer.0, status, "{sentence}: {answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_failure_of_a_review_is_a_refusal() {
     let rows: [(&str, Server, &str, u16, &str); 5] = [
         (
@@ -319,7 +351,8 @@ async fn answers_are_cached_until_they_expire() {
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_forged_tokens_fills_neither_memory_nor_the_api_server() {
     let server = Arc::new(Server::default());
-    let reviewers = Reviewers { authentication: server.client(), authorization: server.client() };
+    let (authentication, authorization) = (server.client(), server.client());
+    let reviewers = Reviewers { authentication, audiences: Vec::new(), authorization };
     let delegation = Delegation::new(&[], None, reviewers, ttls(3600));
     let facts = |token: usize| RequestFacts {
         verb: "get".to_owned(),

@@ -35,7 +35,7 @@ impl Flooded {
             }
         });
         let client = kube::Client::new(api_server, "default");
-        let reviewers = Reviewers { authentication: client.clone(), authorization: client };
+        let reviewers = Reviewers { authentication: client.clone(), audiences: Vec::new(), authorization: client };
         let ttl = Duration::from_secs(10);
         let times = Ttls { token: ttl, authorized: ttl, unauthorized: ttl };
         let always_allowed = ["/healthz", "/livez", "/readyz"].map(str::to_owned);

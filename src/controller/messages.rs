@@ -1,0 +1,76 @@
+//! Texts of Events. Those that upstream records, too, are upstream's.
+
+use apimachinery::quoting::quote;
+use chrono::TimeDelta;
+
+use crate::api::policy::{BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, STUCK_AFTER};
+
+/// The reason of the Warning about a Job that blocks a slot for too long.
+pub(super) const RUN_STUCK: &str = "RunStuck";
+
+/// The reason of the Warning about failures that hold a CronJob.
+pub(super) const PAUSED: &str = "Paused";
+
+/// The reason of the Event about slots that will not start.
+pub(super) const PASSED_OVER: &str = "PassedOver";
+
+pub(super) const TOO_MANY_MISSED: &str =
+    "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+
+pub(super) const NO_SLOT_LEFT: &str = "its policy annotations leave no time at which it runs";
+
+pub(super) fn already_active(noun: &str) -> String {
+    format!("Not starting {noun} because prior execution is running and concurrency policy is Forbid")
+}
+
+pub(super) fn at_max_concurrent(noun: &str, limit: usize) -> String {
+    format!("Not starting {noun} because {limit} or more are unfinished and {MAX_CONCURRENT} is {limit}")
+}
+
+pub(super) fn still_replacing(noun: &str, replaced: &str) -> String {
+    format!("Not starting {noun} because {replaced}, which it replaces, still exists and {REPLACE_WAITS} is true")
+}
+
+pub(super) fn run_stuck(replaced: &str, age: TimeDelta, delete: bool) -> String {
+    let then = if delete { ", and will be deleted" } else { "" };
+    let seconds = age.num_seconds();
+    format!("{replaced} blocks the next run and has run for longer than {STUCK_AFTER} ({seconds} s){then}")
+}
+
+pub(super) fn stuck_runs_linger(number: usize) -> String {
+    format!(
+        "{number} runs that were deleted because of {STUCK_AFTER} still exist, so no other is deleted: check their nodes \
+         and finalizers"
+    )
+}
+
+pub(super) fn paused(noun: &str, limit: usize) -> String {
+    format!(
+        "Not starting {noun}: the last {limit} failed and {PAUSE_AFTER_FAILURES} is {limit}. It goes on when one succeeds \
+         (kubectl create job --from) or the failed ones are deleted"
+    )
+}
+
+pub(super) fn passed_over(backlog: usize) -> String {
+    match backlog {
+        0 => format!("Passed over a run that could not start within 60 s: {BACKLOG} is 0"),
+        most => format!("Passed over runs that could not start in time: {BACKLOG} lets the newest {most} wait"),
+    }
+}
+
+pub(super) fn overtaken_backlog() -> String {
+    format!("Passed over waiting runs: a newer one was started ({BACKLOG})")
+}
+
+pub(super) fn unsupported_schedule(schedule: &str) -> String {
+    format!(
+        "CRON_TZ or TZ used in schedule {} is not officially supported, see \
+         https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
+        quote(schedule)
+    )
+}
+
+pub(super) fn unknown_policies<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    format!("This version of the cronjob-controller knows no annotation {}", names.join(", "))
+}

@@ -1,0 +1,146 @@
+//! Which of the due slots starts.
+//!
+//! Guarantees: without the policy `backlog` it is the newest, as upstream. With it, the newest slots wait and start in
+//! order, each once, because `lastScheduleTime` follows them. While slots wait, nothing is written about them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Schedule;
+
+use super::{Sync, is_too_late};
+use crate::api::EventType;
+use crate::api::batch_v1::{ConcurrencyPolicy, Job};
+use crate::controller::messages::{PASSED_OVER, overtaken_backlog, passed_over};
+use crate::controller::plan::{Outcome, Requeue, Skip, Verdict};
+
+/// How late a slot may start with `backlog: 0`.
+const IN_TIME: TimeDelta = TimeDelta::seconds(60);
+
+/// What becomes of the due slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// The slot is to start; another one waits after it.
+    Start { slot: DateTime<Utc>, next: Option<DateTime<Utc>> },
+    /// None starts.
+    PassedOver,
+}
+
+impl Sync<'_> {
+    /// Chooses among the due slots, of which `newest` is the newest.
+    pub(super) fn choose(&mut self, newest: DateTime<Utc>, schedule: &Schedule) -> Choice {
+        match self.limits.backlog {
+            Some(0) if self.is_passed_over(newest) => Choice::PassedOver,
+            None | Some(0) => Choice::Start { slot: newest, next: None },
+            Some(most) => self.oldest_waiting(most, newest, schedule),
+        }
+    }
+
+    fn oldest_waiting(&mut self, most: usize, newest: DateTime<Utc>, schedule: &Schedule) -> Choice {
+        let observed = self.observed();
+        let last = observed.last_schedule.unwrap_or(observed.creation);
+        let mut waiting = self.waiting(last, most, newest, schedule);
+        let slot = waiting.pop_front().unwrap_or(newest);
+        if schedule.next_after(last).is_some_and(|first| first < slot && self.is_startable(first)) {
+            self.tell(EventType::Normal, PASSED_OVER, passed_over(most));
+        }
+        Choice::Start { slot, next: waiting.front().copied() }
+    }
+
+    /// Says that slots were waiting when another controller started a newer one.
+    pub(super) fn tell_of_overtaken_slots(&mut self, schedule: &Schedule) {
+        let Some(most) = self.limits.backlog.filter(|most| *most > 0) else { return };
+        let (written, known) = (self.draft.base.status.last_schedule_time, self.draft.status.last_schedule_time);
+        let Some((written, last)) = written.zip(known).filter(|(written, last)| written < last) else { return };
+        // This controller starts the oldest first.
+        if self.observation.carried.has_scheduled() {
+            return;
+        }
+        let first = self.waiting(written, most, last, schedule).front().copied();
+        if first.is_some_and(|first| first < last) {
+            self.tell(EventType::Normal, PASSED_OVER, overtaken_backlog());
+        }
+    }
+
+    /// Whether its deadline has not passed, and no Job of another owner is known to have its name.
+    fn is_startable(&self, slot: DateTime<Utc>) -> bool {
+        let deadline = self.draft.base.spec.starting_deadline_seconds;
+        !is_too_late(slot, deadline, self.nominal_now()) && self.observation.name_taken_reported < Some(slot)
+    }
+
+    /// The newest slots after `last`, up to `newest`, that may start, the oldest first.
+    fn waiting(
+        &self,
+        last: DateTime<Utc>,
+        most: usize,
+        newest: DateTime<Utc>,
+        schedule: &Schedule,
+    ) -> VecDeque<DateTime<Utc>> {
+        let mut stretch = TimeDelta::minutes(i64::try_from(most).unwrap_or(i64::MAX >> 32));
+        loop {
+            let from = newest.checked_sub_signed(stretch).map_or(last, |from| from.max(last));
+            let mut found = VecDeque::new();
+            let slots = std::iter::successors(schedule.next_after(from), |slot| schedule.next_after(*slot));
+            for slot in slots.take_while(|slot| *slot <= newest) {
+                if found.len() == most {
+                    found.pop_front();
+                }
+                found.push_back(slot);
+            }
+            if found.len() == most || from <= last {
+                found.retain(|slot| self.is_startable(*slot));
+                return found;
+            }
+            stretch = stretch * 4;
+        }
+    }
+
+    /// With `backlog: 0`: whether the slot could not start in time. One that came due without a leader, or whose create was
+    /// sent, waits for its starting deadline instead.
+    fn is_passed_over(&self, slot: DateTime<Utc>) -> bool {
+        if self.nominal_now().signed_duration_since(slot) <= IN_TIME {
+            return false;
+        }
+        let is_tried = |tried: Option<DateTime<Utc>>| tried == Some(slot);
+        if is_tried(self.observation.tried) || is_tried(self.observation.pending_create.map(|pending| pending.slot)) {
+            return false;
+        }
+        let due = self.draft.base.due(slot);
+        let had_leader = self.observation.leads_since.is_none_or(|since| since < due);
+        had_leader || self.was_blocked(due)
+    }
+
+    /// Whether earlier Jobs blocked a slot from `due` on for as long as it may be late.
+    fn was_blocked(&self, due: DateTime<Utc>) -> bool {
+        let limit = match self.limits.max_concurrent {
+            None if self.draft.base.spec.concurrency_policy != ConcurrencyPolicy::Forbid => return false,
+            limit => limit.unwrap_or(1),
+        };
+        let covers = |job: &&Arc<Job>| {
+            let is_active = job.finished.is_none() || self.draft.base.status.in_active_list(&job.uid);
+            let ended_late = job.completion_time.is_some_and(|end| end.signed_duration_since(due) > IN_TIME);
+            job.start_time.unwrap_or(job.creation_timestamp) <= due && (is_active || ended_late)
+        };
+        self.blocker().is_some() || self.observation.children().filter(covers).count() >= limit
+    }
+
+    /// Leaves out a slot for good. Once nothing blocks the next one, the record of decided slots says so.
+    pub(super) fn pass_over(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Outcome {
+        self.tell(EventType::Normal, PASSED_OVER, passed_over(0));
+        self.draft.verdict = Verdict::Skipped(Skip::PassedOver(slot));
+        if self.blocker().is_none() {
+            self.draft.counted(self.draft.base.counted_at(slot));
+        }
+        self.wait_for_next_slot(schedule)
+    }
+
+    /// Comes back at once if another slot waits after `slot`, which has its Job or will not have one.
+    pub(super) fn and_then(&self, slot: DateTime<Utc>, next: Option<DateTime<Utc>>, outcome: Outcome) -> Outcome {
+        let is_taken = self.draft.name_taken == Some(slot) || self.draft.status.last_schedule_time >= Some(slot);
+        match next.filter(|_| is_taken) {
+            Some(next) => Outcome::Requeue(Requeue { slot: self.draft.base.due(next) }),
+            None => outcome,
+        }
+    }
+}

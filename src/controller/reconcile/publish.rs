@@ -1,0 +1,42 @@
+//! What the annotations of `--publish` say.
+//!
+//! Guarantees: no decision depends on them, and without `--publish` no status changes. A fire needs no request more: its
+//! status is written anyway.
+
+use schedule::missed;
+
+use super::Sync;
+use crate::api::{CountedFromPlace, Publish};
+use crate::controller::plan::{Outcome, Skip, Verdict};
+
+impl Sync<'_> {
+    /// Publishes when the next Job is due and when one last failed. The time of a held slot stays: it needs no write for
+    /// each slot that comes due meanwhile.
+    pub(super) fn publish(&mut self, outcome: &Outcome) {
+        let (publish, cron_job) = (self.observation.publish, self.draft.base);
+        let is_unknown = matches!(outcome, Outcome::Failed(_)) || self.draft.verdict == Verdict::Open;
+        let has_annotations = cron_job.controller_kind.counted_from == Some(CountedFromPlace::Annotation);
+        if publish == Publish::default() || !has_annotations || is_unknown {
+            return;
+        }
+        let mut published = self.draft.status.published.as_deref().cloned().unwrap_or_default();
+        if publish.next_run {
+            published.next_run = match self.draft.verdict {
+                Verdict::Skipped(Skip::Suspended | Skip::Invalid) => None,
+                Verdict::Skipped(skip) if let Some(slot) = skip.held() => {
+                    published.next_run.or(Some(cron_job.due(slot)))
+                }
+                _ => {
+                    let schedule = cron_job.schedule(self.observation.local_zone);
+                    let next = |schedule| missed::next_requeue_time(&self.observed(), self.nominal_now(), schedule);
+                    schedule.and_then(next).map(|slot| cron_job.due(slot))
+                }
+            };
+        }
+        if publish.last_failure {
+            let jobs = self.observation.children().chain(&self.observation.vanished);
+            published.last_failure = jobs.filter_map(|job| job.failed_at).max().max(published.last_failure);
+        }
+        self.draft.publish(published);
+    }
+}

@@ -1,0 +1,305 @@
+//! The Jobs because of which a slot does not start: which they are, and what is done about them.
+//!
+//! Guarantees: without policy annotations this is upstream's Forbid and Replace. A Job is deleted by UID, after a live
+//! read, and not while an earlier leader's create may be committed. With `stuck-after: …, delete` only as many Jobs are
+//! deleted as the slot needs, and none while [`LINGERING`] deleted ones still exist.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use schedule::{Schedule, missed};
+
+use super::{Decided, Sync, failed, missed_schedule, needs};
+use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
+use crate::api::policy::StuckAfter;
+use crate::api::{EventType, ObjectName, Uid};
+use crate::controller::messages::{
+    PAUSED, RUN_STUCK, already_active, at_max_concurrent, paused, run_stuck, still_replacing, stuck_runs_linger,
+};
+use crate::controller::plan::{Failure, Outcome, Plan, Propagation, Requeue, Skip, Verdict, Victim};
+
+/// How many stuck Jobs that were deleted may still exist.
+const LINGERING: usize = 3;
+
+/// Why a slot does not start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blocker {
+    /// Forbid, and a Job is active.
+    Forbid,
+    /// As many Jobs as are allowed are unfinished.
+    MaxConcurrent(usize),
+}
+
+/// When a Job has run for that long; `None` for one that does not run, and for one of a backfill, which is never stuck.
+fn old_at(job: &Job, age: TimeDelta) -> Option<DateTime<Utc>> {
+    job.start_time.filter(|_| !job.of_backfill)?.checked_add_signed(age)
+}
+
+impl Sync<'_> {
+    /// What blocks a slot, apart from Jobs that may be deleted for it.
+    pub(super) fn blocker(&self) -> Option<Blocker> {
+        let (limit, blocker) = match self.limits.max_concurrent {
+            Some(limit) => (limit, Blocker::MaxConcurrent(limit)),
+            None if self.draft.base.spec.concurrency_policy == ConcurrencyPolicy::Forbid => (1, Blocker::Forbid),
+            None => return None,
+        };
+        let freed = self.rescues_after();
+        let is_freed = |job: &Arc<Job>| freed.is_some_and(|age| self.is_older(job, age));
+        let blocking = self.unfinished().filter(|job| !job.is_some_and(is_freed)).count();
+        (blocking >= limit).then_some(blocker)
+    }
+
+    /// The Jobs that count against the limit of those at a time; `None` for one of which only a reference is known. Under
+    /// Forbid these are the active ones, with `max-concurrent` all that are not finished.
+    fn unfinished(&self) -> impl Iterator<Item = Option<&Arc<Job>>> {
+        let status = &self.draft.status;
+        let active = status.active.iter().map(move |reference| self.child(&reference.uid));
+        let counts_all = self.limits.max_concurrent.is_some();
+        let is_beside = move |job: &&Arc<Job>| job.finished.is_none() && !status.in_active_list(&job.uid);
+        active.chain(self.observation.children().filter(move |_| counts_all).filter(is_beside).map(Some))
+    }
+
+    fn child(&self, uid: &Uid) -> Option<&Arc<Job>> {
+        self.observation.jobs.iter().find(|job| job.uid == *uid)
+    }
+
+    fn is_older(&self, job: &Job, age: TimeDelta) -> bool {
+        old_at(job, age).is_some_and(|time| time <= self.now)
+    }
+
+    /// The Jobs that were deleted as stuck, or could have been, and still exist.
+    fn lingering(&self, age: TimeDelta) -> usize {
+        self.unfinished().flatten().filter(|job| job.deleting && self.is_older(job, age)).count()
+    }
+
+    /// After what time a Job that blocks a slot is deleted; `None` if it is not.
+    fn rescues_after(&self) -> Option<TimeDelta> {
+        let StuckAfter { age, .. } = self.limits.stuck_after.filter(|stuck| stuck.delete)?;
+        (self.lingering(age) < LINGERING).then_some(age)
+    }
+
+    /// The stuck Jobs that have to be deleted before a slot can start, the oldest first.
+    fn victims(&self) -> Vec<Arc<Job>> {
+        let Some(age) = self.rescues_after() else { return Vec::new() };
+        let limit = match self.limits.max_concurrent {
+            None if self.draft.base.spec.concurrency_policy != ConcurrencyPolicy::Forbid => return Vec::new(),
+            limit => limit.unwrap_or(1),
+        };
+        let remaining = self.unfinished().filter(|job| !job.is_some_and(|job| job.deleting && self.is_older(job, age)));
+        let needed = (remaining.count() + 1).saturating_sub(limit);
+        let mut stuck: Vec<_> =
+            self.unfinished().flatten().filter(|job| !job.deleting && self.is_older(job, age)).collect();
+        stuck.sort_by(|a, b| (a.start_time, &a.name).cmp(&(b.start_time, &b.name)));
+        stuck.into_iter().take(needed).cloned().collect()
+    }
+
+    /// Whether a slot can start only if stuck Jobs are deleted.
+    pub(super) fn has_victims(&self) -> bool {
+        self.limits.stuck_after.is_some() && !self.victims().is_empty()
+    }
+
+    /// Deletes the stuck Jobs in the way of `slot`, each once.
+    pub(super) fn rescue(&mut self, slot: DateTime<Utc>) -> Decided<()> {
+        self.tell_of_stuck_jobs();
+        for victim in self.victims() {
+            self.ask_for_jobs([&victim.name])?;
+            let job = match self.observation.live_job(&victim.name) {
+                Some(Ok(job)) if job.uid == victim.uid && job.finished.is_none() && !job.deleting => Arc::clone(job),
+                Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
+                _ => continue,
+            };
+            self.delete_in_foreground(&job, slot)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a running Job for the Job of `slot`. It exists until the watch shows that it is gone.
+    fn delete_in_foreground(&mut self, job: &Arc<Job>, slot: DateTime<Utc>) -> Decided<()> {
+        let Some(reply) = self.observation.deletion_of(&job.uid) else {
+            self.check_not_overtaken()?;
+            let (name, uid) = (job.name.clone(), job.uid.clone());
+            let victim = Victim { name, uid, propagation: Propagation::Foreground };
+            return needs(Plan::Replace { victim, slot, cron_job: Arc::clone(self.draft.base) });
+        };
+        self.draft.deleting(job, reply, self.observation.hides_transient);
+        match reply {
+            Err(error) if !error.is_not_found() => failed(Failure::CouldNotReplace(job.name.clone(), error.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Records that the slot waits for other Jobs.
+    pub(super) fn skip_for(&mut self, blocker: Blocker, slot: DateTime<Utc>, schedule: &Schedule) -> Outcome {
+        let skip = match blocker {
+            Blocker::Forbid => Skip::Forbid(slot),
+            Blocker::MaxConcurrent(_) => Skip::MaxConcurrent(slot),
+        };
+        let text = match blocker {
+            Blocker::Forbid => already_active(self.noun()),
+            Blocker::MaxConcurrent(limit) => at_max_concurrent(self.noun(), limit),
+        };
+        if self.has_limits() {
+            self.tell(EventType::Normal, "JobAlreadyActive", text);
+        } else {
+            self.draft.normal("JobAlreadyActive", text);
+        }
+        self.draft.verdict = Verdict::Skipped(skip);
+        self.tell_of_stuck_jobs();
+        self.wait_until(self.next_stuck(), schedule)
+    }
+
+    /// When the next of the blocking Jobs counts as stuck.
+    fn next_stuck(&self) -> Option<DateTime<Utc>> {
+        let StuckAfter { age, .. } = self.limits.stuck_after?;
+        let times = self.unfinished().flatten().filter_map(|job| old_at(job, age));
+        times.filter(|time| *time > self.now).min()
+    }
+
+    fn tell_of_stuck_jobs(&mut self) {
+        let Some(StuckAfter { age, delete }) = self.limits.stuck_after else { return };
+        let stuck = self.unfinished().flatten().filter(|job| self.is_older(job, age));
+        let Some(name) = stuck.min_by_key(|job| job.start_time).map(|job| job.name.name.to_string()) else { return };
+        let number = self.lingering(age);
+        let lingers = delete && number >= LINGERING;
+        let text = run_stuck(&format!("{} {name}", self.noun()), age, delete && !lingers);
+        self.tell(EventType::Warning, RUN_STUCK, text);
+        if lingers {
+            self.tell(EventType::Warning, "StuckRunsLinger", stuck_runs_linger(number));
+        }
+    }
+
+    /// Whether the last Jobs failed, as many as the policy allows. Says so.
+    pub(super) fn is_paused(&mut self) -> bool {
+        let Some(limit) = self.limits.pause_after_failures else { return false };
+        let start = |job: &Job| job.start_time.unwrap_or(job.creation_timestamp);
+        let succeeded = self.observation.children().filter(|job| job.succeeded);
+        let success = succeeded.map(|job| job.completion_time.unwrap_or_else(|| start(job))).max();
+        let success = success.max(self.draft.status.last_successful_time);
+        let has_failed =
+            |job: &&Arc<Job>| job.finished == Some(FinishedCondition::Failed) && !job.deleting && !job.of_backfill;
+        let failures = self.observation.children().filter(has_failed).filter(|job| Some(start(job)) > success).count();
+        if failures >= limit {
+            self.tell(EventType::Warning, PAUSED, paused(self.noun(), limit));
+        }
+        failures >= limit
+    }
+
+    /// Leaves out a slot because of the failures before it. With `after-change: wait` it does not start later either.
+    pub(super) fn skip_for_failures(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Outcome {
+        self.draft.verdict = Verdict::Skipped(Skip::Paused(slot));
+        if self.limits.waits_after_change {
+            self.draft.counted(self.draft.base.counted_at(slot));
+        }
+        self.wait_for_next_slot(schedule)
+    }
+
+    /// Deletes the Jobs that are active when `slot` is due, one after the other. The first failure leaves the rest
+    /// running.
+    pub(super) fn delete_replaced_jobs(&mut self, slot: DateTime<Utc>) -> Decided<()> {
+        let active: Vec<_> = self.draft.status.active.iter().map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
+        for (uid, name) in active {
+            self.ask_for_jobs([&name])?;
+            let job = match self.observation.live_job(&name) {
+                Some(Ok(job)) if job.uid == uid => job,
+                Some(Err(error)) if !error.is_not_found() => {
+                    self.warn_of("FailedGet", format!("Get {}: {}", self.noun(), error.message), error);
+                    return failed(error.clone());
+                }
+                _ => {
+                    self.draft.remove_active(&uid);
+                    continue;
+                }
+            };
+            let Some(reply) = self.observation.deletion_of(&uid) else {
+                self.check_not_overtaken()?;
+                let cron_job = Arc::clone(self.draft.base);
+                let victim = Victim { name, uid, propagation: Propagation::Background };
+                return needs(Plan::Replace { victim, slot, cron_job });
+            };
+            let job = Arc::clone(job);
+            if !self.draft.deleted(&job, reply, self.observation.hides_transient) {
+                let cause = reply.as_ref().err().cloned();
+                return failed(cause.map_or(Failure::Changed(self.draft.base.name.clone()), |cause| {
+                    Failure::CouldNotReplace(name, cause)
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// With `replace-waits`: deletes the running Jobs and waits until every child is gone, as far as a live read shows.
+    pub(super) fn replace_and_wait(&mut self, slot: DateTime<Utc>, schedule: &Schedule) -> Decided<Option<Outcome>> {
+        let active =
+            self.draft.status.active.iter().map(|reference| (reference.uid.clone(), self.name_of(&reference.name)));
+        let mut present: Vec<(Uid, ObjectName)> = active.collect();
+        let others = self.observation.children().filter(|job| job.finished.is_none() || job.deleting);
+        for job in others.filter(|job| !job.of_backfill && !self.draft.status.in_active_list(&job.uid)) {
+            present.push((job.uid.clone(), job.name.clone()));
+        }
+        self.ask_for_jobs(present.iter().map(|(_, name)| name))?;
+        let mut waits_for = None;
+        for (uid, name) in present {
+            let job = match self.observation.live_job(&name) {
+                Some(Ok(job)) if job.uid == uid => Arc::clone(job),
+                Some(Err(error)) if !error.is_not_found() => {
+                    self.warn_of("FailedGet", format!("Get {}: {}", self.noun(), error.message), error);
+                    return failed(error.clone());
+                }
+                _ => {
+                    self.draft.remove_active(&uid);
+                    continue;
+                }
+            };
+            if job.deleting || job.finished.is_none() {
+                waits_for.get_or_insert_with(|| job.name.name.to_string());
+            }
+            if !job.deleting && job.finished.is_none() {
+                self.delete_in_foreground(&job, slot)?;
+            }
+        }
+        let Some(name) = waits_for else { return Ok(None) };
+        let text = still_replacing(self.noun(), &format!("{} {name}", self.noun()));
+        self.tell(EventType::Normal, "JobAlreadyActive", text);
+        self.draft.verdict = Verdict::Skipped(Skip::Replacing(slot));
+        Ok(Some(self.wait_until(self.deadline_of(slot), schedule)))
+    }
+
+    /// No slot may be due because the last one's starting deadline has passed: `next_schedule_time` ignores such slots.
+    pub(super) fn nothing_due(&mut self, schedule: &Schedule) -> Verdict {
+        let observed = self.observed();
+        if observed.starting_deadline_seconds.is_none() {
+            return Verdict::NothingDue;
+        }
+        let newest = missed::most_recent_schedule_time(&observed, self.nominal_now(), schedule, false);
+        match newest.ok().and_then(|found| found.most_recent) {
+            None => Verdict::NothingDue,
+            Some(slot) if self.blocker() == Some(Blocker::Forbid) => Verdict::Skipped(Skip::Forbid(slot)),
+            Some(slot) if self.blocker().is_some() => Verdict::Skipped(Skip::MaxConcurrent(slot)),
+            Some(slot) => {
+                if self.waited_to_replace() {
+                    self.tell(EventType::Warning, "MissSchedule", missed_schedule(slot));
+                }
+                Verdict::Skipped(Skip::Deadline(slot))
+            }
+        }
+    }
+
+    /// Whether the Job of `slot`, whose deadline has passed, would have had to wait for another to go.
+    fn waited_to_replace(&self) -> bool {
+        let exists = |job: &Arc<Job>| job.finished.is_none() || job.deleting;
+        self.limits.replace_waits && (!self.draft.status.active.is_empty() || self.observation.children().any(exists))
+    }
+
+    /// The first second after the starting deadline of `slot`.
+    fn deadline_of(&self, slot: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let seconds = TimeDelta::try_seconds(self.draft.base.spec.starting_deadline_seconds?.saturating_add(1))?;
+        self.draft.base.due(slot).checked_add_signed(seconds)
+    }
+
+    /// Requeues at the next slot, or at `time` if that is earlier and in the future.
+    fn wait_until(&self, time: Option<DateTime<Utc>>, schedule: &Schedule) -> Outcome {
+        let outcome = self.wait_for_next_slot(schedule);
+        let Some(time) = time.filter(|time| *time > self.now) else { return outcome };
+        Outcome::Requeue(Requeue { slot: outcome.next_slot().map_or(time, |next| next.slot.min(time)) })
+    }
+}

@@ -1,0 +1,730 @@
+//! Decisions about CronJobs with `max-concurrent`, `backlog`, `replace-waits`, `after-change`, `stuck-after` and
+//! `pause-after-failures`, alone and in pairs.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::policies::annotated;
+use super::*;
+use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition};
+use crate::api::policy::{
+    AFTER_CHANGE, BACKLOG, COUNTED_FROM, CountedFrom, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, SPREAD,
+    STUCK_AFTER,
+};
+use crate::controller::plan::{Propagation, Skip, Told, Verdict};
+
+const CREATED: &str = "2026-03-02T08:30:00Z";
+
+#[allow(clippy::needless_pass_by_value, reason = "callers write it with json!")]
+fn with(annotations: &[(&str, &str)], spec: Value) -> Arc<CronJob> {
+    annotated(annotations, CREATED, json!({ "spec": spec }))
+}
+
+/// A running Job that began at `start`.
+fn running(name: &str, start: &str) -> Arc<Job> {
+    job(name, name, json!({ "metadata": { "creationTimestamp": start }, "status": { "startTime": start } }))
+}
+
+fn terminating(name: &str, start: &str) -> Arc<Job> {
+    Arc::new(Job { deleting: true, ..Job::clone(&running(name, start)) })
+}
+
+fn ended(name: &str, start: &str, kind: &str) -> Arc<Job> {
+    job(
+        name,
+        name,
+        json!({ "metadata": { "creationTimestamp": start }, "status": {
+            "startTime": start, "completionTime": (kind == "Complete").then_some(start),
+            "conditions": [{ "type": kind, "status": "True" }],
+        } }),
+    )
+}
+
+/// The slots that start, the Jobs that are deleted, and the end of a sync in which all requests succeed.
+#[derive(Debug, Default)]
+struct Ran {
+    started: Vec<DateTime<Utc>>,
+    deleted: Vec<(String, Propagation)>,
+    settlement: Option<Settlement>,
+}
+
+impl Ran {
+    fn end(&self) -> &Settlement {
+        self.settlement.as_ref().unwrap()
+    }
+
+    fn skip(&self) -> Option<&'static str> {
+        match self.end().verdict {
+            Verdict::Skipped(skip) => Some(skip.as_str()),
+            _ => None,
+        }
+    }
+}
+
+/// Runs a sync. Jobs are found where the observation has them; the status lists the unfinished ones as active.
+fn run(mut observation: Observation, now: DateTime<Utc>) -> Ran {
+    let mut ran = Ran::default();
+    let known = observation.jobs.clone();
+    for _ in 0..100 {
+        match reconcile(&observation, now) {
+            Plan::Lookup(lookups) => {
+                for lookup in lookups {
+                    match lookup {
+                        Lookup::CronJob => observation.live_cron_job = Some(Ok(Arc::clone(&observation.cron_job))),
+                        Lookup::Job(name) => {
+                            let found = known.iter().find(|job| job.name == name).cloned();
+                            observation.learn_job(name, found.ok_or_else(|| refusal(404, "NotFound")));
+                        }
+                    }
+                }
+            }
+            Plan::Replace { victim, .. } => {
+                ran.deleted.push((victim.name.name.to_string(), victim.propagation));
+                observation.learn_deletion(victim.uid, Ok(()));
+            }
+            Plan::Create { name, slot, .. } => {
+                ran.started.push(slot);
+                let job = job(&name.name, &name.name, json!({ "metadata": { "creationTimestamp": now } }));
+                observation.create = Some(CreateReply::Created(job));
+            }
+            Plan::Prune { jobs, .. } => {
+                for job in jobs {
+                    observation.learn_deletion(job.uid.clone(), Ok(()));
+                }
+            }
+            Plan::Settle(settlement) => return Ran { settlement: Some(settlement), ..ran },
+        }
+    }
+    panic!("the sync does not end");
+}
+
+fn sync(cron_job: &Arc<CronJob>, jobs: &[&Arc<Job>], now: &str) -> Ran {
+    let active = |job: &&&Arc<Job>| job.finished.is_none() && !job.of_backfill;
+    let active = jobs.iter().filter(active).map(|job| job.reference(cron_job.controller_kind)).collect();
+    let status = CronJobStatus { active, ..cron_job.status.clone() };
+    run(observe(&Arc::new(CronJob { status, ..CronJob::clone(cron_job) }), jobs), time(now))
+}
+
+const FORBID: &str = "Forbid";
+
+#[test]
+fn max_concurrent_counts_every_unfinished_child() {
+    let two = with(&[(MAX_CONCURRENT, "2")], json!({}));
+    let started = vec![time(SLOT)];
+    let (a, b) = (running("report-29540700", "2026-03-02T09:00:00Z"), running("by-hand", "2026-03-02T09:10:00Z"));
+    let suspended = job("suspended", "suspended", json!({ "spec": { "suspend": true } }));
+    let done = ended("done", "2026-03-02T09:10:00Z", "Complete");
+    let gone = terminating("gone", "2026-03-02T09:10:00Z");
+    let rows: [(&str, &[&Arc<Job>], &Vec<_>); 6] = [
+        ("none", &[], &started),
+        ("one of two", &[&a], &started),
+        ("one made by hand", &[&a, &b], &vec![]),
+        ("a suspended one", &[&a, &suspended], &vec![]),
+        ("one that is being deleted", &[&a, &gone], &vec![]),
+        ("a finished one does not count", &[&a, &done], &started),
+    ];
+    for (sentence, jobs, want) in rows {
+        let ran = sync(&two, jobs, "2026-03-02T10:00:05Z");
+        assert_eq!(ran.started, *want, "{sentence}");
+        let is_held = want.is_empty();
+        assert_eq!(ran.skip(), is_held.then_some("max_concurrent"), "{sentence}");
+        assert_eq!(reasons(ran.end()).contains(&"JobAlreadyActive"), is_held, "{sentence}");
+    }
+    // A child that the status does not list counts too.
+    let mut observation = observe(&two, &[&a, &b]);
+    observation.live_cron_job = Some(Ok(Arc::clone(&two)));
+    assert!(run(observation, now()).started.is_empty());
+}
+
+#[test]
+fn max_concurrent_one_is_a_strict_forbid() {
+    let by_hand = running("by-hand", "2026-03-02T09:10:00Z");
+    for (annotations, policy, started) in [
+        (&[][..], FORBID, true),
+        (&[(MAX_CONCURRENT, "1")], FORBID, false),
+        (&[(MAX_CONCURRENT, "1")], "Allow", false),
+        // It is in the place of Forbid.
+        (&[(MAX_CONCURRENT, "2")], FORBID, true),
+    ] {
+        let cron_job = with(annotations, json!({ "concurrencyPolicy": policy }));
+        let mut observation = observe(&cron_job, &[&by_hand]);
+        observation.live_cron_job = Some(Ok(Arc::clone(&cron_job)));
+        assert_eq!(!run(observation, now()).started.is_empty(), started, "{annotations:?} {policy}");
+    }
+}
+
+/// The minutes of a sync each in which an Event says that a Job of 10:00 blocks the next.
+fn told_of_blocking(cron_job: &Arc<CronJob>) -> Vec<i64> {
+    let blocking = running("report-29540760", "2026-03-02T10:00:00Z");
+    let mut told: Vec<Told> = Vec::new();
+    let mut events = Vec::new();
+    for minute in 1..150 {
+        let now = time("2026-03-02T10:00:00Z") + TimeDelta::minutes(minute);
+        let mut observation = observe(cron_job, &[&blocking]);
+        observation.live_cron_job = Some(Ok(Arc::clone(cron_job)));
+        observation.told = told;
+        let ran = run(observation, now);
+        if reasons(ran.end()).contains(&"JobAlreadyActive") {
+            events.push(minute);
+        }
+        told = ran.settlement.unwrap().told;
+    }
+    events
+}
+
+#[test]
+fn held_slots_are_told_when_it_begins_and_then_hourly() {
+    let every_ten_minutes = json!({ "schedule": "*/10 * * * *" });
+    assert_eq!(told_of_blocking(&with(&[(MAX_CONCURRENT, "1")], every_ten_minutes.clone())), [1, 61, 121]);
+    // It holds nothing, so the Events are those of Forbid.
+    let active = json!({ "status": { "active": [reference("report-29540760", "report-29540760")] } });
+    let spec = json!({ "spec": merged(every_ten_minutes, json!({ "concurrencyPolicy": FORBID })) });
+    let forbid = annotated(&[(AFTER_CHANGE, "wait")], CREATED, merged(spec, active));
+    assert!(told_of_blocking(&forbid).len() > 100);
+}
+
+#[test]
+fn newest_slots_wait_and_the_oldest_of_them_starts_first() {
+    let slots = |texts: &[&str]| texts.iter().map(|text| time(text)).collect::<Vec<_>>();
+    let rows = [
+        ("absent: the newest", None, "2026-03-02T10:40:00Z"),
+        ("the newest waits", Some("1"), "2026-03-02T10:40:00Z"),
+        ("the two newest wait", Some("2"), "2026-03-02T10:30:00Z"),
+        ("all wait", Some("100"), "2026-03-02T09:10:00Z"),
+    ];
+    for (sentence, backlog, first) in rows {
+        let annotations: Vec<_> = backlog.map(|backlog| (BACKLOG, backlog)).into_iter().collect();
+        let spec = json!({ "schedule": "*/10 * * * *", "concurrencyPolicy": FORBID });
+        let cron_job = with(&annotations, spec);
+        let ran = sync(&cron_job, &[], "2026-03-02T10:40:30Z");
+        assert_eq!(ran.started, slots(&[first]), "{sentence}");
+        let next = if matches!(backlog, None | Some("1")) { "2026-03-02T10:50:00Z" } else { "a waiting slot" };
+        let back = requeued_at(ran.end()).unwrap();
+        assert_eq!(back > time("2026-03-02T10:40:30Z"), next != "a waiting slot", "{sentence}");
+        let passed_over = backlog.is_some_and(|backlog| backlog != "100");
+        assert_eq!(reasons(ran.end()).contains(&"PassedOver"), passed_over, "{sentence}");
+    }
+    // With a deadline, the slots past it do not wait.
+    let spec = json!({ "schedule": "*/10 * * * *", "concurrencyPolicy": FORBID, "startingDeadlineSeconds": 900 });
+    let ran = sync(&with(&[(BACKLOG, "9")], spec), &[], "2026-03-02T10:40:30Z");
+    assert_eq!(ran.started, slots(&["2026-03-02T10:30:00Z"]));
+}
+
+#[test]
+fn waiting_slot_whose_name_is_taken_lets_the_next_one_start() {
+    let spec = json!({ "schedule": "*/10 * * * *", "concurrencyPolicy": FORBID });
+    let mut observation = observe(&with(&[(BACKLOG, "2")], spec), &[]);
+    observation.create = Some(CreateReply::Refused(refusal(409, "AlreadyExists")));
+    let foreign = job("report-29540790", "foreign", json!({ "metadata": { "ownerReferences": [] } }));
+    observation.learn_job(foreign.name.clone(), Ok(foreign));
+    let Plan::Settle(settlement) = reconcile(&observation, time("2026-03-02T10:40:30Z")) else { panic!() };
+    assert_eq!(settlement.name_taken, Some(time("2026-03-02T10:30:00Z")));
+    assert!(requeued_at(&settlement) < Some(time("2026-03-02T10:40:30Z")), "at once");
+    observation.create = None;
+    observation.name_taken_reported = settlement.name_taken;
+    let ran = run(observation, time("2026-03-02T10:40:30Z"));
+    assert_eq!(ran.started, [time("2026-03-02T10:40:00Z")]);
+}
+
+#[test]
+fn newer_job_of_another_controller_passes_waiting_slots_over() {
+    let spec = json!({ "schedule": "*/10 * * * *", "concurrencyPolicy": FORBID });
+    let newer = json!({ "metadata": { "annotations": {
+        "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-02T10:40:00Z"
+    } } });
+    let newer = job("report-29540800", "theirs", newer);
+    let ran = sync(&with(&[(BACKLOG, "3")], spec), &[&newer], "2026-03-02T10:40:30Z");
+    assert_eq!((ran.started.len(), reasons(ran.end())), (0, vec!["PassedOver"]));
+    assert_eq!(written(ran.end()).last_schedule_time, Some(time("2026-03-02T10:40:00Z")));
+}
+
+#[test]
+fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
+    let cron_job = with(&[(BACKLOG, "0")], json!({ "concurrencyPolicy": FORBID }));
+    let leads_since = |text: &str| Some(time(text));
+    let earlier = running("report-29540700", "2026-03-02T09:00:00Z");
+    let slot = time(SLOT);
+    let rows = [
+        ("in time", "2026-03-02T10:01:00Z", None, None, true),
+        ("too late", "2026-03-02T10:01:01Z", None, None, false),
+        ("its create was sent", "2026-03-02T10:30:00Z", Some(slot), None, true),
+        ("another's create was sent", "2026-03-02T10:30:00Z", Some(slot - TimeDelta::hours(1)), None, false),
+        ("it came due without a leader", "2026-03-02T10:30:00Z", None, leads_since("2026-03-02T10:00:01Z"), true),
+        ("there was a leader", "2026-03-02T10:30:00Z", None, leads_since("2026-03-02T09:59:59Z"), false),
+    ];
+    for (sentence, now, tried, leads_since, starts) in rows {
+        let mut observation = observe(&cron_job, &[]);
+        (observation.tried, observation.leads_since) = (tried, leads_since);
+        let ran = run(observation, time(now));
+        assert_eq!(!ran.started.is_empty(), starts, "{sentence}");
+        assert_eq!(ran.skip(), (!starts).then_some("passed_over"), "{sentence}");
+        let recorded = ran.end().status.as_ref().and_then(|write| write.status.counted_from.clone());
+        assert_eq!(recorded.map(|counted| counted.time()), (!starts).then_some(slot), "{sentence}");
+    }
+    // While a Job blocks, nothing is written. A new leader knows from that Job that the slot could have had none.
+    let ran = sync(&cron_job, &[&earlier], "2026-03-02T10:00:30Z");
+    assert_eq!(ran.skip(), Some("forbid"));
+    let active = json!({ "status": { "active": [reference("report-29540700", "report-29540700")] } });
+    let blocked =
+        annotated(&[(BACKLOG, "0")], CREATED, merged(json!({ "spec": { "concurrencyPolicy": FORBID } }), active));
+    let mut observation = observe(&blocked, &[&earlier]);
+    observation.leads_since = leads_since("2026-03-02T10:20:00Z");
+    let ran = run(observation, time("2026-03-02T10:30:00Z"));
+    assert_eq!((ran.skip(), ran.end().status.is_none()), (Some("passed_over"), true));
+    let mut observation = observe(&blocked, &[&ended("report-29540700", "2026-03-02T09:00:00Z", "Failed")]);
+    observation.leads_since = leads_since("2026-03-02T10:20:00Z");
+    assert_eq!(run(observation, time("2026-03-02T10:30:00Z")).skip(), Some("passed_over"));
+}
+
+#[test]
+fn replace_waits_starts_when_the_replaced_job_is_gone() {
+    let cron_job = with(&[(REPLACE_WAITS, "true")], json!({ "concurrencyPolicy": "Replace" }));
+    let old = running("report-29540700", "2026-03-02T09:00:00Z");
+    let ran = sync(&cron_job, &[&old], "2026-03-02T10:00:05Z");
+    assert!(ran.started.is_empty());
+    assert_eq!(ran.deleted, [("report-29540700".to_owned(), Propagation::Foreground)]);
+    assert_eq!(ran.skip(), Some("replacing"));
+    assert!(ran.end().status.is_none(), "it is active until it is gone");
+    // Another leader finds it terminating: no second deletion.
+    let rows: [(&str, Vec<Arc<Job>>, bool); 5] = [
+        ("terminating", vec![terminating("report-29540700", "2026-03-02T09:00:00Z")], false),
+        ("gone", vec![], true),
+        ("finished", vec![ended("report-29540700", "2026-03-02T09:00:00Z", "Complete")], true),
+        ("an earlier one still terminates", vec![terminating("report-29540600", "2026-03-02T07:00:00Z")], false),
+        ("one made by hand terminates", vec![terminating("by-hand", "2026-03-02T07:00:00Z")], false),
+    ];
+    for (sentence, jobs, starts) in rows {
+        let jobs: Vec<_> = jobs.iter().collect();
+        let ran = sync(&cron_job, &jobs, "2026-03-02T10:00:10Z");
+        assert_eq!((ran.deleted.len(), !ran.started.is_empty()), (0, starts), "{sentence}");
+    }
+    let newer = sync(&cron_job, &[], "2026-03-02T11:00:00Z");
+    assert_eq!(newer.started, [time("2026-03-02T11:00:00Z")], "a newer slot supersedes");
+}
+
+#[test]
+fn replace_waits_deletes_nothing_past_the_deadline_and_tells_of_a_missed_run() {
+    let spec = json!({ "concurrencyPolicy": "Replace", "startingDeadlineSeconds": 30 });
+    let cron_job = with(&[(REPLACE_WAITS, "true")], spec);
+    let old = running("report-29540700", "2026-03-02T09:00:00Z");
+    let ran = sync(&cron_job, &[&old], "2026-03-02T10:00:40Z");
+    assert_eq!((ran.started.len(), ran.deleted.len(), ran.skip()), (0, 0, Some("deadline")));
+    let waits = sync(&cron_job, &[&terminating("report-29540700", "2026-03-02T09:00:00Z")], "2026-03-02T10:00:20Z");
+    assert_eq!(requeued_at(waits.end()), Some(time("2026-03-02T10:00:31Z")), "when the deadline has passed");
+    let late = sync(&cron_job, &[&terminating("report-29540700", "2026-03-02T09:00:00Z")], "2026-03-02T10:00:31Z");
+    assert_eq!((late.skip(), reasons(late.end())), (Some("deadline"), vec!["MissSchedule"]));
+}
+
+/// A sentence, the policy, the Job and the time; whether a Job starts, how many are deleted, whether the Warning comes, and
+/// when the controller comes back.
+type Stuck<'a> = (&'a str, &'a str, &'a Arc<Job>, &'a str, (bool, usize, bool, Option<&'a str>));
+
+#[test]
+fn stuck_job_is_told_or_deleted() {
+    let forbid = json!({ "concurrencyPolicy": FORBID });
+    let since = "2026-03-02T09:00:00Z";
+    let (runs, ends) = (running("report-29540700", since), terminating("report-29540700", since));
+    let unstarted = job("report-29540700", "u", json!({}));
+    let wake = Some("2026-03-02T10:30:00Z");
+    let rows: [Stuck<'_>; 8] = [
+        ("not yet", "90m", &runs, "2026-03-02T10:00:05Z", (false, 0, false, wake)),
+        ("not yet, to be deleted", "90m,delete", &runs, "2026-03-02T10:00:05Z", (false, 0, false, wake)),
+        ("told", "1h", &runs, "2026-03-02T10:00:05Z", (false, 0, true, None)),
+        ("deleted", "1h, delete", &runs, "2026-03-02T10:00:05Z", (true, 1, true, None)),
+        ("terminating and told", "1h", &ends, "2026-03-02T10:00:05Z", (false, 0, true, None)),
+        ("terminating does not block", "1h, delete", &ends, "2026-03-02T10:00:05Z", (true, 0, false, None)),
+        ("terminating but young", "90m, delete", &ends, "2026-03-02T10:00:05Z", (false, 0, false, wake)),
+        ("suspended", "1s, delete", &unstarted, "2026-03-02T10:00:05Z", (false, 0, false, None)),
+    ];
+    for (sentence, stuck, job, now, (starts, deleted, told, wake)) in rows {
+        let ran = sync(&with(&[(STUCK_AFTER, stuck)], forbid.clone()), &[job], now);
+        assert_eq!((!ran.started.is_empty(), ran.deleted.len()), (starts, deleted), "{sentence}");
+        assert_eq!(reasons(ran.end()).contains(&"RunStuck"), told, "{sentence}");
+        let back = wake.unwrap_or("2026-03-02T11:00:00Z");
+        assert_eq!(requeued_at(ran.end()), Some(time(back)), "{sentence}");
+    }
+}
+
+#[test]
+fn only_as_many_stuck_jobs_are_deleted_as_the_slot_needs_and_none_while_three_linger() {
+    let since = "2026-03-02T08:00:00Z";
+    let job = |number: usize| running(&format!("report-{number}"), &format!("2026-03-02T08:0{number}:00Z"));
+    let lingering = |number: usize| terminating(&format!("gone-{number}"), since);
+    let rows = [
+        ("one of three", "3", 3, 0, 1),
+        ("two too many", "2", 3, 0, 2),
+        ("there is room", "4", 3, 0, 0),
+        ("two linger", "1", 1, 2, 1),
+        ("three linger", "1", 1, 3, 0),
+    ];
+    for (sentence, limit, running, lingers, deleted) in rows {
+        let cron_job = with(&[(MAX_CONCURRENT, limit), (STUCK_AFTER, "1h, delete")], json!({}));
+        let jobs: Vec<_> = (0..running).map(job).chain((0..lingers).map(lingering)).collect();
+        let jobs: Vec<_> = jobs.iter().collect();
+        let ran = sync(&cron_job, &jobs, "2026-03-02T10:00:05Z");
+        assert_eq!(ran.deleted.len(), deleted, "{sentence}");
+        assert_eq!(!ran.started.is_empty(), lingers < 3, "{sentence}");
+        assert_eq!(reasons(ran.end()).contains(&"StuckRunsLinger"), lingers == 3, "{sentence}");
+        if deleted == 1 {
+            assert_eq!(ran.deleted[0].0, "report-0", "{sentence}: the oldest");
+        }
+    }
+}
+
+/// Its name protects a slot from a create that the last leader sent.
+#[test]
+fn stuck_job_is_not_deleted_while_creates_of_an_earlier_leader_may_arrive() {
+    let cron_job = with(&[(STUCK_AFTER, "1h, delete")], json!({ "concurrencyPolicy": FORBID }));
+    let old = running("report-29540700", "2026-03-02T09:00:00Z");
+    let active = json!([reference("report-29540700", "report-29540700")]);
+    let status =
+        serde_json::from_value(json!({ "active": active, "lastScheduleTime": "2026-03-02T09:00:00Z" })).unwrap();
+    let mut observation = observe(&Arc::new(CronJob { status, ..CronJob::clone(&cron_job) }), &[&old]);
+    observation.takeover_wait = Some(TimeDelta::seconds(20));
+    let ran = run(observation, now());
+    assert_eq!((ran.started.len(), ran.deleted.len()), (0, 0));
+    assert_eq!(requeued_at(ran.end()), Some(now() + TimeDelta::seconds(20)));
+}
+
+#[test]
+fn failures_pause_until_a_success_or_their_deletion() {
+    let cron_job = with(&[(PAUSE_AFTER_FAILURES, "2")], json!({}));
+    let failed = |name: &str, start: &str| ended(name, start, "Failed");
+    let (one, two) = (failed("a", "2026-03-02T08:00:00Z"), failed("b", "2026-03-02T09:00:00Z"));
+    let by_hand = ended("by-hand", "2026-03-02T09:30:00Z", "Complete");
+    let earlier = ended("early", "2026-03-02T08:30:00Z", "Complete");
+    let deleted = Arc::new(Job { deleting: true, ..Job::clone(&two) });
+    let rows: [(&str, &[&Arc<Job>], bool); 6] = [
+        ("one failure", &[&one], false),
+        ("two failures", &[&one, &two], true),
+        ("a later success, by hand", &[&one, &two, &by_hand], false),
+        ("a success between them", &[&one, &two, &earlier], false),
+        ("one is deleted", &[&one], false),
+        ("one is being deleted", &[&one, &deleted], false),
+    ];
+    for (sentence, jobs, pauses) in rows {
+        let ran = sync(&cron_job, jobs, "2026-03-02T10:00:05Z");
+        assert_eq!(ran.started.is_empty(), pauses, "{sentence}");
+        assert_eq!(ran.skip(), pauses.then_some("paused"), "{sentence}");
+        assert_eq!(reasons(ran.end()).contains(&"Paused"), pauses, "{sentence}");
+    }
+    let success = json!({ "status": { "lastSuccessfulTime": "2026-03-02T09:20:00Z" } });
+    let recovered = annotated(&[(PAUSE_AFTER_FAILURES, "2")], CREATED, success);
+    assert_eq!(sync(&recovered, &[&one, &two], "2026-03-02T10:00:05Z").started.len(), 1, "its Job is gone");
+    // The newest held slot starts afterwards, unless the policy is to wait.
+    let both = with(&[(PAUSE_AFTER_FAILURES, "2"), (AFTER_CHANGE, "wait")], json!({}));
+    let ran = sync(&both, &[&one, &two], "2026-03-02T10:00:05Z");
+    assert_eq!(written(ran.end()).counted_from.as_deref().map(CountedFrom::time), Some(time(SLOT)));
+    let status = written(ran.end()).clone();
+    let resumed = Arc::new(CronJob { status, ..CronJob::clone(&both) });
+    assert!(sync(&resumed, &[&one], "2026-03-02T10:30:00Z").started.is_empty());
+    assert_eq!(sync(&resumed, &[&one], "2026-03-02T11:00:00Z").started, [time("2026-03-02T11:00:00Z")]);
+    assert_eq!(sync(&cron_job, &[&one], "2026-03-02T10:30:00Z").started, [time(SLOT)]);
+}
+
+/// Only `max-concurrent` counts them.
+#[test]
+fn job_of_a_backfill_is_not_stuck_not_waited_for_and_no_failure_of_the_schedule() {
+    let of_backfill = |job: Arc<Job>| Arc::new(Job { of_backfill: true, ..Job::clone(&job) });
+    let runs = of_backfill(running("past", "2026-03-02T08:00:00Z"));
+    let failed = of_backfill(ended("past-2", "2026-03-02T08:00:00Z", "Failed"));
+    let replace = json!({ "concurrencyPolicy": "Replace" });
+    let rows = [
+        ("replaced", with(&[(REPLACE_WAITS, "true")], replace), &runs, None),
+        ("a failure", with(&[(PAUSE_AFTER_FAILURES, "1")], json!({})), &failed, None),
+        (
+            "stuck",
+            with(&[(MAX_CONCURRENT, "1"), (STUCK_AFTER, "1h, delete")], json!({})),
+            &runs,
+            Some("max_concurrent"),
+        ),
+    ];
+    for (sentence, cron_job, job, skip) in rows {
+        let ran = sync(&cron_job, &[job], "2026-03-02T10:00:05Z");
+        assert_eq!(
+            (ran.skip(), ran.deleted.len(), ran.started.len()),
+            (skip, 0, usize::from(skip.is_none())),
+            "{sentence}"
+        );
+        let told = reasons(ran.end());
+        assert!(!told.contains(&"RunStuck") && !told.contains(&"Paused"), "{sentence}: {told:?}");
+    }
+}
+
+/// What was edited, the record's CronJob, the edit's time, and the slot that starts.
+#[test]
+fn after_change_wait_starts_nothing_older_than_the_change() {
+    let record = |annotations: &[(&str, &str)], spec: Value| {
+        let cron_job = annotated(annotations, CREATED, json!({ "spec": spec }));
+        let written = cron_job.recount(&CronJobStatus::default(), Zone::UTC, now());
+        let fingerprint = written.unwrap().to_string().split_once(' ').unwrap().1.to_owned();
+        format!("2026-03-02T08:30:00Z {fingerprint}")
+    };
+    let wait = (AFTER_CHANGE, "wait");
+    let spread = (SPREAD, "30m");
+    let hourly = json!({});
+    let suspended = json!({ "suspend": true });
+    let other = json!({ "schedule": "30 * * * *" });
+    let zone = json!({ "timeZone": "Asia/Kolkata" });
+    let rows = [
+        ("nothing changed", vec![wait], &hourly, "2026-03-02T10:30:00Z", true),
+        ("resumed", vec![wait], &suspended, "2026-03-02T10:30:00Z", false),
+        ("resumed before the slot", vec![wait], &suspended, "2026-03-02T09:30:00Z", true),
+        ("another schedule", vec![wait], &other, "2026-03-02T10:30:00Z", false),
+        ("without a zone", vec![wait], &zone, "2026-03-02T09:30:00Z", false),
+        ("its spread is not over", vec![wait, spread], &suspended, "2026-03-02T10:24:00Z", true),
+        ("its spread is over", vec![wait, spread], &suspended, "2026-03-02T10:26:00Z", false),
+        ("fire", vec![(AFTER_CHANGE, "fire"), spread], &suspended, "2026-03-02T10:40:00Z", true),
+    ];
+    for (sentence, annotations, before, edit, starts) in rows {
+        let record = record(&annotations, before.clone());
+        let mut annotations = annotations.clone();
+        annotations.push((COUNTED_FROM, &record));
+        let cron_job = annotated(&annotations, edit, json!({}));
+        let started = run(observe(&cron_job, &[]), time("2026-03-02T10:45:00Z")).started;
+        assert_eq!(started, if starts { vec![time(SLOT)] } else { vec![] }, "{sentence}");
+    }
+    // Alone it is recorded, and counts from the creation.
+    let ran = sync(&with(&[wait], json!({})), &[], "2026-03-02T10:00:05Z");
+    assert_eq!(ran.started, [time(SLOT)]);
+    assert_eq!(written(ran.end()).counted_from.as_deref().map(CountedFrom::time), Some(time("2026-03-02T09:00:00Z")));
+}
+
+/// The resume of a CronJob that was handed over removes an annotation, which leaves no time.
+#[test]
+fn resume_by_an_annotation_counts_from_when_it_is_seen() {
+    let wait = (AFTER_CHANGE, "wait");
+    let suspended = annotated(&[wait], CREATED, json!({ "spec": { "suspend": true } }));
+    let written = suspended.recount(&CronJobStatus::default(), Zone::UTC, now()).unwrap();
+    let mut resumed = CronJob::clone(&annotated(&[wait], CREATED, json!({})));
+    resumed.handover.managed = true;
+    resumed.status.counted_from = Some(Box::new(written));
+    let counted = resumed.recount(&resumed.status, Zone::UTC, time("2026-03-02T10:20:00Z")).unwrap();
+    assert_eq!(counted.time(), time("2026-03-02T10:20:00Z"));
+}
+
+/// A CronJob and its Jobs, from minute to minute. Every request succeeds.
+struct World {
+    cron_job: CronJob,
+    jobs: Vec<Arc<Job>>,
+    told: Vec<Told>,
+    now: DateTime<Utc>,
+    resumed: DateTime<Utc>,
+    started: VecDeque<DateTime<Utc>>,
+    number: usize,
+}
+
+impl World {
+    fn limits(&self) -> crate::api::policy::Limits {
+        self.cron_job.limits()
+    }
+
+    fn put(&mut self, job: Job) {
+        self.jobs.retain(|known| known.uid != job.uid);
+        self.jobs.push(Arc::new(job));
+    }
+
+    /// What happens to the Jobs and the CronJob within a minute.
+    fn happen(&mut self, what: u8) {
+        let of = |jobs: &[Arc<Job>], is_meant: &dyn Fn(&Job) -> bool| {
+            jobs.iter().filter(|job| is_meant(job)).min_by_key(|job| job.start_time).map(|job| Job::clone(job))
+        };
+        let runs = |job: &Job| job.finished.is_none() && !job.deleting;
+        match what {
+            0 | 1 => {
+                if let Some(job) = of(&self.jobs, &runs) {
+                    let (end, succeeded) = (Some(FinishedCondition::Complete), true);
+                    self.put(Job { finished: end, succeeded, completion_time: Some(self.now), ..job });
+                }
+            }
+            2..=4 => {
+                if let Some(job) = of(&self.jobs, &runs) {
+                    self.put(Job { finished: Some(FinishedCondition::Failed), ..job });
+                }
+            }
+            5..=7 => self.jobs.retain(|job| !job.deleting),
+            8 => {
+                self.number += 1;
+                let name = format!("by-hand-{}", self.number);
+                let start_time = Some(self.now).filter(|_| self.number.is_multiple_of(2));
+                let job = Job::clone(&job(&name, &name, json!({})));
+                self.put(Job { creation_timestamp: self.now, start_time, ..job });
+            }
+            9 => {
+                self.cron_job.spec.suspend = !self.cron_job.spec.suspend;
+                self.resumed = self.now;
+            }
+            10 => self.jobs.retain(|job| job.finished != Some(FinishedCondition::Failed)),
+            _ => {}
+        }
+    }
+
+    /// Whether so many have failed since the last success that nothing may start.
+    fn is_paused(&self) -> bool {
+        let Some(limit) = self.limits().pause_after_failures else { return false };
+        let success = self.jobs.iter().filter_map(|job| job.completion_time).max();
+        let success = success.max(self.cron_job.status.last_successful_time);
+        let failures = self.jobs.iter().filter(|job| job.finished == Some(FinishedCondition::Failed) && !job.deleting);
+        failures.filter(|job| job.start_time.or(Some(job.creation_timestamp)) > success).count() >= limit
+    }
+
+    fn is_old(&self, job: &Job) -> bool {
+        let age = self.limits().stuck_after.map(|stuck| stuck.age);
+        age.is_some_and(|age| job.start_time.is_some_and(|start| start + age <= self.now))
+    }
+
+    fn judge_start(&self, slot: DateTime<Utc>) {
+        let limits = self.limits();
+        let status = &self.cron_job.status;
+        assert!(status.last_schedule_time < Some(slot), "{slot} is not after {:?}", status.last_schedule_time);
+        assert!(self.started.back() < Some(&slot), "in order, once");
+        assert!(!self.cron_job.spec.suspend && !self.is_paused(), "paused");
+        if let Some(decided) = status.counted_from.as_deref().map(CountedFrom::time) {
+            assert!(slot > decided, "{slot} is decided until {decided}");
+        }
+        let rescues = limits.stuck_after.is_some_and(|stuck| stuck.delete);
+        let counts = |job: &&Arc<Job>| job.finished.is_none() && !(rescues && job.deleting && self.is_old(job));
+        if let Some(limit) = limits.max_concurrent {
+            assert!(self.jobs.iter().filter(counts).count() < limit, "{:?}", self.jobs);
+        }
+        let blocks = |job: &&Arc<Job>| counts(job) && status.in_active_list(&job.uid);
+        let forbids = self.cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid;
+        assert!(!forbids || limits.max_concurrent.is_some() || self.jobs.iter().filter(blocks).count() == 0);
+        if limits.replace_waits {
+            assert!(self.jobs.iter().all(|job| job.finished.is_some() && !job.deleting), "{:?}", self.jobs);
+        }
+        let newest = self.now - TimeDelta::seconds(self.now.timestamp() % 60);
+        let slots_since = (newest - slot).num_minutes();
+        match limits.backlog {
+            None => assert_eq!(slots_since, 0),
+            Some(0) => assert!(self.now - slot <= TimeDelta::seconds(60), "{slot} at {}", self.now),
+            Some(most) => assert!(slots_since < i64::try_from(most).unwrap(), "{slot} at {}", self.now),
+        }
+        if limits.waits_after_change {
+            assert!(slot > self.resumed - TimeDelta::seconds(1), "{slot} was before {}", self.resumed);
+        }
+    }
+
+    /// Runs a sync; returns whether another one is due at once.
+    fn sync(&mut self) -> bool {
+        let cron_job = Arc::new(self.cron_job.clone());
+        self.jobs.sort_by(|a, b| a.name.name.cmp(&b.name.name));
+        let mut observation = Observation::new(Arc::clone(&cron_job), self.jobs.clone(), Zone::UTC);
+        observation.told = std::mem::take(&mut self.told);
+        for _ in 0..100 {
+            match reconcile(&observation, self.now) {
+                Plan::Lookup(lookups) => {
+                    for lookup in lookups {
+                        match lookup {
+                            Lookup::CronJob => observation.live_cron_job = Some(Ok(Arc::clone(&cron_job))),
+                            Lookup::Job(name) => {
+                                let found = self.jobs.iter().find(|job| job.name == name).cloned();
+                                observation.learn_job(name, found.ok_or_else(|| refusal(404, "NotFound")));
+                            }
+                        }
+                    }
+                }
+                Plan::Replace { victim, .. } => {
+                    let job = Job::clone(self.jobs.iter().find(|job| job.uid == victim.uid).unwrap());
+                    assert!(job.finished.is_none() && !job.deleting, "deleted once: {job:?}");
+                    match victim.propagation {
+                        Propagation::Background => self.jobs.retain(|known| known.uid != job.uid),
+                        Propagation::Foreground => {
+                            assert!(self.limits().replace_waits || self.is_old(&job), "{job:?} at {}", self.now);
+                            self.put(Job { deleting: true, ..job });
+                        }
+                    }
+                    observation.learn_deletion(victim.uid, Ok(()));
+                }
+                Plan::Create { name, slot, .. } => {
+                    self.judge_start(slot);
+                    self.started.push_back(slot);
+                    let made = made_by_controller(&slot.to_rfc3339());
+                    let created = Job::clone(&job(&name.name, &name.name, made));
+                    let created = Job { creation_timestamp: self.now, start_time: Some(self.now), ..created };
+                    self.put(created.clone());
+                    observation.create = Some(CreateReply::Created(Arc::new(created)));
+                }
+                Plan::Prune { jobs, .. } => {
+                    for job in jobs {
+                        self.jobs.retain(|known| known.uid != job.uid);
+                        observation.learn_deletion(job.uid.clone(), Ok(()));
+                    }
+                }
+                Plan::Settle(settlement) => {
+                    let pruned = |job: &Arc<Job>| settlement.prune.iter().any(|gone| gone.uid == job.uid);
+                    self.jobs.retain(|job| !pruned(job));
+                    let back = requeued_at(&settlement);
+                    let is_started = matches!(settlement.verdict, Verdict::Started { .. });
+                    if matches!(settlement.verdict, Verdict::Skipped(Skip::Suspended | Skip::Invalid)) {
+                        assert!(!is_started);
+                    } else {
+                        assert!(back.is_some(), "it comes back: {settlement:?}");
+                    }
+                    if let Some(write) = settlement.status {
+                        self.cron_job.status = write.status;
+                    }
+                    self.told = settlement.told;
+                    let at_once = back.is_some_and(|back| back <= self.now);
+                    assert!(!at_once || is_started, "it would never rest");
+                    return at_once;
+                }
+            }
+        }
+        panic!("the sync does not end");
+    }
+}
+
+const VALUES: [(&str, &[&str]); 6] = [
+    (MAX_CONCURRENT, &["1", "2", "3"]),
+    (BACKLOG, &["0", "1", "3"]),
+    (REPLACE_WAITS, &["true"]),
+    (AFTER_CHANGE, &["wait", "fire"]),
+    (STUCK_AFTER, &["2m", "3m, delete"]),
+    (PAUSE_AFTER_FAILURES, &["1", "2"]),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 600, ..ProptestConfig::default() })]
+
+    /// What each policy promises, alone and with any other, whatever the Jobs do.
+    #[test]
+    fn policies_keep_their_promises_alone_and_in_pairs(
+        (first, second) in (0..6usize, 0..6usize),
+        (one, two) in (0..3usize, 0..3usize),
+        policy in proptest::sample::select(&["Allow", "Forbid", "Replace"][..]),
+        minutes in proptest::collection::vec((0..14u8, 0..60i64), 1..60),
+    ) {
+        let value = |(name, values): (&'static str, &[&'static str]), at: usize| (name, values[at % values.len()]);
+        let annotations = [value(VALUES[first], one), value(VALUES[second], two)];
+        let annotations = if first == second { &annotations[..1] } else { &annotations[..] };
+        let spec = json!({ "schedule": "* * * * *", "concurrencyPolicy": policy, "failedJobsHistoryLimit": 3 });
+        let cron_job = CronJob::clone(&with(annotations, spec));
+        let start = time("2026-03-02T09:00:30Z");
+        let mut world = World {
+            cron_job, jobs: vec![], told: vec![], now: start, resumed: time(CREATED), started: VecDeque::new(), number: 0,
+        };
+        let is_valid = world.cron_job.policy().is_ok();
+        for (what, second) in minutes {
+            world.now += TimeDelta::seconds(second + 1);
+            let edit = world.now;
+            world.happen(what);
+            if what == 9 {
+                // The server notes when a user has changed it.
+                let mut edited = CronJob::clone(&annotated(annotations, &edit.to_rfc3339(), json!({ "spec": {
+                    "schedule": "* * * * *", "concurrencyPolicy": policy, "failedJobsHistoryLimit": 3,
+                    "suspend": world.cron_job.spec.suspend,
+                } })));
+                edited.status = world.cron_job.status.clone();
+                world.cron_job = edited;
+            }
+            let mut rounds = 0;
+            while world.sync() {
+                rounds += 1;
+                prop_assert!(rounds < 200);
+            }
+        }
+        prop_assert!(is_valid || world.started.is_empty());
+    }
+}

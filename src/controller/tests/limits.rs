@@ -1,0 +1,130 @@
+//! CronJobs whose slots wait for other Jobs, from the API server to their Jobs.
+
+use super::*;
+
+const PREFIX: &str = "cronjob-controller.dev";
+const HOLD: &str = "example.com/hold";
+
+async fn create(world: &World, spec: Value, policies: &[(&str, &str)]) {
+    let entries: serde_json::Map<_, _> =
+        policies.iter().map(|(name, value)| (format!("{PREFIX}/{name}"), json!(value))).collect();
+    let annotations = json!({ "metadata": { "annotations": entries } });
+    world.write("POST", CRON_JOBS, &objects::merged(cron_job("c", spec), annotations)).await;
+}
+
+/// Says when a Job began, and gives it the finalizers.
+async fn begin(world: &World, name: &str, at: &str, finalizers: &[&str]) {
+    world.write("PATCH", &format!("{JOBS}/{name}"), &json!({ "metadata": { "finalizers": finalizers } })).await;
+    world.write("PATCH", &format!("{JOBS}/{name}/status"), &json!({ "status": { "startTime": at } })).await;
+}
+
+async fn release(world: &World, name: &str) {
+    world.write("PATCH", &format!("{JOBS}/{name}"), &json!({ "metadata": { "finalizers": [] } })).await;
+}
+
+async fn count(world: &World, reason: &str) -> usize {
+    world.reasons().await.iter().filter(|known| *known == reason).count()
+}
+
+/// A Job that does not go neither blocks nor is deleted again, also not by the next leader.
+#[tokio::test(start_paused = true)]
+async fn stuck_job_is_deleted_once_and_the_slot_starts() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    let forbid = json!({ "schedule": "0 * * * *", "concurrencyPolicy": "Forbid" });
+    create(&world, forbid, &[("stuck-after", "90m, delete")]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    begin(&world, "c-29540760", "2026-03-02T10:00:00Z", &[HOLD]).await;
+    world.pass_until("2026-03-02T11:29:00Z").await;
+    assert_eq!((world.seen_names().len(), world.wire.count(Verb::Delete, "jobs")), (1, 0));
+    // The controller comes back when the Job has run for 90 minutes, and the slot of 11:00 starts.
+    world.pass_until("2026-03-02T11:30:30Z").await;
+    assert_eq!(world.seen_names(), ["c-29540760", "c-29540820"]);
+    assert_eq!(world.wire.count(Verb::Delete, "jobs"), 1);
+    assert_eq!(count(&world, "RunStuck").await, 1);
+    world.write("PATCH", &format!("{JOBS}/c-29540820/status"), &support_status("2026-03-02T11:35:00Z")).await;
+    stop.cancel();
+    let world = world.successor().await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T12:00:30Z").await;
+    stop.cancel();
+    assert!(world.seen_names().contains(&"c-29540880".to_owned()), "{:?}", world.seen_names());
+    assert_eq!(world.wire.count(Verb::Delete, "jobs"), 0, "by this leader");
+    let old = world.request("GET", &format!("{JOBS}/c-29540760"), &Value::Null).await.unwrap();
+    assert!(old["metadata"]["deletionTimestamp"].is_string(), "{old}");
+}
+
+fn support_status(end: &str) -> Value {
+    json!({ "status": {
+        "startTime": "2026-03-02T11:30:00Z", "completionTime": end, "succeeded": 1,
+        "conditions": [
+            { "type": "SuccessCriteriaMet", "status": "True", "lastTransitionTime": end },
+            { "type": "Complete", "status": "True", "lastTransitionTime": end },
+        ],
+    } })
+}
+
+#[tokio::test(start_paused = true)]
+async fn replaced_job_is_gone_before_the_next_one_starts() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "concurrencyPolicy": "Replace" }), &[("replace-waits", "true")]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    begin(&world, "c-29540760", "2026-03-02T10:00:00Z", &[HOLD]).await;
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    assert_eq!(world.seen_names(), ["c-29540760"], "it is terminating");
+    assert_eq!(world.wire.count(Verb::Delete, "jobs"), 1, "once");
+    assert_eq!(count(&world, "JobAlreadyActive").await, 1, "not for each slot");
+    release(&world, "c-29540760").await;
+    world.pass(seconds(5)).await;
+    stop.cancel();
+    assert_eq!(world.seen_names(), ["c-29540760", "c-29540762"], "the newest slot");
+    let status = world.get("c").await["status"].clone();
+    assert_eq!(status["active"].as_array().unwrap().len(), 1, "{status}");
+}
+
+/// Nothing is written about slots that wait, and a new leader goes on with them in order.
+#[tokio::test(start_paused = true)]
+async fn waiting_slots_start_in_order_over_a_change_of_the_leader() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "concurrencyPolicy": "Forbid" }), &[("backlog", "3")]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:05:30Z").await;
+    assert_eq!(world.seen_names(), ["c-29540760"]);
+    assert_eq!(world.wire.count(Verb::Patch, "cronjobs/status"), 1);
+    for (job, next) in [("c-29540760", "c-29540763"), ("c-29540763", "c-29540764")] {
+        world.write("DELETE", &format!("{JOBS}/{job}"), &json!({ "propagationPolicy": "Background" })).await;
+        world.pass(seconds(2)).await;
+        assert_eq!(world.seen_names().last().unwrap(), next);
+    }
+    stop.cancel();
+    let world = world.successor().await;
+    let stop = world.work(2);
+    world.pass(seconds(2)).await;
+    world.write("DELETE", &format!("{JOBS}/c-29540764"), &json!({ "propagationPolicy": "Background" })).await;
+    world.pass(seconds(2)).await;
+    stop.cancel();
+    assert_eq!(world.seen_names().last().unwrap(), "c-29540765");
+}
+
+/// The resume is seen by the next leader only.
+#[tokio::test(start_paused = true)]
+async fn resume_starts_nothing_older_with_after_change_wait() {
+    for (policy, want) in [("wait", 1), ("fire", 2)] {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        create(&world, json!({ "schedule": "0 * * * *" }), &[("after-change", policy)]).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:30:00Z").await;
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": { "suspend": true } })).await;
+        world.pass_until("2026-03-02T11:30:00Z").await;
+        stop.cancel();
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": { "suspend": false } })).await;
+        let world = world.successor().await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T11:59:00Z").await;
+        assert_eq!(world.children().await.len(), want, "{policy}");
+        world.pass_until("2026-03-02T12:00:30Z").await;
+        stop.cancel();
+        assert_eq!(world.children().await.len(), want + 1, "{policy}");
+    }
+}

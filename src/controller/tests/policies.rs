@@ -1,0 +1,292 @@
+//! CronJobs with policy annotations, from the API server to their Jobs.
+
+use super::*;
+use crate::api::{ControllerKind, Manage};
+
+const PREFIX: &str = "cronjob-controller.dev";
+/// The delay of `default/c` with a spread of one minute.
+const OFFSET: i64 = 14;
+
+/// Annotations to create an object with, or to patch it with; `None` removes one.
+fn annotations(policies: &[(&str, Option<&str>)]) -> Value {
+    let entries: serde_json::Map<_, _> =
+        policies.iter().map(|(name, value)| (format!("{PREFIX}/{name}"), json!(value))).collect();
+    json!({ "metadata": { "annotations": entries } })
+}
+
+async fn create(world: &World, spec: Value, policies: &[(&str, &str)]) {
+    let policies: Vec<_> = policies.iter().map(|(name, value)| (*name, Some(*value))).collect();
+    world.write("POST", CRON_JOBS, &objects::merged(cron_job("c", spec), annotations(&policies))).await;
+}
+
+async fn annotate(world: &World, policies: &[(&str, Option<&str>)]) {
+    world.write("PATCH", &format!("{CRON_JOBS}/c"), &annotations(policies)).await;
+}
+
+/// The slots of all Jobs ever created.
+fn slots(world: &World) -> Vec<String> {
+    let slot =
+        |job: &Arc<crate::api::batch_v1::Job>| job.scheduled_timestamp.unwrap().format("%m-%dT%H:%M").to_string();
+    world.seen().iter().map(slot).collect()
+}
+
+/// The record of decided slots.
+async fn counted_from(world: &World) -> String {
+    let cron_job = world.get("c").await;
+    cron_job["metadata"]["annotations"][format!("{PREFIX}/counted-from")].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn spread_delays_the_job_and_not_its_name() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({}), &[("spread", "1m")]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:02:13Z").await;
+    stop.cancel();
+    let created = world.seen()[0].creation_timestamp;
+    assert_eq!(created, time("2026-03-02T10:00:00Z") + TimeDelta::seconds(OFFSET));
+    assert_eq!(world.seen_names(), ["c-29540760", "c-29540761"], "10:00 and 10:01");
+    assert_eq!(slots(&world), ["03-02T10:00", "03-02T10:01"]);
+    assert_eq!(world.get("c").await["status"]["lastScheduleTime"], "2026-03-02T10:01:00Z");
+    let skew = &world.controller.parts.metrics.job_creation_skew;
+    assert!(skew.get_sample_sum() < 1.0, "it is measured from when the slot is due: {}", skew.get_sample_sum());
+}
+
+#[tokio::test(start_paused = true)]
+async fn dst_once_runs_a_skipped_and_a_repeated_time_once() {
+    let berlin = json!({ "schedule": "30 2 * * *", "timeZone": "Europe/Berlin" });
+    for (from, until, want) in [
+        ("2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z", ["03-29T01:00", "03-30T00:30"]),
+        ("2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z", ["10-25T00:30", "10-26T01:30"]),
+    ] {
+        let world = World::new(from).await;
+        create(&world, berlin.clone(), &[("dst", "once")]).await;
+        let stop = world.work(2);
+        world.pass_until(until).await;
+        stop.cancel();
+        assert_eq!(slots(&world), want);
+    }
+}
+
+/// Policies, and the slots that have Jobs.
+type Choice<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+
+#[tokio::test(start_paused = true)]
+async fn exclusions_bounds_and_lines_choose_the_slots() {
+    let hourly = json!({ "schedule": "0 */6 * * *" });
+    let rows: [Choice<'_>; 3] = [
+        // The second of March 2026 is a Monday.
+        (&[("exclude", "Tue,03-04")], &["03-02T12:00", "03-02T18:00", "03-05T00:00", "03-05T06:00"]),
+        (
+            &[("not-before", "2026-03-04T18:00:00Z"), ("not-after", "2026-03-05T00:00:00Z")],
+            &["03-04T18:00", "03-05T00:00"],
+        ),
+        (
+            &[("schedule", "0 9 * * MON#1;30 9 3W * *\n@at 2026-03-04T09:00")],
+            &["03-02T09:00", "03-03T09:30", "03-04T09:00"],
+        ),
+    ];
+    for (policies, want) in rows {
+        let world = World::new("2026-03-02T08:00:00Z").await;
+        create(&world, hourly.clone(), policies).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-05T09:00:00Z").await;
+        stop.cancel();
+        assert_eq!(slots(&world), want, "{policies:?}");
+        assert!(world.controller.unattended().is_empty());
+    }
+}
+
+/// The excluded slot before the edit does not start, neither by this leader nor by the next.
+#[tokio::test(start_paused = true)]
+async fn edit_of_an_annotation_starts_nothing_older_over_a_change_of_the_leader() {
+    for (edit, later) in [(None, "03-02T14:00"), (Some("12-24"), "03-02T14:00")] {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        create(&world, json!({ "schedule": "0 * * * *" }), &[]).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:30:00Z").await;
+        annotate(&world, &[("exclude", Some("Mon"))]).await;
+        world.pass_until("2026-03-02T12:30:00Z").await;
+        assert_eq!(slots(&world), ["03-02T10:00"]);
+        stop.cancel();
+        // The leader is gone when the annotation changes.
+        annotate(&world, &[("exclude", edit)]).await;
+        let world = world.successor().await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T12:59:00Z").await;
+        assert_eq!(slots(&world), ["03-02T10:00"], "{edit:?}");
+        world.pass_until("2026-03-02T13:30:00Z").await;
+        assert_eq!(slots(&world), ["03-02T10:00", "03-02T13:00"], "{edit:?}");
+        stop.cancel();
+        let world = world.successor().await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T14:30:00Z").await;
+        stop.cancel();
+        assert_eq!(slots(&world).last().unwrap(), later, "{edit:?}");
+    }
+}
+
+/// The leader dies after it has created the Job of the first slot after the edit, before it writes anything else.
+#[tokio::test(start_paused = true)]
+async fn crash_between_create_and_status_starts_nothing_older() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "schedule": "0 * * * *" }), &[("exclude", "Mon")]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:58:00Z").await;
+    let before = counted_from(&world).await;
+    assert!(before.starts_with("2026-03-02T09:59:30Z v1:"), "{before}");
+    world.wire.judge(|ask| if ask.is(Verb::Patch, "cronjobs/status") { Fate::Swallowed } else { Fate::Pass });
+    annotate(&world, &[("exclude", Some("Tue"))]).await;
+    world.pass_until("2026-03-02T11:00:30Z").await;
+    assert_eq!(slots(&world), ["03-02T11:00"]);
+    stop.cancel();
+    assert_eq!(counted_from(&world).await, before);
+    let world = world.successor().await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T11:59:00Z").await;
+    stop.cancel();
+    assert_eq!(slots(&world), ["03-02T11:00"]);
+    let after = counted_from(&world).await;
+    assert!(after.starts_with("2026-03-02T10:58:00Z v1:") && after != before, "{after}");
+    assert_eq!(world.get("c").await["status"]["lastScheduleTime"], "2026-03-02T11:00:00Z");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_record_is_written_once_for_each_change() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "schedule": "0 0 1 1 *" }), &[("exclude", "Sat")]).await;
+    let stop = world.work(2);
+    world.pass(seconds(60)).await;
+    assert_eq!(world.wire.count(Verb::Patch, "cronjobs/status"), 1);
+    let label = json!({ "metadata": { "labels": { "team": "a" } } });
+    world.write("PATCH", &format!("{CRON_JOBS}/c"), &label).await;
+    world.pass(seconds(60)).await;
+    assert_eq!(world.wire.count(Verb::Patch, "cronjobs/status"), 1);
+    annotate(&world, &[("exclude", Some("Sun"))]).await;
+    world.pass(seconds(60)).await;
+    stop.cancel();
+    assert_eq!(world.wire.count(Verb::Patch, "cronjobs/status"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cron_job_without_policies_gets_no_record() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({}), &[]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    stop.cancel();
+    assert_eq!(world.wire.count(Verb::Patch, "cronjobs/status"), 1);
+    assert_eq!(counted_from(&world).await, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn invalid_policy_holds_the_cron_job_until_an_edit_and_unknown_ones_are_named_once() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({}), &[("spread", "soon"), ("splay", "1h")]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:02:30Z").await;
+    assert_eq!(slots(&world), [""; 0]);
+    assert_eq!(world.reasons().await.iter().filter(|reason| *reason == "UnknownPolicy").count(), 1);
+    assert!(world.reasons().await.contains(&"InvalidPolicy".to_owned()));
+    assert!(world.controller.unattended().is_empty());
+    annotate(&world, &[("spread", Some("1m"))]).await;
+    world.pass_until("2026-03-02T10:03:30Z").await;
+    stop.cancel();
+    assert_eq!(slots(&world), ["03-02T10:03"], "nothing older");
+    assert_eq!(world.reasons().await.iter().filter(|reason| *reason == "UnknownPolicy").count(), 1);
+    let events = world.list("/api/v1/events").await;
+    let message = |reason: &str| events.iter().find(|event| event["reason"] == reason).unwrap()["message"].clone();
+    assert_eq!(
+        message("UnknownPolicy"),
+        "This version of the cronjob-controller knows no annotation cronjob-controller.dev/splay"
+    );
+}
+
+/// A custom resource's status is written without its metadata.
+#[tokio::test(start_paused = true)]
+async fn tutorial_cron_job_has_its_record_in_its_status() {
+    let world = World::of(ControllerKind::Tutorial, "2026-03-02T09:59:30Z", |_| None).await;
+    let path = ControllerKind::Tutorial.parent.path(Some("default"));
+    world.create_cron_job("c", json!({ "schedule": "0 * * * *" })).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:30:00Z").await;
+    world.write("PATCH", &format!("{path}/c"), &annotations(&[("exclude", Some("Mon"))])).await;
+    world.pass_until("2026-03-02T12:30:00Z").await;
+    let counted = world.get("c").await["status"]["countedFrom"].as_str().unwrap().to_owned();
+    assert!(counted.starts_with("2026-03-02T10:30:00Z v1:"), "{counted}");
+    world.write("PATCH", &format!("{path}/c"), &annotations(&[("exclude", None)])).await;
+    world.pass_until("2026-03-02T12:59:00Z").await;
+    assert_eq!(slots(&world), ["03-02T10:00"]);
+    world.pass_until("2026-03-02T13:30:00Z").await;
+    stop.cancel();
+    assert_eq!(slots(&world), ["03-02T10:00", "03-02T13:00"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cron_job_that_is_handed_over_has_policies_too() {
+    let world = World::managing(Manage::Annotated, ControllerKind::CronJob, "2026-03-02T09:59:30Z", |_| None).await;
+    create(&world, json!({ "suspend": true }), &[("managed", "true"), ("spread", "1m")]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    stop.cancel();
+    assert_eq!(world.seen()[0].creation_timestamp, time("2026-03-02T10:00:00Z") + TimeDelta::seconds(OFFSET));
+}
+
+/// `max-concurrent` cannot be combined with Replace.
+#[tokio::test(start_paused = true)]
+async fn annotations_that_cannot_be_read_decide_slots_before_an_edit_makes_them_ones_that_can() {
+    let world = World::new("2026-03-02T10:00:05Z").await;
+    create(&world, json!({ "schedule": "*/10 * * * *", "concurrencyPolicy": "Replace" }), &[("exclude", "Mon")]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:20:10Z").await;
+    annotate(&world, &[("exclude", None), ("max-concurrent", Some("2"))]).await;
+    world.pass_until("2026-03-02T10:20:30Z").await;
+    assert!(world.reasons().await.contains(&"InvalidPolicy".to_owned()));
+    world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": { "concurrencyPolicy": "Allow" } })).await;
+    world.pass_until("2026-03-02T10:29:00Z").await;
+    assert_eq!(slots(&world), [""; 0], "the slot of 10:20 was due before the change");
+    world.pass_until("2026-03-02T10:31:00Z").await;
+    assert_eq!(slots(&world), ["03-02T10:30"]);
+    stop.cancel();
+}
+
+/// Every third Job fails.
+fn some_fail(job: &crate::api::batch_v1::Job) -> Option<(Duration, Ending)> {
+    let minute = job.scheduled_timestamp?.timestamp() / 60;
+    Some((Duration::from_secs(20), if minute % 3 == 0 { Ending::Failed } else { Ending::Complete }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn published_times_follow_and_cost_one_request_for_a_new_or_changed_cron_job_and_none_for_a_fire() {
+    let mut numbers = Vec::new();
+    for is_published in [false, true] {
+        let world = World::with_jobs_that_end("2026-03-02T09:59:30Z", some_fail).await;
+        let world = if is_published { world.publishing(some_fail).await } else { world };
+        create(&world, json!({}), &[]).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:30:30Z").await;
+        numbers.push(world.wire.count(Verb::Patch, "cronjobs/status"));
+        let annotations = world.get("c").await["metadata"]["annotations"].clone();
+        if is_published {
+            assert_eq!(annotations[format!("{PREFIX}/next-run")], "2026-03-02T10:31:00Z");
+            assert_eq!(annotations[format!("{PREFIX}/last-failure")], "2026-03-02T10:30:20Z");
+            let path = format!("{CRON_JOBS}/c");
+            world.write("PATCH", &path, &json!({ "spec": { "schedule": "0 * * * *" } })).await;
+            world.pass_until("2026-03-02T10:31:30Z").await;
+            assert_eq!(
+                world.get("c").await["metadata"]["annotations"][format!("{PREFIX}/next-run")],
+                "2026-03-02T11:00:00Z"
+            );
+            world.write("PATCH", &path, &json!({ "spec": { "suspend": true } })).await;
+            world.pass_until("2026-03-02T11:30:00Z").await;
+            assert!(world.get("c").await["metadata"]["annotations"].get(format!("{PREFIX}/next-run")).is_none());
+            assert_eq!(
+                world.wire.count(Verb::Patch, "cronjobs/status"),
+                numbers[1] + 2,
+                "one for the edit, one for the suspension"
+            );
+        }
+        stop.cancel();
+    }
+    assert_eq!(numbers[1], numbers[0] + 1, "the new CronJob's");
+}
