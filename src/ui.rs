@@ -1,0 +1,218 @@
+//! `ui`: a page in a browser that shows CronJobs.
+//!
+//! Guarantees: the page reads and never writes, with the user's own rights to list and watch. It is served on loopback only,
+//! to browsers that have opened the printed link (`guard`). It needs nothing from another host. Every answer comes from the
+//! parser, the rehearsal and the statistics of the controller; the page only draws. Text of objects is never HTML.
+//!
+//! Modules: `source` keeps the facts, `model` computes the rows. `query` selects, `heat`, `timeline` and `detail` answer, `api`
+//! serves the answers. `assets` has the page; its library is vendored by version and digest (assets/vendor/README.md).
+
+mod api;
+mod detail;
+mod guard;
+mod heat;
+mod model;
+mod objects;
+mod query;
+mod source;
+mod timeline;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path as FilePath, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use apimachinery::clock::{SharedClock, SystemClock};
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kube::Client;
+use schedule::Zone;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::guard::Secrets;
+use self::model::Board;
+use self::source::Source;
+use crate::cli::CliError;
+use crate::cli::options::ui::{Origin, UiConfig};
+use crate::dev::Page;
+use crate::dev::manifests::ManifestError;
+use crate::dev::output::Output;
+use crate::server::{Bound, ServerError, bind, not_found};
+use crate::terminal::shell_word;
+
+/// Why the page cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum UiError {
+    /// A manifest cannot be read.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// A manifest's CronJob cannot be read.
+    #[error("{place}: {problem}")]
+    CronJob {
+        /// Its position.
+        place: String,
+        /// The decoder's error.
+        problem: String,
+    },
+    /// There is no such cluster.
+    #[error(transparent)]
+    Cli(#[from] CliError),
+    /// The port cannot be used.
+    #[error("--port: {0}")]
+    Listen(#[from] ServerError),
+    /// The link cannot be printed.
+    #[error("the output cannot be written: {0}")]
+    Output(#[source] io::Error),
+}
+
+/// Serves the page until `stop`, and prints its link.
+///
+/// # Errors
+/// One sentence with the cause.
+pub fn run(config: UiConfig, output: Output, stop: CancellationToken) -> BoxFuture<'static, Result<(), UiError>> {
+    // Boxed, so that it is compiled here, once, and not again in the binary.
+    serve(config, output, stop).boxed()
+}
+
+async fn serve(config: UiConfig, output: Output, stop: CancellationToken) -> Result<(), UiError> {
+    let clock: SharedClock = Arc::new(SystemClock);
+    let UiConfig { origin, port, open, zone, seed } = config;
+    let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)).await?.for_dev();
+    let (source, informers, flags) = match origin {
+        Origin::Files { paths, recursive, namespace } => {
+            (Source::of_files(&paths, recursive, &namespace, &seed, &clock)?, None, String::new())
+        }
+        Origin::Cluster(scope) => {
+            let (client, namespace) = scope.connect().await?;
+            let (source, informers) = Source::of_cluster(client, namespace.as_deref(), &seed);
+            (source, Some(informers), flags(scope.kubeconfig.as_deref(), scope.context.as_deref()))
+        }
+    };
+    let board = Board::new(Arc::clone(&source), zone, seed, clock, flags);
+    if source.is_files() {
+        board.refresh();
+    }
+    let (link, router) = page(&bound, Arc::clone(&board));
+    output.say(&link);
+    if let Some(error) = output.take_failure() {
+        return Err(UiError::Output(error));
+    }
+    if open {
+        open_browser(&link);
+    }
+    let tasks = TaskTracker::new();
+    tasks.spawn(board.run(stop.clone()));
+    if let Some(informers) = informers {
+        tasks.spawn(informers.run(source, stop.clone()));
+    }
+    bound.serve_http(router, stop).await;
+    tasks.close();
+    tasks.wait().await;
+    Ok(())
+}
+
+/// Serves the page of all CronJobs of an API server until `cancel`. Nothing is read before someone opens the page.
+///
+/// # Errors
+/// When no port can be bound.
+pub fn beside(
+    client: Client,
+    kubeconfig: PathBuf,
+    clock: SharedClock,
+    cancel: CancellationToken,
+) -> BoxFuture<'static, Result<Page, ServerError>> {
+    start_beside(client, kubeconfig, clock, cancel).boxed()
+}
+
+async fn start_beside(
+    client: Client,
+    kubeconfig: PathBuf,
+    clock: SharedClock,
+    cancel: CancellationToken,
+) -> Result<Page, ServerError> {
+    let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await?.for_dev();
+    let seed = "".into();
+    let (source, informers) = Source::of_cluster(client, None, &seed);
+    let board = Board::new(Arc::clone(&source), Zone::UTC, seed, clock, flags(Some(&kubeconfig), None));
+    let (link, router) = page(&bound, Arc::clone(&board));
+    let work = async move {
+        let opened = cancel.clone();
+        let shown = async move {
+            if opened.run_until_cancelled(board.opened.cancelled()).await.is_some() {
+                tokio::join!(Arc::clone(&board).run(opened.clone()), informers.run(source, opened));
+            }
+        };
+        tokio::join!(shown, bound.serve_http(router, cancel));
+    };
+    Ok((link, work.boxed()))
+}
+
+/// The flags with which kubectl uses the same cluster.
+fn flags(kubeconfig: Option<&FilePath>, context: Option<&str>) -> String {
+    let kubeconfig = kubeconfig.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig={}", shell_word(&path.to_string_lossy())));
+    let context = context.map(|context| format!(" --context={}", shell_word(context)));
+    kubeconfig.into_iter().chain(context).collect()
+}
+
+/// The link of a page, and what serves it.
+fn page(bound: &Bound, board: Arc<Board>) -> (String, Router) {
+    let addr = bound.local_addr();
+    let secrets = Secrets::new(addr.port());
+    let link = format!("http://{addr}/?token={}", secrets.token);
+    let router = Router::new()
+        .route("/", get(async || with_type("text/html; charset=utf-8", INDEX)))
+        .route("/assets/{*path}", get(async |Path(path): Path<String>| asset(&path)))
+        .merge(api::router(board))
+        .fallback(async || not_found());
+    (link, guard::guarded(router, secrets))
+}
+
+const INDEX: &str = include_str!("ui/assets/index.html");
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The files of the page.
+const ASSETS: [(&str, &str, &str); 11] = [
+    ("style.css", "text/css; charset=utf-8", include_str!("ui/assets/style.css")),
+    ("icon.svg", "image/svg+xml", include_str!("ui/assets/icon.svg")),
+    ("app.js", SCRIPT, include_str!("ui/assets/app.js")),
+    ("state.js", SCRIPT, include_str!("ui/assets/state.js")),
+    ("words.js", SCRIPT, include_str!("ui/assets/words.js")),
+    ("table.js", SCRIPT, include_str!("ui/assets/table.js")),
+    ("heat.js", SCRIPT, include_str!("ui/assets/heat.js")),
+    ("timeline.js", SCRIPT, include_str!("ui/assets/timeline.js")),
+    ("detail.js", SCRIPT, include_str!("ui/assets/detail.js")),
+    ("virtual.js", SCRIPT, include_str!("ui/assets/virtual.js")),
+    ("vendor/htm-preact-3.1.1.js", SCRIPT, include_str!("ui/assets/vendor/htm-preact-3.1.1.js")),
+];
+
+fn asset(path: &str) -> Response {
+    let found = ASSETS.iter().find(|(name, ..)| *name == path);
+    found.map_or_else(not_found, |(_, content_type, text)| with_type(content_type, text))
+}
+
+fn with_type(content_type: &'static str, text: &'static str) -> Response {
+    ([(http::header::CONTENT_TYPE, content_type)], text).into_response()
+}
+
+/// Opens a link with the desktop's program. The link is printed, so a failure is only logged.
+fn open_browser(link: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(program);
+    command.arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // The thread waits for the program, which may last as long as the browser.
+    std::thread::spawn(move || {
+        if let Err(error) = command.status() {
+            tracing::warn!(%program, %error, "the browser cannot be opened; open the link");
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests;

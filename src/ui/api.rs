@@ -1,0 +1,432 @@
+//! The JSON API below `/api/`, which the page alone uses; docs/ui.md describes it.
+//!
+//! Guarantees: GET only, and no answer changes anything. Answers that need more than a look-up are computed on other threads.
+//! A wrong parameter is an error 400 with one sentence.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use futures::Stream;
+use futures::stream::unfold;
+use http::StatusCode;
+use parking_lot::Mutex;
+use schedule::Zone;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
+
+use super::detail::detail;
+use super::heat::{Day, Question};
+use super::model::{Board, Passed, Row};
+use super::query::{STATES, Selection};
+use super::timeline::{Line, line};
+use crate::api::ObjectName;
+use crate::api::batch_v1::CronJob;
+use crate::api::policy::{SPREAD, Spread};
+use crate::options::go_syntax::parse_duration;
+use crate::terminal::shell_word;
+
+/// The most rows of an answer.
+const MOST_ROWS: usize = 500;
+/// The most lines of an answer.
+const MOST_LINES: usize = 100;
+/// The longest time on a line of time.
+const LONGEST: TimeDelta = TimeDelta::days(32);
+/// How long the hottest minute is remembered.
+const REMEMBERED: TimeDelta = TimeDelta::seconds(10);
+/// At most one update is sent in this time.
+const BETWEEN_UPDATES: Duration = Duration::from_secs(1);
+/// The most names in a command.
+const MOST_NAMES: usize = 50;
+
+/// What the handlers share.
+pub struct Api {
+    board: Arc<Board>,
+    hottest: Mutex<Option<Hottest>>,
+}
+
+/// The hottest minute of a selection, and when it was found.
+type Hottest = (Selection, DateTime<Utc>, Minute);
+
+/// A minute and its load.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Minute {
+    at: DateTime<Utc>,
+    starts: u32,
+}
+
+type Shared = State<Arc<Api>>;
+
+/// The routes.
+pub fn router(board: Arc<Board>) -> Router {
+    let api = Arc::new(Api { board, hottest: Mutex::default() });
+    Router::new()
+        .route("/api/summary", get(summary))
+        .route("/api/cronjobs", get(cron_jobs))
+        .route("/api/heat", get(heat))
+        .route("/api/minute", get(minute))
+        .route("/api/timeline", get(timeline))
+        .route("/api/cronjob", get(cron_job))
+        .route("/api/events", get(events))
+        .with_state(api)
+}
+
+/// An error of a request.
+fn refusal(status: StatusCode, sentence: &str) -> Response {
+    (status, axum::Json(json!({ "error": sentence }))).into_response()
+}
+
+/// Computes an answer on another thread.
+async fn answer<T: Serialize + Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Response {
+    let body = tokio::task::spawn_blocking(move || {
+        work().map(|answer| serde_json::to_vec(&answer).map_err(|error| error.to_string()))
+    });
+    match body.await {
+        Ok(Ok(Ok(body))) => ([(http::header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Ok(Err(sentence)) => refusal(StatusCode::BAD_REQUEST, &sentence),
+        Ok(Ok(Err(sentence))) => refusal(StatusCode::INTERNAL_SERVER_ERROR, &sentence),
+        Err(error) => refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary {
+    now: DateTime<Utc>,
+    version: u64,
+    /// Whether all CronJobs and Jobs are known.
+    synced: bool,
+    trouble: Vec<String>,
+    /// Whether the CronJobs are those of manifests.
+    is_files: bool,
+    /// The CronJobs that are shown.
+    cron_jobs: usize,
+    due_next_hour: usize,
+    overdue: usize,
+    blocked: usize,
+    failing: usize,
+    never_succeeded: usize,
+    hottest: Option<Minute>,
+    /// The CronJobs of each state, whatever the selected state.
+    states: BTreeMap<&'static str, usize>,
+    /// The CronJobs of each namespace.
+    namespaces: BTreeMap<String, usize>,
+    /// The controller's zone.
+    time_zone: &'static str,
+}
+
+async fn summary(State(api): Shared, Query(selection): Query<Selection>) -> Response {
+    api.board.opened.cancel();
+    answer(move || api.summary(&selection)).await
+}
+
+impl Api {
+    fn summary(&self, selection: &Selection) -> Result<Summary, String> {
+        let (model, now) = (self.board.model(), self.board.clock.now());
+        let rows = selection.rows(&model)?;
+        let any_state = Selection { state: String::new(), ..selection.clone() }.rows(&model)?;
+        let mut namespaces = BTreeMap::new();
+        for row in model.rows.values() {
+            *namespaces.entry(row.namespace.clone()).or_insert(0) += 1;
+        }
+        let count = |is_meant: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is_meant(row)).count();
+        let of = |name: &str| {
+            let urgency = STATES.iter().find(|(known, _)| *known == name).map(|(_, urgency)| *urgency);
+            count(&|row| Some(row.urgency) == urgency)
+        };
+        let within_the_hour = now + TimeDelta::hours(1);
+        Ok(Summary {
+            now,
+            version: model.version,
+            synced: self.board.source.has_synced() && model.version > 0,
+            trouble: self.board.source.trouble(),
+            is_files: self.board.source.is_files(),
+            cron_jobs: rows.len(),
+            due_next_hour: count(&|row| row.next.as_ref().is_some_and(|next| next.due <= within_the_hour)),
+            overdue: of("overdue"),
+            blocked: of("blocked"),
+            failing: count(&|row| row.failures > 0),
+            never_succeeded: count(&|row| row.never_succeeded),
+            hottest: self.hottest(selection, &rows, now),
+            states: STATES
+                .iter()
+                .map(|(name, urgency)| (*name, any_state.iter().filter(|row| row.urgency == *urgency).count()))
+                .collect(),
+            namespaces,
+            time_zone: self.board.zone.name(),
+        })
+    }
+
+    /// The minute of the next 24 hours with the most starts.
+    fn hottest(&self, selection: &Selection, rows: &[Arc<Row>], now: DateTime<Utc>) -> Option<Minute> {
+        if let Some((of, at, known)) = &*self.hottest.lock()
+            && of == selection
+            && now - *at < REMEMBERED
+            && known.at > now - TimeDelta::minutes(1)
+        {
+            return Some(*known);
+        }
+        let cron_jobs = self.of_rows(rows);
+        let start = DateTime::from_timestamp(now.timestamp().div_euclid(60) * 60, 0)?;
+        let load = self.question(&cron_jobs, None, now).load(start, 24 * 60);
+        let most = load.iter().copied().max().filter(|most| *most > 0);
+        let found = most.and_then(|starts| {
+            let at = i64::try_from(load.iter().position(|runs| *runs == starts)?).ok()?;
+            Some(Minute { at: start + TimeDelta::minutes(at), starts })
+        });
+        *self.hottest.lock() = found.map(|found| (selection.clone(), now, found));
+        found
+    }
+
+    fn of_rows(&self, rows: &[Arc<Row>]) -> Vec<Arc<CronJob>> {
+        let name = |row: &Arc<Row>| ObjectName::new(row.namespace.as_str(), row.name.as_str());
+        let found = rows.iter().filter_map(|row| self.board.source.cron_jobs.get(&name(row)));
+        found.map(|watched| Arc::clone(&watched.cron_job)).collect()
+    }
+
+    fn question<'a>(
+        &'a self,
+        cron_jobs: &'a [Arc<CronJob>],
+        what_if: Option<Spread>,
+        now: DateTime<Utc>,
+    ) -> Question<'a> {
+        Question { cron_jobs, zone: self.board.zone, seed: &self.board.seed, what_if, now }
+    }
+
+    fn selected(&self, selection: &Selection) -> Result<Vec<Arc<Row>>, String> {
+        selection.rows(&self.board.model())
+    }
+}
+
+/// A part of a list.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default)]
+struct Window {
+    offset: usize,
+    limit: usize,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { offset: 0, limit: 100 }
+    }
+}
+
+#[derive(Serialize)]
+struct Page<T> {
+    total: usize,
+    offset: usize,
+    version: u64,
+    rows: Vec<T>,
+}
+
+#[derive(Serialize)]
+struct RowWithSlots {
+    #[serde(flatten, serialize_with = "shared")]
+    row: Arc<Row>,
+    /// The slots of the last day that were passed over.
+    passed: Vec<Passed>,
+}
+
+fn shared<S: Serializer>(row: &Arc<Row>, serializer: S) -> Result<S::Ok, S::Error> {
+    row.as_ref().serialize(serializer)
+}
+
+async fn cron_jobs(State(api): Shared, Query(selection): Query<Selection>, Query(window): Query<Window>) -> Response {
+    answer(move || {
+        let version = api.board.model().version;
+        let rows = api.selected(&selection)?;
+        let shown = rows.iter().skip(window.offset).take(window.limit.min(MOST_ROWS));
+        let shown = shown.map(|row| RowWithSlots { passed: api.board.passed(row), row: Arc::clone(row) }).collect();
+        Ok(Page { total: rows.len(), offset: window.offset, version, rows: shown })
+    })
+    .await
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OfDay {
+    day: String,
+    zone: String,
+    spread: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Heat {
+    #[serde(flatten)]
+    day: Day,
+    cron_jobs: usize,
+    /// What the spread changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what_if: Option<WhatIf>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WhatIf {
+    /// The most starts in a minute as things are.
+    most_now: u32,
+    /// The change, as a patch.
+    patch: String,
+    /// Commands that make it.
+    commands: Vec<String>,
+}
+
+fn zone_of(name: &str) -> Result<Zone, String> {
+    let zone = Zone::load(name, Zone::UTC).ok().filter(|_| name != "Local");
+    zone.ok_or_else(|| format!("zone: {name:?} is not a name of the time zone database"))
+}
+
+fn spread_of(text: &str) -> Result<Option<Spread>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let spread = parse_duration(text).and_then(|nanos| Spread::new(nanos).ok());
+    spread.map(Some).ok_or_else(|| format!("spread: {text:?} is not allowed; use a duration from 1s to 24h"))
+}
+
+async fn heat(State(api): Shared, Query(selection): Query<Selection>, Query(of): Query<OfDay>) -> Response {
+    answer(move || {
+        let now = api.board.clock.now();
+        let (zone, what_if) = (zone_of(&of.zone)?, spread_of(&of.spread)?);
+        let day = match &*of.day {
+            "" => zone.at(now).date_naive(),
+            text => NaiveDate::parse_from_str(text, "%Y-%m-%d")
+                .map_err(|_| format!("day: {text:?} is not a date such as 2027-03-28"))?,
+        };
+        let rows = api.selected(&selection)?;
+        let cron_jobs = api.of_rows(&rows);
+        let beyond = || "day: it is too far away".to_owned();
+        let load = api.question(&cron_jobs, what_if, now).day(day, zone).ok_or_else(beyond)?;
+        let what_if = match what_if {
+            None => None,
+            Some(_) => Some(WhatIf {
+                most_now: api.question(&cron_jobs, None, now).day(day, zone).ok_or_else(beyond)?.most,
+                patch: format!("metadata:\n  annotations:\n    {SPREAD}: {}\n", of.spread),
+                commands: api.annotate(&cron_jobs, &of.spread),
+            }),
+        };
+        Ok(Heat { day: load, cron_jobs: cron_jobs.len(), what_if })
+    })
+    .await
+}
+
+impl Api {
+    /// Commands that give CronJobs a spread, one for each namespace.
+    fn annotate(&self, cron_jobs: &[Arc<CronJob>], spread: &str) -> Vec<String> {
+        let mut by_namespace: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for cron_job in cron_jobs {
+            by_namespace.entry(&cron_job.name.namespace).or_default().push(&cron_job.name.name);
+        }
+        let model = self.board.model();
+        let all = |namespace: &str| model.rows.keys().filter(|name| &*name.namespace == namespace).count();
+        let command = |(namespace, names): (&str, Vec<&str>)| {
+            let which = if names.len() == all(namespace) {
+                "--all".to_owned()
+            } else {
+                let shown = names.iter().take(MOST_NAMES).map(|name| shell_word(name)).collect::<Vec<_>>().join(" ");
+                let more = names.len().saturating_sub(MOST_NAMES);
+                if more > 0 { format!("{shown} # and {more} more") } else { shown }
+            };
+            let flags = &self.board.flags;
+            format!(
+                "kubectl annotate cronjob -n {} {SPREAD}={spread} --overwrite{flags} {which}",
+                shell_word(namespace)
+            )
+        };
+        by_namespace.into_iter().map(command).collect()
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct At {
+    at: DateTime<Utc>,
+    #[serde(default)]
+    spread: String,
+}
+
+#[derive(Serialize)]
+struct Start {
+    namespace: String,
+    name: String,
+    due: DateTime<Utc>,
+    schedule: String,
+}
+
+async fn minute(State(api): Shared, Query(selection): Query<Selection>, Query(of): Query<At>) -> Response {
+    answer(move || {
+        let what_if = spread_of(&of.spread)?;
+        let cron_jobs = api.of_rows(&api.selected(&selection)?);
+        let starts = api.question(&cron_jobs, what_if, api.board.clock.now()).starting(of.at);
+        let start = |(cron_job, due): &(Arc<CronJob>, DateTime<Utc>)| Start {
+            namespace: cron_job.name.namespace.to_string(),
+            name: cron_job.name.name.to_string(),
+            due: *due,
+            schedule: cron_job.spec.recurrence.schedule().to_owned(),
+        };
+        let rows = starts.iter().take(MOST_ROWS).map(start).collect::<Vec<_>>();
+        Ok(Page { total: starts.len(), offset: 0, version: 0, rows })
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize)]
+struct Between {
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+}
+
+async fn timeline(
+    State(api): Shared,
+    Query(selection): Query<Selection>,
+    Query(window): Query<Window>,
+    Query(Between { from, to }): Query<Between>,
+) -> Response {
+    answer(move || {
+        if to <= from || to - from > LONGEST {
+            return Err(format!("to: it must be after from, by at most {} days", LONGEST.num_days()));
+        }
+        let version = api.board.model().version;
+        let rows = api.selected(&selection)?;
+        let shown = rows.iter().skip(window.offset).take(window.limit.min(MOST_LINES));
+        let name = |row: &Arc<Row>| ObjectName::new(row.namespace.as_str(), row.name.as_str());
+        let lines: Vec<Line> = shown.filter_map(|row| line(&api.board, &name(row), from, to)).collect();
+        Ok(Page { total: rows.len(), offset: window.offset, version, rows: lines })
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize)]
+struct Named {
+    namespace: String,
+    name: String,
+}
+
+async fn cron_job(State(api): Shared, Query(Named { namespace, name }): Query<Named>) -> Response {
+    match detail(&api.board, &ObjectName::new(namespace.as_str(), name.as_str())).await {
+        Some(detail) => axum::Json(detail).into_response(),
+        None => refusal(StatusCode::NOT_FOUND, &format!("there is no CronJob {name} in namespace {namespace}")),
+    }
+}
+
+/// Sends the version of the model, at once and whenever it changes.
+async fn events(State(api): Shared) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let state = (api.board.versions(), true);
+    let updates = unfold(state, |(mut versions, is_first)| async move {
+        if !is_first {
+            versions.changed().await.ok()?;
+            tokio::time::sleep(BETWEEN_UPDATES).await;
+        }
+        let version = *versions.borrow_and_update();
+        Some((Ok(Event::default().data(version.to_string())), (versions, false)))
+    });
+    Sse::new(updates).keep_alive(KeepAlive::default())
+}

@@ -1,0 +1,97 @@
+// The starts in each minute of a day.
+import { h, html, useRef, useState } from './vendor/htm-preact-3.1.1.js';
+import { now, selection, useAnswer } from './state.js';
+import { opener } from './table.js';
+import { Copy, clock, count, isoDay, moment } from './words.js';
+
+const SPREADS = ['', '1m', '5m', '10m', '15m', '30m', '1h', '2h', '6h', '12h', '24h'];
+const ZONES = Intl.supportedValuesOf?.('timeZone') ?? [];
+const two = (number) => String(number).padStart(2, '0');
+const level = (starts, most) => (starts === 0 ? 0 : Math.max(1, Math.round(8 * Math.sqrt(starts / most))));
+
+function Grid({ day, chosen, choose }) {
+  const [focus, setFocus] = useState([0, 0]);
+  const grid = useRef();
+  const move = (event) => {
+    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+    if (event.key === 'Enter' || event.key === ' ') {
+      event.preventDefault();
+      event.target.click();
+    }
+    if (!step) return;
+    event.preventDefault();
+    const hour = Math.min(Math.max(focus[0] + step[0], 0), day.hours.length - 1);
+    const minute = Math.min(Math.max(focus[1] + step[1], 0), day.hours[hour].minutes.length - 1);
+    setFocus([hour, minute]);
+    grid.current.querySelector(`[data-cell="${hour}:${minute}"]`)?.focus();
+  };
+  const twice = (hour, i) => day.hours.some((other, j) => j !== i && other.number === hour.number);
+  return h('div', { class: 'heat', role: 'grid', ref: grid, onKeyDown: move, 'aria-label': `Starts in each minute of ${day.date}, ${day.timeZone}` },
+    h('div', { class: 'hour scale', 'aria-hidden': 'true' }, h('span', { class: 'label' }),
+      [0, 10, 20, 30, 40, 50].map((minute) => h('span', { class: 'minute' }, `:${two(minute)}`))),
+    day.hours.map((hour, i) => h('div', { class: 'hour', role: 'row', key: hour.start },
+      h('span', { class: 'label', role: 'rowheader' }, two(hour.number), twice(hour, i) && h('small', null, ` ${hour.offset}`)),
+      hour.firstMinute > 0 && h('span', { class: 'gap', style: { gridColumn: `span ${hour.firstMinute}` } }),
+      hour.minutes.map((starts, j) => {
+        const at = new Date(Date.parse(hour.start) + j * 60000).toISOString();
+        const text = `${two(hour.number)}:${two(hour.firstMinute + j)}, ${count(starts, 'start')}`;
+        return h('span', {
+          class: `c l${level(starts, day.most)}${at === chosen ? ' chosen' : ''}`, role: 'gridcell', title: text, 'aria-label': text,
+          'data-cell': `${i}:${j}`, 'data-starts': starts, tabindex: focus[0] === i && focus[1] === j ? 0 : -1,
+          onClick: () => { setFocus([i, j]); choose(at); },
+        });
+      }))));
+}
+
+function Minute({ state, change, version }) {
+  const { value, error } = useAnswer('minute', { ...selection(state), at: state.minute, spread: state.spread }, version);
+  if (error) return html`<p class="error" role="alert">${error}</p>`;
+  if (!value) return null;
+  return html`<section class="minute-list" aria-label="CronJobs that start in the minute">
+    <h2>${count(value.total, 'CronJob')} at ${moment(Date.parse(state.minute), state.zone)}
+      <button type="button" class="copy" onClick=${() => change({ minute: '' })}>Close</button></h2>
+    <ul>${value.rows.map((row) => html`<li key=${`${row.namespace}/${row.name}`}><a ...${opener(state, change, `${row.namespace}/${row.name}`)}>
+      <span class="namespace">${row.namespace}/</span><bdi>${row.name}</bdi></a> <small>${clock(Date.parse(row.due), state.zone)} · ${row.schedule}</small></li>`)}</ul>
+    ${value.rows.length < value.total && html`<p class="quiet">The first ${value.rows.length} of them.</p>`}
+  </section>`;
+}
+
+function WhatIf({ value, spread }) {
+  if (!value?.whatIf) return null;
+  const { mostNow, patch, commands } = value.whatIf;
+  return html`<section class="what-if" aria-label="The change">
+    <p>With <code>spread: ${spread}</code>, at most <b>${value.most}</b> start in one minute; as things are, <b>${mostNow}</b>.</p>
+    <div class="code"><pre tabindex="0" aria-label="The patch">${patch}</pre><${Copy} text=${patch} label="Copy the patch" /></div>
+    ${commands.map((command) => html`<div class="code command" key=${command}><pre tabindex="0" aria-label="A command that makes the change">${command}</pre><${Copy} text=${command} /></div>`)}
+  </section>`;
+}
+
+export function Heat({ state, change, version }) {
+  const day = state.day || isoDay(now(), state.zone);
+  const { value, error, isOld } = useAnswer('heat', { ...selection(state), day, zone: state.zone, spread: state.spread }, version);
+  const step = (days) => {
+    const next = new Date(`${day}T12:00:00Z`);
+    next.setUTCDate(next.getUTCDate() + days);
+    change({ day: next.toISOString().slice(0, 10), minute: '' });
+  };
+  return html`<div class="view-heat" aria-busy=${isOld}>
+    <div class="controls">
+      <button type="button" onClick=${() => step(-1)} aria-label="The day before">◀</button>
+      <label>Day <input type="date" value=${day} onChange=${(event) => event.target.value && change({ day: event.target.value, minute: '' })} /></label>
+      <button type="button" onClick=${() => step(1)} aria-label="The day after">▶</button>
+      <label>Zone <input type="text" list="zones" value=${state.zone} onChange=${(event) => change({ zone: event.target.value || 'UTC' })} /></label>
+      <datalist id="zones">${ZONES.map((zone) => html`<option value=${zone} />`)}</datalist>
+      <label class="slider">What if everything here had
+        <input type="range" min="0" max=${SPREADS.length - 1} value=${Math.max(SPREADS.indexOf(state.spread), 0)} aria-valuetext=${state.spread || 'its own spread'}
+          onInput=${(event) => change({ spread: SPREADS[event.target.value] })} />
+        <output>${state.spread ? `spread: ${state.spread}` : 'its own spread'}</output></label>
+    </div>
+    ${error && html`<p class="error" role="alert">${error}</p>`}
+    ${value && html`
+      <p class="lead">${count(value.starts, 'start')} of ${count(value.cronJobs, 'CronJob')}; at most <b>${value.most}</b> in one minute${value.mostAt ? `, at ${clock(Date.parse(value.mostAt), state.zone)}` : ''}.</p>
+      <${Grid} day=${value} chosen=${state.minute && new Date(state.minute).toISOString()} choose=${(minute) => change({ minute })} />
+      <p class="legend" aria-hidden="true">0 ${[1, 2, 3, 4, 5, 6, 7, 8].map((n) => html`<span class=${`c l${n}`}></span>`)} ${value.most}</p>
+      <${WhatIf} value=${value} spread=${state.spread} />`}
+    ${state.minute && html`<${Minute} state=${state} change=${change} version=${version} />`}
+  </div>`;
+}

@@ -1,0 +1,97 @@
+// The state of the page, which is in its URL, and requests.
+import { useEffect, useRef, useState } from './vendor/htm-preact-3.1.1.js';
+
+export const LOCAL_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC';
+
+// What the URL may hold; a value that is the default is left out of it.
+const DEFAULTS = {
+  view: 'table', q: '', namespace: '', state: '', sort: 'problems', reverse: '',
+  day: '', zone: LOCAL_ZONE, spread: '', minute: '', span: '6h', at: '', cj: '',
+};
+
+export function read() {
+  const params = new URLSearchParams(location.search);
+  return Object.fromEntries(Object.entries(DEFAULTS).map(([name, value]) => [name, params.get(name) ?? value]));
+}
+
+export function address(state) {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(state)) {
+    // The zone is the reader's own unless one is chosen, so a view that is sent names it.
+    if (value !== DEFAULTS[name]) params.set(name, value);
+  }
+  const query = params.toString();
+  return location.pathname + (query ? `?${query}` : '');
+}
+
+// The state and a function that changes it. Steps that a user may want to take back go into the history.
+export function useUrlState() {
+  const [state, set] = useState(read);
+  const latest = useRef(state);
+  useEffect(() => {
+    const back = () => { latest.current = read(); set(latest.current); };
+    addEventListener('popstate', back);
+    return () => removeEventListener('popstate', back);
+  }, []);
+  const change = (changes) => {
+    const next = { ...latest.current, ...changes };
+    const isStep = 'view' in changes || 'cj' in changes;
+    history[isStep ? 'pushState' : 'replaceState'](null, '', address(next));
+    latest.current = next;
+    set(next);
+  };
+  return [state, change];
+}
+
+export const selection = ({ q, namespace, state, sort, reverse }) =>
+  ({ q, namespace, state, sort, reverse: reverse ? 'true' : 'false' });
+
+export async function get(path, params, signal) {
+  const filled = Object.entries(params).filter(([, value]) => value !== '' && value !== undefined);
+  const answer = await fetch(`/api/${path}?${new URLSearchParams(filled)}`, { signal });
+  if (answer.ok) return answer.json();
+  const { error } = await answer.json().catch(() => ({}));
+  throw new Error(error ?? `the server answered ${answer.status}`);
+}
+
+// The latest answer to a request, which is sent again when a parameter or the version changes. The answer before it stays
+// until the next one is there.
+export function useAnswer(path, params, version) {
+  const [answer, set] = useState({ value: null, error: null, key: '' });
+  const key = JSON.stringify([path, params]);
+  useEffect(() => {
+    const abort = new AbortController();
+    get(path, params, abort.signal).then(
+      (value) => set({ value, error: null, key }),
+      (error) => error.name !== 'AbortError' && set((before) => ({ ...before, error: error.message, key })),
+    );
+    return () => abort.abort();
+  }, [key, version]);
+  return { ...answer, isOld: answer.key !== key };
+}
+
+// The version of the server's rows, and whether the server still sends it.
+export function useVersion() {
+  const [version, set] = useState({ version: 0, live: false });
+  useEffect(() => {
+    const source = new EventSource('/api/events');
+    source.onmessage = (event) => set({ version: Number(event.data), live: true });
+    source.onerror = () => set((before) => ({ ...before, live: false }));
+    return () => source.close();
+  }, []);
+  return version;
+}
+
+// The time of the server, which may differ from the browser's.
+let skew = 0;
+export const setNow = (text) => { skew = Date.parse(text) - Date.now(); };
+export const now = () => Date.now() + skew;
+
+export function useNow(period = 1000) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((n) => n + 1), period);
+    return () => clearInterval(timer);
+  }, [period]);
+  return now();
+}

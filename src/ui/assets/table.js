@@ -1,0 +1,69 @@
+// The table of CronJobs.
+import { html } from './vendor/htm-preact-3.1.1.js';
+import { address, selection, useNow } from './state.js';
+import { VirtualList } from './virtual.js';
+import { REASONS, RESULTS, STATES, brief, clock, moment, relative, stretch } from './words.js';
+
+const COLUMNS = [
+  ['name', 'CronJob', 'name'], ['state', 'State', 'problems'], ['next', 'Next run', 'next'], ['last', 'Last run', 'last'],
+  ['late', 'Late, p50 / p99', 'lateness'], ['failures', 'Failures in a row', 'failures'], ['passed', 'Slots passed in 24 h', null],
+  ['policies', 'Policies', null],
+];
+
+export function opener(state, change, cj) {
+  const open = (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    change({ cj });
+  };
+  return { href: address({ ...state, cj }), onClick: open };
+}
+
+function Header({ state, change }) {
+  const sort = (by) => change(state.sort === by ? { reverse: state.reverse ? '' : '1' } : { sort: by, reverse: '' });
+  const order = (by) => (state.sort !== by ? 'none' : state.reverse ? 'descending' : 'ascending');
+  return html`<div class="head row" role="row" aria-rowindex="1">
+    ${COLUMNS.map(([name, title, by]) => html`<div class=${`cell ${name}`} role="columnheader" aria-sort=${by ? order(by) : undefined}>
+      ${by ? html`<button type="button" onClick=${() => sort(by)}>${title}${state.sort === by ? (state.reverse ? ' ↑' : ' ↓') : ''}</button>` : title}
+    </div>`)}
+  </div>`;
+}
+
+const Sign = ({ of: [sign, word] }) => html`<span class="sign" aria-hidden="true">${sign}</span> ${word}`;
+
+function Last({ last, now, zone }) {
+  if (!last) return html`<span class="quiet">never</span>`;
+  const started = last.started && Date.parse(last.started);
+  const took = started && (last.ended ? Date.parse(last.ended) : last.result === 'running' ? now : null);
+  return html`<span class=${`result ${last.result}`} title=${`${last.job}, ${moment(Date.parse(last.slot), zone)}`}><${Sign} of=${RESULTS[last.result]} /></span>
+    <small>${relative(Date.parse(last.slot), now)}${took ? `, ${last.result === 'running' ? 'for' : 'took'} ${stretch(took - started)}` : ''}</small>`;
+}
+
+function Next({ next, now, zone }) {
+  if (!next) return html`<span class="quiet">none</span>`;
+  const [due, slot] = [Date.parse(next.due), Date.parse(next.slot)];
+  return html`<span title=${next.effect}>${due > now ? relative(due, now) : 'now'}</span>
+    <small title=${moment(due, zone)}>${brief(due, zone)}${due !== slot ? `, slot ${clock(slot, zone)}` : ''}</small>`;
+}
+
+export const Chips = ({ policies }) => policies.map(({ name, value }) =>
+  html`<span class="chip" title=${value ? `${name}: ${value}` : name}>${name}${value && html` <b>${value}</b>`}</span>`);
+
+export function Table({ state, change, version, phone }) {
+  const now = useNow();
+  const zone = state.zone;
+  const cell = (name, content) => html`<div class=${`cell ${name}`} role="cell">${content}</div>`;
+  const render = (row) => html`
+    ${cell('name', html`<a ...${opener(state, change, `${row.namespace}/${row.name}`)}><span class="namespace">${row.namespace}/</span><bdi>${row.name}</bdi></a>
+      <small title=${row.words ?? ''}>${row.schedule}${row.timeZone && row.timeZone !== 'UTC' ? ` ${row.timeZone}` : ''}</small>`)}
+    ${cell('state', html`<span class=${`state ${row.urgency}`}><${Sign} of=${STATES[row.urgency]} /></span><small title=${row.summary}>${row.summary}</small>`)}
+    ${cell('next', html`<${Next} next=${row.next} now=${now} zone=${zone} />`)}
+    ${cell('last', html`<${Last} last=${row.last} now=${now} zone=${zone} />`)}
+    ${cell('late', row.lateness ? html`<span title=${`of ${row.lateness.runs} runs`}>${stretch(row.lateness.p50 * 1000)} / ${stretch(row.lateness.p99 * 1000)}</span>` : '')}
+    ${cell('failures', row.failures > 0 ? html`<b class="failed">${row.failures}</b>` : html`<span class="quiet">0</span>`)}
+    ${cell('passed', row.passed.map(({ reason, slots }) => html`<span class="chip">${REASONS[reason]} <b>${slots.toLocaleString('en-US')}</b></span>`))}
+    ${cell('policies', html`<${Chips} policies=${row.policies} />`)}`;
+  return html`<${VirtualList} path="cronjobs" params=${selection(state)} version=${version} height=${phone ? 150 : 46}
+    label="CronJobs" header=${html`<${Header} state=${state} change=${change} />`} render=${render}
+    onOpen=${(row) => change({ cj: `${row.namespace}/${row.name}` })} />`;
+}

@@ -1,0 +1,85 @@
+// Times, durations and names of states, for people.
+import { html, useState } from './vendor/htm-preact-3.1.1.js';
+
+export const count = (number, noun) => `${number.toLocaleString('en-US')} ${noun}${number === 1 ? '' : 's'}`;
+
+const two = (number) => String(number).padStart(2, '0');
+
+// As the commands write it: at most two units.
+export function stretch(millis) {
+  const seconds = Math.ceil(Math.max(millis, 0) / 1000);
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m${two(seconds % 60)}s`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)}h${two(Math.floor((seconds % 3600) / 60))}m`;
+  return `${Math.floor(seconds / 86400)}d${two(Math.floor((seconds % 86400) / 3600))}h`;
+}
+
+export const relative = (time, now) => (time >= now ? `in ${stretch(time - now)}` : `${stretch(now - time)} ago`);
+
+const formats = new Map();
+function format(zone, name, options) {
+  const key = `${zone} ${name}`;
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat('en-GB', { timeZone: zone, hourCycle: 'h23', ...options }));
+  return formats.get(key);
+}
+
+const parts = (time, zone) => Object.fromEntries(format(zone, 'parts', {
+  weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit',
+  timeZoneName: 'longOffset',
+}).formatToParts(time).map(({ type, value }) => [type, value]));
+const offsetOf = ({ timeZoneName }) => timeZoneName.slice(3) || '+00:00';
+
+export const clock = (time, zone) => format(zone, 'clock', { hour: '2-digit', minute: '2-digit' }).format(time);
+export const date = (time, zone) => format(zone, 'date', { weekday: 'short', day: 'numeric', month: 'short' }).format(time).replace(',', '');
+// As the commands write it.
+export const moment = (time, zone) => {
+  const at = parts(time, zone);
+  return `${at.weekday} ${at.year}-${at.month}-${at.day} ${at.hour}:${at.minute}:${at.second} ${offsetOf(at)}`;
+};
+// Without the year, the zone and seconds of 0.
+export const brief = (time, zone) => {
+  const { hour, minute, second } = parts(time, zone);
+  return `${date(time, zone)} ${hour}:${minute}${second === '00' ? '' : `:${second}`}`;
+};
+export const isoDay = (time, zone) => {
+  const at = parts(time, zone);
+  return `${at.year}-${at.month}-${at.day}`;
+};
+// The milliseconds by which the zone is ahead of UTC.
+export const offset = (time, zone) => {
+  const [hours, minutes = 0] = offsetOf(parts(time, zone)).split(':').map(Number);
+  return (hours * 60 + (hours < 0 ? -minutes : Number(minutes))) * 60e3;
+};
+
+// Each state has a sign, so that it can be told without its colour.
+export const STATES = {
+  overdue: ['▲', 'Overdue'], stuck: ['⊘', 'Cannot run'], blocked: ['■', 'Blocked'],
+  failed: ['✖', 'Failing'], fine: ['●', 'On schedule'], stopped: ['‖', 'Suspended'],
+};
+
+export const RESULTS = {
+  running: ['◐', 'running'], succeeded: ['✔', 'succeeded'], failed: ['✖', 'failed'], gone: ['–', 'Job no longer exists'],
+};
+
+// A Job without a slot was not created by a controller.
+export const kind = (run) => (run.ofBackfill ? ' (backfill)' : run.slot ? '' : ' (manual)');
+
+export const REASONS = {
+  forbid: 'blocked', limit: 'at its limit', paused: 'paused', deadline: 'deadline', nameTaken: 'name taken', suspended: 'suspended', invalid: 'invalid',
+  notStarted: 'not started', none: '',
+};
+
+export function Copy({ text, label = 'Copy' }) {
+  const [done, set] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    set(true);
+    setTimeout(() => set(false), 1500);
+  };
+  return html`<button type="button" class="copy" onClick=${copy} aria-label=${`${label}: ${text.split('\n')[0]}`}>${done ? 'Copied' : label}</button>`;
+}
+
+export const parseName = (cj) => {
+  const at = cj.indexOf('/');
+  return { namespace: cj.slice(0, at), name: cj.slice(at + 1) };
+};

@@ -1,0 +1,430 @@
+//! The rows of the table: one for each CronJob, computed ahead of the requests.
+//!
+//! Guarantees: a row says what `explain` says. It is computed again when its CronJob, a Job or an Event of it changes, and when
+//! time changes its words. Readers get a whole model and never wait for the next one. Changes within a quarter of a second
+//! make one model.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use apimachinery::clock::SharedClock;
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::future::join;
+use parking_lot::{Mutex, RwLock};
+use schedule::{Schedule, Zone};
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::objects::WatchedCronJob;
+use super::source::Source;
+use crate::api::ObjectName;
+use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
+use crate::cli::explain::{Case, State};
+use crate::cli::list::Urgency;
+use crate::cli::slots::{Fate, History, Reason};
+use crate::cli::words;
+use crate::controller::cron_job_stats::CronJobStats;
+use crate::terminal::countdown;
+
+/// How long changes are collected.
+const COALESCE: Duration = Duration::from_millis(250);
+/// How often the rows are looked through for those that time changes.
+const TICK: Duration = Duration::from_secs(1);
+/// How long the words of a CronJob that waits stay true at most.
+const LONGEST: TimeDelta = TimeDelta::minutes(5);
+/// The time for which passed slots are counted, and the most of them.
+const PASSED_FOR: TimeDelta = TimeDelta::hours(24);
+const PASSED_AT_MOST: usize = 2_000;
+/// So many counts of passed slots are remembered.
+const REMEMBERED: usize = 1_000;
+
+/// One CronJob.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its state, as `explain` names it.
+    pub state: State,
+    /// How much attention it needs.
+    pub urgency: Urgency,
+    /// The state in `explain`'s words.
+    pub summary: String,
+    /// `spec.schedule`.
+    pub schedule: String,
+    /// The zone of the schedule.
+    pub time_zone: Option<&'static str>,
+    /// The schedule in words.
+    pub words: Option<String>,
+    /// The next run.
+    pub next: Option<Next>,
+    /// The last run.
+    pub last: Option<Last>,
+    /// The delays of the runs whose Jobs still exist.
+    pub lateness: Option<Lateness>,
+    /// How many Jobs have failed since the last one that succeeded.
+    pub failures: u64,
+    /// Whether it has run, and never with success.
+    pub never_succeeded: bool,
+    /// What differs from a plain CronJob.
+    pub policies: Vec<Chip>,
+    /// Since when a run is due that has not started.
+    pub due_since: Option<DateTime<Utc>>,
+    /// The running Jobs.
+    pub running: Vec<String>,
+    /// When time changes the words.
+    #[serde(skip)]
+    until: DateTime<Utc>,
+}
+
+/// The next run.
+#[derive(Debug, Serialize)]
+pub struct Next {
+    /// When it may start.
+    pub due: DateTime<Utc>,
+    /// The time that gives its Job its name.
+    pub slot: DateTime<Utc>,
+    /// What it does if nothing changes.
+    pub effect: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RunResult {
+    /// It has not ended.
+    Running,
+    /// Its Job succeeded.
+    Succeeded,
+    /// Its Job failed.
+    Failed,
+    /// Its Job no longer exists.
+    Gone,
+}
+
+impl RunResult {
+    /// The result of a Job.
+    pub fn of(job: &Job) -> Self {
+        match job.finished {
+            None => Self::Running,
+            Some(FinishedCondition::Complete) => Self::Succeeded,
+            Some(FinishedCondition::Failed) => Self::Failed,
+        }
+    }
+}
+
+/// The last run.
+#[derive(Debug, Serialize)]
+pub struct Last {
+    /// Its slot.
+    pub slot: DateTime<Utc>,
+    /// Its Job.
+    pub job: String,
+    /// How it ended.
+    pub result: RunResult,
+    /// When it started and ended, as far as is known.
+    pub started: Option<DateTime<Utc>>,
+    /// See `started`.
+    pub ended: Option<DateTime<Utc>>,
+}
+
+/// The delays of runs, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Lateness {
+    /// The median.
+    pub p50: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The number of runs.
+    pub runs: usize,
+}
+
+/// A policy.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Chip {
+    /// The field or annotation, without its prefix.
+    pub name: String,
+    /// Its value, where there is one.
+    pub value: String,
+}
+
+/// Slots that were passed over for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Passed {
+    /// The reason.
+    pub reason: Reason,
+    /// How many.
+    pub slots: usize,
+}
+
+/// All rows at one time.
+#[derive(Debug, Default)]
+pub struct Model {
+    /// By namespace and name.
+    pub rows: BTreeMap<ObjectName, Arc<Row>>,
+    /// Counts the models.
+    pub version: u64,
+}
+
+/// The rows, and what computes them.
+pub struct Board {
+    /// The facts.
+    pub source: Arc<Source>,
+    /// The controller's zone.
+    pub zone: Zone,
+    /// The controller's `--spread-seed`.
+    pub seed: Arc<str>,
+    /// Wall time.
+    pub clock: SharedClock,
+    /// The flags with which kubectl uses the same cluster, each after a space.
+    pub flags: String,
+    model: RwLock<Arc<Model>>,
+    /// The version of the model.
+    versions: watch::Sender<u64>,
+    passed: Mutex<HashMap<ObjectName, Counted>>,
+    /// Cancelled when someone has opened the page.
+    pub opened: CancellationToken,
+    /// Whether the source had synced, and its trouble, at the last version.
+    status: Mutex<Option<(bool, Vec<String>)>>,
+}
+
+/// Passed slots, and for what they were counted.
+struct Counted {
+    row: Arc<Row>,
+    minute: i64,
+    passed: Vec<Passed>,
+}
+
+impl Board {
+    /// A board without rows.
+    pub fn new(source: Arc<Source>, zone: Zone, seed: Arc<str>, clock: SharedClock, flags: String) -> Arc<Self> {
+        Arc::new(Self {
+            source,
+            zone,
+            seed,
+            clock,
+            flags,
+            model: RwLock::default(),
+            versions: watch::Sender::default(),
+            passed: Mutex::default(),
+            opened: CancellationToken::new(),
+            status: Mutex::default(),
+        })
+    }
+
+    /// The rows as of the last computation.
+    pub fn model(&self) -> Arc<Model> {
+        Arc::clone(&self.model.read())
+    }
+
+    /// Tells each new version.
+    pub fn versions(&self) -> watch::Receiver<u64> {
+        self.versions.subscribe()
+    }
+
+    /// Computes rows until `cancel`.
+    pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
+        let source = &self.source;
+        while !cancel.is_cancelled() {
+            let synced = source.has_synced();
+            let board = Arc::clone(&self);
+            if let Err(panic) = tokio::task::spawn_blocking(move || board.refresh()).await {
+                tracing::error!(%panic, "computing the rows panicked");
+            }
+            let changed = async {
+                let _ = tokio::time::timeout(TICK, source.changes.notify.notified()).await;
+                sleep(COALESCE).await;
+            };
+            // The first rows must not wait.
+            let complete = join(source.cron_jobs.wait_for_cache_sync(), source.jobs.wait_for_cache_sync());
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = changed => {}
+                _ = complete, if !synced => {}
+            }
+        }
+    }
+
+    /// Computes the rows that have changed.
+    pub fn refresh(&self) {
+        let (synced, now, before) = (self.source.has_synced(), self.clock.now(), self.model());
+        // A row without all of its Jobs would say that a run is late.
+        let changed = if synced { self.source.changes.take() } else { HashSet::new() };
+        let watched = if synced { self.source.cron_jobs.list() } else { Vec::new() };
+        let names: HashSet<&ObjectName> = watched.iter().map(|watched| &watched.cron_job.name).collect();
+        let is_stale = |watched: &&Arc<WatchedCronJob>| {
+            let name = &watched.cron_job.name;
+            changed.contains(name) || before.rows.get(name).is_none_or(|row| row.until <= now)
+        };
+        let stale: Vec<&Arc<WatchedCronJob>> = watched.iter().filter(is_stale).collect();
+        let is_gone = before.rows.keys().any(|name| !names.contains(name));
+        let status = Some((synced, self.source.trouble()));
+        if stale.is_empty() && !is_gone && *self.status.lock() == status {
+            return;
+        }
+        *self.status.lock() = status;
+        let mut rows = before.rows.clone();
+        rows.retain(|name, _| names.contains(name));
+        rows.extend(self.compute(&stale, now));
+        let version = before.version + 1;
+        *self.model.write() = Arc::new(Model { rows, version });
+        self.versions.send_replace(version);
+    }
+
+    /// Computes rows on all cores.
+    fn compute(&self, stale: &[&Arc<WatchedCronJob>], now: DateTime<Utc>) -> Vec<(ObjectName, Arc<Row>)> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
+        let size = stale.len().div_ceil(cores).max(64);
+        let row = |watched: &&Arc<WatchedCronJob>| (watched.cron_job.name.clone(), Arc::new(self.row(watched, now)));
+        std::thread::scope(|scope| {
+            let parts: Vec<_> =
+                stale.chunks(size).map(|part| scope.spawn(move || part.iter().map(row).collect::<Vec<_>>())).collect();
+            parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
+        })
+    }
+
+    fn row(&self, watched: &WatchedCronJob, now: DateTime<Utc>) -> Row {
+        let known = self.source.known(watched, self.zone, now);
+        let case = Case::new(&known.facts, self.zone, now);
+        let told = case.explain();
+        let urgency = Urgency::of(&told);
+        let cron_job = &watched.cron_job;
+        let children: Vec<Arc<Job>> =
+            known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job)).cloned().collect();
+        let stats = CronJobStats::open(cron_job, &children);
+        let next = told.next_run.map(|run| {
+            let due = run.time.to_utc();
+            Next { due, slot: cron_job.nominal(due), effect: run.effect }
+        });
+        let last = case.last_slot().map(|slot| self.last(&case, cron_job, slot));
+        Row {
+            urgency,
+            until: until(told.state, next.as_ref(), now),
+            words: cron_job.timing(self.zone).schedule.as_ref().ok().map(words::describe),
+            never_succeeded: last.is_some() && stats.last_success.is_none(),
+            failures: stats.failures_in_a_row,
+            lateness: lateness(cron_job, &children),
+            policies: chips(watched),
+            namespace: told.namespace,
+            name: told.name,
+            state: told.state,
+            summary: told.summary,
+            schedule: told.schedule,
+            time_zone: case.schedule().and_then(Schedule::zone).map(Zone::name),
+            due_since: told.due_since,
+            running: told.active.into_iter().map(|active| active.name).collect(),
+            next,
+            last,
+        }
+    }
+
+    fn last(&self, case: &Case<'_>, cron_job: &CronJob, slot: DateTime<Utc>) -> Last {
+        let job = case.job_of(slot);
+        let name = cron_job.controller_kind.child_name(&cron_job.name.name, slot);
+        Last {
+            slot,
+            result: job.map_or(RunResult::Gone, |job| RunResult::of(job)),
+            started: job.map(|job| job.start_time.unwrap_or(job.creation_timestamp)),
+            ended: job.and_then(|job| self.source.jobs.get(&job.name)?.ended),
+            job: name,
+        }
+    }
+
+    /// The slots of the last day that were passed over, by reason.
+    pub fn passed(&self, row: &Arc<Row>) -> Vec<Passed> {
+        let now = self.clock.now();
+        let minute = now.timestamp() / 60;
+        let name = ObjectName::new(row.namespace.as_str(), row.name.as_str());
+        if let Some(counted) = self.passed.lock().get(&name)
+            && Arc::ptr_eq(&counted.row, row)
+            && counted.minute == minute
+        {
+            return counted.passed.clone();
+        }
+        let Some(watched) = self.source.cron_jobs.get(&name) else { return Vec::new() };
+        let known = self.source.known(&watched, self.zone, now);
+        let (judged, _) = History::new(&known, self.zone, now).judged(now - PASSED_FOR, now, PASSED_AT_MOST);
+        let mut counts = BTreeMap::new();
+        for judged in judged.iter().filter(|judged| matches!(judged.fate, Fate::Skipped | Fate::Missed)) {
+            *counts.entry(judged.reason).or_insert(0) += 1;
+        }
+        let passed: Vec<Passed> = counts.into_iter().map(|(reason, slots)| Passed { reason, slots }).collect();
+        let mut remembered = self.passed.lock();
+        if remembered.len() >= REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(name, Counted { row: Arc::clone(row), minute, passed: passed.clone() });
+        passed
+    }
+}
+
+/// When time changes what is said of a CronJob in this state.
+fn until(state: State, next: Option<&Next>, now: DateTime<Utc>) -> DateTime<Utc> {
+    let soon = match state {
+        State::Starting => TimeDelta::seconds(1),
+        State::Overdue | State::Blocked => TimeDelta::seconds(5),
+        State::Suspended => TimeDelta::minutes(1),
+        _ => LONGEST,
+    };
+    let next = next.map(|next| next.due).filter(|due| *due > now);
+    next.map_or(now + soon, |due| due.min(now + soon))
+}
+
+/// The delays between slots and Jobs, less the spread.
+fn lateness(cron_job: &CronJob, children: &[Arc<Job>]) -> Option<Lateness> {
+    let late =
+        |job: &Arc<Job>| Some((job.creation_timestamp - cron_job.due(job.slot_of(cron_job)?)).num_milliseconds());
+    let mut delays: Vec<i64> = children.iter().filter_map(late).map(|delay| delay.max(0)).collect();
+    delays.sort_unstable();
+    let last = delays.len().checked_sub(1)?;
+    // The nearest rank, so that the largest of a few delays is their 99th percentile.
+    let rank = |hundredths: usize| delays[(delays.len() * hundredths).div_ceil(100).saturating_sub(1).min(last)];
+    #[allow(clippy::cast_precision_loss, reason = "a number for people")]
+    let seconds = |millis: i64| millis as f64 / 1000.0;
+    Some(Lateness { p50: seconds(rank(50)), p99: seconds(rank(99)), runs: delays.len() })
+}
+
+/// The policies of a CronJob.
+fn chips(watched: &WatchedCronJob) -> Vec<Chip> {
+    let spec = &watched.cron_job.spec;
+    let chip = |name: &str, value: String| Chip { name: name.to_owned(), value };
+    let concurrency = match spec.concurrency_policy {
+        ConcurrencyPolicy::Forbid => Some(chip("Forbid", String::new())),
+        ConcurrencyPolicy::Replace => Some(chip("Replace", String::new())),
+        ConcurrencyPolicy::Allow | ConcurrencyPolicy::Unknown => None,
+    };
+    let deadline = spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
+    let deadline = deadline.map(|deadline| chip("deadline", countdown(deadline)));
+    let annotations = watched.policies.iter().map(|(name, value)| chip(name, value.to_string()));
+    concurrency.into_iter().chain(deadline).chain(annotations).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn words_of_a_waiting_cron_job_hold_until_its_next_run() {
+        let now: DateTime<Utc> = "2026-11-22T10:00:00Z".parse().unwrap();
+        let next = |seconds| {
+            let due = now + TimeDelta::seconds(seconds);
+            Next { due, slot: due, effect: String::new() }
+        };
+        for (state, next, seconds) in [
+            (State::Waiting, Some(next(20)), 20),
+            (State::Waiting, Some(next(3_600)), 300),
+            (State::Waiting, Some(next(-1)), 300),
+            (State::Starting, Some(next(20)), 1),
+            (State::Suspended, None, 60),
+        ] {
+            assert_eq!((until(state, next.as_ref(), now) - now).num_seconds(), seconds, "{state:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Which CronJobs are shown, and in which order.
+//!
+//! Guarantees: rows with the same key are sorted by namespace and name, so they do not jump. A name or a value that is unknown
+//! is an error that says what is allowed. Pure.
+
+use std::cmp::{Ordering, Reverse};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::model::{Model, Row};
+use crate::cli::list::Urgency;
+
+/// The selection of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Selection {
+    /// A part of the name, the schedule or the words of the state.
+    pub q: String,
+    /// A namespace; empty for all.
+    pub namespace: String,
+    /// An [`Urgency`]; empty for all.
+    pub state: String,
+    /// The order: problems (the default), name, next, last, lateness or failures.
+    pub sort: String,
+    /// Whether the order is reversed.
+    pub reverse: bool,
+}
+
+/// The states by which rows are selected, the worst first.
+pub const STATES: [(&str, Urgency); 6] = [
+    ("overdue", Urgency::Overdue),
+    ("stuck", Urgency::Stuck),
+    ("blocked", Urgency::Blocked),
+    ("failed", Urgency::Failed),
+    ("fine", Urgency::Fine),
+    ("stopped", Urgency::Stopped),
+];
+
+/// The orders.
+const SORTS: [&str; 6] = ["problems", "name", "next", "last", "lateness", "failures"];
+
+impl Selection {
+    /// The rows that are shown, in order.
+    ///
+    /// # Errors
+    /// One sentence that names the parameter.
+    pub fn rows(&self, model: &Model) -> Result<Vec<Arc<Row>>, String> {
+        let state = match &*self.state {
+            "" => None,
+            name => Some(STATES.iter().find(|(known, _)| *known == name).ok_or_else(|| {
+                let known: Vec<&str> = STATES.iter().map(|(known, _)| *known).collect();
+                format!("state: {name:?} is not allowed; use one of {}", known.join(", "))
+            })?),
+        };
+        let sort = match &*self.sort {
+            "" => SORTS[0],
+            name => SORTS
+                .into_iter()
+                .find(|known| *known == name)
+                .ok_or_else(|| format!("sort: {name:?} is not allowed; use one of {}", SORTS.join(", ")))?,
+        };
+        let q = self.q.trim().to_lowercase();
+        let is_shown = |row: &&Arc<Row>| {
+            (self.namespace.is_empty() || self.namespace == row.namespace)
+                && state.is_none_or(|(_, urgency)| row.urgency == *urgency)
+                && (q.is_empty() || is_match(row, &q))
+        };
+        // The map has them by namespace and name, and the sort is stable.
+        let mut rows: Vec<Arc<Row>> = model.rows.values().filter(is_shown).cloned().collect();
+        rows.sort_by(|a, b| compare(sort, a, b));
+        if self.reverse {
+            rows.reverse();
+        }
+        Ok(rows)
+    }
+}
+
+fn is_match(row: &Row, q: &str) -> bool {
+    let name = format!("{}/{}", row.namespace, row.name);
+    [&name, &row.schedule, &row.summary].iter().any(|text| text.to_lowercase().contains(q))
+}
+
+fn compare(sort: &str, a: &Row, b: &Row) -> Ordering {
+    match sort {
+        "name" => Ordering::Equal,
+        "next" => {
+            let key = |row: &Row| row.next.as_ref().map_or((true, None), |next| (false, Some(next.due)));
+            key(a).cmp(&key(b))
+        }
+        "last" => {
+            let key = |row: &Row| Reverse(row.last.as_ref().map(|last| last.slot));
+            key(a).cmp(&key(b))
+        }
+        "lateness" => {
+            let key = |row: &Row| row.lateness.map_or(-1.0, |lateness| lateness.p99);
+            key(b).total_cmp(&key(a))
+        }
+        "failures" => b.failures.cmp(&a.failures),
+        _ => {
+            let key = |row: &Row| (row.urgency, Reverse(row.failures));
+            key(a).cmp(&key(b))
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Where the page's facts come from: the informers of a cluster, or manifests.
+//!
+//! Guarantees: reads only, with list and watch alone. What is known of one CronJob is what `explain` reads about it: its
+//! Jobs, the Events about it, its controller's lease. A kind that cannot be listed is reported by name; unreadable Events and
+//! leases hide nothing else.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apimachinery::clock::SharedClock;
+use chrono::{DateTime, Utc};
+use futures::future::join3;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Client;
+use parking_lot::{Mutex, RwLock};
+use schedule::Zone;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::UiError;
+use super::objects::{WatchedCronJob, WatchedEvent, WatchedJob};
+use crate::api::policy::PolicyOptions;
+use crate::api::{ControllerKind, Object as _, ObjectName, ResourceKind};
+use crate::cache::{Informer, Observer, Operation, ReflectorError, ResourceEventHandler, Store};
+use crate::cli::check::sources;
+use crate::cli::cluster::Known;
+use crate::cli::explain::lease::ControllerLease;
+use crate::cli::explain::read::list;
+use crate::cli::explain::{Case, Facts};
+use crate::cli::next::manifests;
+use crate::dev::manifests as files;
+use crate::yaml;
+
+/// How often leases are read.
+const LEASE_PERIOD: Duration = Duration::from_secs(10);
+
+/// Servers send a bookmark every minute. After three missed ones, what is shown may be old.
+const STALE: Duration = Duration::from_secs(180);
+
+/// What has changed since it was last asked.
+#[derive(Debug, Default)]
+pub struct Changes {
+    names: Mutex<HashSet<ObjectName>>,
+    /// Wakes the task that computes rows.
+    pub notify: Notify,
+}
+
+impl Changes {
+    fn add(&self, name: ObjectName) {
+        self.names.lock().insert(name);
+        self.notify.notify_one();
+    }
+
+    /// The CronJobs that have changed, or whose Jobs or Events have.
+    pub fn take(&self) -> HashSet<ObjectName> {
+        std::mem::take(&mut *self.names.lock())
+    }
+}
+
+/// The facts about all CronJobs.
+pub struct Source {
+    /// The CronJobs.
+    pub cron_jobs: Arc<Store<WatchedCronJob>>,
+    /// All Jobs of the same namespaces.
+    pub jobs: Arc<Store<WatchedJob>>,
+    events: Arc<Store<WatchedEvent>>,
+    leases: RwLock<Vec<Lease>>,
+    /// The latest failure for each kind that cannot be read.
+    trouble: Mutex<BTreeMap<&'static str, String>>,
+    origin: Origin,
+    /// What has changed.
+    pub changes: Arc<Changes>,
+}
+
+enum Origin {
+    Cluster(Client),
+    /// The objects as they were read.
+    Files(HashMap<ObjectName, Value>),
+}
+
+/// The informers of a source.
+pub struct Informers {
+    cron_jobs: Informer<WatchedCronJob>,
+    jobs: Informer<WatchedJob>,
+    events: Informer<WatchedEvent>,
+}
+
+impl Source {
+    /// The CronJobs of a cluster, in one namespace or in all. Nothing is read until [`Informers::run`].
+    pub fn of_cluster(client: Client, namespace: Option<&str>, seed: &Arc<str>) -> (Arc<Self>, Informers) {
+        let namespaces: Vec<String> = namespace.map(str::to_owned).into_iter().collect();
+        let number: u64 = rand::random();
+        let policies = PolicyOptions { enabled: true, seed: Arc::clone(seed) };
+        let cron_jobs =
+            Informer::<WatchedCronJob>::new(client.clone(), &namespaces, number).selecting(move |watched| {
+                if let Some(cron_job) = Arc::get_mut(&mut watched.cron_job) {
+                    policies.apply(cron_job);
+                }
+                true
+            });
+        let jobs = Informer::<WatchedJob>::new(client.clone(), &namespaces, number.wrapping_add(1));
+        let events = Informer::<WatchedEvent>::new(client.clone(), &namespaces, number.wrapping_add(2));
+        let events = events.selecting(|event| event.kind == ControllerKind::CronJob.parent.kind);
+        let mut informers = Informers { cron_jobs, jobs, events };
+        let source = Arc::new(Self {
+            cron_jobs: informers.cron_jobs.store(),
+            jobs: informers.jobs.store(),
+            events: informers.events.store(),
+            leases: RwLock::default(),
+            trouble: Mutex::default(),
+            origin: Origin::Cluster(client),
+            changes: Arc::default(),
+        });
+        let observer: Arc<dyn Observer> = Arc::new(TroubleObserver(Arc::downgrade(&source)));
+        informers.cron_jobs.set_observer(Arc::clone(&observer));
+        informers.jobs.set_observer(Arc::clone(&observer));
+        informers.events.set_observer(observer);
+        let handler = Arc::new(Handler(Arc::clone(&source.changes)));
+        informers.cron_jobs.add_event_handler(Arc::clone(&handler) as _);
+        informers.jobs.add_event_handler(Arc::clone(&handler) as _);
+        informers.events.add_event_handler(handler);
+        (source, informers)
+    }
+
+    /// The CronJobs in manifests. They count as created now, so that no run is overdue.
+    ///
+    /// # Errors
+    /// The first file or document that cannot be read.
+    pub fn of_files(
+        paths: &[PathBuf],
+        recursive: bool,
+        namespace: &str,
+        seed: &Arc<str>,
+        clock: &SharedClock,
+    ) -> Result<Arc<Self>, UiError> {
+        let cron_jobs = Store::new([]);
+        let mut objects = HashMap::new();
+        for source in sources::read(paths, recursive)? {
+            for files::Manifest { place, object } in files::parse(&source.file, &source.text)? {
+                let fault = |problem| UiError::CronJob { place: place.to_string(), problem };
+                let Some(mut cron_job) = manifests::read(object.clone(), namespace, seed).map_err(fault)? else {
+                    continue;
+                };
+                // The API server keeps whole seconds.
+                cron_job.creation_timestamp = DateTime::from_timestamp(clock.now().timestamp(), 0).unwrap_or_default();
+                let name = cron_job.name.clone();
+                let handed_over = cron_job.handover.managed && object["spec"]["suspend"] == true;
+                cron_jobs.upsert(WatchedCronJob::new(cron_job, handed_over, &object.to_string()));
+                objects.insert(name, object);
+            }
+        }
+        Ok(Arc::new(Self {
+            cron_jobs: Arc::new(cron_jobs),
+            jobs: Arc::new(Store::new([])),
+            events: Arc::new(Store::new([])),
+            leases: RwLock::default(),
+            trouble: Mutex::default(),
+            origin: Origin::Files(objects),
+            changes: Arc::default(),
+        }))
+    }
+
+    /// Whether CronJobs and Jobs are known completely.
+    pub fn has_synced(&self) -> bool {
+        self.cron_jobs.has_synced() && self.jobs.has_synced()
+    }
+
+    /// Whether the CronJobs come from manifests.
+    pub fn is_files(&self) -> bool {
+        matches!(self.origin, Origin::Files(_))
+    }
+
+    /// What cannot be read, and why.
+    pub fn trouble(&self) -> Vec<String> {
+        let mut trouble: Vec<String> = self.trouble.lock().values().cloned().collect();
+        let age = self.cron_jobs.age().max(self.jobs.age()).filter(|age| *age > STALE && self.has_synced());
+        trouble.extend(age.map(|age| format!("The API server has sent nothing for {} s.", age.as_secs())));
+        trouble
+    }
+
+    /// All that is known of a CronJob. A Job of another owner that has the name of a due run is among its Jobs.
+    pub fn known(&self, watched: &WatchedCronJob, zone: Zone, now: DateTime<Utc>) -> Known {
+        let cron_job = &watched.cron_job;
+        let jobs = self.jobs.by_controller(&cron_job.uid).iter().map(|watched| Arc::clone(&watched.job)).collect();
+        let mut events = self.events.by_controller(&cron_job.uid);
+        events.sort_by_key(|event| std::cmp::Reverse(event.said.as_ref().map(|said| said.time)));
+        let said = |is_meant: &dyn Fn(&WatchedEvent) -> bool| {
+            events.iter().filter(|event| is_meant(event)).filter_map(|event| event.said.clone()).collect()
+        };
+        let unread = self.trouble.lock().get(WatchedEvent::RESOURCE.kind).cloned();
+        let warnings = unread.map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
+        let namespace = &cron_job.name.namespace;
+        let lease =
+            ControllerLease::find(&self.leases.read(), cron_job.controller_kind, namespace, watched.handed_over);
+        let facts = Facts { cron_job: Arc::clone(cron_job), handed_over: watched.handed_over, jobs, warnings, lease };
+        let mut known = Known { facts, events: said(&|_| true) };
+        let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));
+        let taken = taken.filter(|taken| !taken.job.is_child_of(cron_job));
+        known.facts.jobs.extend(taken.map(|taken| Arc::clone(&taken.job)));
+        known
+    }
+
+    /// The object as YAML, without what only the API server and kubectl read.
+    pub async fn yaml(&self, name: &ObjectName) -> Result<String, String> {
+        let mut object = match &self.origin {
+            Origin::Files(objects) => objects.get(name).cloned().unwrap_or_default(),
+            Origin::Cluster(client) => {
+                let kind = ControllerKind::CronJob.parent;
+                let selector = format!("&fieldSelector=metadata.name={}", name.name);
+                let found = list(client, &kind.path(Some(&name.namespace)), &selector).await;
+                let found = found.map_err(|error| error.to_string())?.into_iter().next();
+                let text = found.ok_or_else(|| "it no longer exists".to_owned())?;
+                let mut object: Value = serde_json::from_str(text.get()).map_err(|error| error.to_string())?;
+                // The items of a list do not say their kind.
+                if let Some(fields) = object.as_object_mut() {
+                    fields.insert("apiVersion".to_owned(), kind.api_version().into());
+                    fields.insert("kind".to_owned(), kind.kind.into());
+                }
+                object
+            }
+        };
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+            let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+            let is_empty = annotations.is_some_and(|annotations| {
+                annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+                annotations.is_empty()
+            });
+            if is_empty {
+                metadata.remove("annotations");
+            }
+        }
+        yaml::write(&object).map_err(|error| error.to_string())
+    }
+
+    /// Reads the leases again and again.
+    async fn read_leases(&self, cancel: &CancellationToken) {
+        let Origin::Cluster(client) = &self.origin else { return };
+        loop {
+            let path = "/apis/coordination.k8s.io/v1/leases";
+            // Every node has a lease in a namespace of its own.
+            let found = list(client, path, "&fieldSelector=metadata.namespace!=kube-node-lease").await;
+            let found = found.into_iter().flatten().filter_map(|raw| serde_json::from_str::<Lease>(raw.get()).ok());
+            let found: Vec<Lease> = found.collect();
+            *self.leases.write() = found;
+            if cancel.run_until_cancelled(tokio::time::sleep(LEASE_PERIOD)).await.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+impl Informers {
+    /// Lists and watches until `cancel`.
+    pub async fn run(self, source: Arc<Source>, cancel: CancellationToken) {
+        let Self { cron_jobs, jobs, events } = self;
+        let informers = join3(cron_jobs.run(cancel.clone()), jobs.run(cancel.clone()), events.run(cancel.clone()));
+        tokio::join!(informers, source.read_leases(&cancel));
+    }
+}
+
+/// Records what cannot be read. The source owns the informers' stores, so a weak reference ends with it.
+struct TroubleObserver(std::sync::Weak<Source>);
+
+impl Observer for TroubleObserver {
+    fn failed(&self, resource: ResourceKind, error: &ReflectorError) {
+        // A watch that ends is resumed; one that cannot be shows in the age of its store.
+        if let Some(source) = self.0.upgrade().filter(|_| error.operation != Operation::Watch) {
+            source.trouble.lock().insert(resource.kind, error.to_string());
+            source.changes.notify.notify_one();
+        }
+    }
+
+    fn listed(&self, resource: ResourceKind) {
+        if let Some(source) = self.0.upgrade() {
+            source.trouble.lock().remove(resource.kind);
+            source.changes.notify.notify_one();
+        }
+    }
+}
+
+/// Records the CronJobs that a change concerns.
+struct Handler(Arc<Changes>);
+
+impl Handler {
+    fn of_job(&self, watched: &WatchedJob) {
+        let name = &watched.job.name;
+        if let Some(owner) = &watched.job.controller {
+            self.0.add(ObjectName::new(Arc::clone(&name.namespace), Arc::clone(&owner.name)));
+        }
+        // It may have the name of another CronJob's run.
+        if let Some((stem, _)) = name.name.rsplit_once('-') {
+            self.0.add(ObjectName::new(Arc::clone(&name.namespace), stem));
+        }
+    }
+
+    fn of_event(&self, event: &WatchedEvent) {
+        self.0.add(ObjectName::new(Arc::clone(&event.object_name().namespace), event.about.as_str()));
+    }
+}
+
+impl ResourceEventHandler<WatchedCronJob> for Handler {
+    fn on_add(&self, object: &Arc<WatchedCronJob>, _is_in_initial_list: bool) {
+        self.0.add(object.cron_job.name.clone());
+    }
+
+    fn on_update(&self, _old: &Arc<WatchedCronJob>, new: &Arc<WatchedCronJob>) {
+        self.0.add(new.cron_job.name.clone());
+    }
+
+    fn on_delete(&self, last: &Arc<WatchedCronJob>, _final_state_unknown: bool) {
+        self.0.add(last.cron_job.name.clone());
+    }
+
+    fn on_relisted(&self) {
+        self.0.notify.notify_one();
+    }
+}
+
+impl ResourceEventHandler<WatchedJob> for Handler {
+    fn on_add(&self, object: &Arc<WatchedJob>, _is_in_initial_list: bool) {
+        self.of_job(object);
+    }
+
+    fn on_update(&self, _old: &Arc<WatchedJob>, new: &Arc<WatchedJob>) {
+        self.of_job(new);
+    }
+
+    fn on_delete(&self, last: &Arc<WatchedJob>, _final_state_unknown: bool) {
+        self.of_job(last);
+    }
+}
+
+impl ResourceEventHandler<WatchedEvent> for Handler {
+    fn on_add(&self, object: &Arc<WatchedEvent>, _is_in_initial_list: bool) {
+        self.of_event(object);
+    }
+
+    fn on_update(&self, _old: &Arc<WatchedEvent>, new: &Arc<WatchedEvent>) {
+        self.of_event(new);
+    }
+
+    fn on_delete(&self, last: &Arc<WatchedEvent>, _final_state_unknown: bool) {
+        self.of_event(last);
+    }
+}
