@@ -338,8 +338,11 @@ impl ControllerContext {
         let namespaces = &config.namespaces;
         let mut cron_job_informer =
             Informer::<CronJob>::of_shard(client.clone(), namespaces, shard, seed).of_resource(controller_kind.parent);
-        let manage = config.manage_of(controller_kind);
-        cron_job_informer = cron_job_informer.selecting(move |cron_job| manage.takes(cron_job));
+        let (manage, policies) = (config.manage_of(controller_kind), config.policies.clone());
+        cron_job_informer = cron_job_informer.selecting(move |cron_job| {
+            policies.apply(cron_job);
+            manage.takes(cron_job)
+        });
         let mut job_informer =
             Informer::<Job>::of_shard(client.clone(), namespaces, shard, !seed).of_resource(controller_kind.child);
         cache_metrics.watch(controller_kind.name, &mut cron_job_informer);
@@ -359,12 +362,14 @@ impl ControllerContext {
             name_conflicts: name_conflict_informer.as_ref().map(Informer::store),
             control: RealControl::new(controller_kind, client.clone(), gate.check())
                 .managing(manage)
+                .with_policies(config.policies.clone())
                 .traced(self.traces.clone()),
             recorder: Arc::clone(recorder),
             clock: Arc::clone(clock),
             metrics: metrics.clone(),
             stats_set: self.cron_job_metrics.as_ref().map(stats_set),
             local_zone: local_zone().0,
+            publish: config.publish,
             schedule_delta: TimeDelta::zero(),
         });
         controller.stand_by();

@@ -1,40 +1,78 @@
 //! The binary's commands for a user at a terminal: `next`, `explain`, `check` and others.
 //!
 //! Guarantees: pure modules compute every answer, with the time passed in. They use the parser, the slot search and the
-//! `reconcile` of the controller, so that an answer matches the controller's behaviour. No command writes to a cluster.
+//! `reconcile` of the controller, so that an answer matches the controller's behaviour. Only `trigger`, `suspend`, `resume`
+//! and `backfill` write to a cluster.
 //! The same commands run as `kubectl cronjob` when the binary is named `kubectl-cronjob`.
 
+pub mod backfill;
 #[cfg(feature = "dev")]
 pub mod check;
 pub mod clock_changes;
+pub mod cluster;
+mod completion;
 mod crd;
 pub mod dispatch;
 pub mod explain;
+pub mod findings;
 pub mod kubectl;
+pub mod list;
+pub mod migrate;
 pub mod next;
 pub mod options;
 pub mod output;
 pub mod pages;
+pub mod slots;
+pub mod suspend;
+pub mod trigger;
 pub mod words;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use apimachinery::clock::Clock;
 use schedule::Zone;
 
+use crate::api::policy::PolicyOptions;
 use crate::client::ConnectError;
-use output::{Format, render};
+use cluster::Scope;
+use explain::read::Target;
+use options::cluster::Since;
+use output::{Format, Report, render};
 
 /// A complete and validated command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Print the next runs of a schedule.
     Next(next::Question, Format),
+    /// Print the next runs of the CronJobs in manifests; the text is the namespace of objects without one.
+    #[cfg(feature = "dev")]
+    NextOf(Vec<PathBuf>, String, next::cron_jobs::Question, Format),
+    /// Print the next runs of a CronJob in a cluster.
+    NextIn(Target, next::cron_jobs::Question, Format),
     /// Explain why a CronJob did or did not run.
-    Explain(explain::read::Target, Zone, Format),
+    Explain(Target, Zone, Format),
+    /// Explain every CronJob that is not fine.
+    Findings(Scope, Zone, Format),
+    /// Say what became of each slot since a time.
+    Slots(Scope, Since, Zone, Format),
+    /// List CronJobs with their state.
+    List(Scope, Zone, Format),
+    /// List CronJobs, and again whenever a state changes.
+    Watch(Scope, Zone, Format),
+    /// Start the Jobs of past slots.
+    Backfill(Target, Box<backfill::Request>),
+    /// Find the CronJobs that would start something old at a handover to the in-tree controller.
+    MigrateCheck(Scope, Zone, Format),
+    /// Start a Job of a CronJob, under this name if there is one.
+    Trigger(Target, Option<String>),
+    /// Suspend a CronJob, or resume it.
+    SetSuspended(Target, bool, Zone),
     /// Check manifests; with those in the directories below if the last is true.
     #[cfg(feature = "dev")]
     Check(Vec<PathBuf>, check::Rules, check::CheckFormat, bool),
+    /// Say what may follow the typed words.
+    Complete(kubectl::Completion),
     /// Write manual pages into files of these names in a directory.
     Manual(Vec<(String, String)>, PathBuf),
 }
@@ -61,6 +99,9 @@ pub enum CliError {
     /// Reading from the cluster failed.
     #[error(transparent)]
     Read(#[from] explain::read::ReadError),
+    /// Writing to the cluster failed.
+    #[error(transparent)]
+    ChangeObject(#[from] cluster::WriteError),
     /// A page cannot be written.
     #[error("write {}: {source}", file.display())]
     Write {
@@ -74,21 +115,51 @@ pub enum CliError {
     Runtime(std::io::Error),
 }
 
-/// Runs a command.
+/// Runs a command. What a command says before it ends goes to `print`, which returns false if that cannot be written.
 ///
 /// # Errors
 /// See [`CliError`].
-pub fn run(command: &Command, clock: &dyn Clock) -> Result<Answer, CliError> {
+pub fn run(command: &Command, clock: &dyn Clock, print: &mut dyn FnMut(&str) -> bool) -> Result<Answer, CliError> {
     match command {
         Command::Next(question, format) => {
             let runs = next::next_runs(question, clock.now());
             Ok(Answer { text: render(&runs, *format), is_good: !runs.is_empty() })
         }
+        #[cfg(feature = "dev")]
+        Command::NextOf(paths, namespace, question, format) => {
+            let sources = check::sources::read(paths, false)?;
+            let answer = next::manifests::next_of(&sources, namespace, question, clock.now())?;
+            Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
+        }
+        Command::NextIn(target, question, format) => {
+            let mut cron_job = wait(explain::read::connect_and_read_cron_job(target))?;
+            PolicyOptions { enabled: true, seed: Arc::clone(&question.seed) }.apply(&mut cron_job);
+            let answer = next::cron_jobs::CronJobRuns::of(&cron_job, question, clock.now());
+            let answer = next::cron_jobs::Answer::One(Box::new(answer));
+            Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
+        }
         Command::Explain(target, zone, format) => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let facts = runtime.map_err(CliError::Runtime)?.block_on(explain::read::connect_and_read(target))?;
+            let facts = wait(explain::read::connect_and_read(target))?;
             let explanation = explain::explain(&facts, *zone, clock.now());
             Ok(Answer { text: render(&explanation, *format), is_good: true })
+        }
+        Command::Findings(scope, zone, format) => report(findings::find(scope, *zone, clock.now()), *format),
+        Command::Slots(scope, since, zone, format) => {
+            report(slots::read(scope, *zone, since.time(clock.now()), clock.now()), *format)
+        }
+        Command::List(scope, zone, format) => report(list::list(scope, *zone, clock.now()), *format),
+        Command::Watch(scope, zone, format) => {
+            wait(list::watch(scope, *zone, *format, clock, print))?;
+            Ok(Answer { text: String::new(), is_good: true })
+        }
+        Command::Backfill(target, request) => wait(backfill::backfill(target, request, clock, print)),
+        Command::MigrateCheck(scope, zone, format) => {
+            let findings = wait(migrate::check(scope, *zone, clock.now()))?;
+            Ok(Answer { text: render(&findings, *format), is_good: findings.is_empty() })
+        }
+        Command::Trigger(target, name) => wait(trigger::trigger(target, name.as_deref())),
+        Command::SetSuspended(target, suspend, zone) => {
+            wait(suspend::set_suspended(target, *suspend, *zone, clock.now()))
         }
         #[cfg(feature = "dev")]
         Command::Check(paths, rules, format, recursive) => {
@@ -96,8 +167,19 @@ pub fn run(command: &Command, clock: &dyn Clock) -> Result<Answer, CliError> {
             let report = check::check(&sources, rules, clock.now());
             Ok(Answer { text: report.render(*format), is_good: !report.fails(rules) })
         }
+        Command::Complete(typed) => wait(completion::complete(typed)),
         Command::Manual(pages, directory) => manual(pages, directory),
     }
+}
+
+/// Runs what waits for a cluster.
+fn wait<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(CliError::Runtime)?.block_on(work)
+}
+
+fn report<T: Report>(work: impl Future<Output = Result<T, CliError>>, format: Format) -> Result<Answer, CliError> {
+    Ok(Answer { text: render(&wait(work)?, format), is_good: true })
 }
 
 fn manual(pages: &[(String, String)], directory: &Path) -> Result<Answer, CliError> {

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::api::batch_v1::{CronJob, Job};
-use crate::api::{ControllerKind, EventType, Manage, NameConflict, ObjectName, ResourceKind, Uid};
+use crate::api::{ControllerKind, EventType, Manage, NameConflict, ObjectName, Publish, ResourceKind, Uid};
 use crate::cache::Store;
 use crate::events::{EventRecorder, ObjectReference};
 use crate::metrics::ControllerMetrics;
@@ -44,12 +44,13 @@ mod conditions;
 pub mod control;
 mod controller_hooks;
 pub mod cron_job_metrics;
-mod cron_job_stats;
+pub(crate) mod cron_job_stats;
 mod decision_log;
 mod external_jobs;
 mod handlers;
 mod history;
 mod memory;
+mod messages;
 mod mutation_cache;
 pub mod observation;
 mod pending_status;
@@ -112,6 +113,8 @@ pub struct Parts<C> {
     pub stats_set: Option<Arc<CronJobStatsSet>>,
     /// The time zone of schedules that do not set one.
     pub local_zone: Zone,
+    /// Which annotations are written about each CronJob.
+    pub publish: Publish,
     /// The delay between a slot and the requeue of its key. Upstream adds 100 ms because clocks differ. Here one clock
     /// decides, so the default is zero.
     pub schedule_delta: TimeDelta,
@@ -333,12 +336,16 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             return self.part_with(key).await;
         };
         self.tell_of_name_conflict(&cached);
+        self.tell_of_unknown_policies(&cached);
         let recalled = self.recall(cached);
         let jobs = self.get_jobs_to_be_reconciled(&recalled);
         let epoch = self.epoch.load(Ordering::Relaxed);
         let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
         observation.view_is_suspect = recalled.is_overdue || recalled.confirmed < epoch;
         observation.name_taken_reported = recalled.name_taken;
+        (observation.told, observation.tried) = (recalled.told, recalled.tried);
+        observation.publish = self.parts.publish;
+        observation.leads_since = self.external_jobs.since();
         let is_shared = self.parts.manage == Manage::Annotated;
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
@@ -416,11 +423,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.sync_cron_job(observation, self.epoch.load(Ordering::Relaxed)).await
     }
 
-    /// The children of the CronJob, by controller UID and name, in a stable order. The list includes Jobs created here
+    /// The children of the CronJob, by controller UID, in a stable order. The list includes Jobs created here
     /// that the cache does not show yet, and omits Jobs deleted here. The memory is read before the cache: a Job that
     /// the watch shows in between would otherwise be in neither.
     ///
-    /// Matches upstream `getJobsToBeReconciled`, which scans all Jobs of the namespace and compares names only.
+    /// Matches upstream `getCronJobJobsByIndexer`, which has no order.
     fn get_jobs_to_be_reconciled(&self, recalled: &Recollection) -> Vec<Arc<Job>> {
         let Recollection { cron_job, created, deleted, .. } = recalled;
         let mut jobs = self.parts.jobs.by_controller(&cron_job.uid);
@@ -499,6 +506,20 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
     }
 
+    /// A Warning names the annotations that no policy has, once for each CronJob and list.
+    fn tell_of_unknown_policies(&self, cron_job: &CronJob) {
+        let Some(policies) = cron_job.policies.as_ref().filter(|policies| !policies.unknown.is_empty()) else { return };
+        let is_news = |known: &mut Known| {
+            let is_news = known.unknown_policies != policies.unknown;
+            known.unknown_policies.clone_from(&policies.unknown);
+            is_news
+        };
+        if self.memories.change(cron_job, is_news) == Some(true) {
+            let text = messages::unknown_policies(policies.unknown.iter().map(|name| &**name));
+            self.record(cron_job, EventType::Warning, "UnknownPolicy", text);
+        }
+    }
+
     fn record(&self, cron_job: &CronJob, type_: EventType, reason: &'static str, message: String) {
         let regarding = reference(
             cron_job.controller_kind.parent,
@@ -509,10 +530,12 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         self.parts.recorder.event(&regarding, type_, reason, message);
     }
 
+    /// When the next slot is due.
     fn next_slot(&self, cron_job: &CronJob) -> Option<DateTime<Utc>> {
-        let schedule = cron_job.timing(self.parts.local_zone).schedule.as_ref().ok()?;
-        let observed = cron_job.observed(cron_job.status.last_schedule_time);
-        missed::next_requeue_time(&observed, self.parts.clock.now(), schedule)
+        let (schedule, now) = (cron_job.schedule(self.parts.local_zone)?, self.parts.clock.now());
+        let observed = cron_job.observed(&cron_job.status, now);
+        let slot = missed::next_requeue_time(&observed, cron_job.nominal(now), schedule)?;
+        Some(cron_job.due(slot))
     }
 }
 

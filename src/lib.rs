@@ -21,6 +21,8 @@ pub mod sim;
 pub mod terminal;
 mod token_bucket;
 pub mod traces;
+#[cfg(feature = "ui")]
+pub mod ui;
 pub mod webhook;
 pub mod workqueue;
 mod yaml;

@@ -14,11 +14,15 @@ use apimachinery::clock::SystemClock;
 use cronjob_controller::api::crd;
 use cronjob_controller::cli::dispatch::{self, Invocation};
 use cronjob_controller::cli::kubectl::Program;
+#[cfg(feature = "ui")]
+use cronjob_controller::cli::options::ui::UiConfig;
 #[cfg(feature = "dev")]
-use cronjob_controller::dev::{self, options::DevConfig, output::Output};
+use cronjob_controller::dev::{self, StartPage, live_terminal, options::DevConfig, output::Output};
 use cronjob_controller::logging::{self, LoggingError};
 use cronjob_controller::options::{Config, ProcessEnvironment};
 use cronjob_controller::{app, cli};
+#[cfg(feature = "ui")]
+use cronjob_controller::{options::LogFormat, ui};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +38,8 @@ fn main() -> ExitCode {
         Ok(Invocation::Run(config)) => run(*config),
         #[cfg(feature = "dev")]
         Ok(Invocation::Dev(config)) => run_dev(*config),
+        #[cfg(feature = "ui")]
+        Ok(Invocation::Ui(config)) => run_ui(*config),
         Err(error) => {
             print_error(error.sentences());
             ExitCode::from(USAGE)
@@ -50,15 +56,32 @@ fn run(config: Config) -> ExitCode {
 /// Runs a cluster to try the controller on, with a live view on a terminal.
 #[cfg(feature = "dev")]
 fn run_dev(config: DevConfig) -> ExitCode {
-    let live = io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    let output = Output::new(io::stdout(), live);
+    let live = live_terminal::can_show();
+    let output = Output::new(io::stdout());
     let (verbosity, format) = (config.verbosity, config.logging_format);
     let logging = if live && io::stderr().is_terminal() {
-        logging::init_on(verbosity, format, output.clone(), true)
+        logging::init_on(verbosity, format, output.clone(), false)
     } else {
         logging::init(verbosity, format)
     };
-    until_stopped(logging, |stop| dev::run(config, output, live, stop))
+    until_stopped(logging, |stop| dev::run(config, output, live, PAGE, stop))
+}
+
+/// The page of `dev`, where this build has one.
+#[cfg(feature = "dev")]
+const PAGE: Option<StartPage> = {
+    #[cfg(feature = "ui")]
+    let page: Option<StartPage> = Some(ui::beside);
+    #[cfg(not(feature = "ui"))]
+    let page = None;
+    page
+};
+
+/// Serves the page of a cluster or of manifests.
+#[cfg(feature = "ui")]
+fn run_ui(config: UiConfig) -> ExitCode {
+    let logging = logging::init(0, LogFormat::Text);
+    until_stopped(logging, |stop| ui::run(config, Output::new(io::stdout()), stop))
 }
 
 /// Runs `work` until it ends; the first signal cancels the token that it gets.
@@ -94,7 +117,7 @@ where
     }
 }
 
-/// Ends the work at the first SIGTERM, SIGINT or SIGHUP (the terminal was closed), and the process at the second.
+/// Ends the work at the first SIGTERM, SIGINT or SIGHUP (the terminal was closed), and the process at a second SIGTERM or SIGINT.
 #[allow(clippy::disallowed_methods, reason = "the second signal does not wait for main")]
 async fn stop_on_signal(stop: CancellationToken) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
@@ -104,16 +127,23 @@ async fn stop_on_signal(stop: CancellationToken) {
     };
     // A handler would undo what nohup has set.
     let mut hangup = if is_hangup_ignored() { None } else { signal(SignalKind::hangup()).ok() };
-    for first in [true, false] {
+    loop {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
-            () = received(hangup.as_mut()) => {}
+            () = received(hangup.as_mut()) => {
+                // Both the shell and the system can send one for a closed terminal.
+                if stop.is_cancelled() {
+                    continue;
+                }
+            }
         }
-        if first {
-            stop.cancel();
-            tracing::info!("received a signal to stop; a second one ends the process at once");
+        // A key that ends `dev` counts as the first signal.
+        if stop.is_cancelled() {
+            break;
         }
+        stop.cancel();
+        tracing::info!("received a signal to stop; a second one ends the process at once");
     }
     std::process::exit(1);
 }
@@ -135,9 +165,19 @@ fn is_hangup_ignored() -> bool {
 
 /// Answers a command that a user runs.
 fn answer(command: &cli::Command) -> ExitCode {
-    match cli::run(command, &SystemClock) {
+    let mut printed = ExitCode::SUCCESS;
+    let mut goes_on = |text: &str| match write(text) {
+        Ok(()) => true,
+        Err(error) => {
+            printed = unwritten(&error);
+            false
+        }
+    };
+    match cli::run(command, &SystemClock, &mut goes_on) {
         Ok(answer) => {
-            let printed = if answer.text.is_empty() { ExitCode::SUCCESS } else { print(&answer.text) };
+            if !answer.text.is_empty() {
+                printed = print(&answer.text);
+            }
             if answer.is_good { printed } else { ExitCode::FAILURE }
         }
         Err(error) => {
@@ -171,14 +211,21 @@ fn write_crds(directory: Option<&Path>) -> ExitCode {
     })
 }
 
-/// Prints to stdout. A closed pipe (`--help | head -1`) is not an error.
+/// Prints to stdout.
 fn print(text: &str) -> ExitCode {
+    write(text).map_or_else(|error| unwritten(&error), |()| ExitCode::SUCCESS)
+}
+
+fn write(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout();
-    match writeln!(stdout, "{}", text.trim_end()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            print_error(&[format!("the output cannot be written: {error}")]);
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
+    writeln!(stdout, "{}", text.trim_end()).and_then(|()| stdout.flush())
+}
+
+/// The exit code for output that cannot be written. A closed pipe (`--help | head -1`) is not an error.
+fn unwritten(error: &io::Error) -> ExitCode {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return ExitCode::SUCCESS;
     }
+    print_error(&[format!("the output cannot be written: {error}")]);
+    ExitCode::FAILURE
 }

@@ -37,3 +37,14 @@ pub fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
+
+/// Quotes `text` as one shell word.
+#[cfg(feature = "dev")]
+pub(crate) fn shell_word(text: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
+    if !text.is_empty() && text.chars().all(safe) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}

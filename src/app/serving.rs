@@ -115,7 +115,8 @@ pub async fn delegation(
     if let Some(client_ca) = client_ca.as_ref().filter(|_| !may_wait) {
         client_ca.load().await?;
     }
-    let reviewers = Reviewers { authentication: authenticating, authorization: authorizing };
+    let audiences = authentication.token_audiences.clone();
+    let reviewers = Reviewers { authentication: authenticating, audiences, authorization: authorizing };
     let ttls = Ttls {
         token: authentication.token_cache_ttl,
         authorized: authorization.authorized_ttl,

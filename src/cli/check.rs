@@ -11,19 +11,21 @@ mod lines;
 mod load;
 mod manifest;
 mod mistakes;
+mod policies;
 pub mod sources;
 mod times;
 
 use std::collections::HashMap;
 use std::fmt;
 
-use chrono::{DateTime, NaiveTime, Utc};
+use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use schedule::{Schedule, Zone};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::output::{Format, Report, count, render};
 use crate::api::ControllerKind;
+use crate::api::policy::Spread;
 use crate::dev::manifests::{Document, Place, documents};
 pub use code::Code;
 use lines::line_of;
@@ -75,6 +77,8 @@ pub struct Rules {
     pub fail_on: Severity,
     /// Whether the report has the load of a day.
     pub histogram: bool,
+    /// The window over which the load is computed, in place of what the manifests say.
+    pub what_if_spread: Option<Spread>,
 }
 
 /// The severity of a finding.
@@ -161,6 +165,9 @@ pub struct CheckReport {
     findings: Vec<Finding>,
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<Load>,
+    /// The load if every run started at its slot, where some do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_without_spread: Option<Load>,
 }
 
 /// Checks manifests on the day of `now`, in the zone of the rules; the time of day has no effect.
@@ -185,6 +192,8 @@ struct Runner {
     place: Place,
     line: usize,
     schedule: Schedule,
+    /// How long after its slots it starts.
+    offset: TimeDelta,
 }
 
 /// What was found so far.
@@ -214,7 +223,7 @@ impl Checker {
 
     fn object(&mut self, place: &Place, object: &Value, line_of: &dyn Fn(&str) -> usize) {
         let name = manifest::name_of(object);
-        let mut faults = match manifest::kind_of(object) {
+        let faults = match manifest::kind_of(object) {
             Ok(Kind::Scheduled(controller_kind)) => {
                 self.cron_jobs += 1;
                 let line = line_of("metadata.name");
@@ -227,7 +236,12 @@ impl Checker {
                     faults.extend(mistakes::of_spec(object));
                     if !timed.suspended {
                         let (name, place, line) = (name.clone(), place.clone(), line_of("spec.schedule"));
-                        self.runners.push(Runner { name, place, line, schedule: timed.schedule });
+                        let window = self.rules.what_if_spread.filter(|_| controller_kind.counted_from.is_some());
+                        let offset = match window {
+                            Some(window) => window.offset("", &policies::key(object)),
+                            None => timed.offset(),
+                        };
+                        self.runners.push(Runner { name, place, line, schedule: timed.schedule, offset });
                     }
                 }
                 faults
@@ -238,8 +252,8 @@ impl Checker {
             }
             Err(fault) => vec![fault],
         };
-        let findings = faults.drain(..).map(|fault| Finding::new(place, line_of(&fault.field), name.clone(), fault));
-        self.findings.extend(findings);
+        self.findings
+            .extend(faults.into_iter().map(|fault| Finding::new(place, line_of(&fault.field), name.clone(), fault)));
     }
 
     /// Notes where an object is defined; a second one of its name replaces the first.
@@ -259,15 +273,19 @@ impl Checker {
     }
 
     fn into_report(mut self) -> CheckReport {
-        let load = Load::of(&self.runners, self.rules.zone, self.today);
+        let load = Load::of(&self.runners, self.rules.zone, self.today, true);
         let busy = load.busy(&self.runners, self.rules.max_per_minute);
+        let is_spread = self.runners.iter().any(|runner| runner.offset > TimeDelta::zero());
+        let at_slots =
+            (is_spread && self.rules.histogram).then(|| Load::of(&self.runners, self.rules.zone, self.today, false));
         let of_all = |(runner, fault): (usize, Fault)| {
             let Runner { place, line, .. } = &self.runners[runner];
             Finding::new(place, *line, String::new(), fault)
         };
         self.findings.extend(busy.into_iter().map(of_all));
         let load = self.rules.histogram.then_some(load);
-        CheckReport { cron_jobs: self.cron_jobs, others: self.others, findings: self.findings, load }
+        let (cron_jobs, others, findings) = (self.cron_jobs, self.others, self.findings);
+        CheckReport { cron_jobs, others, findings, load, load_without_spread: at_slots }
     }
 }
 
@@ -312,6 +330,10 @@ impl Report for CheckReport {
             lines.push(String::new());
         }
         lines.extend(self.load.iter().flat_map(Load::lines));
+        if let Some(load) = &self.load_without_spread {
+            lines.push("Without any spread:".to_owned());
+            lines.extend(load.lines());
+        }
         let number = |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
         let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
         let others =

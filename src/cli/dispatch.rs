@@ -1,14 +1,16 @@
 //! Selects the command line: the controller's own, a subcommand's, or the plugin's.
 //!
-//! Guarantees: only the program's file name and the first word decide; for the plugin, the first word after its flags. The module of the subcommand, or `options`,
-//! parses the rest. A first word that is no command, and a controller without flags outside a Pod, are refused with advice.
-//! Pure.
+//! Guarantees: only the program's file name and the first word decide; for the plugin, the first word after its flags. The
+//! module of the subcommand, or `options`, parses the rest. A first word that is no command, and a controller without flags
+//! outside a Pod, are refused with advice. Pure.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::kubectl::{Program, command_first, complete};
-use super::{crd, options as subcommands, pages};
+#[cfg(feature = "ui")]
+use super::options::ui::UiConfig;
+use super::{Command, crd, options as subcommands, pages};
 #[cfg(feature = "dev")]
 use crate::dev::options::{self as dev, DevConfig, Request};
 use crate::options::{self, Config, Environment, PROGRAM, UsageError};
@@ -21,10 +23,13 @@ pub enum Invocation {
     /// Run a cluster in this process, for trying the controller.
     #[cfg(feature = "dev")]
     Dev(Box<DevConfig>),
+    /// Serve a page that shows CronJobs.
+    #[cfg(feature = "ui")]
+    Ui(Box<UiConfig>),
     /// Print the CustomResourceDefinitions as YAML, or write each into a file of this directory.
     Crd(Option<PathBuf>),
     /// Run a command for a user at a terminal.
-    Cli(Box<super::Command>),
+    Cli(Box<Command>),
     /// Print this text to stdout and exit with 0: the help, a manual page, or shell completions.
     Help(String),
     /// Print this line, name and version, to stdout and exit with 0.
@@ -51,9 +56,15 @@ impl From<Request> for Invocation {
     }
 }
 
-/// The subcommands that need the in-memory API server, which this build does not include.
-#[cfg(not(feature = "dev"))]
-const LEFT_OUT: [&str; 2] = ["dev", "check"];
+/// The subcommands that this build does not include, with the cargo features that they need.
+#[cfg(not(feature = "ui"))]
+const LEFT_OUT: &[(&str, &str)] = &[
+    #[cfg(not(feature = "dev"))]
+    ("dev", "dev"),
+    #[cfg(not(feature = "dev"))]
+    ("check", "dev"),
+    ("ui", "ui"),
+];
 
 /// Parses a command line; `args` begins with the program's name, as [`std::env::args_os`] does.
 ///
@@ -77,13 +88,17 @@ where
         Program::Controller if !args.peek().is_some_and(subcommands::is_command) => {}
         Program::Completer => {
             let words: Vec<String> = args.map(|word| word.to_string_lossy().into_owned()).collect();
-            return Ok(Invocation::Help(complete(&words)));
+            let completion = complete(&words);
+            return Ok(match completion.source {
+                None => Invocation::Help(completion.text(Vec::new())),
+                Some(_) => Invocation::Cli(Box::new(Command::Complete(completion))),
+            });
         }
         name => return subcommands::parse(name, args, env),
     }
-    #[cfg(not(feature = "dev"))]
-    if let Some(word) = args.peek().and_then(|word| LEFT_OUT.into_iter().find(|left_out| word == left_out)) {
-        return Err(UsageError::one(format!("{word} is not in this build; it needs the cargo feature dev")));
+    #[cfg(not(feature = "ui"))]
+    if let Some((word, feature)) = args.peek().and_then(|word| LEFT_OUT.iter().find(|(left_out, _)| word == left_out)) {
+        return Err(UsageError::one(format!("{word} is not in this build; it needs the cargo feature {feature}")));
     }
     #[cfg(feature = "dev")]
     if args.next_if(|word| word == "dev").is_some() {
@@ -162,6 +177,8 @@ mod tests {
             Ok(Invocation::Run(_)) => "run",
             #[cfg(feature = "dev")]
             Ok(Invocation::Dev(_)) => "dev",
+            #[cfg(feature = "ui")]
+            Ok(Invocation::Ui(_)) => "ui",
             Ok(Invocation::Crd(_)) => "crd",
             Ok(Invocation::Cli(_)) => "cli",
             Ok(Invocation::Help(_)) => "help",
@@ -227,6 +244,15 @@ mod tests {
         assert_eq!(kind(&["cronjob-controller", "dev"]), "dev");
         assert_eq!(kind(&["kubectl-cronjob", "dev"]), "error");
         assert_eq!(kind(&["cronjob-controller", "check", "-f", "a.yaml"]), "cli");
+    }
+
+    #[cfg(feature = "ui")]
+    #[test]
+    fn page_is_a_command_of_the_program_and_of_the_plugin() {
+        assert_eq!(kind(&["cronjob-controller", "ui", "-f", "a.yaml"]), "ui");
+        assert_eq!(kind(&["kubectl-cronjob", "-n", "shop", "ui"]), "ui");
+        assert_eq!(kind(&["kubectl-cronjob", "ui", "--port=70000"]), "error");
+        assert_eq!(kind(&["kubectl-cronjob", "ui", "-A", "-n", "shop"]), "error");
     }
 
     #[cfg(not(feature = "dev"))]

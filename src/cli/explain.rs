@@ -5,6 +5,7 @@
 //! next run depends on an earlier event (a Job ends, a user resumes the CronJob), that case is rehearsed, too. Pure,
 //! except for [`read`].
 
+mod held;
 pub mod lease;
 pub mod read;
 mod rehearsal;
@@ -17,8 +18,11 @@ use schedule::{Schedule, Zone};
 use serde::Serialize;
 
 use super::output::{count, moment, stretch};
+#[cfg(feature = "ui")]
+use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
+use crate::api::policy::SPREAD;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 use lease::ControllerLease;
 use read::Said;
@@ -51,10 +55,14 @@ pub enum State {
     Suspended,
     /// `spec.schedule` cannot be parsed.
     UnparseableSchedule,
+    /// A policy annotation cannot be read, or cannot be combined with another setting.
+    BadPolicy,
     /// The schedule has no future time.
     NeverFires,
     /// A run is due, and a running one blocks it.
     Blocked,
+    /// The last runs failed, and nothing starts until one succeeds or they are deleted.
+    Paused,
     /// A run is due, and a Job of another owner has its name.
     NameTaken,
     /// A run is due, and the template cannot become a Job.
@@ -71,83 +79,88 @@ pub enum State {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    kind: &'static str,
-    namespace: String,
-    name: String,
-    state: State,
+    pub(crate) kind: &'static str,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) state: State,
     /// The answer in one or two sentences.
-    summary: String,
-    schedule: String,
+    pub(crate) summary: String,
+    pub(crate) schedule: String,
     /// The zone of the schedule; `None` for `@every` and for an unreadable zone.
-    time_zone: Option<&'static str>,
+    pub(crate) time_zone: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_run: Option<LastRun>,
+    pub(crate) last_run: Option<LastRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_successful_time: Option<DateTime<FixedOffset>>,
-    active: Vec<Active>,
+    pub(crate) last_successful_time: Option<DateTime<FixedOffset>>,
+    pub(crate) active: Vec<Active>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_run: Option<NextRun>,
+    pub(crate) next_run: Option<NextRun>,
     /// Further remarks.
     notes: Vec<String>,
     /// The Warnings that a controller recorded, newest first.
-    warnings: Vec<Said>,
+    pub(super) warnings: Vec<Said>,
+    /// The oldest run that is due and has not started.
+    #[serde(skip)]
+    pub(crate) due_since: Option<DateTime<Utc>>,
     #[serde(skip)]
     now: DateTime<Utc>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct LastRun {
-    time: DateTime<FixedOffset>,
-    job: String,
-    outcome: String,
+pub(crate) struct LastRun {
+    pub time: DateTime<FixedOffset>,
+    pub job: String,
+    pub outcome: String,
+    #[serde(skip)]
+    pub failed: bool,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Active {
-    name: String,
+pub(crate) struct Active {
+    pub name: String,
     since: DateTime<FixedOffset>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct NextRun {
-    time: DateTime<FixedOffset>,
+pub(crate) struct NextRun {
+    pub time: DateTime<FixedOffset>,
     /// The effect of the next run if nothing changes until then.
-    effect: String,
+    pub effect: String,
 }
 
 /// A run that is due for this long counts as late, not as about to start.
 const LATE_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// Counting of runs stops here.
-const MANY: usize = 100;
+pub(super) const MANY: usize = 100;
 /// The largest number of Warnings in an explanation.
 const MAX_WARNINGS: usize = 5;
 
 /// Explains a CronJob at `now`. `local` is the zone of the controller, in which schedules without one run.
 pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
+    Case::new(facts, local, now).explain()
+}
+
+/// What a suspended CronJob does when it is resumed. Times are for people.
+pub(super) enum Resumption {
+    /// It starts this missed run at once.
+    Starts(String),
+    /// It waits for this run.
+    Waits(String),
+    /// It does not run.
+    Never,
+}
+
+/// What follows if the suspended CronJob is resumed at `now`, and how many due runs are passed over, where more than
+/// [`MANY`] count as one more.
+pub(super) fn resumption(facts: &Facts, local: Zone, now: DateTime<Utc>) -> (Resumption, usize) {
     let case = Case::new(facts, local, now);
-    let (state, summary) = case.verdict();
-    let cron_job = &case.cron_job;
-    let at = |t: DateTime<Utc>| case.zone.at(t);
-    let active = |job: &&Arc<Job>| Active { name: job.name.name.to_string(), since: at(since(job)) };
-    Explanation {
-        kind: cron_job.controller_kind.parent.kind,
-        namespace: cron_job.name.namespace.to_string(),
-        name: cron_job.name.name.to_string(),
-        state,
-        summary,
-        schedule: cron_job.spec.recurrence.schedule().to_owned(),
-        time_zone: case.schedule().and_then(Schedule::zone).map(Zone::name),
-        last_run: case.last_run(),
-        last_successful_time: cron_job.status.last_successful_time.map(at),
-        active: case.running().iter().map(active).collect(),
-        next_run: case.next_run(state),
-        notes: case.notes(state),
-        warnings: facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),
-        now,
-    }
+    let resumption = case.resumption();
+    let due = case.slots_since_the_last().take(MANY + 2).count();
+    let passed_over = due.saturating_sub(usize::from(matches!(resumption, Resumption::Starts(_))));
+    (resumption, passed_over.min(MANY + 1))
 }
 
 /// When a Job started.
@@ -156,27 +169,58 @@ fn since(job: &Job) -> DateTime<Utc> {
 }
 
 /// A CronJob that is being explained.
-struct Case<'a> {
+pub(crate) struct Case<'a> {
     facts: &'a Facts,
     cron_job: &'a Arc<CronJob>,
     local: Zone,
     /// The zone of the times in the answer.
-    zone: Zone,
+    pub(crate) zone: Zone,
     now: DateTime<Utc>,
     /// The result of a sync now.
     sync: Rehearsal,
 }
 
 impl<'a> Case<'a> {
-    fn new(facts: &'a Facts, local: Zone, now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(facts: &'a Facts, local: Zone, now: DateTime<Utc>) -> Self {
         let cron_job = &facts.cron_job;
         let sync = Rehearsal::of(cron_job, &facts.jobs, local, now);
         let zone = cron_job.timing(local).schedule.as_ref().ok().and_then(Schedule::zone).unwrap_or(local);
         Self { facts, cron_job, local, zone, now, sync }
     }
 
-    fn schedule(&self) -> Option<&Schedule> {
-        self.cron_job.timing(self.local).schedule.as_ref().ok()
+    /// The explanation.
+    pub(crate) fn explain(&self) -> Explanation {
+        let (state, summary) = self.verdict();
+        let cron_job = &self.cron_job;
+        let at = |t: DateTime<Utc>| self.zone.at(t);
+        let active = |job: &&Arc<Job>| Active { name: job.name.name.to_string(), since: at(since(job)) };
+        Explanation {
+            kind: cron_job.controller_kind.parent.kind,
+            namespace: cron_job.name.namespace.to_string(),
+            name: cron_job.name.name.to_string(),
+            state,
+            summary,
+            schedule: cron_job.spec.recurrence.schedule().to_owned(),
+            time_zone: self.schedule().and_then(Schedule::zone).map(Zone::name),
+            last_run: self.last_run(),
+            last_successful_time: cron_job.status.last_successful_time.map(at),
+            active: self.running().iter().map(active).collect(),
+            next_run: self.next_run(state),
+            notes: self.notes(state),
+            warnings: self.facts.warnings.iter().flatten().take(MAX_WARNINGS).cloned().collect(),
+            due_since: self.due_since(),
+            now: self.now,
+        }
+    }
+
+    /// The name of the Job that a sync would create now, whether or not another object has it.
+    #[cfg(feature = "ui")]
+    pub(crate) fn wanted(&self) -> Option<&ObjectName> {
+        self.sync.start.as_ref().map(|(name, _)| name)
+    }
+
+    pub(crate) fn schedule(&self) -> Option<&Schedule> {
+        self.cron_job.schedule(self.local)
     }
 
     fn noun(&self) -> &'static str {
@@ -203,9 +247,15 @@ impl<'a> Case<'a> {
     }
 
     /// The newest slot that was started, even if the status does not have it yet.
-    fn last_slot(&self) -> Option<DateTime<Utc>> {
+    pub(crate) fn last_slot(&self) -> Option<DateTime<Utc>> {
         let children = self.facts.jobs.iter().filter(|job| job.is_child_of(self.cron_job));
         children.filter_map(|job| job.slot_of(self.cron_job)).chain(self.cron_job.status.last_schedule_time).max()
+    }
+
+    /// The newest slot that was started or decided, else the creation.
+    fn last_decided(&self) -> DateTime<Utc> {
+        let last = self.last_slot().unwrap_or(self.cron_job.creation_timestamp);
+        self.cron_job.decided_until(&self.cron_job.status, self.now).map_or(last, |decided| decided.max(last))
     }
 
     fn verdict(&self) -> (State, String) {
@@ -228,18 +278,31 @@ impl<'a> Case<'a> {
                 format!("It does not run: spec.schedule {schedule:?} cannot be read: {error}."),
             );
         }
+        if let Err(error) = cron_job.policy() {
+            return (State::BadPolicy, format!("It does not run: {error}."));
+        }
         match &self.sync.settlement.outcome {
             Outcome::Failed(Failure::Template(message)) => {
                 return (State::BadTemplate, format!("A run is due and cannot start: {message}."));
             }
             Outcome::Done if self.sync.starts().is_none() => {
-                let text = "It never runs: the schedule matches no time in the next five years.";
+                let text = if cron_job.policies.as_ref().is_some_and(|policies| policies.has_timing()) {
+                    "It does not run: its schedule and its policies leave no time in the next five years."
+                } else {
+                    "It never runs: the schedule matches no time in the next five years."
+                };
                 return (State::NeverFires, text.to_owned());
             }
             _ => {}
         }
+        if self.sync.event("Paused").is_some() {
+            return (State::Paused, self.paused());
+        }
         match self.sync.settlement.verdict {
-            Verdict::Skipped(Skip::Forbid(_)) => (State::Blocked, self.blocked()),
+            Verdict::Skipped(Skip::Forbid(_)) => (State::Blocked, self.blocked("concurrencyPolicy is Forbid")),
+            Verdict::Skipped(Skip::MaxConcurrent(_)) => (State::Blocked, self.blocked(&self.at_limit())),
+            Verdict::Skipped(Skip::Replacing(_)) => (State::Blocked, self.blocked(held::REPLACES)),
+            Verdict::Skipped(Skip::PassedOver(slot)) => (State::Waiting, self.passed_over(slot)),
             Verdict::Skipped(Skip::NameTaken(slot)) => (State::NameTaken, self.name_taken(slot)),
             Verdict::Skipped(Skip::Deadline(slot)) => (State::Waiting, self.too_late(slot)),
             Verdict::Started { slot, .. } => self.due(slot),
@@ -248,17 +311,25 @@ impl<'a> Case<'a> {
     }
 
     fn suspended(&self) -> String {
-        let resumed = self.rehearse(|cron_job| cron_job.spec.suspend = false, &self.facts.jobs, self.now);
-        let then = match (resumed.starts(), resumed.settlement.outcome.next_slot()) {
-            (Some((_, slot)), _) => format!("the missed run of {} would start at once", self.moment(*slot)),
-            (None, Some(next)) => format!("it would run at {}", self.moment(next.slot)),
-            (None, None) => "it would not run either".to_owned(),
+        let then = match self.resumption() {
+            Resumption::Starts(slot) => format!("the missed run of {slot} would start at once"),
+            Resumption::Waits(next) => format!("it would run at {next}"),
+            Resumption::Never => "it would not run either".to_owned(),
         };
         format!("It does not run: it is suspended (spec.suspend). If it were resumed now, {then}.")
     }
 
-    /// A running Job blocks the run under Forbid.
-    fn blocked(&self) -> String {
+    fn resumption(&self) -> Resumption {
+        let resumed = self.rehearse(|cron_job| cron_job.spec.suspend = false, &self.facts.jobs, self.now);
+        match (resumed.starts(), resumed.settlement.outcome.next_slot()) {
+            (Some((_, slot)), _) => Resumption::Starts(self.moment(*slot)),
+            (None, Some(next)) => Resumption::Waits(self.moment(next.slot)),
+            (None, None) => Resumption::Never,
+        }
+    }
+
+    /// Running Jobs block the run, because of `rule`.
+    fn blocked(&self, rule: &str) -> String {
         let noun = self.noun();
         let blockers: Vec<String> = self
             .running()
@@ -284,21 +355,18 @@ impl<'a> Case<'a> {
             None => String::new(),
         };
         let missed = self.skipped().map(|missed| format!(" {missed} skipped since.")).unwrap_or_default();
-        format!("It is blocked: {why}, and concurrencyPolicy is Forbid.{missed}{then}")
+        format!("It is blocked: {why}, and {rule}.{missed}{then}")
     }
 
     fn deadline_of(&self, slot: DateTime<Utc>) -> String {
         let seconds = self.cron_job.spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
-        let end = seconds.and_then(|seconds| slot.checked_add_signed(seconds));
+        let end = seconds.and_then(|seconds| self.cron_job.due(slot).checked_add_signed(seconds));
         end.map(|end| format!(" (until {}, its startingDeadlineSeconds)", self.moment(end))).unwrap_or_default()
     }
 
     /// The number of runs since the last one that started.
     fn skipped(&self) -> Option<String> {
-        let schedule = self.schedule()?;
-        let from = self.last_slot().unwrap_or(self.cron_job.creation_timestamp);
-        let runs = std::iter::successors(schedule.next_after(from), |t| schedule.next_after(*t));
-        match runs.take_while(|t| *t <= self.now).take(MANY + 1).count() {
+        match self.slots_since_the_last().take(MANY + 1).count() {
             0 => None,
             1 => Some("1 run was".to_owned()),
             number if number > MANY => Some(format!("More than {MANY} runs were")),
@@ -306,10 +374,29 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// The slots that are due since the last one that started.
+    fn slots_since_the_last(&self) -> impl Iterator<Item = DateTime<Utc>> {
+        let schedule = self.schedule();
+        let (from, now) = (self.last_decided(), self.cron_job.nominal(self.now));
+        let next = move |t: DateTime<Utc>| schedule.and_then(|schedule| schedule.next_after(t));
+        std::iter::successors(next(from), move |t| next(*t)).take_while(move |t| *t <= now)
+    }
+
+    /// The oldest run that is due and could start, or is blocked.
+    fn due_since(&self) -> Option<DateTime<Utc>> {
+        match self.sync.settlement.verdict {
+            Verdict::Started { slot, .. } => self.startable(slot).first().copied(),
+            Verdict::Skipped(Skip::Forbid(_) | Skip::NameTaken(_) | Skip::MaxConcurrent(_) | Skip::Replacing(_)) => {
+                self.slots_since_the_last().next()
+            }
+            _ => None,
+        }
+    }
+
     /// A run that a sync would start now.
     fn due(&self, slot: DateTime<Utc>) -> (State, String) {
         let due: Vec<DateTime<Utc>> = self.startable(slot);
-        let (oldest, late) = (self.moment(due[0]), self.now - due[0]);
+        let (oldest, late) = (self.moment(due[0]), self.now - self.cron_job.due(due[0]));
         let (noun, slot) = (self.noun(), self.moment(slot));
         let lease = self.facts.lease.as_ref();
         if late <= LATE_AFTER && !lease.is_some_and(|lease| lease.is_abandoned(self.now)) {
@@ -342,15 +429,18 @@ impl<'a> Case<'a> {
     fn startable(&self, newest: DateTime<Utc>) -> Vec<DateTime<Utc>> {
         let children = || self.facts.jobs.iter().filter(|job| job.is_child_of(self.cron_job));
         let spec = &self.cron_job.spec;
-        let forbids = spec.concurrency_policy == ConcurrencyPolicy::Forbid;
-        let deadline = spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds).map(|limit| self.now - limit);
-        let freed = children().filter(|_| forbids).filter_map(|job| job.completion_time).max();
+        let forbids =
+            spec.concurrency_policy == ConcurrencyPolicy::Forbid || self.cron_job.limits().max_concurrent.is_some();
+        let nominal = |time: DateTime<Utc>| self.cron_job.nominal(time);
+        let deadline =
+            spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds).map(|limit| nominal(self.now) - limit);
+        let freed = children().filter(|_| forbids).filter_map(|job| job.completion_time).max().map(nominal);
         // Under Forbid an earlier run blocks; the end of one that failed, or that is gone, is not known.
         let unknown = |slot| self.job_of(slot).is_none_or(|job| job.completion_time.is_none());
         if forbids && self.last_slot().is_some_and(unknown) {
             return vec![newest];
         }
-        let from = self.last_slot().unwrap_or(self.cron_job.creation_timestamp);
+        let from = self.last_decided();
         let from = [freed, deadline].into_iter().flatten().fold(from, DateTime::max);
         let Some(schedule) = self.schedule() else { return vec![newest] };
         let slots = std::iter::successors(schedule.next_after(from), |t| schedule.next_after(*t));
@@ -387,14 +477,22 @@ impl<'a> Case<'a> {
     }
 
     /// The Job that was started for a slot, if it still exists.
-    fn job_of(&self, slot: DateTime<Utc>) -> Option<&Arc<Job>> {
+    pub(crate) fn job_of(&self, slot: DateTime<Utc>) -> Option<&Arc<Job>> {
         let name = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
         self.facts.jobs.iter().find(|job| *job.name.name == *name && job.is_child_of(self.cron_job))
     }
 
     fn last_run(&self) -> Option<LastRun> {
         let slot = self.last_slot()?;
-        let outcome = match self.job_of(slot).map(|job| (job, job.finished)) {
+        let failed = self.job_of(slot).is_some_and(|job| job.finished == Some(FinishedCondition::Failed));
+        let outcome = self.outcome_of(slot);
+        let job = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
+        Some(LastRun { time: self.zone.at(slot), job, outcome, failed })
+    }
+
+    /// What became of the Job of a slot.
+    pub(super) fn outcome_of(&self, slot: DateTime<Utc>) -> String {
+        match self.job_of(slot).map(|job| (job, job.finished)) {
             None => "no longer exists".to_owned(),
             Some((job, None)) => format!("has been running for {}", stretch(self.now - since(job))),
             Some((job, Some(FinishedCondition::Complete))) => {
@@ -402,9 +500,7 @@ impl<'a> Case<'a> {
                 format!("succeeded{}", took.unwrap_or_default())
             }
             Some((_, Some(FinishedCondition::Failed))) => "failed".to_owned(),
-        };
-        let job = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
-        Some(LastRun { time: self.zone.at(slot), job, outcome })
+        }
     }
 
     /// The next time, and what a sync would do then.
@@ -412,7 +508,7 @@ impl<'a> Case<'a> {
         if matches!(state, State::Suspended | State::BeingDeleted) {
             return None;
         }
-        let slot = self.sync.settlement.outcome.next_slot()?.slot;
+        let slot = self.next_due()?;
         let then = self.rehearse(|_| {}, &self.facts.jobs, slot);
         let noun = self.noun();
         let running = || self.running().iter().map(|job| job.name.name.to_string()).collect::<Vec<_>>().join(", ");
@@ -422,8 +518,12 @@ impl<'a> Case<'a> {
             }
             Some((name, _)) if running().is_empty() => format!("starts {noun} {}", name.name),
             Some((name, _)) => format!("starts {noun} {}, beside {} if it still runs", name.name, running()),
-            None if matches!(then.settlement.verdict, Verdict::Skipped(Skip::Forbid(_))) => {
-                format!("is skipped if {noun} {} still runs", running())
+            None if matches!(then.settlement.verdict, Verdict::Skipped(Skip::Forbid(_) | Skip::MaxConcurrent(_))) => {
+                let waits = self.cron_job.limits().backlog.is_some_and(|slots| slots > 0);
+                format!("{} if {noun} {} still runs", if waits { "waits" } else { "is skipped" }, running())
+            }
+            None if !then.replaced.is_empty() => {
+                format!("deletes {noun} {} if it still runs, and starts a {noun} when it is gone", running())
             }
             None => "starts nothing".to_owned(),
         };
@@ -436,6 +536,10 @@ impl<'a> Case<'a> {
             notes.push(format!(
                 "It is handed over ({MANAGED_ANNOTATION}): this describes a controller with --manage=annotated."
             ));
+        }
+        let offset = self.cron_job.offset();
+        if offset > TimeDelta::zero() {
+            notes.push(format!("Each run starts {} after its time ({SPREAD}).", stretch(offset)));
         }
         let recurrence = &self.cron_job.spec.recurrence;
         let has_zone = recurrence.time_zone().is_some() || self.cron_job.timing(self.local).zone_in_schedule;
@@ -455,7 +559,10 @@ impl<'a> Case<'a> {
             "UnknownTimeZone",
             "UnparseableSchedule",
             "InvalidSchedule",
+            "InvalidPolicy",
             "JobAlreadyActive",
+            "Paused",
+            "PassedOver",
             "TooManyMissedTimes",
             "SuccessfulCreate",
             "SuccessfulDelete",
@@ -484,4 +591,4 @@ fn over(job: &Arc<Job>) -> Arc<Job> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -3,7 +3,7 @@
 //! Guarantees: under the file name `kubectl-cronjob`, all help texts say `kubectl cronjob`, and no controller is ever
 //! started. Flags may come before the command, as with kubectl's own commands. Under `kubectl_complete-cronjob`, the
 //! arguments are the typed words. Candidates for the last one are printed in the form of cobra's `__complete`, which kubectl
-//! expects from a plugin's completion helper. Pure.
+//! expects from a plugin's completion helper. Pure: `completion` looks up what the command line does not have.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -86,33 +86,111 @@ const WITH_FILES: &str = ":0";
 /// cobra's `ShellCompDirectiveNoFileComp`.
 const NO_FILES: &str = ":4";
 
-/// The candidates for the last of `words`, one per line, and the directive.
-pub fn complete(words: &[String]) -> String {
+/// What the shell may offer for the last of the typed words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// What the candidates begin with.
+    pub typed: String,
+    /// The candidates that the command line has.
+    pub known: Vec<String>,
+    /// Where the other candidates are, and the words that say which cluster.
+    pub source: Option<(Source, Place)>,
+    directive: &'static str,
+}
+
+/// Where candidates come from that the command line does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The names of CronJobs in the cluster.
+    CronJobs,
+    /// The namespaces of the cluster.
+    Namespaces,
+    /// The contexts of the kubeconfig.
+    Contexts,
+    /// All time zones.
+    Zones,
+}
+
+/// What the typed words say about the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// `--namespace`.
+    pub namespace: Option<String>,
+    /// `--context`.
+    pub context: Option<String>,
+    /// `--kubeconfig`.
+    pub kubeconfig: Option<String>,
+    /// `--controller`.
+    pub controller: Option<String>,
+}
+
+impl Completion {
+    /// The candidates, one per line, and the directive. `found` are those of [`Completion::source`].
+    pub fn text(self, found: Vec<String>) -> String {
+        let fitting = self.known.into_iter().chain(found).filter(|candidate| candidate.starts_with(&self.typed));
+        fitting.chain([self.directive.to_owned()]).map(|line| line + "\n").collect()
+    }
+}
+
+/// What may follow the typed words; the last one is not complete.
+pub fn complete(words: &[String]) -> Completion {
     let (last, before) = words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
     let mut before = before.to_vec();
     command_first(&mut before);
-    let (candidates, directive) = candidates(&before, last);
-    let fitting = candidates.into_iter().filter(|candidate| candidate.starts_with(last));
-    fitting.chain([directive.to_owned()]).map(|line| line + "\n").collect()
+    let (known, source, directive) = candidates(&before, last);
+    let source = source.map(|source| (source, place(&before)));
+    Completion { typed: last.to_owned(), known, source, directive }
 }
 
-fn candidates(before: &[String], last: &str) -> (Vec<String>, &'static str) {
+fn candidates(before: &[String], last: &str) -> (Vec<String>, Option<Source>, &'static str) {
     let tree = pages::tree(Program::Plugin);
     let Some(word) = before.first() else {
-        return (tree.get_subcommands().map(|command| command.get_name().to_owned()).collect(), NO_FILES);
+        return (tree.get_subcommands().map(|command| command.get_name().to_owned()).collect(), None, NO_FILES);
     };
-    let Some(command) = tree.find_subcommand(word) else { return (Vec::new(), NO_FILES) };
+    let Some(command) = tree.find_subcommand(word) else { return (Vec::new(), None, NO_FILES) };
     if last.starts_with('-') {
         let longs = command.get_arguments().filter_map(clap::Arg::get_long).map(|long| format!("--{long}"));
-        return (longs.collect(), NO_FILES);
+        return (longs.collect(), None, NO_FILES);
     }
     let flag = before.last().filter(|word| word.starts_with('-'));
     let flag = flag.and_then(|flag| command.get_arguments().find(|arg| is_named(arg, flag)));
     let wanted = flag.filter(|arg| arg.get_action().takes_values()).or_else(|| command.get_positionals().next());
-    let Some(wanted) = wanted else { return (Vec::new(), NO_FILES) };
+    let Some(wanted) = wanted else { return (Vec::new(), None, NO_FILES) };
     let values = wanted.get_possible_values().into_iter().map(|value| value.get_name().to_owned()).collect();
     let is_path = matches!(wanted.get_value_hint(), ValueHint::FilePath | ValueHint::DirPath | ValueHint::AnyPath);
-    (values, if is_path { WITH_FILES } else { NO_FILES })
+    (values, source(wanted), if is_path { WITH_FILES } else { NO_FILES })
+}
+
+fn source(wanted: &clap::Arg) -> Option<Source> {
+    let is_name = wanted.is_positional() && wanted.get_value_names().into_iter().flatten().any(|name| name == "NAME");
+    match wanted.get_long() {
+        Some("namespace") => Some(Source::Namespaces),
+        Some("context") => Some(Source::Contexts),
+        Some("time-zone") => Some(Source::Zones),
+        _ => is_name.then_some(Source::CronJobs),
+    }
+}
+
+fn place(words: &[String]) -> Place {
+    let value = |long: &str| {
+        let mut found = None;
+        for (at, word) in words.iter().enumerate() {
+            let rest = word.strip_prefix("--").and_then(|word| word.strip_prefix(long));
+            let rest = if long == "namespace" { rest.or_else(|| word.strip_prefix("-n")) } else { rest };
+            found = match rest {
+                Some("") => words.get(at + 1).cloned(),
+                Some(rest) => Some(rest.strip_prefix('=').unwrap_or(rest).to_owned()),
+                None => found,
+            };
+        }
+        found
+    };
+    Place {
+        namespace: value("namespace"),
+        context: value("context"),
+        kubeconfig: value("kubeconfig"),
+        controller: value("controller"),
+    }
 }
 
 #[cfg(test)]
@@ -157,12 +235,19 @@ mod tests {
     #[test]
     fn completions_have_kubectls_format() {
         let rows: Vec<(&str, &[&str], &str)> = vec![
-            #[cfg(feature = "dev")]
-            ("nothing typed", &[""], "next\nexplain\ncheck\ncompletion\nman\n:4\n"),
+            #[cfg(feature = "ui")]
+            (
+                "nothing typed",
+                &[""],
+                "next\nexplain\nlist\nui\ntrigger\nsuspend\nresume\nbackfill\nmigrate\ncheck\ncompletion\nman\n:4\n",
+            ),
             ("the start of a command", &["ex"], "explain\n:4\n"),
             ("a flag", &["explain", "--con"], "--context\n--controller\n:4\n"),
+            ("a flag of list", &["list", "--w"], "--watch\n:4\n"),
             ("a flag's value", &["explain", "--controller", "t"], "tutorial\n:4\n"),
             ("after flags before the command", &["-n", "shop", "explain", "--controller", "t"], "tutorial\n:4\n"),
+            ("the second word of a command", &["migrate", ""], "check\n:4\n"),
+            ("what a flag takes", &["backfill", "nightly", "--again", ""], "failed\n:4\n"),
             ("a short flag's value", &["next", "0 * * * *", "-o", ""], "table\njson\nyaml\n:4\n"),
             #[cfg(feature = "dev")]
             ("a file", &["check", "-f", "my"], ":0\n"),
@@ -171,7 +256,44 @@ mod tests {
         ];
         for (sentence, words, want) in rows {
             let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-            assert_eq!(complete(&words), want, "{sentence}");
+            assert_eq!(complete(&words).text(Vec::new()), want, "{sentence}");
         }
+    }
+
+    /// What is typed, in words and as words, and what is looked up.
+    type Lookup<'a> = (&'a str, &'a [&'a str], Option<(Source, Place)>);
+
+    #[test]
+    fn what_the_command_line_does_not_have_is_looked_up() {
+        let shop = || Place { namespace: Some("shop".to_owned()), ..Place::default() };
+        let other =
+            || Place { context: Some("other".to_owned()), kubeconfig: Some("f".to_owned()), ..Place::default() };
+        let tutorial = Place { controller: Some("tutorial".to_owned()), ..shop() };
+        let rows: [Lookup<'_>; 9] = [
+            ("a name", &["explain", "ni"], Some((Source::CronJobs, Place::default()))),
+            ("a name in a namespace", &["-n", "shop", "suspend", ""], Some((Source::CronJobs, shop()))),
+            ("the same, written otherwise", &["trigger", "-nshop", ""], Some((Source::CronJobs, shop()))),
+            (
+                "of a kind",
+                &["resume", "--namespace=shop", "--controller=tutorial", ""],
+                Some((Source::CronJobs, tutorial)),
+            ),
+            (
+                "a namespace of a context",
+                &["list", "--context=other", "--kubeconfig", "f", "-n", ""],
+                Some((Source::Namespaces, other())),
+            ),
+            ("a context", &["explain", "--context", ""], Some((Source::Contexts, Place::default()))),
+            ("a zone", &["next", "@daily", "--time-zone", "Eu"], Some((Source::Zones, Place::default()))),
+            ("a command", &["ex"], None),
+            ("a flag", &["explain", "--n"], None),
+        ];
+        for (sentence, words, want) in rows {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            assert_eq!(complete(&words).source, want, "{sentence}");
+        }
+        let found =
+            complete(&["explain".to_owned(), "ni".to_owned()]).text(vec!["nightly".to_owned(), "hourly".to_owned()]);
+        assert_eq!(found, "nightly\n:4\n");
     }
 }

@@ -2,6 +2,12 @@
 //!
 //! Guarantees: the runs are those of the controller, from the same parser and the same search. Runs that a clock change
 //! skips are listed among them. What batch/v1 refuses of the schedule is noted. Pure.
+//!
+//! `cron_jobs` answers for CronJobs with their policies.
+
+pub mod cron_jobs;
+#[cfg(feature = "dev")]
+pub mod manifests;
 
 use std::collections::VecDeque;
 
@@ -143,17 +149,20 @@ impl NextRuns {
 
 impl Run {
     fn new(schedule: &Schedule, zone: Zone, t: DateTime<Utc>) -> Self {
-        let twin = twin(schedule, t);
-        let note = twin.map(|(which, change)| {
-            let (old, new) = clocks(change);
-            let (old, new) = (old.format("%H:%M"), new.format("%H:%M"));
-            match which {
-                Twin::First => format!("the first of two runs: at {old} the clocks go back to {new}"),
-                Twin::Second => format!("the second of two runs: at {old} the clocks went back to {new}"),
-            }
-        });
-        Self { time: zone.at(t), utc: t, twice: twin.map(|(which, _)| which), note }
+        let twice = twin(schedule, t).map(|(which, _)| which);
+        Self { time: zone.at(t), utc: t, twice, note: twin_note(schedule, t) }
     }
+}
+
+/// What the run at `t` is of two at the same local time.
+fn twin_note(schedule: &Schedule, t: DateTime<Utc>) -> Option<String> {
+    let (which, change) = twin(schedule, t)?;
+    let (old, new) = clocks(change);
+    let (old, new) = (old.format("%H:%M"), new.format("%H:%M"));
+    Some(match which {
+        Twin::First => format!("the first of two runs: at {old} the clocks go back to {new}"),
+        Twin::Second => format!("the second of two runs: at {old} the clocks went back to {new}"),
+    })
 }
 
 impl Skipped {
@@ -219,12 +228,14 @@ mod tests {
     use super::*;
 
     fn ask(text: &str, zone: &str, from: &str, count: usize) -> NextRuns {
+        runs_of(text, zone, from, count, false)
+    }
+
+    fn runs_of(text: &str, zone: &str, from: &str, count: usize, previous: bool) -> NextRuns {
         let zone = Zone::load(zone, Zone::UTC).unwrap();
         let schedule = Schedule::parse_standard(text, zone).unwrap();
-        next_runs(
-            &Question { text: text.to_owned(), schedule, from: None, count, previous: false },
-            from.parse().unwrap(),
-        )
+        let question = Question { text: text.to_owned(), schedule, from: None, count, previous };
+        next_runs(&question, from.parse().unwrap())
     }
 
     #[test]
@@ -335,11 +346,7 @@ mod tests {
 
     #[test]
     fn previous_runs_end_with_the_given_time() {
-        let ask = |text: &str, from: &str, count: usize| {
-            let schedule = Schedule::parse_standard(text, Zone::load("Europe/Berlin", Zone::UTC).unwrap()).unwrap();
-            let question = Question { text: text.to_owned(), schedule, from: None, count, previous: true };
-            next_runs(&question, from.parse().unwrap())
-        };
+        let ask = |text: &str, from: &str, count: usize| runs_of(text, "Europe/Berlin", from, count, true);
         assert_eq!(
             ask("30 2 * * *", "2026-03-30T00:30:00Z", 2).lines(),
             [

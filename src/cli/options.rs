@@ -3,12 +3,19 @@
 //! Guarantees: the syntax is that of the controller's own flags. All faults are reported at once, each as one sentence
 //! that names the flag or argument, the value and the allowed values. Pure.
 
+pub mod cluster;
+mod past;
+#[cfg(feature = "ui")]
+pub mod ui;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use apimachinery::names::{dns_label_errors, subdomain_errors};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use clap::{ArgAction, FromArgMatches, Parser, ValueHint};
+#[cfg(feature = "dev")]
+use schedule::parse_duration;
 use schedule::{Schedule, Zone};
 
 #[cfg(feature = "dev")]
@@ -19,6 +26,8 @@ use super::kubectl::Program;
 use super::output::Format;
 use super::{Command, next, pages};
 use crate::api::ControllerKind;
+#[cfg(feature = "dev")]
+use crate::api::policy::Spread;
 #[cfg(feature = "dev")]
 use crate::options::go_syntax::parse_int;
 use crate::options::resolve::Faults;
@@ -40,15 +49,67 @@ pub(super) struct Entry {
 pub(super) const COMMANDS: &[Entry] = &[
     Entry {
         name: "next",
-        usage: "SCHEDULE [flags]",
+        usage: if cfg!(feature = "dev") {
+            "SCHEDULE | -f FILE | -n NAMESPACE NAME [flags]"
+        } else {
+            "SCHEDULE | -n NAMESPACE NAME [flags]"
+        },
         command: flags::command::<Next>,
         remark: "The exit code is 1 if the schedule never fires. Example: {} next '30 2 * * *' --time-zone Europe/Berlin",
     },
     Entry {
         name: "explain",
+        usage: "[NAME] [flags]",
+        command: flags::command::<cluster::Explain>,
+        remark: "Reads CronJobs, the Jobs of their namespaces, the Events about them, failed Pods and Leases; writes nothing. \
+                 Example: {} explain --since yesterday",
+    },
+    Entry {
+        name: "list",
+        usage: "[flags]",
+        command: flags::command::<cluster::List>,
+        remark: "Reads CronJobs, Jobs, Events and Leases; writes nothing. Example: {} list -A",
+    },
+    #[cfg(feature = "ui")]
+    Entry {
+        name: "ui",
+        usage: "[-f FILE] [flags]",
+        command: flags::command::<ui::Ui>,
+        remark: "Prints the page's link, which has its token. Lists and watches CronJobs, Jobs and Events, and lists Leases; \
+                 writes nothing. Example: {} ui -A --open",
+    },
+    Entry {
+        name: "trigger",
         usage: "NAME [flags]",
-        command: flags::command::<Explain>,
-        remark: "Reads the CronJob, the Jobs of its namespace and the Warnings about it; writes nothing.",
+        command: flags::command::<cluster::Trigger>,
+        remark: "Reads the CronJob and creates a Job. Example: {} trigger nightly",
+    },
+    Entry {
+        name: "suspend",
+        usage: "NAME [flags]",
+        command: flags::command::<cluster::Suspend>,
+        remark: "Reads what explain reads, and patches the CronJob.",
+    },
+    Entry {
+        name: "resume",
+        usage: "NAME [flags]",
+        command: flags::command::<cluster::Resume>,
+        remark: "Reads what explain reads, and patches the CronJob.",
+    },
+    Entry {
+        name: "backfill",
+        usage: "NAME --from TIME --to TIME [flags]",
+        command: flags::command::<past::Backfill>,
+        remark: "Reads the CronJob and lists and watches the Jobs of its namespace; patches the CronJob, creates Jobs, and deletes \
+                 failed ones with --again. The exit code is 1 if a Job failed. Example: {} backfill nightly --from 2026-03-01 \
+                 --to 2026-03-08 --dry-run",
+    },
+    Entry {
+        name: "migrate",
+        usage: "check [flags]",
+        command: flags::command::<past::Migrate>,
+        remark: "Reads CronJobs and Jobs; writes nothing. The exit code is 1 if a CronJob would start a slot that this controller \
+                 has decided. Example: {} migrate check -A",
     },
     #[cfg(feature = "dev")]
     Entry {
@@ -79,12 +140,44 @@ struct Next {
     #[arg(value_name = "SCHEDULE", num_args = 0.., hide_default_value = true)]
     schedule: Vec<String>,
 
-    /// The time zone of the schedule, as in spec.timeZone [default: the time zone of this process]
+    /// The CronJobs in a manifest (YAML or JSON), a directory of them, or - for stdin, with their policies, instead of a
+    /// schedule; may be repeated and takes commas
+    #[cfg(feature = "dev")]
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", action = ArgAction::Append,
+          value_hint = ValueHint::AnyPath, verbatim_doc_comment)]
+    filename: Vec<String>,
+
+    /// List what policies leave out, too.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    all: String,
+
+    /// Print the runs of the CronJob NAME in this namespace of a cluster, in place of a SCHEDULE; -n does so, too, if a name
+    /// follows it. With -f, the namespace of objects without one [default: default]
+    #[arg(long, value_name = "STRING", verbatim_doc_comment)]
+    namespace: Option<String>,
+
+    /// The --spread-seed of the controller.
+    #[arg(long, value_name = "STRING", default_value = "")]
+    spread_seed: String,
+
+    /// The kind of NAME: cronjob (batch/v1), tutorial (the kubebuilder book's CronJob) or apiexample.
+    #[arg(long, value_name = "STRING", default_value = "cronjob")]
+    controller: String,
+
+    /// The kubeconfig file [default: as kubectl, $KUBECONFIG, else ~/.kube/config]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    kubeconfig: Option<PathBuf>,
+
+    /// The kubeconfig's context [default: the current one]
+    #[arg(long, value_name = "STRING")]
+    context: Option<String>,
+
+    /// The time zone of the schedule, as in spec.timeZone [default: the time zone of this process; of a CronJob, UTC]
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<String>,
 
     /// How many runs to print.
-    #[arg(short = 'n', long, value_name = "INT", default_value = "5")]
+    #[arg(short = 'n', long, value_name = "INT", default_value = DEFAULT_COUNT)]
     count: String,
 
     /// Print the runs up to the time of --from instead, the latest at the end.
@@ -95,42 +188,6 @@ struct Next {
     /// [default: now]
     #[arg(long, value_name = "TIME", verbatim_doc_comment)]
     from: Option<String>,
-
-    /// The output format: table, json or yaml.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    output: String,
-
-    /// Print this text and quit.
-    #[arg(short, long, action = ArgAction::SetTrue)]
-    help: bool,
-}
-
-#[derive(Debug, Clone, Parser)]
-#[command(about = "Says why a CronJob did or did not run, and what it will do next.")]
-struct Explain {
-    /// The CronJob's name
-    #[arg(value_name = "NAME", num_args = 0.., hide_default_value = true)]
-    name: Vec<String>,
-
-    /// The namespace [default: that of the context, else default]
-    #[arg(short, long, value_name = "STRING")]
-    namespace: Option<String>,
-
-    /// The kind of the object: cronjob (batch/v1), tutorial (the kubebuilder book's CronJob) or apiexample.
-    #[arg(long, value_name = "STRING", default_value = "cronjob")]
-    controller: String,
-
-    /// The controller's time zone, for a CronJob without spec.timeZone.
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: String,
-
-    /// The kubeconfig file [default: as kubectl, $KUBECONFIG, else ~/.kube/config]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    kubeconfig: Option<PathBuf>,
-
-    /// The kubeconfig's context [default: the current one]
-    #[arg(long, value_name = "STRING")]
-    context: Option<String>,
 
     /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
@@ -170,6 +227,10 @@ struct Check {
     /// The controller's time zone, for CronJobs without spec.timeZone and for the histogram.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
+
+    /// Show the load as if every CronJob had this policy: spread=30m, with a duration from 1s to 24h.
+    #[arg(long, value_name = "POLICY")]
+    what_if: Option<String>,
 
     /// What to show of the load: day (the runs in each hour of the day) or none.
     #[arg(long, value_name = "STRING", default_value = "day")]
@@ -230,7 +291,15 @@ pub(super) fn parse(
     let mut command = pages::command(program, entry);
     match entry.name {
         "next" => answer(&mut command, args, |raw: &Next| raw.help, |raw| next(&raw, env)),
-        "explain" => answer(&mut command, args, |raw: &Explain| raw.help, explain),
+        "explain" => answer(&mut command, args, |raw: &cluster::Explain| raw.help, cluster::explain),
+        "list" => answer(&mut command, args, |raw: &cluster::List| raw.help, cluster::list),
+        #[cfg(feature = "ui")]
+        "ui" => answer(&mut command, args, |raw: &ui::Ui| raw.help, ui::ui),
+        "trigger" => answer(&mut command, args, |raw: &cluster::Trigger| raw.help, cluster::trigger),
+        "suspend" => answer(&mut command, args, |raw: &cluster::Suspend| raw.help, cluster::suspend),
+        "resume" => answer(&mut command, args, |raw: &cluster::Resume| raw.help, cluster::resume),
+        "backfill" => answer(&mut command, args, |raw: &past::Backfill| raw.help, past::backfill),
+        "migrate" => answer(&mut command, args, |raw: &past::Migrate| raw.help, past::migrate),
         #[cfg(feature = "dev")]
         "check" => answer(&mut command, args, |raw: &Check| raw.help, |raw| check(&raw)),
         "completion" => answer(&mut command, args, |raw: &Completion| raw.help, |raw| completion(program, &raw)),
@@ -264,7 +333,84 @@ fn cli(command: Command) -> Invocation {
     Invocation::Cli(Box::new(command))
 }
 
+/// What `--from` takes.
+const TIMES: &str = "a time such as 2026-03-28T01:00:00Z, 2026-03-28T01:00 or 2026-03-28";
+
+/// What is asked of CronJobs, in place of a schedule.
+fn question(raw: &Next, count: &str, faults: &mut Faults) -> (next::cron_jobs::Question, Format) {
+    let zone = raw.time_zone.as_deref().map(|name| faults.read("time-zone", name, ZONES, zone_named));
+    let zone = zone.flatten().unwrap_or(Zone::UTC);
+    let count = faults.whole("count", count, 1..=10_000);
+    let from = raw.from.as_deref().and_then(|text| faults.read("from", text, TIMES, |text| time_from(text, zone)));
+    if faults.boolean("previous", &raw.previous) == Some(true) {
+        faults.add("previous", "true", "it with a SCHEDULE");
+    }
+    let all = faults.boolean("all", &raw.all).unwrap_or_default();
+    let format = faults.read("output", &raw.output, FORMATS, Format::parse);
+    let seed = raw.spread_seed.as_str().into();
+    let question = next::cron_jobs::Question { zone, seed, from, count: count.unwrap_or_default(), all };
+    (question, format.unwrap_or_default())
+}
+
+#[cfg(feature = "dev")]
+fn next_of_files(raw: &Next) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    if let [first, ..] = raw.schedule.as_slice() {
+        return Err(UsageError::one(format!("unexpected argument {first:?}; with -f, there is no SCHEDULE")));
+    }
+    let files: Vec<&str> = raw.filename.iter().flat_map(|list| list.split(',')).collect();
+    if files.contains(&"") {
+        faults.add("filename", "", "the path of a file or of a directory, or - for stdin");
+    }
+    let namespace = raw.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    if !dns_label_errors(&namespace).is_empty() {
+        faults.add("namespace", &namespace, "the name of a namespace");
+    }
+    let (question, format) = question(raw, &raw.count, &mut faults);
+    faults.into_result()?;
+    let files = files.into_iter().map(PathBuf::from).collect();
+    Ok(cli(Command::NextOf(files, namespace, question, format)))
+}
+
+/// The namespace and the name of a CronJob in a cluster, if the command line names one. After -n, a number is that of the
+/// runs, and a name is the namespace, as for kubectl.
+fn cron_job_in_cluster(raw: &Next) -> Option<(String, String)> {
+    let short = Some(&raw.count).filter(|text| text.parse::<i64>().is_err());
+    let [name] = raw.schedule.as_slice() else { return None };
+    let namespace = raw.namespace.as_ref().or(short)?;
+    subdomain_errors(name).is_empty().then(|| (namespace.clone(), name.clone()))
+}
+
+fn next_in_cluster(raw: &Next, namespace: String, name: String) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    if !dns_label_errors(&namespace).is_empty() {
+        faults.add("namespace", &namespace, "the name of a namespace");
+    }
+    let count = if raw.namespace.is_some() { raw.count.as_str() } else { DEFAULT_COUNT };
+    let (question, format) = question(raw, count, &mut faults);
+    let controller_kind = faults.read("controller", &raw.controller, KINDS, kind_named).unwrap_or_default();
+    faults.into_result()?;
+    let (kubeconfig, context) = (raw.kubeconfig.clone(), raw.context.clone());
+    let target = Target { controller_kind, namespace: Some(namespace), name, kubeconfig, context };
+    Ok(cli(Command::NextIn(target, question, format)))
+}
+
+/// The default of `--count`.
+const DEFAULT_COUNT: &str = "5";
+const KINDS: &str = "cronjob, tutorial or apiexample";
+
+fn kind_named(text: &str) -> Option<ControllerKind> {
+    ControllerKind::ALL.into_iter().find(|controller_kind| controller_kind.name == text)
+}
+
 fn next(raw: &Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
+    #[cfg(feature = "dev")]
+    if !raw.filename.is_empty() {
+        return next_of_files(raw);
+    }
+    if let Some((namespace, name)) = cron_job_in_cluster(raw) {
+        return next_in_cluster(raw, namespace, name);
+    }
     let mut faults = Faults::default();
     let text = the_one(&raw.schedule, "SCHEDULE", "a schedule in quotes, such as '30 2 * * *'");
     let text = faults.record(text);
@@ -279,11 +425,7 @@ fn next(raw: &Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
     });
     let count = faults.whole("count", &raw.count, 1..=10_000);
     let zone = parsed.as_ref().and_then(|(_, schedule)| schedule.zone()).or(zone).unwrap_or_default();
-    let from = raw.from.as_deref().and_then(|text| {
-        faults.read("from", text, "a time such as 2026-03-28T01:00:00Z, 2026-03-28T01:00 or 2026-03-28", |text| {
-            time_from(text, zone)
-        })
-    });
+    let from = raw.from.as_deref().and_then(|text| faults.read("from", text, TIMES, |text| time_from(text, zone)));
     let previous = faults.boolean("previous", &raw.previous);
     if previous == Some(true) && parsed.as_ref().is_some_and(|(_, schedule)| schedule.interval().is_some()) {
         faults.add("previous", "true", "it with a schedule of five fields: @every counts from the last run");
@@ -295,32 +437,6 @@ fn next(raw: &Next, env: &dyn Environment) -> Result<Invocation, UsageError> {
     let previous = previous.unwrap_or_default();
     let question = next::Question { text, schedule, from, count: count.unwrap_or_default(), previous };
     Ok(cli(Command::Next(question, format.unwrap_or_default())))
-}
-
-fn explain(raw: Explain) -> Result<Invocation, UsageError> {
-    let mut faults = Faults::default();
-    let name = the_one(&raw.name, "NAME", "the name of one CronJob").and_then(|name| {
-        let fault = format!("NAME: {name:?} is not allowed; use the name of one CronJob, without its kind");
-        if subdomain_errors(name).is_empty() { Ok(name.to_owned()) } else { Err(fault) }
-    });
-    let name = faults.record(name);
-    if let Some(namespace) = raw.namespace.as_deref().filter(|namespace| !dns_label_errors(namespace).is_empty()) {
-        faults.add("namespace", namespace, "the name of a namespace");
-    }
-    let controller_kind = faults.read("controller", &raw.controller, "cronjob, tutorial or apiexample", |text| {
-        ControllerKind::ALL.into_iter().find(|controller_kind| controller_kind.name == text)
-    });
-    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named);
-    let format = faults.read("output", &raw.output, FORMATS, Format::parse);
-    faults.into_result()?;
-    let target = Target {
-        controller_kind: controller_kind.unwrap_or_default(),
-        namespace: raw.namespace,
-        name: name.unwrap_or_default(),
-        kubeconfig: raw.kubeconfig,
-        context: raw.context,
-    };
-    Ok(cli(Command::Explain(target, zone.unwrap_or_default(), format.unwrap_or_default())))
 }
 
 #[cfg(feature = "dev")]
@@ -352,6 +468,10 @@ fn check(raw: &Check) -> Result<Invocation, UsageError> {
         "none" => Some(false),
         _ => None,
     });
+    let what_if_spread = raw.what_if.as_deref().and_then(|text| {
+        let spread = |text: &str| Spread::new(parse_duration(text.strip_prefix("spread=")?).ok()?).ok();
+        faults.read("what-if", text, "spread= with a duration from 1s to 24h, such as spread=30m", spread)
+    });
     let format = faults.read("output", &raw.output, "table, json, yaml, sarif or github", CheckFormat::parse);
     faults.into_result()?;
     let rules = Rules {
@@ -359,6 +479,7 @@ fn check(raw: &Check) -> Result<Invocation, UsageError> {
         max_per_minute: max_per_minute.unwrap_or_default(),
         fail_on: fail_on.unwrap_or_default(),
         histogram: histogram.unwrap_or(true),
+        what_if_spread,
     };
     let files = files.into_iter().map(PathBuf::from).collect();
     let format = format.unwrap_or(CheckFormat::Report(Format::Table));

@@ -52,6 +52,8 @@ fn with_values(command: clap::Command) -> clap::Command {
     let values: Vec<(&str, Vec<String>)> = vec![
         ("output", formats(&command)),
         ("histogram", ["day", "none"].map(str::to_owned).into()),
+        ("again", vec!["failed".to_owned()]),
+        ("what", vec!["check".to_owned()]),
         #[cfg(feature = "dev")]
         ("fail_on", Severity::NAMES.map(str::to_owned).into()),
         ("controller", ControllerKind::ALL.map(|controller_kind| controller_kind.name.to_owned()).into()),
@@ -69,6 +71,7 @@ fn formats(command: &clap::Command) -> Vec<String> {
     let names: &[&str] = match command.get_name() {
         #[cfg(feature = "dev")]
         "check" => &CheckFormat::NAMES,
+        "backfill" => &["table", "json"],
         _ => &Format::NAMES,
     };
     names.iter().map(|&name| name.to_owned()).collect()

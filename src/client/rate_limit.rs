@@ -18,7 +18,7 @@ use super::observe::RequestObserver;
 use crate::options::RateLimit;
 use crate::token_bucket::{Rate, TokenBucket};
 
-/// A wait above this is logged. Matches client-go's `extraLongTokenBucketLatency`.
+/// A wait above this is logged. Matches client-go's `extraLongThrottleLatency`.
 const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// Delays requests to `host`.
@@ -27,8 +27,8 @@ pub(super) fn layer<S>(
     host: &str,
     observer: Arc<dyn RequestObserver>,
 ) -> impl Layer<S, Service = RateLimited<S>> + use<S> {
-    let (bucket, host): (_, Arc<str>) =
-        (Arc::new(TokenBucket::new(Rate { per_second: limit.qps, burst: limit.burst })), host.into());
+    let bucket = Arc::new(TokenBucket::new(Rate { per_second: limit.qps, burst: limit.burst }));
+    let host: Arc<str> = host.into();
     layer_fn(move |inner| RateLimited {
         inner,
         bucket: Arc::clone(&bucket),

@@ -1,15 +1,28 @@
 //! The state of the cluster on disk.
 //!
-//! Guarantees: the file is always a complete snapshot, the old or the new one, because a rename replaces it. Only its owner can
-//! read it. Two processes never share a directory. A directory that cannot be read or written is reported before anything
-//! starts.
+//! Guarantees: no answered write is lost when the process ends, however it ends. A power cut loses at most the last
+//! `PERIOD`, on a disk that writes when it is told to. Only the owner can read the files. Two processes never share a
+//! directory. A directory that cannot be read or written is reported before anything starts.
+//!
+//! Every change is appended to a log before it is answered (`log`). The state of earlier versions of this program, one JSON
+//! document, is read and replaced by a log.
+
+mod log;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use apiserver::{ApiServer, Changes, Journal, RestoreError};
 use serde_json::Value;
+use tracing::warn;
+
+use self::log::{Log, ReadError};
+
+/// How often the log is written to the disk, and compacted if it has become long.
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// Why the state cannot be saved or loaded.
 #[derive(Debug, thiserror::Error)]
@@ -27,20 +40,38 @@ pub enum DataDirError {
     /// Another process uses the directory.
     #[error("--data-dir: {} is in use by another process", .0.display())]
     InUse(PathBuf),
-    /// The file is not a state of this program.
-    #[error("--data-dir: {} is not a state of this program: {cause}", path.display())]
+    /// The log cannot be read.
+    #[error("--data-dir: {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: ReadError,
+    },
+    /// The document of an earlier version cannot be read.
+    #[error("--data-dir: {} is not a state of this program: {source}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
         /// The cause.
-        cause: String,
+        source: serde_json::Error,
+    },
+    /// The saved state cannot be restored.
+    #[error("--data-dir: {}: {source}", path.display())]
+    Restore {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: RestoreError,
     },
 }
 
 /// A directory that this process has locked while the value lives.
 #[derive(Debug)]
 pub struct DataDir {
-    state: PathBuf,
+    log: PathBuf,
+    /// The document of earlier versions.
+    document: PathBuf,
     /// The locked file.
     _lock: File,
 }
@@ -58,53 +89,114 @@ impl DataDir {
             .create(path)
             .map_err(|source| error("create the directory", path, source))?;
         let lock_path = path.join("lock");
-        let lock = private().open(&lock_path).map_err(|source| error("write", &lock_path, source))?;
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&lock_path);
+        let lock = lock.map_err(|source| error("write", &lock_path, source))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { state: path.join("state.json"), _lock: lock }),
+            Ok(()) => Ok(Self { log: path.join("state.log"), document: path.join("state.json"), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(DataDirError::InUse(path.to_owned())),
             Err(TryLockError::Error(source)) => Err(error("lock", &lock_path, source)),
         }
     }
 
-    /// The path of the state file.
-    pub fn state_path(&self) -> &Path {
-        &self.state
+    /// The path of the log.
+    pub fn log_path(&self) -> &Path {
+        &self.log
     }
 
-    /// The last saved state, if there is one.
+    /// Restores the last state, and returns whether there is one.
     ///
     /// # Errors
-    /// When the file exists and cannot be read.
-    pub fn load(&self) -> Result<Option<Value>, DataDirError> {
-        let text = match fs::read(&self.state) {
+    /// When it cannot be read or restored.
+    pub fn restore(&self, server: &ApiServer) -> Result<bool, DataDirError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| DataDirError::Restore { path, source }
+        };
+        match log::read(&self.log) {
+            Ok(contents) => {
+                if let Some(offset) = contents.torn {
+                    let path = self.log.display();
+                    warn!(%path, offset, "dropped an incomplete change at the end of the log, which was never answered");
+                }
+                server.load(contents.state).map_err(failed(&self.log))?;
+                Ok(true)
+            }
+            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => match self.document()? {
+                Some(document) => server.restore(&document).map(|()| true).map_err(failed(&self.document)),
+                None => Ok(false),
+            },
+            Err(source) => Err(DataDirError::Unreadable { path: self.log.clone(), source }),
+        }
+    }
+
+    /// Saves the state of a server, and from then on each of its changes.
+    ///
+    /// # Errors
+    /// When a file cannot be written. The saved state is then the one of before, or the server's.
+    pub fn record(&self, server: &ApiServer) -> Result<Saving, DataDirError> {
+        let mut log = None;
+        let begin = |state: &Changes| -> io::Result<Box<dyn Journal>> {
+            Ok(Box::new(log.insert(Log::begin(&self.log, state)?).clone()))
+        };
+        server.record(begin).map_err(|source| error("write", &self.log, source))?;
+        match fs::remove_file(&self.document) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(error("remove", &self.document, source)),
+            _ => Ok(Saving { log, server: server.clone() }),
+        }
+    }
+
+    /// The state as earlier versions saved it.
+    fn document(&self) -> Result<Option<Value>, DataDirError> {
+        let text = match fs::read(&self.document) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(error("read", &self.state, source)),
+            Err(source) => return Err(error("read", &self.document, source)),
         };
-        let malformed =
-            |e: serde_json::Error| DataDirError::Malformed { path: self.state.clone(), cause: e.to_string() };
+        let malformed = |source| DataDirError::Malformed { path: self.document.clone(), source };
         serde_json::from_slice(&text).map(Some).map_err(malformed)
-    }
-
-    /// Replaces the saved state. Blocks while the disk is written.
-    ///
-    /// # Errors
-    /// When it cannot be written; the last state then stays.
-    pub fn save(&self, state: &Value) -> Result<(), DataDirError> {
-        let fresh = self.state.with_extension("json.new");
-        let written = private().truncate(true).open(&fresh).and_then(|mut file| {
-            file.write_all(state.to_string().as_bytes())?;
-            file.sync_data()
-        });
-        written.map_err(|source| error("write", &fresh, source))?;
-        fs::rename(&fresh, &self.state).map_err(|source| error("replace", &self.state, source))
     }
 }
 
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).mode(0o600);
-    options
+/// Keeps a server's log on the disk, and short.
+pub struct Saving {
+    log: Option<Log>,
+    server: ApiServer,
+}
+
+impl Saving {
+    /// Of a server whose state is discarded.
+    pub fn none(server: &ApiServer) -> Self {
+        Self { log: None, server: server.clone() }
+    }
+
+    /// Writes the log to the disk and compacts it, forever. Expires Events, also while there are no requests.
+    pub async fn run(&self) {
+        let mut has_failed = false;
+        loop {
+            tokio::time::sleep(PERIOD).await;
+            self.server.expire();
+            let Some(log) = self.log.clone() else { continue };
+            let server = self.server.clone();
+            // Writing to a disk may block.
+            let written = tokio::task::spawn_blocking(move || {
+                log.sync()?;
+                if log.is_long() { log.compact(|| server.state()) } else { Ok(()) }
+            });
+            let failure = written.await.map_err(io::Error::other).flatten().err();
+            if let Some(error) = failure.as_ref().filter(|_| !has_failed) {
+                warn!(%error, "cannot write the state of the cluster to the disk; trying again");
+            }
+            has_failed = failure.is_some();
+        }
+    }
+
+    /// Writes the log to the disk. Blocks meanwhile.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(&self, data_dir: &DataDir) -> Result<(), DataDirError> {
+        self.log.as_ref().map_or(Ok(()), Log::sync).map_err(|source| error("write", &data_dir.log, source))
+    }
 }
 
 fn error(operation: &'static str, path: &Path, source: io::Error) -> DataDirError {
@@ -115,34 +207,87 @@ fn error(operation: &'static str, path: &Path, source: io::Error) -> DataDirErro
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::sync::Arc;
+
+    use apimachinery::clock::SystemClock;
+    use http::Method;
     use serde_json::json;
 
     use super::*;
+    use crate::dev::cluster::api_server;
+    use crate::dev::requests::{JSON, send};
 
-    #[test]
-    fn saved_state_is_loaded() {
+    const PATH: &str = "/api/v1/namespaces/default/configmaps";
+
+    fn server() -> ApiServer {
+        api_server(Arc::new(SystemClock), 1)
+    }
+
+    async fn create(server: &ApiServer, name: &str) -> Value {
+        let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } });
+        send(&server.client(), Method::POST, PATH, JSON, &object).await.unwrap()
+    }
+
+    async fn read(server: &ApiServer, name: &str) -> Value {
+        send(&server.client(), Method::GET, &format!("{PATH}/{name}"), JSON, &Value::Null).await.unwrap()
+    }
+
+    fn version(object: &Value) -> u64 {
+        object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn state_survives_and_versions_continue() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a/b");
-        let data = DataDir::open(&path).unwrap();
-        assert_eq!(data.load().unwrap(), None);
-        for state in [json!({ "a": 1 }), json!({})] {
-            data.save(&state).unwrap();
-            assert_eq!(data.load().unwrap(), Some(state), "the whole file is replaced");
+        let data_dir = DataDir::open(&path).unwrap();
+        let first = server();
+        assert!(!data_dir.restore(&first).unwrap(), "a new directory has no state");
+        data_dir.record(&first).unwrap();
+        let one = create(&first, "one").await;
+        drop(data_dir);
+        let data_dir = DataDir::open(&path).unwrap();
+        let second = server();
+        assert!(data_dir.restore(&second).unwrap());
+        assert_eq!(read(&second, "one").await, one);
+        assert_eq!(version(&create(&second, "two").await), version(&one) + 1);
+    }
+
+    #[tokio::test]
+    async fn document_of_an_earlier_version_is_replaced_by_a_log() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = server();
+        let one = create(&first, "one").await;
+        let document = directory.path().join("state.json");
+        fs::write(&document, first.snapshot().to_string()).unwrap();
+        for _ in 0..2 {
+            let data_dir = DataDir::open(directory.path()).unwrap();
+            let second = server();
+            assert!(data_dir.restore(&second).unwrap());
+            data_dir.record(&second).unwrap();
+            assert_eq!(read(&second, "one").await, one);
+            assert!(!document.exists() && data_dir.log_path().exists());
         }
-        drop(data);
-        assert_eq!(DataDir::open(&path).unwrap().load().unwrap(), Some(json!({})));
     }
 
     #[test]
     fn unusable_data_directory_is_reported_in_one_sentence() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("d");
-        let data = DataDir::open(&path).unwrap();
+        let data_dir = DataDir::open(&path).unwrap();
         let in_use = DataDir::open(&path).unwrap_err().to_string();
         assert!(in_use.starts_with("--data-dir: ") && in_use.ends_with("is in use by another process"), "{in_use}");
-        fs::write(data.state_path(), "{").unwrap();
-        let malformed = data.load().unwrap_err().to_string();
-        assert!(malformed.contains("state.json is not a state of this program: EOF"), "{malformed}");
+        let rows = [
+            ("state.json", "{", "state.json is not a state of this program: EOF"),
+            ("state.json", "{}", "state.json: cannot restore the API server's state: it is not of version 1"),
+            ("state.log", "{}", "state.log: it is not a state of this program"),
+        ];
+        for (name, text, want) in rows {
+            fs::write(path.join(name), text).unwrap();
+            let error = data_dir.restore(&server()).unwrap_err().to_string();
+            assert!(error.contains(want), "{error}");
+            assert_eq!(fs::read_to_string(path.join(name)).unwrap(), text, "a state that cannot be read stays");
+        }
         let file = directory.path().join("file");
         fs::write(&file, "").unwrap();
         let no_directory = DataDir::open(&file.join("x")).unwrap_err().to_string();

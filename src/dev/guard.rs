@@ -40,8 +40,11 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
 /// A new token: 256 random bits in hexadecimal.
-pub(super) fn token() -> String {
-    let bytes: [u8; 32] = rand::random();
+pub(crate) fn token() -> String {
+    hexadecimal(&rand::random::<[u8; 32]>())
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing into a String cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -113,7 +116,8 @@ fn judge(request: &Request<Body>, token: &str) -> status::Result<()> {
     Ok(())
 }
 
-fn is_loopback(host: &str) -> bool {
+/// Whether `Host` names this machine.
+pub(crate) fn is_loopback(host: &str) -> bool {
     let authority = Authority::try_from(host);
     authority.is_ok_and(|authority| {
         // An authority with user information is not a host.
@@ -122,7 +126,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Compares in time that does not depend on the position of a difference.
-fn same(sent: &str, token: &str) -> bool {
+pub(crate) fn same(sent: &str, token: &str) -> bool {
     sent.len() == token.len() && sent.bytes().zip(token.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 

@@ -210,6 +210,8 @@ const ALIASED: usize = 50_000;
 pub(crate) fn objects(document: &str) -> Result<Vec<Value>, String> {
     let options = serde_saphyr::options! {
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: ALIASED },
+        // A file mode such as 0440 is octal, as for kubectl.
+        legacy_octal_numbers: true,
     };
     let object: Value = serde_saphyr::from_str_with_options(document, options)
         .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())?;

@@ -7,11 +7,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use clap::{ArgAction, Parser};
 
 use crate::options::go_syntax::{parse_duration, parse_float, parse_int};
 use crate::options::resolve::{Faults, path};
 use crate::options::{ControllerKind, LogFormat, UsageError, controllers, flags};
+
+/// The most that --speed can be: an hour takes a second.
+const FASTEST: i64 = 3600;
 
 /// The parsed command line of `dev`.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +32,10 @@ pub struct DevConfig {
     pub job_failure_rate: f64,
     /// The directory of the cluster's state; `None` discards the state on exit.
     pub data_dir: Option<PathBuf>,
+    /// The cluster's time at the start; `None` for the machine's.
+    pub at: Option<DateTime<Utc>>,
+    /// How fast the cluster's time runs: 1 as fast as the machine's.
+    pub speed: u32,
     /// Whether the controllers run in this process.
     pub controller: bool,
     /// The controllers, whose kinds the cluster serves from the start.
@@ -85,6 +93,14 @@ struct RawFlags {
     #[arg(long, value_name = "DIR", default_value = "")]
     data_dir: String,
 
+    /// The cluster's time at the start, such as 2027-03-27T22:00:00Z; not with --data-dir [default: now]
+    #[arg(long, value_name = "TIME", default_value = "")]
+    at: String,
+
+    /// How fast the cluster's time runs. With 600, a night takes a minute. Not with --data-dir
+    #[arg(long, value_name = "INT", default_value = "1")]
+    speed: String,
+
     /// Run the controllers in this process. With false, only the API server runs, for a controller process of your own.
     #[arg(long, value_name = "BOOL", default_value = "true")]
     controller: String,
@@ -135,6 +151,13 @@ fn resolve(raw: &RawFlags) -> Result<DevConfig, UsageError> {
         faults.read("job-failure-rate", &raw.job_failure_rate, "a number from 0 to 1, such as 0.2", |text| {
             parse_float(text).filter(|rate| (0.0..=1.0).contains(rate))
         });
+    let at = Some(raw.at.as_str()).filter(|at| !at.is_empty()).and_then(|at| {
+        faults.read("at", at, "a time such as 2027-03-27T22:00:00Z", |text| text.parse::<DateTime<Utc>>().ok())
+    });
+    let speed = faults.whole("speed", &raw.speed, 1..=FASTEST);
+    if !raw.data_dir.is_empty() && (at.is_some() || speed.is_some_and(|speed| speed > 1)) {
+        faults.add("data-dir", &raw.data_dir, "a cluster without --at and --speed, whose time goes on after a restart");
+    }
     let controller = faults.boolean("controller", &raw.controller);
     let controllers = controllers::resolve(&raw.controllers, &mut faults);
     let logging_format = faults.read("logging-format", &raw.logging_format, "text or json", LogFormat::parse);
@@ -148,6 +171,8 @@ fn resolve(raw: &RawFlags) -> Result<DevConfig, UsageError> {
         job_duration: job_duration.unwrap_or_default(),
         job_failure_rate: job_failure_rate.unwrap_or_default(),
         data_dir: path(&raw.data_dir),
+        at,
+        speed: speed.unwrap_or(1),
         controller: controller.unwrap_or(true),
         controllers,
         verbosity: verbosity.unwrap_or_default(),
@@ -194,6 +219,8 @@ mod tests {
             job_duration: Duration::from_secs(3),
             job_failure_rate: 0.0,
             data_dir: None,
+            at: None,
+            speed: 1,
             controller: true,
             controllers: vec![ControllerKind::CronJob],
             verbosity: 0,
@@ -205,7 +232,7 @@ mod tests {
     #[test]
     #[allow(clippy::type_complexity)]
     fn flags_are_read_as_go_programs_read_them() {
-        let rows: [(&str, &[&str], fn(&DevConfig) -> bool); 8] = [
+        let rows: [(&str, &[&str], fn(&DevConfig) -> bool); 9] = [
             ("files by repetition and by comma", &["-f", "a,b", "--filename=c", "-f=d"], |c| {
                 c.filenames == ["a", "b", "c", "d"].map(PathBuf::from)
             }),
@@ -216,6 +243,9 @@ mod tests {
             ("the API alone", &["--controller=false"], |c| !c.controller),
             ("other controllers", &["--controllers=tutorial", "--controllers=*,-apiexample"], |c| {
                 c.controllers == [ControllerKind::CronJob, ControllerKind::Tutorial]
+            }),
+            ("another time", &["--at=2027-03-27T23:00:00+01:00", "--speed=600"], |c| {
+                c.at == "2027-03-27T22:00:00Z".parse().ok() && c.speed == 600
             }),
             ("paths", &["--data-dir=d", "--kubeconfig", "k"], |c| {
                 c.data_dir == Some("d".into()) && c.kubeconfig == Some("k".into())
@@ -229,7 +259,21 @@ mod tests {
 
     #[test]
     fn a_wrong_command_line_is_one_sentence_per_fault() {
-        let rows: [(&str, &[&str], &[&str]); 5] = [
+        let rows: [(&str, &[&str], &[&str]); 7] = [
+            (
+                "a time that is none, and a speed",
+                &["--at=noon", "--speed=0"],
+                &[
+                    "--at: noon is not allowed; use a time such as 2027-03-27T22:00:00Z",
+                    "--speed: 0 is not allowed; use a whole number from 1 to 3600",
+                ],
+            ),
+            (
+                "a state whose time would go back",
+                &["--data-dir=d", "--speed=2"],
+                &["--data-dir: d is not allowed; use a cluster without --at and --speed, whose time goes on after a \
+                     restart"],
+            ),
             (
                 "a port that is none",
                 &["--port=70000"],

@@ -1,10 +1,10 @@
-//! The terminal output of `dev`: one owner of stdout, so that lines and the live view do not mix.
+//! The lines that `dev` prints: one owner of stdout, so that lines and the live view do not mix.
 //!
 //! Guarantees: writing never blocks the controllers. The first failure to write is kept, except that of a closed pipe. Lines
-//! appear in the order in which they were written. The live view is redrawn at most once a second, in place, and lines scroll by
-//! above it. The cursor stays visible at the start of the line below, so the terminal needs no restoring on exit.
+//! appear in the order in which they were written. While the live view has the terminal, lines wait: the view shows the
+//! newest, and the last thousand are written when it ends.
 
-use std::fmt::Write as _;
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -12,20 +12,18 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How many bytes of lines may wait for the next redraw; further lines are dropped.
-const MAX_WAITING: usize = 256 * 1024;
+/// How many lines wait for the end of the live view; older ones are dropped.
+const MAX_WAITING: usize = 1000;
 
-/// The destination of lines and the live view. Clones share it.
+/// The destination of lines. Clones share it.
 #[derive(Clone)]
 pub struct Output(Arc<Mutex<State>>);
 
 struct State {
     out: Box<dyn Write + Send>,
-    /// Whether there is a live view; lines then wait for its next redraw.
+    /// Whether the live view has the terminal.
     live: bool,
-    /// The number of lines in the view.
-    drawn: usize,
-    waiting: String,
+    waiting: VecDeque<String>,
     /// Why the first failed write failed, until it is taken.
     failure: Option<io::Error>,
     /// Cancelled by the first failed write.
@@ -33,10 +31,10 @@ struct State {
 }
 
 impl Output {
-    /// An output to `out`; `live` if that is a terminal with a live view.
-    pub fn new(out: impl Write + Send + 'static, live: bool) -> Self {
-        let (waiting, failed) = (String::new(), CancellationToken::new());
-        let state = State { out: Box::new(out), live, drawn: 0, waiting, failure: None, failed };
+    /// An output to `out`.
+    pub fn new(out: impl Write + Send + 'static) -> Self {
+        let (waiting, failed) = (VecDeque::new(), CancellationToken::new());
+        let state = State { out: Box::new(out), live: false, waiting, failure: None, failed };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -51,35 +49,33 @@ impl Output {
         failed.cancelled().await;
     }
 
+    /// Records that the live view could not be written.
+    pub fn fail(&self, error: io::Error) {
+        self.0.lock().fail(error);
+    }
+
     /// Why the first failed write failed; `None` after the first call.
     pub fn take_failure(&self) -> Option<io::Error> {
         self.0.lock().failure.take()
     }
 
-    /// Redraws the view below the lines written since.
-    pub fn draw(&self, lines: &[String]) {
-        let mut state = self.0.lock();
-        let mut text = String::new();
-        // Writing to a String cannot fail. The synchronized update keeps a slow terminal from showing half a frame.
-        text.push_str("\x1b[?2026h");
-        if state.drawn > 0 {
-            let _ = write!(text, "\x1b[{}A", state.drawn);
-        }
-        for line in state.waiting.lines().chain(lines.iter().map(String::as_str)) {
-            let _ = writeln!(text, "\r{line}\x1b[K");
-        }
-        text.push_str("\x1b[J\x1b[?2026l");
-        state.waiting.clear();
-        state.drawn = lines.len();
-        state.write(&text);
+    /// Keeps lines from now on, because the live view has the terminal.
+    pub fn begin_view(&self) {
+        self.0.lock().live = true;
     }
 
-    /// Leaves the view as it is; further lines are written below it.
+    /// The newest lines that wait, at most so many, the newest last.
+    pub fn newest(&self, number: usize) -> Vec<String> {
+        let state = self.0.lock();
+        state.waiting.iter().skip(state.waiting.len().saturating_sub(number)).cloned().collect()
+    }
+
+    /// Writes the lines that wait, and further ones at once.
     pub fn end_view(&self) {
         let mut state = self.0.lock();
-        let waiting = std::mem::take(&mut state.waiting);
         state.live = false;
-        state.write(&waiting);
+        let waiting = std::mem::take(&mut state.waiting);
+        state.write(&waiting.into_iter().map(|line| line + "\n").collect::<String>());
     }
 }
 
@@ -87,26 +83,30 @@ impl State {
     fn say(&mut self, line: &str) {
         if !self.live {
             self.write(&format!("{line}\n"));
-        } else if self.waiting.len() + line.len() < MAX_WAITING {
-            self.waiting.push_str(line);
-            self.waiting.push('\n');
+            return;
         }
+        if self.waiting.len() == MAX_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(line.to_owned());
     }
 
     fn write(&mut self, text: &str) {
-        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        if let Err(error) = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
+            self.fail(error);
+        }
+    }
+
+    fn fail(&mut self, error: io::Error) {
         // A closed pipe is no failure: its reader has seen enough.
-        let failure = written.err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe);
-        if let Some(error) = failure
-            && !self.failed.is_cancelled()
-        {
+        if error.kind() != io::ErrorKind::BrokenPipe && !self.failed.is_cancelled() {
             self.failure = Some(error);
             self.failed.cancel();
         }
     }
 }
 
-/// Log lines scroll by above the live view.
+/// Log lines go where all lines go.
 impl<'a> MakeWriter<'a> for Output {
     type Writer = LogLine<'a>;
 
@@ -152,61 +152,27 @@ mod tests {
         }
     }
 
-    /// The screen of a terminal after these bytes.
-    fn terminal(bytes: &[u8]) -> Vec<String> {
-        let text = std::str::from_utf8(bytes).unwrap().replace("\x1b[?2026h", "").replace("\x1b[?2026l", "");
-        let (mut lines, mut row) = (vec![String::new()], 0);
-        let mut rest = text.as_str();
-        while let Some(c) = rest.chars().next() {
-            rest = &rest[c.len_utf8()..];
-            match c {
-                '\n' => {
-                    row += 1;
-                    if row == lines.len() {
-                        lines.push(String::new());
-                    }
-                }
-                '\r' => lines[row].clear(),
-                '\x1b' => {
-                    let end = rest.find(|c: char| c.is_ascii_alphabetic()).unwrap();
-                    match &rest[..=end] {
-                        "[K" => {}
-                        "[J" => {
-                            lines.truncate(row + 1);
-                            lines[row].clear();
-                        }
-                        up => row -= up[1..up.len() - 1].parse::<usize>().unwrap(),
-                    }
-                    rest = &rest[end + 1..];
-                }
-                c => lines[row].push(c),
-            }
-        }
-        lines
-    }
-
     #[test]
-    fn view_stays_in_place_and_lines_scroll_above_it() {
+    fn lines_wait_for_the_end_of_the_view() {
         let page = Page::default();
-        let output = Output::new(page.clone(), true);
-        let draw = |lines: &[&str]| output.draw(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
-        draw(&["head", "a 1", "b 1"]);
+        let output = Output::new(page.clone());
+        output.say("before");
+        output.begin_view();
         output.say("first");
         output.make_writer().write_all(b"second\nthird\n").unwrap();
-        assert_eq!(terminal(&page.0.lock()), ["head", "a 1", "b 1", ""], "lines wait for the next redraw");
-        draw(&["head", "a 2"]);
-        assert_eq!(terminal(&page.0.lock()), ["first", "second", "third", "head", "a 2", ""]);
-        output.say("last");
+        assert_eq!(output.newest(2), ["second", "third"]);
+        assert_eq!(page.0.lock().as_slice(), b"before\n");
         output.end_view();
         output.say("bye");
-        assert_eq!(terminal(&page.0.lock()), ["first", "second", "third", "head", "a 2", "last", "bye", ""]);
+        assert_eq!(page.0.lock().as_slice(), b"before\nfirst\nsecond\nthird\nbye\n");
     }
 
     #[test]
-    fn without_a_view_lines_are_written_at_once() {
-        let page = Page::default();
-        let output = Output::new(page.clone(), false);
-        output.say("one");
-        assert_eq!(page.0.lock().as_slice(), b"one\n");
+    fn oldest_waiting_lines_are_dropped() {
+        let output = Output::new(Page::default());
+        output.begin_view();
+        (0..=MAX_WAITING).for_each(|number| output.say(&number.to_string()));
+        let kept = output.newest(usize::MAX);
+        assert_eq!((kept.len(), kept[0].as_str()), (MAX_WAITING, "1"));
     }
 }

@@ -1,8 +1,10 @@
 //! The live view, or single lines in its place.
 //!
-//! Guarantees: handlers only record what they see. Without a terminal, only what the lines need is watched.
+//! Guarantees: handlers only record what they see. Without a terminal, only what the lines need is watched. The commands for
+//! kubectl are printed before the view begins, so they are on the terminal after it, too.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,21 +12,24 @@ use apimachinery::clock::SharedClock;
 use chrono::TimeDelta;
 use futures::future::join_all;
 use parking_lot::Mutex;
+use ratatui::crossterm::event::Event;
 use schedule::{Zone, local_zone};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use super::live_terminal::LiveTerminal;
 use super::objects::Job;
 use super::output::Output;
+use super::view::keys::{Action, Place};
+use super::view::screen::{MAX_MESSAGES, Screen};
 use super::view::{self, Row};
 use crate::api::Uid;
 use crate::api::batch_v1::CronJob;
 use crate::cache::{Informer, ResourceEventHandler, Store};
+use crate::terminal::plain;
 
-/// How often the view is redrawn.
+/// How often the view is redrawn without a key.
 const REDRAW: Duration = Duration::from_secs(1);
-/// The size of a terminal that does not report its own.
-const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
 /// A handler of Job events: writes lines, or records skews for the live view.
 pub struct News {
@@ -80,59 +85,95 @@ pub struct Show {
     pub news: Arc<News>,
     /// The wall clock.
     pub clock: SharedClock,
-    /// The destination.
+    /// The destination of lines.
     pub output: Output,
-    /// The lines above the table.
-    pub header: [String; 2],
+    /// Where the cluster is, and how to use it.
+    pub header: Header,
+}
+
+/// What is said about the cluster.
+pub struct Header {
+    /// The address of its API server.
+    pub title: String,
+    /// The controllers that run.
+    pub controllers: String,
+    /// Commands to paste into another terminal.
+    pub commands: [String; 2],
+    /// The link of the page in a browser, if there is one.
+    pub link: Option<String>,
 }
 
 impl Show {
-    /// Updates the view until `cancel`.
-    pub async fn run(self, live: bool, cancel: CancellationToken) {
-        if !live {
-            self.header.iter().for_each(|line| self.output.say(line));
-            return;
+    /// Updates the view until `cancel`; a user who quits cancels `stop`.
+    pub async fn run(self, live: bool, cancel: CancellationToken, stop: CancellationToken) {
+        self.output.say(&format!("{}; {}. In another terminal:", self.header.title, self.header.controllers));
+        self.output.say(&format!("  {}", self.header.commands.join("; ")));
+        if let Some(link) = &self.header.link {
+            self.output.say(&format!("In a browser: {link}"));
         }
-        let Self { cron_jobs: informers, jobs, news, clock, output, header } = self;
-        let cron_jobs: Vec<_> = informers.iter().map(Informer::store).collect();
-        let draw = || {
-            let now = clock.now();
-            let row = |cron_job: &Arc<CronJob>| {
-                let skew = news.skews.lock().get(&cron_job.uid).copied();
-                Row::new(cron_job, &jobs.by_controller(&cron_job.uid), skew, now, news.zone)
-            };
-            let rows: Vec<Row> =
-                cron_jobs.iter().flat_map(|store| store.list()).map(|cron_job| row(&cron_job)).collect();
-            let (width, height) = terminal_size();
-            let clock = format!("{} {}. Ctrl-C stops it.", news.zone.at(now).format("%H:%M:%S"), news.zone.name());
-            let header = [header[0].clone(), header[1].clone(), clock];
-            // The cursor uses the last line of the terminal.
-            output.draw(&view::screen(&header, &rows, now, news.zone, width, height.saturating_sub(1)));
-        };
+        let output = self.output.clone();
+        if live && let Err(error) = self.run_live(&cancel, &stop).await {
+            output.fail(error);
+        }
+    }
+
+    async fn run_live(mut self, cancel: &CancellationToken, stop: &CancellationToken) -> io::Result<()> {
+        let informers = std::mem::take(&mut self.cron_jobs);
+        let stores: Vec<Arc<Store<CronJob>>> = informers.iter().map(Informer::store).collect();
+        let mut terminal = LiveTerminal::open(&self.output)?;
+        let informers = join_all(informers.into_iter().map(|informer| informer.run(cancel.clone())));
         let redraw = async {
-            join_all(cron_jobs.iter().map(|store| store.wait_for_cache_sync())).await;
+            join_all(stores.iter().map(|store| store.wait_for_cache_sync())).await;
+            let mut place = Place::default();
             let mut ticks = tokio::time::interval(REDRAW);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
-                ticks.tick().await;
-                draw();
+                let action = tokio::select! {
+                    _ = ticks.tick() => Action::Redraw,
+                    event = terminal.next_event() => match event {
+                        Some(Event::Key(key)) => place.press(key),
+                        Some(Event::Resize(..)) => Action::Redraw,
+                        Some(_) => Action::Ignore,
+                        // Without a keyboard, raw mode would leave no way to end it.
+                        None => Action::Quit,
+                    },
+                };
+                match action {
+                    Action::Ignore => {}
+                    Action::Redraw => self.draw(&mut terminal, &mut place, &stores)?,
+                    Action::Quit => {
+                        stop.cancel();
+                        return io::Result::Ok(());
+                    }
+                }
             }
         };
-        let informers = join_all(informers.into_iter().map(|informer| informer.run(cancel.clone())));
         tokio::select! {
-            () = cancel.cancelled() => {}
-            _ = informers => {}
-            () = redraw => {}
+            () = cancel.cancelled() => Ok(()),
+            _ = informers => Ok(()),
+            ended = redraw => ended,
         }
-        draw();
-        output.end_view();
     }
-}
 
-/// Columns and rows of the terminal on stdout.
-fn terminal_size() -> (usize, usize) {
-    match rustix::termios::tcgetwinsize(std::io::stdout()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
-        _ => DEFAULT_SIZE,
+    fn draw(&self, terminal: &mut LiveTerminal, place: &mut Place, stores: &[Arc<Store<CronJob>>]) -> io::Result<()> {
+        let (now, zone) = (self.clock.now(), self.news.zone);
+        let row = |cron_job: Arc<CronJob>| {
+            let skew = self.news.skews.lock().get(&cron_job.uid).copied();
+            Row::new(&cron_job, &self.jobs.by_controller(&cron_job.uid), skew, now, zone)
+        };
+        let mut rows: Vec<Row> = stores.iter().flat_map(|store| store.list()).map(row).collect();
+        place.order.sort(&mut rows);
+        let messages: Vec<String> = self.output.newest(MAX_MESSAGES).iter().map(|line| plain(line)).collect();
+        let commands: Vec<String> = self.header.commands.iter().chain(&self.header.link).cloned().collect();
+        let screen = Screen {
+            title: &self.header.title,
+            commands: &commands,
+            rows: &rows,
+            messages: &messages,
+            now,
+            local: zone,
+            colour: terminal.colour,
+        };
+        terminal.draw(|frame| screen.draw(frame, place))
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant as WallInstant;
 
 use apimachinery::clock::{Clock as _, TestClock};
+use apiserver::ApiServer;
 use chrono::{DateTime, TimeDelta, Utc};
 use http::Method;
 use kube::Client;
@@ -64,17 +65,28 @@ impl World {
         self.get(path).await["items"].as_array().unwrap().clone()
     }
 
+    /// Reason and count of the Events about objects of that kind, by name.
+    async fn events_of(&self, kind: &str) -> BTreeMap<String, (String, u64)> {
+        let events =
+            self.list("/api/v1/events").await.into_iter().filter(|event| event["involvedObject"]["kind"] == kind);
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        { events }
+            .map(|event| (text(&event["metadata"]["name"]), (text(&event["reason"]), event["count"].as_u64().unwrap())))
+            .collect()
+    }
+
     /// The number of Events by reason, for objects of that kind.
     async fn events(&self, kind: &str) -> BTreeMap<String, u64> {
-        let mut events = BTreeMap::new();
-        for event in self.list("/api/v1/events").await {
-            if event["involvedObject"]["kind"] == kind {
-                let reason = event["reason"].as_str().unwrap().to_owned();
-                *events.entry(reason).or_default() += event["count"].as_u64().unwrap();
-            }
-        }
-        events
+        by_reason(self.events_of(kind).await)
     }
+}
+
+fn by_reason(events: BTreeMap<String, (String, u64)>) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for (reason, count) in events.into_values() {
+        *sums.entry(reason).or_default() += count;
+    }
+    sums
 }
 
 fn settings(seconds: u64) -> Settings {
@@ -252,8 +264,13 @@ async fn a_day_of_two_hundred_cron_jobs_passes_in_seconds() {
         let schedule = format!("{} {} * * *", number * 7 % 60, number % 24);
         world.create(&cron_job(&format!("daily-{number}"), &schedule)).await;
     }
-    world.pass(86_400).await;
-    let events = world.events("CronJob").await;
+    // Each Event lives for an hour.
+    let mut seen = BTreeMap::new();
+    for _ in 0..48 {
+        world.pass(1800).await;
+        seen.extend(world.events_of("CronJob").await);
+    }
+    let events = by_reason(seen);
     let want = 199 + 24;
     println!("{want} fires of 200 CronJobs in a day took {:?}", wall.elapsed());
     assert_eq!(events.get("SuccessfulCreate"), Some(&want), "{events:?}");
@@ -264,7 +281,76 @@ async fn a_day_of_two_hundred_cron_jobs_passes_in_seconds() {
     assert!(jobs.iter().all(|job| job.status.finished().is_some()), "every Job has ended");
     assert_eq!(jobs.len(), 199 + 3, "the history limit holds");
     assert_eq!(world.cluster.pods.len(), jobs.len(), "Pods go with their Jobs");
+    world.pass(3601).await;
+    let of_others =
+        |event: &Value| event["involvedObject"]["name"].as_str().is_some_and(|name| !name.starts_with("hourly"));
+    let left = world.list("/api/v1/events").await.into_iter().filter(of_others).count();
+    assert!(left < 60, "{left} Events of an hour ago are left");
     world.cluster.stop().await.unwrap();
+}
+
+/// CPU seconds and peak resident megabytes of this process.
+fn usage() -> (f64, f64) {
+    let field = |text: &str, number: usize| text.split_whitespace().nth(number).unwrap().parse::<f64>().unwrap();
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let after_name = stat.rsplit_once(')').unwrap().1;
+    let ticks = field(after_name, 11) + field(after_name, 12);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    (ticks / f64::from(u32::try_from(rustix::param::clock_ticks_per_second()).unwrap()), field(peak, 1) / 1024.0)
+}
+
+const MEASURED: &str = "CRONJOBS_MEASURED_DATA_DIR";
+
+/// One half of the next test, in a process of its own.
+#[tokio::test(start_paused = true)]
+#[ignore = "a part of the next test"]
+async fn hour_of_minutely_cron_jobs() {
+    let Some(path) = std::env::var_os(MEASURED).map(std::path::PathBuf::from) else { return };
+    let world = World::new(settings(3));
+    let data_dir = (!path.as_os_str().is_empty()).then(|| DataDir::open(&path).unwrap());
+    let saving =
+        data_dir.as_ref().map_or_else(|| Saving::none(&world.server), |dir| dir.record(&world.server).unwrap());
+    for number in 0..200 {
+        world.create(&cron_job(&format!("c{number}"), "* * * * *")).await;
+    }
+    for minutes in [20, 40, 60] {
+        tokio::select! {
+            () = world.pass(1200) => {}
+            () = saving.run() => unreachable!("it runs for ever"),
+        }
+        let (cpu, peak) = usage();
+        let events = world.list("/api/v1/events").await.len();
+        let length = data_dir.as_ref().map_or(0, |dir| std::fs::metadata(dir.log_path()).unwrap().len() >> 20);
+        println!(
+            "after {minutes} min: {cpu:.1} s of CPU, {peak:.0} MB at most, {events} Events, a log of {length} MiB"
+        );
+    }
+    let (cpu, peak) = usage();
+    println!("usage {cpu} {peak}");
+    world.cluster.stop().await.unwrap();
+}
+
+#[test]
+#[ignore = "a measurement of minutes"]
+fn data_dir_costs_less_than_a_fifth() {
+    let directory = tempfile::tempdir().unwrap();
+    let measure = |path: &std::path::Path| {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture", "dev::tests::hour_of_minutely_cron_jobs"])
+            .env(MEASURED, path)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        println!("{}:\n{text}", if path.as_os_str().is_empty() { "without --data-dir" } else { "with --data-dir" });
+        let usage = text.lines().find_map(|line| line.strip_prefix("usage ")).unwrap();
+        let (cpu, peak) = usage.split_once(' ').unwrap();
+        (cpu.parse::<f64>().unwrap(), peak.parse::<f64>().unwrap())
+    };
+    let (without, with) = (measure(std::path::Path::new("")), measure(directory.path()));
+    let (cpu, memory) = (with.0 / without.0, with.1 / without.1);
+    println!("CPU × {cpu:.2}, memory × {memory:.2}");
+    assert!(cpu <= 1.2 && memory <= 1.2, "CPU × {cpu:.2}, memory × {memory:.2}");
 }
 
 #[test]

@@ -1,17 +1,21 @@
-//! The live view's content. Pure.
+//! What the live view shows: rows of CronJobs, their order, and their number by state. Pure.
 //!
-//! Guarantees: [`screen`] returns at most `height` lines of at most `width` characters. Rows are sorted by name, so they do not
-//! jump. Every text is a single line without control characters, whatever the objects contain.
+//! Guarantees: rows with the same key of an [`Order`] are sorted by name, so they do not jump. Every text is a single line
+//! without control characters, whatever the objects contain.
+//!
+//! `keys` is what a user can change, `screen` draws it.
+
+pub mod keys;
+pub mod screen;
+
+use std::cmp::Reverse;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
 use super::objects::{Job, utc};
 use crate::api::batch_v1::CronJob;
-use crate::terminal::{columns, countdown, plain};
-
-/// The number of Jobs shown for a CronJob.
-const RECENT: usize = 12;
+use crate::terminal::{countdown, plain};
 
 /// One CronJob's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,14 +69,21 @@ impl Fate {
             None => Self::Running,
         }
     }
+}
 
-    fn glyph(self) -> char {
-        match self {
-            Self::Running => '…',
-            Self::Complete => '✓',
-            Self::Failed => '✗',
-        }
-    }
+/// How a CronJob is, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Health {
+    /// The newest of its finished Jobs failed.
+    Failed,
+    /// It cannot run: its schedule is invalid or has no next time.
+    Stuck,
+    /// A Job of it runs.
+    Running,
+    /// It waits for its next slot.
+    Waiting,
+    /// It is suspended.
+    Suspended,
 }
 
 impl Row {
@@ -85,18 +96,21 @@ impl Row {
         local: Zone,
     ) -> Self {
         let spec = &cron_job.spec;
-        let next = match &cron_job.timing(local).schedule {
+        let next = match cron_job.schedule(local) {
             _ if spec.suspend => Next::Suspended,
-            Err(_) => Next::Unreadable,
-            Ok(schedule) => schedule.next_after(now).map_or(Next::Never, Next::At),
+            None => Next::Unreadable,
+            Some(schedule) => {
+                let slot = schedule.next_after(cron_job.nominal(now));
+                slot.map_or(Next::Never, |slot| Next::At(cron_job.due(slot)))
+            }
         };
         let zone = spec.recurrence.time_zone().map(|zone| format!(" ({zone})")).unwrap_or_default();
         let mut jobs: Vec<&Job> = jobs.iter().map(AsRef::as_ref).collect();
         jobs.sort_by_key(|job| (job.slot(), job.identity.name.clone()));
         let jobs: Vec<Fate> = jobs.into_iter().map(Fate::of).collect();
         Self {
-            name: cron_job.name.to_string(),
-            schedule: format!("{}{zone}", spec.recurrence.schedule()),
+            name: plain(&cron_job.name.to_string()),
+            schedule: plain(&format!("{}{zone}", spec.recurrence.schedule())),
             next,
             last: cron_job.status.last_schedule_time,
             skew,
@@ -105,25 +119,85 @@ impl Row {
         }
     }
 
-    fn cells(&self, now: DateTime<Utc>, local: Zone) -> [String; 6] {
-        let next = match self.next {
-            Next::At(next) => format!("in {}", countdown(next - now)),
-            Next::Suspended => "suspended".to_owned(),
-            Next::Never => "never".to_owned(),
-            Next::Unreadable => "bad schedule".to_owned(),
-        };
-        let last = self.last.map_or_else(|| "-".to_owned(), |last| local.at(last).format("%H:%M:%S").to_string());
-        let skew = self.skew.map(|skew| format!(" +{}", milliseconds(skew))).unwrap_or_default();
-        let recent = self.jobs.iter().skip(self.jobs.len().saturating_sub(RECENT));
-        [
-            self.name.clone(),
-            self.schedule.clone(),
-            next,
-            format!("{last}{skew}"),
-            self.active.to_string(),
-            recent.map(|fate| fate.glyph()).collect(),
-        ]
+    /// How the CronJob is.
+    pub fn health(&self) -> Health {
+        let finished = self.jobs.iter().rev().find(|fate| **fate != Fate::Running);
+        match self.next {
+            _ if finished == Some(&Fate::Failed) => Health::Failed,
+            Next::Never | Next::Unreadable => Health::Stuck,
+            _ if self.active > 0 => Health::Running,
+            Next::Suspended => Health::Suspended,
+            Next::At(_) => Health::Waiting,
+        }
     }
+}
+
+/// The order of the rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The worst [`Health`] first.
+    #[default]
+    Failed,
+    /// The earliest next start first.
+    Next,
+    /// The latest last start first.
+    Last,
+    /// By namespace and name.
+    Name,
+}
+
+impl Order {
+    /// The order that the key for it selects after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        match self {
+            Self::Failed => Self::Next,
+            Self::Next => Self::Last,
+            Self::Last => Self::Name,
+            Self::Name => Self::Failed,
+        }
+    }
+
+    /// What comes first.
+    pub fn said(self) -> &'static str {
+        match self {
+            Self::Failed => "failed first",
+            Self::Next => "next start first",
+            Self::Last => "last start first",
+            Self::Name => "by name",
+        }
+    }
+
+    /// Sorts the rows.
+    pub fn sort(self, rows: &mut [Row]) {
+        let never = DateTime::<Utc>::MAX_UTC;
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
+        match self {
+            Self::Failed => rows.sort_by_key(Row::health),
+            Self::Next => rows.sort_by_key(|row| if let Next::At(next) = row.next { next } else { never }),
+            Self::Last => rows.sort_by_key(|row| Reverse(row.last)),
+            Self::Name => {}
+        }
+    }
+}
+
+/// The rows in one line: how many there are in each state, and the next start.
+pub fn summary(rows: &[Row], now: DateTime<Utc>) -> String {
+    let of = |health: Health| rows.iter().filter(|row| row.health() == health).count();
+    let running: usize = rows.iter().map(|row| row.active).sum();
+    let suspended = rows.iter().filter(|row| row.next == Next::Suspended).count();
+    let parts = [
+        (of(Health::Failed), "failed"),
+        (of(Health::Stuck), "cannot run"),
+        (running, if running == 1 { "Job runs" } else { "Jobs run" }),
+        (suspended, "suspended"),
+    ];
+    let parts: Vec<String> =
+        parts.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{number} {what}")).collect();
+    let next = rows.iter().filter_map(|row| if let Next::At(next) = row.next { Some(next) } else { None }).min();
+    let next = next.map_or_else(|| "no start".to_owned(), |next| format!("next start in {}", countdown(next - now)));
+    let plural = if rows.len() == 1 { "" } else { "s" };
+    format!("{} CronJob{plural}: {}", rows.len(), [parts, vec![next]].concat().join(", "))
 }
 
 /// Formats a skew: `3 ms`, `1.2 s`, `75 s`.
@@ -133,42 +207,6 @@ pub fn milliseconds(skew: TimeDelta) -> String {
         ms @ 1_000..10_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         ms => format!("{} s", ms / 1000),
     }
-}
-
-const HEADINGS: [&str; 6] = ["CRONJOB", "SCHEDULE", "NEXT", "LAST", "ACTIVE", "JOBS"];
-
-/// The lines of the live view: `header`, then the table. The last line counts the rows that do not fit.
-pub fn screen(
-    header: &[String],
-    rows: &[Row],
-    now: DateTime<Utc>,
-    local: Zone,
-    width: usize,
-    height: usize,
-) -> Vec<String> {
-    let mut lines: Vec<String> = header.to_vec();
-    lines.push(String::new());
-    if rows.is_empty() {
-        lines.push("There are no CronJobs. Apply one with kubectl apply -f FILE.".to_owned());
-    } else {
-        let room = height.saturating_sub(lines.len() + 1);
-        let shown = if rows.len() <= room { rows.len() } else { room.saturating_sub(1) };
-        let mut table = vec![HEADINGS.map(str::to_owned)];
-        table.extend(rows[..shown].iter().map(|row| row.cells(now, local).map(|cell| plain(&cell))));
-        lines.extend(columns(&table));
-        if shown < rows.len() {
-            lines.push(format!("and {} more", rows.len() - shown));
-        }
-    }
-    lines.truncate(height);
-    lines.iter().map(|line| clip(line, width)).collect()
-}
-
-fn clip(line: &str, width: usize) -> String {
-    if line.chars().count() <= width {
-        return line.to_owned();
-    }
-    line.chars().take(width.saturating_sub(1)).chain(['…']).take(width).collect()
 }
 
 /// The line for a Job that has appeared, `skew` after its slot if it has one.

@@ -43,11 +43,19 @@ pub enum Code {
     NoActiveDeadline,
     /// A history limit of 0.
     NoHistory,
+    /// A policy annotation that cannot be read.
+    BadPolicy,
+    /// An annotation below the controller's prefix that has no effect.
+    UnknownPolicy,
+    /// A schedule that an annotation replaces, with other times.
+    ContradictedSchedule,
+    /// Exclusions without a date after this year.
+    ExclusionsEnd,
 }
 
 impl Code {
     /// Every code, in the order of the rules in SARIF.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::NotYaml,
         Self::NoKind,
         Self::Invalid,
@@ -65,6 +73,10 @@ impl Code {
         Self::ForbidWithoutDeadline,
         Self::NoActiveDeadline,
         Self::NoHistory,
+        Self::BadPolicy,
+        Self::UnknownPolicy,
+        Self::ContradictedSchedule,
+        Self::ExclusionsEnd,
     ];
 
     /// The name, and the meaning in a sentence.
@@ -87,6 +99,12 @@ impl Code {
             Self::ForbidWithoutDeadline => ("forbid-without-deadline", "A blocked run can start at any later time."),
             Self::NoActiveDeadline => ("no-active-deadline", "A Job that hangs blocks every later run."),
             Self::NoHistory => ("no-history", "Jobs that ended are deleted at once."),
+            Self::BadPolicy => ("bad-policy", "A policy annotation cannot be read, so nothing starts."),
+            Self::UnknownPolicy => ("unknown-policy", "There is no such policy annotation."),
+            Self::ContradictedSchedule => {
+                ("contradicted-schedule", "An annotation replaces a schedule that has other times.")
+            }
+            Self::ExclusionsEnd => ("exclusions-end", "The excluded dates end this year."),
         }
     }
 

@@ -54,11 +54,12 @@ struct Bucket {
 }
 
 impl Load {
-    /// Counts the runs of the week from `start`, which is a midnight.
-    pub fn of(runners: &[Runner], zone: Zone, start: DateTime<Utc>) -> Self {
+    /// Counts the runs of the week from `start`, which is a midnight; with their spread, or at their slots.
+    pub fn of(runners: &[Runner], zone: Zone, start: DateTime<Utc>, is_spread: bool) -> Self {
         let mut minutes = vec![0; MINUTES];
         let counted = runners.iter().filter(|runner| runner.schedule.zone().is_some());
-        for Runner { schedule, .. } in counted.clone() {
+        for Runner { schedule, offset, .. } in counted.clone() {
+            let start = if is_spread { start - *offset } else { start };
             let mut run = schedule.next_after(start - TimeDelta::seconds(1));
             while let Some(minute) =
                 run.and_then(|t| usize::try_from((t - start).num_minutes()).ok()).filter(|m| *m < MINUTES)
@@ -79,16 +80,20 @@ impl Load {
         self.zone.at(self.start + TimeDelta::minutes(minutes))
     }
 
+    /// The time of day of the minute there.
+    fn time_of_day(&self, minute: usize) -> String {
+        self.time(minute).format("%H:%M").to_string()
+    }
+
     fn by_hour(&self) -> Vec<Bucket> {
         let mut totals = [0; 24];
         let mut hours: Vec<Bucket> = (0..24).map(|hour| Bucket { hour, ..Bucket::default() }).collect();
         for (minute, &runs) in self.minutes.iter().enumerate().filter(|(_, runs)| **runs > 0) {
-            let time = self.time(minute);
-            let at = time.hour() as usize;
+            let at = self.time(minute).hour() as usize;
             totals[at] += runs;
             if runs > hours[at].most {
                 hours[at].most = runs;
-                hours[at].most_at = time.format("%H:%M").to_string();
+                hours[at].most_at = self.time_of_day(minute);
             }
         }
         for (hour, total) in hours.iter_mut().zip(totals) {
@@ -105,7 +110,7 @@ impl Load {
         // By time of day: the most runs, the minute that has them, and the number of days.
         let mut busy: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
         for (minute, &runs) in self.minutes.iter().enumerate().filter(|(_, runs)| **runs > max) {
-            let (most, at, days) = busy.entry(self.time(minute).format("%H:%M").to_string()).or_default();
+            let (most, at, days) = busy.entry(self.time_of_day(minute)).or_default();
             *days += 1;
             if runs > *most {
                 (*most, *at) = (runs, minute);
@@ -118,6 +123,7 @@ impl Load {
         let mut busy: Vec<_> = busy.into_iter().collect();
         busy.sort_by_key(|(_, (most, ..))| std::cmp::Reverse(*most));
         let untold = busy.len().saturating_sub(MAX_TOLD);
+        let taken = if busy.is_empty() { BTreeSet::new() } else { self.taken() };
         let told = busy.into_iter().take(MAX_TOLD).map(|(time, (most, minute, days))| {
             let starting = self.starting(runners, minute);
             let first = starting.first().copied().unwrap_or_default();
@@ -127,7 +133,8 @@ impl Load {
             let days =
                 if days < DAYS { format!("on {} of the week", count(days, "day")) } else { "every day".to_owned() };
             let names = names.join(", ");
-            let free = self.free_after(minute).map(|free| format!("; none starts at {free}")).unwrap_or_default();
+            let free =
+                self.free_after(minute, &taken).map(|free| format!("; none starts at {free}")).unwrap_or_default();
             let message = format!(
                 "{most} CronJobs start in one minute, at {time} {} {days}: {names}{more}{free}",
                 self.time_zone
@@ -144,7 +151,7 @@ impl Load {
 
     /// The most runs at a midnight, its minute and the number of such days, if most of the CronJobs start then.
     fn crowded_midnight(&self) -> Option<(usize, usize, usize)> {
-        let is_midnight = |minute: usize| self.time(minute).format("%H:%M").to_string() == "00:00";
+        let is_midnight = |minute: usize| self.time_of_day(minute) == "00:00";
         let crowded = |(_, runs): &(usize, &usize)| **runs >= CROWD && **runs * 2 > self.cron_jobs;
         let nights = self.minutes.iter().enumerate().filter(crowded).filter(|(minute, _)| is_midnight(*minute));
         let days = nights.clone().count();
@@ -153,14 +160,15 @@ impl Load {
             .map(|(minute, runs)| (*runs, minute, days))
     }
 
-    /// The first time of day after that of `minute` at which nothing starts on any day.
-    fn free_after(&self, minute: usize) -> Option<String> {
-        let busy: BTreeSet<String> = (0..MINUTES)
-            .filter(|minute| self.minutes[*minute] > 0)
-            .map(|minute| self.time(minute).format("%H:%M").to_string())
-            .collect();
-        let times = (minute..minute + 24 * 60).map(|minute| self.time(minute % MINUTES).format("%H:%M").to_string());
-        times.into_iter().find(|time| !busy.contains(time))
+    /// The times of day at which something starts on some day.
+    fn taken(&self) -> BTreeSet<String> {
+        (0..MINUTES).filter(|minute| self.minutes[*minute] > 0).map(|minute| self.time_of_day(minute)).collect()
+    }
+
+    /// The first time of day after that of `minute` that is not taken.
+    fn free_after(&self, minute: usize, taken: &BTreeSet<String>) -> Option<String> {
+        let mut times = (minute..minute + 24 * 60).map(|minute| self.time_of_day(minute % MINUTES));
+        times.find(|time| !taken.contains(time))
     }
 
     /// The runners that start in a minute.
@@ -168,8 +176,8 @@ impl Load {
         let start = self.time(minute).to_utc();
         let end = start + TimeDelta::minutes(1);
         let starts = |runner: &Runner| {
-            let next = runner.schedule.next_after(start - TimeDelta::seconds(1));
-            runner.schedule.zone().is_some() && next.is_some_and(|t| t < end)
+            let next = runner.schedule.next_after(start - runner.offset - TimeDelta::seconds(1));
+            runner.schedule.zone().is_some() && next.is_some_and(|t| t + runner.offset < end)
         };
         runners.iter().enumerate().filter(|(_, runner)| starts(runner)).map(|(number, _)| number).collect()
     }

@@ -6,7 +6,7 @@ use crate::cli::output::{Format, render};
 const NOW: &str = "2026-11-22T10:00:30.5Z";
 
 fn rules() -> Rules {
-    Rules { zone: Zone::UTC, max_per_minute: 2, fail_on: Severity::Error, histogram: true }
+    Rules { zone: Zone::UTC, max_per_minute: 2, histogram: true, ..Rules::default() }
 }
 
 fn judged(text: &str) -> CheckReport {
@@ -172,6 +172,70 @@ fn suspicious_schedule_is_a_warning() {
             want.iter().map(|want| format!("a.yaml, document 1: CronJob shop/a: warning: {want}")).collect();
         assert_eq!(found(&text), want, "{sentence}");
     }
+}
+
+/// A daily CronJob with this annotation.
+fn annotated(name: &str, annotation: &str, value: &str) -> String {
+    let plain = cron_job(BATCH, name, "schedule: '0 3 * * *'");
+    let metadata = format!("annotations: {{cronjob-controller.dev/{annotation}: '{value}'}}, namespace: shop}}");
+    plain.replace("namespace: shop}", &metadata)
+}
+
+#[test]
+fn policies_are_read_as_the_controller_reads_them() {
+    let rows = [
+        ("good", "exclude", "Sat,12-24/01-06", None),
+        ("unreadable", "spread", "soon", Some(("error", "cronjob-controller.dev/spread: \"soon\" is not allowed ("))),
+        ("unknown", "splay", "1h", Some(("warning", "is no annotation of this controller, and has no effect"))),
+        (
+            "at other times",
+            "schedule",
+            "0 4 * * *",
+            Some(("warning", "replaces spec.schedule, which also names Sun 2026-11-22 03:00: without this")),
+        ),
+        ("at more times", "schedule", "0 3,4 * * *", None),
+        (
+            "dates of this year",
+            "exclude",
+            "2026-12-24/2026-12-26",
+            Some(("warning", "excludes nothing after 2026-12-26; add")),
+        ),
+        ("dates of the next year", "exclude", "2026-12-24/2027-01-01", None),
+        ("no time is left", "not-after", "2026-01-01T00:00:00Z", Some(("warning", "it never fires: "))),
+    ];
+    for (sentence, annotation, value, want) in rows {
+        let found = found(&annotated("a", annotation, value));
+        let Some((severity, message)) = want else {
+            assert_eq!(found, [""; 0], "{sentence}");
+            continue;
+        };
+        assert_eq!(found.len(), 1, "{sentence}: {found:?}");
+        let place = format!("a.yaml, document 1: CronJob shop/a: {severity}: ");
+        assert!(found[0].starts_with(&place) && found[0].contains(message), "{sentence}: {found:?}");
+    }
+    let skipped = cron_job(BATCH, "a", "schedule: '30 2 * * *'\n  timeZone: Europe/Berlin");
+    assert_eq!(found(&skipped).len(), 2, "a run is skipped, and one is repeated");
+    let metadata = "annotations: {cronjob-controller.dev/dst: once}, namespace: shop}";
+    assert_eq!(found(&skipped.replace("namespace: shop}", metadata)), [""; 0]);
+}
+
+#[test]
+fn load_is_shown_with_and_without_spread() {
+    let names = ["a", "b", "c", "d"];
+    let spread: String = names.iter().map(|name| annotated(name, "spread", "1h")).collect();
+    let report = judged(&spread);
+    assert_eq!(report.findings.len(), 0, "no minute has three");
+    let json: serde_json::Value = serde_json::from_str(&render(&report, Format::Json)).unwrap();
+    assert_eq!(json["loadWithoutSpread"]["hours"][3]["most"], 4);
+    assert!(json["load"]["hours"][3]["most"].as_u64().unwrap() < 3, "{json}");
+    assert!(report.lines().contains(&"Without any spread:".to_owned()));
+
+    let plain: String = names.iter().map(|name| cron_job(BATCH, name, "schedule: '0 3 * * *'")).collect();
+    let source = Source { file: "a.yaml".to_owned(), text: plain };
+    let what_if_spread = Some(Spread::new(3_600_000_000_000).unwrap());
+    let what_if = check(&[source], &Rules { what_if_spread, ..rules() }, NOW.parse().unwrap());
+    let what_if: serde_json::Value = serde_json::from_str(&render(&what_if, Format::Json)).unwrap();
+    assert_eq!(what_if["load"], json["load"]);
 }
 
 #[test]

@@ -6,8 +6,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schedule::{Schedule, Timing, Zone};
 use serde_json::Value;
 
-use super::{Code, Fault};
+use super::{Code, Fault, policies};
 use crate::api::ControllerKind;
+use crate::api::policy::{Policy, PolicyReading};
 use crate::cli::clock_changes::{Effect, clocks, effects, runs_in_every_hour};
 use crate::cli::output::count;
 
@@ -17,8 +18,12 @@ const AHEAD: TimeDelta = TimeDelta::days(2 * 365);
 /// An object with a readable schedule.
 pub(super) struct Timed {
     controller_kind: ControllerKind,
-    /// The schedule, in its zone.
+    /// `spec.schedule`, in its zone.
+    own: Schedule,
+    /// The schedule of the slots: with the policies, if they can be read.
     pub schedule: Schedule,
+    /// What its annotations say.
+    pub policies: Option<PolicyReading>,
     /// Whether it is suspended.
     pub suspended: bool,
 }
@@ -29,18 +34,28 @@ impl Timed {
         let spec = &object["spec"];
         let timing = Timing::parse(spec["schedule"].as_str()?, spec["timeZone"].as_str(), zone);
         timing.time_zone.ok()?;
-        Some(Self { controller_kind, schedule: timing.schedule.ok()?, suspended: spec["suspend"] == true })
+        let (own, policies) = (timing.schedule.ok()?, policies::of(controller_kind, object));
+        let policy = policies.as_ref().and_then(|policies| policies.policy.as_ref().ok());
+        let schedule = policy.map_or(&own, |policy| policy.schedule(&own)).clone();
+        Some(Self { controller_kind, own, schedule, policies, suspended: spec["suspend"] == true })
+    }
+
+    /// How long after its slots it starts.
+    pub fn offset(&self) -> TimeDelta {
+        self.policies.as_ref().map_or(TimeDelta::zero(), PolicyReading::offset)
     }
 
     /// All warnings about its times.
     pub fn judge(&self, now: DateTime<Utc>) -> Vec<Fault> {
         let field = "spec.schedule";
+        let mut faults: Vec<Fault> =
+            self.policies.iter().flat_map(|policies| policies::judge(policies, &self.own, now)).collect();
         let Some(first) = self.schedule.next_after(now) else {
             let message =
                 "it never fires: it matches no time in the next five years (to suspend a CronJob, use spec.suspend)";
-            return vec![Fault::warning(Code::NeverFires, field, message)];
+            faults.push(Fault::warning(Code::NeverFires, field, message));
+            return faults;
         };
-        let mut faults = Vec::new();
         let unit = self.controller_kind.seconds_in_name;
         if self.schedule.next_after(first).is_some_and(|second| (second - first).num_seconds() < unit) {
             let message = format!(
@@ -48,6 +63,10 @@ impl Timed {
                 self.controller_kind.child.kind
             );
             faults.push(Fault::warning(Code::SharedName, field, message));
+        }
+        let policy = self.policies.as_ref().and_then(|policies| policies.policy.as_ref().ok());
+        if policy.is_some_and(Policy::is_once_a_time) {
+            return faults;
         }
         let effects = effects(&self.schedule, now, now + AHEAD);
         let odd: Vec<Effect> =

@@ -41,10 +41,14 @@ pub struct Target {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// There is no such object.
-    #[error("there is no {kind} {name} in namespace {namespace}")]
+    #[error(
+        "there is no {kind} {name} in namespace {namespace}, looking at {api_version}; --controller chooses another kind"
+    )]
     NotFound {
         /// The kind of the object.
         kind: &'static str,
+        /// Its group and version.
+        api_version: String,
         /// Its name.
         name: String,
         /// The namespace.
@@ -100,6 +104,16 @@ pub async fn connect_and_read(target: &Target) -> Result<Facts, CliError> {
     Ok(read(&client, target.controller_kind, namespace, &target.name).await?)
 }
 
+/// Reads one object alone from the cluster that `target` names.
+///
+/// # Errors
+/// When the cluster cannot be reached, or the object does not exist.
+pub async fn connect_and_read_cron_job(target: &Target) -> Result<CronJob, CliError> {
+    let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
+    let namespace = target.namespace.as_deref().unwrap_or(&namespace);
+    Ok(read_cron_job(&client, target.controller_kind, namespace, &target.name).await?.0)
+}
+
 /// Reads the facts about one object.
 ///
 /// # Errors
@@ -111,23 +125,7 @@ pub async fn read(
     name: &str,
 ) -> Result<Facts, ReadError> {
     let interner = Interner::default();
-    let kind = controller_kind.parent.kind;
-    let what = format!("{kind} {namespace}/{name}");
-    let path = format!("{}/{name}", controller_kind.parent.path(Some(namespace)));
-    let text = get(client, &path).await.map_err(|cause| match cause {
-        kube::Error::Api(status) if status.code == 404 => {
-            // If the kind is not served, the answer names no object.
-            if status.details.is_some_and(|details| details.name == name) {
-                ReadError::NotFound { kind, name: name.to_owned(), namespace: namespace.to_owned() }
-            } else {
-                ReadError::NoKind { kind, api_version: controller_kind.parent.api_version() }
-            }
-        }
-        cause => ReadError::Request { what: what.clone(), cause: words(&cause) },
-    })?;
-    let decoded = |error: DecodeError| ReadError::Decode { what: what.clone(), cause: Box::new(error) };
-    let mut cron_job = CronJob::decode(&text, &interner).map_err(decoded)?;
-    let handed_over = Manage::Annotated.takes(&mut cron_job);
+    let (cron_job, handed_over) = read_cron_job(client, controller_kind, namespace, name).await?;
     let cron_job = Arc::new(cron_job);
     let jobs = list(client, &controller_kind.child.path(Some(namespace)), "").await?;
     let jobs = jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()).map(Arc::new).collect();
@@ -143,13 +141,41 @@ pub async fn read(
     Ok(Facts { cron_job, handed_over, jobs, warnings, lease })
 }
 
-async fn get(client: &Client, path: &str) -> Result<String, kube::Error> {
+/// Reads one object, and whether it was handed over.
+async fn read_cron_job(
+    client: &Client,
+    controller_kind: ControllerKind,
+    namespace: &str,
+    name: &str,
+) -> Result<(CronJob, bool), ReadError> {
+    let kind = controller_kind.parent.kind;
+    let what = format!("{kind} {namespace}/{name}");
+    let path = format!("{}/{name}", controller_kind.parent.path(Some(namespace)));
+    let text = get(client, &path).await.map_err(|cause| match cause {
+        kube::Error::Api(status) if status.code == 404 => {
+            let api_version = controller_kind.parent.api_version();
+            // If the kind is not served, the answer names no object.
+            if status.details.is_some_and(|details| details.name == name) {
+                ReadError::NotFound { kind, api_version, name: name.to_owned(), namespace: namespace.to_owned() }
+            } else {
+                ReadError::NoKind { kind, api_version }
+            }
+        }
+        cause => ReadError::Request { what: what.clone(), cause: words(&cause) },
+    })?;
+    let decoded = |error: DecodeError| ReadError::Decode { what: what.clone(), cause: Box::new(error) };
+    let mut cron_job = CronJob::decode(&text, &Interner::default()).map_err(decoded)?;
+    let handed_over = Manage::Annotated.takes(&mut cron_job);
+    Ok((cron_job, handed_over))
+}
+
+pub(in crate::cli) async fn get(client: &Client, path: &str) -> Result<String, kube::Error> {
     let request = Request::get(path).header(http::header::ACCEPT, "application/json").body(Vec::new());
     client.request_text(request.map_err(kube::Error::HttpError)?).await
 }
 
 /// The error for people: the server's own message where there is one.
-fn words(error: &kube::Error) -> String {
+pub(in crate::cli) fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         error => with_causes(error),
@@ -173,7 +199,8 @@ struct PageMetadata {
     continue_token: String,
 }
 
-async fn list(client: &Client, path: &str, query: &str) -> Result<Vec<Box<RawValue>>, ReadError> {
+/// All pages of a list.
+pub(crate) async fn list(client: &Client, path: &str, query: &str) -> Result<Vec<Box<RawValue>>, ReadError> {
     let mut items = Vec::new();
     let mut continue_token = String::new();
     loop {
@@ -206,8 +233,8 @@ struct Warning {
     event_time: Option<DateTime<Utc>>,
 }
 
-/// The Warnings, newest first.
-fn said(items: Vec<Box<RawValue>>) -> Vec<Said> {
+/// The Events, newest first.
+pub(crate) fn said(items: Vec<Box<RawValue>>) -> Vec<Said> {
     let read = |raw: Box<RawValue>| serde_json::from_str::<Warning>(raw.get()).ok();
     let said = |event: Warning| {
         let time = event.last_timestamp.or(event.event_time)?;

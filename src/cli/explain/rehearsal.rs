@@ -99,6 +99,8 @@ fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTi
         completion_time: None,
         finished: None,
         succeeded: false,
+        failed_at: None,
+        of_backfill: false,
     }))
 }
 

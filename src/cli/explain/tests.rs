@@ -13,16 +13,16 @@ use crate::sharding::{MAX_SHARDS, Shard};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
-fn instant(text: &str) -> DateTime<Utc> {
+pub(in crate::cli) fn instant(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-fn name_of(slot: &str) -> String {
+pub(in crate::cli) fn name_of(slot: &str) -> String {
     ControllerKind::CronJob.child_name("nightly", instant(slot))
 }
 
 /// A daily CronJob that was started this morning, with `change` merged into it.
-fn cron_job(change: &Value) -> Arc<CronJob> {
+pub(in crate::cli) fn cron_job(change: &Value) -> Arc<CronJob> {
     let mut object = json!({
         "apiVersion": "batch/v1", "kind": "CronJob",
         "metadata": {
@@ -52,7 +52,7 @@ fn merge(into: &mut Value, change: &Value) {
 }
 
 /// The Job of a slot, of CronJob `owner`; `end` is the condition that ended it.
-fn job(slot: &str, owner: &str, end: Option<&str>) -> Arc<Job> {
+pub(in crate::cli) fn job(slot: &str, owner: &str, end: Option<&str>) -> Arc<Job> {
     let name = name_of(slot);
     let conditions: Vec<Value> = end.iter().map(|end| json!({"type": end, "status": "True"})).collect();
     let object = json!({
@@ -86,6 +86,115 @@ fn check(rows: Vec<Row<'_>>) {
         let next = told.next_run.as_ref().map(|run| run.effect.as_str());
         assert_eq!((told.state, told.summary.as_str(), next), (state, summary, effect), "{sentence}");
     }
+}
+
+#[test]
+fn policies_are_explained() {
+    let annotated = |name: &str, value: &str| {
+        let annotations = json!({ format!("cronjob-controller.dev/{name}"): value });
+        let managers = json!([{ "manager": "kubectl", "time": "2026-11-01T12:00:00Z" }]);
+        json!({ "metadata": { "annotations": annotations, "managedFields": managers } })
+    };
+    let bad = explained(&annotated("spread", "soon"), vec![], NOW);
+    assert_eq!(bad.state, State::BadPolicy);
+    let start = "It does not run: cronjob-controller.dev/spread: \"soon\" is not allowed (";
+    assert!(bad.summary.starts_with(start), "{}", bad.summary);
+
+    let change = annotated("spread", "1h");
+    let offset = cron_job(&change).offset();
+    assert!(offset > TimeDelta::zero());
+    let spread = explained(&change, vec![], NOW);
+    assert_eq!(spread.state, State::Waiting);
+    assert!(spread.notes.iter().any(|note| note.starts_with("Each run starts ")), "{:?}", spread.notes);
+    assert_eq!(spread.next_run.unwrap().time, instant("2026-11-23T02:00:00Z") + offset);
+    let due = instant("2026-11-23T02:00:00Z") + offset;
+    let at = |now: DateTime<Utc>| explained(&change, vec![], &now.to_rfc3339()).state;
+    assert_eq!(at(due - TimeDelta::seconds(1)), State::Waiting);
+    assert_eq!(at(due + TimeDelta::seconds(1)), State::Starting);
+
+    let over = explained(&annotated("not-after", "2026-11-22T09:00:00Z"), vec![], NOW);
+    assert_eq!(over.summary, "It does not run: its schedule and its policies leave no time in the next five years.");
+}
+
+#[test]
+fn policies_that_hold_a_run_are_explained() {
+    let (thursday, saturday, today) = ("2026-11-19T02:00:00Z", "2026-11-21T02:00:00Z", "2026-11-22T02:00:00Z");
+    let held = |name: &str, value: &str, policy: &str| {
+        json!({
+            "metadata": {"annotations": { format!("cronjob-controller.dev/{name}"): value }},
+            "spec": {"concurrencyPolicy": policy},
+            "status": {"lastScheduleTime": thursday, "active": [active(thursday)]},
+        })
+    };
+    let since = |mut change: Value, slot: &str| {
+        change["status"] = json!({"lastScheduleTime": slot});
+        change
+    };
+    let runs = "It is blocked: Job nightly-29917560 has been running for 3d08h, and ";
+    let then = "3 runs were skipped since. If that Job ended now, the run of";
+    let (at_limit, waits, replaces) = (
+        format!(
+            "{runs}cronjob-controller.dev/max-concurrent is 1. {then} Sun 2026-11-22 02:00:00 +00:00 would start at once."
+        ),
+        format!("{runs}concurrencyPolicy is Forbid. {then} Sat 2026-11-21 02:00:00 +00:00 would start at once."),
+        format!(
+            "{runs}a run starts when the one that it replaces is gone (cronjob-controller.dev/replace-waits). {then} Sun \
+             2026-11-22 02:00:00 +00:00 would start at once."
+        ),
+    );
+    let running = || vec![job(thursday, "cj", None)];
+    let rows: Vec<Row> = vec![
+        (
+            "as many as may run",
+            held("max-concurrent", "1", "Allow"),
+            running(),
+            NOW,
+            State::Blocked,
+            &at_limit,
+            Some("is skipped if Job nightly-29917560 still runs"),
+        ),
+        (
+            "two wait",
+            held("backlog", "2", "Forbid"),
+            running(),
+            NOW,
+            State::Blocked,
+            &waits,
+            Some("waits if Job nightly-29917560 still runs"),
+        ),
+        (
+            "the replaced one is not gone",
+            held("replace-waits", "true", "Replace"),
+            running(),
+            NOW,
+            State::Blocked,
+            &replaces,
+            Some("deletes Job nightly-29917560 if it still runs, and starts a Job when it is gone"),
+        ),
+        (
+            "the last one failed",
+            since(held("pause-after-failures", "1", "Allow"), today),
+            vec![job(today, "cj", Some("Failed"))],
+            NOW,
+            State::Paused,
+            "It is paused: the last Job failed (cronjob-controller.dev/pause-after-failures). It goes on when a Job succeeds, \
+             also one made with kubectl create job --from, or when the failed ones are deleted.",
+            Some("starts nothing"),
+        ),
+        (
+            "it is too late",
+            since(held("backlog", "0", "Allow"), saturday),
+            vec![],
+            NOW,
+            State::Waiting,
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was passed over: it could not start within 60 s \
+             (cronjob-controller.dev/backlog). It waits for the next run.",
+            Some("starts Job nightly-29923320"),
+        ),
+    ];
+    check(rows);
+    let stuck = explained(&held("stuck-after", "1h", "Forbid"), running(), NOW);
+    assert!(stuck.notes.iter().any(|note| note.contains("RunStuck")), "{:?}", stuck.notes);
 }
 
 #[test]
@@ -581,7 +690,7 @@ fn answer_comes_before_the_details() {
 }
 
 /// Creates an object, and then its status, which a create leaves out.
-async fn post(client: &kube::Client, collection: &str, object: &Value) {
+pub(in crate::cli) async fn post(client: &kube::Client, collection: &str, object: &Value) {
     let send = |method: &str, path: String, object: &Value| {
         let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let request = http::Request::builder().method(method).uri(path).header("content-type", kind);
@@ -597,7 +706,8 @@ async fn post(client: &kube::Client, collection: &str, object: &Value) {
 #[tokio::test(start_paused = true)]
 async fn everything_is_read_from_a_cluster_and_nothing_written() {
     let clock = TestClock::new(instant("2026-11-19T02:00:01Z"));
-    let server = ApiServer::new(Config::builtin(clock.clone()));
+    // Two days pass, and an Event of the first is read.
+    let server = ApiServer::new(Config { event_ttl: None, ..Config::builtin(clock.clone()) });
     let client = server.client();
     let template = json!({"spec": {"template": {"spec": {
         "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],

@@ -1,7 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::api::ControllerKind;
+use crate::cli::backfill::plan::Question;
+use crate::cli::cluster::{Namespaces, Scope};
 use crate::cli::dispatch;
+use crate::cli::explain::read::Target;
+use crate::cli::options::cluster::Since;
+use chrono::TimeDelta;
 
 struct Berlin;
 
@@ -79,13 +85,139 @@ fn defaults_are_what_the_help_says() {
     assert_eq!((target, in_zone), (want, Zone::UTC));
 }
 
+#[test]
+fn commands_about_a_cluster_say_where_to_look() {
+    let scope = |namespaces, name: Option<&str>| Scope {
+        controller_kind: ControllerKind::CronJob,
+        namespaces,
+        name: name.map(str::to_owned),
+        kubeconfig: None,
+        context: None,
+    };
+    let target = |namespace: Option<&str>| Target {
+        controller_kind: ControllerKind::CronJob,
+        namespace: namespace.map(str::to_owned),
+        name: "a".to_owned(),
+        kubeconfig: None,
+        context: None,
+    };
+    let shop = || Namespaces::One("shop".to_owned());
+    let berlin = zone("Europe/Berlin");
+    let rows: [(&[&str], Command); 9] = [
+        (&["list"], Command::List(scope(Namespaces::OfContext, None), Zone::UTC, Format::Table)),
+        (&["list", "-A", "-o", "json"], Command::List(scope(Namespaces::All, None), Zone::UTC, Format::Json)),
+        (&["list", "-w", "-n", "shop"], Command::Watch(scope(shop(), None), Zone::UTC, Format::Table)),
+        (&["explain"], Command::Findings(scope(Namespaces::OfContext, None), Zone::UTC, Format::Table)),
+        (
+            &["explain", "a", "--since", "yesterday", "--time-zone=Europe/Berlin"],
+            Command::Slots(scope(Namespaces::OfContext, Some("a")), Since::Day(1, berlin), berlin, Format::Table),
+        ),
+        (
+            &["explain", "-A", "--since=6h"],
+            Command::Slots(scope(Namespaces::All, None), Since::Ago(TimeDelta::hours(6)), Zone::UTC, Format::Table),
+        ),
+        (&["trigger", "a", "-n", "shop", "--job-name=b"], Command::Trigger(target(Some("shop")), Some("b".to_owned()))),
+        (&["suspend", "a"], Command::SetSuspended(target(None), true, Zone::UTC)),
+        (&["resume", "a", "--time-zone=Europe/Berlin"], Command::SetSuspended(target(None), false, berlin)),
+    ];
+    for (args, want) in rows {
+        assert_eq!(command(args), want, "{args:?}");
+    }
+}
+
+#[test]
+fn commands_about_the_past_say_which_slots() {
+    let args =
+        ["backfill", "a", "--from=2026-03-28", "--to=2026-03-29T01:00", "--time-zone=Europe/Berlin", "--again=failed"];
+    let more = ["--rerun", "--dry-run", "--max-active", "5", "-ojson"];
+    let Command::Backfill(target, request) = command(&[&args[..], &more].concat()) else { panic!("no backfill") };
+    assert_eq!((&*target.name, request.dry_run, request.format), ("a", true, Format::Json));
+    let want = Question {
+        from: "2026-03-27T23:00:00Z".parse().unwrap(),
+        to: "2026-03-29T00:00:00Z".parse().unwrap(),
+        zone: zone("Europe/Berlin"),
+        max_active: 5,
+        again: true,
+        rerun: true,
+    };
+    assert_eq!(request.question, want);
+    assert!(
+        matches!(command(&["migrate", "check", "-A"]), Command::MigrateCheck(scope, ..) if scope.namespaces == Namespaces::All)
+    );
+    let fault = |args: &[&str]| parse(args).unwrap_err().to_string();
+    assert!(fault(&["backfill", "a", "--to=2026-03-28"]).starts_with("--from is missing; give a time such as"));
+    let range = ["backfill", "a", "--from=2026-03-29", "--to=2026-03-28"];
+    assert_eq!(fault(&range), "--from is later than --to");
+    let rest = |flag| fault(&["backfill", "a", "--from=2026-03-28", "--to=2026-03-28", flag]);
+    assert_eq!(rest("--again=all"), "--again: all is not allowed; use failed");
+    assert_eq!(rest("--max-active=0"), "--max-active: 0 is not allowed; use a whole number from 1 to 100");
+    assert_eq!(rest("--output=yaml"), "--output: yaml is not allowed; use table or json");
+    assert_eq!(
+        rest("--controller=apiexample"),
+        "--controller: apiexample is not allowed; use cronjob or tutorial, whose runs are Jobs"
+    );
+    assert_eq!(fault(&["migrate"]), "what to do is missing; give check");
+    assert_eq!(fault(&["migrate", "now"]), "migrate now is no command; migrate check is");
+}
+
+#[test]
+fn since_is_a_time_before_now() {
+    let now = "2026-11-22T10:00:00Z".parse().unwrap();
+    let rows = [
+        (Since::Day(0, zone("Europe/Berlin")), "2026-11-21T23:00:00Z"),
+        (Since::Day(1, Zone::UTC), "2026-11-21T00:00:00Z"),
+        (Since::Ago(TimeDelta::hours(6)), "2026-11-22T04:00:00Z"),
+    ];
+    for (since, want) in rows {
+        assert_eq!(since.time(now), want.parse::<DateTime<Utc>>().unwrap(), "{since:?}");
+    }
+}
+
+#[cfg(feature = "dev")]
+#[test]
+fn next_of_files_has_its_own_defaults_and_refuses_a_schedule() {
+    let args = ["next", "-f", "a,b", "-n", "20", "--from=2027-03-27", "-ojson"];
+    let Command::NextOf(files, namespace, question, format) = command(&args) else { panic!("no next") };
+    assert_eq!((files, &*namespace), (["a", "b"].map(PathBuf::from).to_vec(), "default"));
+    let want = next::cron_jobs::Question {
+        zone: Zone::UTC,
+        seed: "".into(),
+        from: Some("2027-03-27T00:00:00Z".parse().unwrap()),
+        count: 20,
+        all: false,
+    };
+    assert_eq!((question, format), (want, Format::Json));
+    let fault = |args: &[&str]| parse(&[&["next", "-f", "a"], args].concat()).unwrap_err().to_string();
+    assert_eq!(fault(&["@daily"]), "unexpected argument \"@daily\"; with -f, there is no SCHEDULE");
+    assert_eq!(fault(&["--previous"]), "--previous: true is not allowed; use it with a SCHEDULE");
+    assert_eq!(fault(&["--namespace=A"]), "--namespace: A is not allowed; use the name of a namespace");
+}
+
+#[test]
+fn next_of_a_cron_job_in_a_cluster_is_told_from_a_schedule() {
+    let rows: [(&[&str], usize); 3] = [
+        (&["next", "-n", "shop", "nightly"], 5),
+        (&["next", "--namespace=shop", "nightly", "-n", "20"], 20),
+        (&["next", "nightly", "-n", "7", "--namespace", "shop"], 7),
+    ];
+    for (args, count) in rows {
+        let Command::NextIn(target, question, _) = command(args) else { panic!("{args:?}") };
+        assert_eq!((target.namespace.as_deref(), &*target.name), (Some("shop"), "nightly"), "{args:?}");
+        assert_eq!(question.count, count, "{args:?}");
+    }
+    let fault = |args: &[&str]| parse(args).unwrap_err().to_string();
+    assert!(fault(&["next", "nightly"]).starts_with("SCHEDULE: \"nightly\" is not a schedule: "));
+    assert!(fault(&["next", "* * * * *", "-n", "shop"]).starts_with("--count: shop is not allowed"));
+}
+
 #[cfg(feature = "dev")]
 #[test]
 fn check_has_its_own_defaults() {
     let args = ["check", "-f", "a,b", "-f", "-", "-o", "sarif", "-R", "--histogram=none"];
     let Command::Check(files, rules, format, recursive) = command(&args) else { panic!("no check") };
     assert_eq!(files, ["a", "b", "-"].map(PathBuf::from));
-    assert_eq!(rules, Rules { zone: Zone::UTC, max_per_minute: 20, fail_on: Severity::Error, histogram: false });
+    let want = Rules { zone: Zone::UTC, max_per_minute: 20, histogram: false, ..Rules::default() };
+    assert_eq!(rules, want);
     assert_eq!((format, recursive), (CheckFormat::Sarif, true));
 }
 
@@ -128,6 +260,29 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
             &["explain", "a", "--controller=job"],
             &["--controller: job is not allowed; use cronjob, tutorial or apiexample"],
         ),
+        (
+            "a name and all namespaces",
+            &["explain", "a", "-A"],
+            &["--all-namespaces: true is not allowed; use it without a NAME"],
+        ),
+        (
+            "one namespace and all of them",
+            &["list", "-A", "-n", "shop"],
+            &["--namespace: shop is not allowed; use either it or --all-namespaces"],
+        ),
+        (
+            "a time that there is not",
+            &["explain", "--since=tomorrow"],
+            &["--since: tomorrow is not allowed; use yesterday, today, a duration such as 6h, or a time such as \
+               2026-03-28T01:00"],
+        ),
+        ("a name of list", &["list", "a"], &["unexpected argument \"a\"; explain a is about one CronJob"]),
+        ("nothing to start", &["trigger"], &["NAME is missing; give the name of one CronJob"]),
+        (
+            "a kind whose runs are Pods",
+            &["trigger", "a", "--controller=apiexample"],
+            &["--controller: apiexample is not allowed; use cronjob or tutorial, whose runs are Jobs"],
+        ),
         #[cfg(feature = "dev")]
         (
             "no file",
@@ -158,7 +313,7 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
 fn plugin_messages_name_kubectl_and_no_controller_can_start() {
     let plugin = |args: &[&str]| dispatch::parse(["/usr/bin/kubectl-cronjob"].iter().chain(args), &Berlin);
     let Invocation::Help(help) = plugin(&["next", "--help"]).unwrap() else { panic!("no help") };
-    assert!(help.contains("Usage: kubectl cronjob next SCHEDULE [flags]"), "{help}");
+    assert!(help.contains("Usage: kubectl cronjob next SCHEDULE | "), "{help}");
     assert!(!help.contains(crate::options::PROGRAM), "{help}");
     for args in [&[][..], &["--help"], &["help"]] {
         let Invocation::Help(help) = plugin(args).unwrap() else { panic!("no help") };

@@ -3,8 +3,14 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use ratatui::style::Color;
 use serde_json::{Value, json};
 
+use super::keys::Place;
+use super::screen::Screen;
 use super::*;
 use crate::api::{Interner, Object as _};
 
@@ -52,48 +58,145 @@ fn row(cron_job: &CronJob, jobs: &[Arc<Job>], skew: Option<i64>) -> Row {
     Row::new(cron_job, jobs, skew.map(TimeDelta::milliseconds), at(5), utc())
 }
 
-#[test]
-fn the_table_shows_each_cron_job_on_one_line() {
+/// CronJobs in each state.
+fn few() -> Vec<Row> {
     let jobs = [
         job("b", Some(-60), None),
         job("a", Some(-120), Some(("Failed", 0))),
         job("c", Some(-180), Some(("Complete", 0))),
     ];
-    let rows = [
-        row(&cron_job("hello", &json!({}), Some(0)), &jobs, Some(3)),
-        row(
-            &cron_job("nightly", &json!({ "schedule": "30 2 * * MON-FRI", "timeZone": "Europe/Berlin" }), None),
-            &[],
-            None,
-        ),
-        row(&cron_job("none", &json!({ "schedule": "0 0 31 2 *" }), None), &[], None),
-        row(&cron_job("odd", &json!({ "schedule": "often" }), None), &[], None),
+    let done = [job("d", Some(-60), Some(("Complete", 0)))];
+    let nightly = json!({ "schedule": "30 2 * * MON-FRI", "timeZone": "Europe/Berlin" });
+    let mut rows = vec![
+        row(&cron_job("nightly", &nightly, None), &[], None),
         row(&cron_job("paused", &json!({ "suspend": true }), Some(-3600)), &[], None),
+        row(&cron_job("hello", &json!({}), Some(0)), &jobs, Some(3)),
+        row(&cron_job("done", &json!({ "schedule": "*/2 * * * *" }), Some(0)), &done, Some(1250)),
+        row(&cron_job("none", &json!({ "schedule": "0 0 31 2 *" }), None), &[], None),
+        row(&cron_job("odd", &json!({ "schedule": "of\u{1b}ten" }), None), &[], None),
+        row(&cron_job("busy", &json!({}), Some(0)), &[job("e", Some(0), None)], Some(75_300)),
     ];
-    let lines = screen(&["dev".to_owned()], &rows, at(5), utc(), 100, 40);
-    let want = [
-        "dev",
-        "",
-        "CRONJOB           SCHEDULE                           NEXT           LAST             ACTIVE   JOBS",
-        "default/hello     * * * * *                          in 55s         08:00:00 +3 ms   1        ✓✗…",
-        "default/nightly   30 2 * * MON-FRI (Europe/Berlin)   in 2d17h       -                0",
-        "default/none      0 0 31 2 *                         never          -                0",
-        "default/odd       often                              bad schedule   -                0",
-        "default/paused    * * * * *                          suspended      07:00:00         0",
+    Order::default().sort(&mut rows);
+    rows
+}
+
+fn many() -> Vec<Row> {
+    let row = |number: i64| {
+        let fate = |job: i64| match (number, job) {
+            (number, 5) if number % 17 == 3 => Fate::Failed,
+            (number, 5) if number % 13 == 5 => Fate::Running,
+            (number, job) if (number + job) % 11 == 7 && job < 4 => Fate::Failed,
+            _ => Fate::Complete,
+        };
+        let jobs: Vec<Fate> = (0..6).map(fate).collect();
+        Row {
+            name: format!("team-{}/report-for-customer-{number:03}", number % 4),
+            schedule: format!("{} * * * * (America/Argentina/Buenos_Aires)", number % 60),
+            next: if number % 29 == 7 { Next::Suspended } else { Next::At(at(60 * (1 + number % 60))) },
+            last: Some(at(-60 * (number % 60))),
+            skew: Some(TimeDelta::milliseconds(number)),
+            active: jobs.iter().filter(|fate| **fate == Fate::Running).count(),
+            jobs,
+        }
+    };
+    let mut rows: Vec<Row> = (0..200).map(row).collect();
+    Order::default().sort(&mut rows);
+    rows
+}
+
+/// The screen with these rows after these keys.
+fn screen(rows: &[Row], (width, height): (u16, u16), keys: &[KeyCode], colour: bool) -> TestBackend {
+    let path = "/run/user/1000/cronjob-controller-dev-29921/kubeconfig-of-this-run-alone.yaml";
+    let commands = [format!("export KUBECONFIG={path}"), "kubectl get cronjobs,jobs,pods".to_owned()];
+    let messages = ["12:00:01 WARN cannot save the state of the cluster; trying again".to_owned()];
+    let screen = Screen {
+        title: "Kubernetes API on https://127.0.0.1:41235, for this machine only",
+        commands: &commands,
+        rows,
+        messages: &messages,
+        now: at(5),
+        local: utc(),
+        colour,
+    };
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let mut place = Place::default();
+    terminal.draw(|frame| screen.draw(frame, &mut place)).unwrap();
+    for key in keys {
+        place.press(KeyEvent::from(*key));
+        terminal.draw(|frame| screen.draw(frame, &mut place)).unwrap();
+    }
+    terminal.backend().clone()
+}
+
+const SMALL: (u16, u16) = (80, 24);
+const LARGE: (u16, u16) = (120, 40);
+
+#[test]
+fn view_fits_terminals_of_both_sizes() {
+    insta::assert_snapshot!("few_80x24", screen(&few(), SMALL, &[], true));
+    insta::assert_snapshot!("few_120x40", screen(&few(), LARGE, &[], true));
+    insta::assert_snapshot!("many_80x24", screen(&many(), SMALL, &[], true));
+    insta::assert_snapshot!("many_120x40", screen(&many(), LARGE, &[], true));
+    insta::assert_snapshot!("many_80x24_at_the_end", screen(&many(), SMALL, &[KeyCode::End], true));
+    insta::assert_snapshot!("none_80x24", screen(&[], SMALL, &[], true));
+}
+
+#[test]
+fn view_without_colour_says_the_same() {
+    let [with, without] = [true, false].map(|colour| screen(&few(), SMALL, &[], colour));
+    assert_eq!(with.to_string(), without.to_string());
+    let coloured =
+        |backend: &TestBackend| backend.buffer().content().iter().filter(|cell| cell.fg != Color::Reset).count();
+    assert!(coloured(&with) > 50);
+    assert_eq!(coloured(&without), 0);
+}
+
+#[test]
+fn rows_are_sorted_as_the_order_says() {
+    let rows: [(Order, &[&str]); 4] = [
+        (Order::Failed, &["hello", "none", "odd", "busy", "done", "nightly", "paused"]),
+        (Order::Next, &["busy", "hello", "done", "nightly", "none", "odd", "paused"]),
+        (Order::Last, &["busy", "done", "hello", "paused", "nightly", "none", "odd"]),
+        (Order::Name, &["busy", "done", "hello", "nightly", "none", "odd", "paused"]),
     ];
-    assert_eq!(lines, want);
-    let few = screen(&["dev".to_owned()], &rows, at(5), utc(), 30, 6);
-    let want = [
-        "dev",
-        "",
-        "CRONJOB           SCHEDULE   …",
-        "default/hello     * * * * *  …",
-        "default/nightly   30 2 * * MO…",
-        "and 3 more",
-    ];
-    assert_eq!(few, want, "a small terminal");
-    let none = screen(&["dev".to_owned()], &[], at(5), utc(), 100, 40);
-    assert_eq!(none.last().unwrap(), "There are no CronJobs. Apply one with kubectl apply -f FILE.");
+    for (order, want) in rows {
+        let mut rows = few();
+        order.sort(&mut rows);
+        let names: Vec<&str> = rows.iter().map(|row| row.name.strip_prefix("default/").unwrap()).collect();
+        assert_eq!(names, want, "{order:?}");
+    }
+}
+
+#[test]
+fn summary_counts_each_state() {
+    assert_eq!(
+        summary(&few(), at(5)),
+        "7 CronJobs: 1 failed, 2 cannot run, 2 Jobs run, 1 suspended, next start in 55s"
+    );
+    assert_eq!(summary(&[], at(5)), "0 CronJobs: no start");
+    assert_eq!(summary(&few()[3..4], at(5)), "1 CronJob: 1 Job runs, next start in 55s");
+}
+
+/// What a shell makes of the words of a command that may have been wrapped.
+fn words(command: &str) -> String {
+    let output = std::process::Command::new("sh").args(["-c", &format!("printf '<%s>' {command}")]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn wrapped_command_is_the_same_command() {
+    for command in [
+        "KUBECONFIG=/run/user/1000/cronjob-controller-dev-29921/kubeconfig.yaml",
+        "KUBECONFIG='/tmp/with spaces/and  more/of them/kubeconfig.yaml'; echo after",
+        r"KUBECONFIG='/tmp/it'\''s a'\'''\''quoted  path/kubeconfig.yaml'",
+        "'a' 'b' '' 'long enough to be wrapped'",
+    ] {
+        for width in 8..40 {
+            let lines = screen::continued(command, width);
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:#?}");
+            assert_eq!(words(&lines.join("\n")), words(command), "{width}: {lines:#?}");
+        }
+    }
 }
 
 #[test]
@@ -129,17 +232,20 @@ fn lines_report_starts_and_ends() {
 
 proptest! {
     #[test]
-    fn view_stays_within_the_terminal(
-        names in prop::collection::vec(".{0,40}", 0..30), width in 0_usize..120, height in 0_usize..40,
+    fn view_can_be_drawn_on_any_terminal(
+        names in prop::collection::vec(".{0,40}", 0..30), width in 0_u16..130, height in 0_u16..50,
     ) {
-        let rows: Vec<Row> = names.iter().map(|name| Row {
-            name: name.clone(), schedule: name.clone(), next: Next::Never, last: None, skew: None, active: 0, jobs: vec![Fate::Running; 20],
-        }).collect();
-        let lines = screen(&["a".to_owned(), "b".to_owned()], &rows, at(0), utc(), width, height);
-        prop_assert!(lines.len() <= height);
-        for line in lines {
-            prop_assert!(line.chars().count() <= width, "{line:?}");
-            prop_assert!(!line.chars().any(char::is_control), "{line:?}");
-        }
+        let row = |name: &String| Row {
+            name: plain(name),
+            schedule: plain(name),
+            next: Next::Never,
+            last: None,
+            skew: None,
+            active: 20,
+            jobs: vec![Fate::Running; 20],
+        };
+        let rows: Vec<Row> = names.iter().map(row).collect();
+        let backend = screen(&rows, (width, height), &[KeyCode::End], true);
+        prop_assert!(backend.buffer().content().iter().all(|cell| !cell.symbol().chars().any(char::is_control)));
     }
 }

@@ -1,0 +1,323 @@
+//! Starts the Jobs of slots in the past: `backfill`.
+//!
+//! Guarantees: the plan comes first. No slot is started twice, however often the command is killed and run again (`run`), and
+//! slots that may have run are started on request only (`plan`). Each Job has the name and the annotation of its slot, so that
+//! a controller cannot start the slot beside it, and a label, because of which it never counts as active.
+
+pub mod plan;
+mod run;
+pub mod watch;
+
+use std::collections::HashMap;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+
+use apimachinery::clock::Clock;
+use chrono::{DateTime, SecondsFormat, Utc};
+use kube::Client;
+use serde::Serialize;
+
+use super::cluster::Scope;
+use super::explain::read::{Target, list};
+use super::output::{Format, count, moment};
+use super::{Answer, CliError, trigger};
+use crate::api::backfill::Backfill;
+use crate::api::batch_v1::Job;
+use crate::api::{ControllerKind, Object as _, Uid};
+use crate::terminal;
+use plan::{Plan, Question};
+use run::{Place, Run, Stored, decode_job};
+use watch::{End, JobWatch};
+
+/// What a backfill does, and how it tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The slots.
+    pub question: Question,
+    /// Whether only the plan is printed.
+    pub dry_run: bool,
+    /// Lines for people, or JSON, one object a line.
+    pub format: Format,
+}
+
+/// What happens to a slot.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase", tag = "type")]
+enum Step {
+    /// Its Job was created, by this process or by one before it.
+    Started { slot: DateTime<Utc>, job: String },
+    /// Its Job has ended.
+    Ended { slot: DateTime<Utc>, job: String, outcome: End },
+    /// It is left out.
+    Skipped { slot: DateTime<Utc>, why: &'static str },
+}
+
+/// The numbers of a backfill.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tally {
+    /// All slots that it starts.
+    total: usize,
+    begun: usize,
+    running: usize,
+    succeeded: usize,
+    failed: usize,
+    gone: usize,
+    /// Slots that may have run, because a Job was deleted.
+    unknown: usize,
+    /// The Jobs of the backfill that existed when this process began.
+    #[serde(skip)]
+    jobs: usize,
+}
+
+impl Tally {
+    fn count(&mut self, end: End) {
+        match end {
+            End::Succeeded => self.succeeded += 1,
+            End::Failed => self.failed += 1,
+            End::Gone => self.gone += 1,
+        }
+    }
+}
+
+/// A line of the output for machines.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase", tag = "type")]
+enum Line<'a> {
+    Plan(&'a Plan),
+    Continued(&'a Tally),
+    Finished(&'a Tally),
+}
+
+/// Backfills the CronJob that `target` names. What it says before its end goes to `print`, which returns false if that
+/// cannot be written; then it stops, and the next call continues.
+///
+/// # Errors
+/// When the cluster cannot be reached, the CronJob cannot be backfilled, or the API server refuses a write.
+pub async fn backfill(
+    target: &Target,
+    request: &Request,
+    clock: &dyn Clock,
+    print: &mut dyn FnMut(&str) -> bool,
+) -> Result<Answer, CliError> {
+    let (client, namespace) = Scope::from(target.clone()).connect().await?;
+    let namespace = namespace.unwrap_or_default();
+    backfill_with(&client, target.controller_kind, (&namespace, &target.name), request, clock, print).await
+}
+
+pub(super) async fn backfill_with(
+    client: &Client,
+    controller_kind: ControllerKind,
+    (namespace, name): (&str, &str),
+    request: &Request,
+    clock: &dyn Clock,
+    print: &mut dyn FnMut(&str) -> bool,
+) -> Result<Answer, CliError> {
+    let place = Place { client, controller_kind, namespace, name };
+    let stored = place.read().await?;
+    if let Some(refusal) = plan::refusal(&stored.cron_job, request.question.zone) {
+        return Err(place.refused(refusal));
+    }
+    let collection = controller_kind.child.path(Some(namespace));
+    let jobs = list(client, &collection, "").await?;
+    let jobs: Vec<(Arc<Job>, Option<String>)> = jobs
+        .iter()
+        .filter_map(|raw| decode_job(raw.get()).ok())
+        .map(|(job, backfill)| (Arc::new(job), backfill))
+        .collect();
+    let mut screen = Screen::new(request, &stored, print);
+    let Some(next) = prepare(&place, &stored, &jobs, request, clock, &mut screen)? else {
+        return Ok(Answer { text: String::new(), is_good: true });
+    };
+    let (running, tally) = found(&jobs, &next);
+    if stored.record.current.is_some() {
+        screen.continued(&tally);
+    }
+    if request.dry_run {
+        return Ok(Answer { text: String::new(), is_good: true });
+    }
+    let watch = JobWatch::start(&place, &stored.cron_job.uid);
+    let mut run = Run {
+        place,
+        question: &request.question,
+        clock,
+        watch,
+        stored: stored.record,
+        next,
+        running,
+        tally,
+        report: &mut |step, tally| screen.tell(step, tally),
+        is_closed: false,
+    };
+    let ended = run.carry_out().await;
+    let (tally, is_closed) = (run.tally.clone(), run.is_closed);
+    drop(run);
+    screen.clear();
+    ended?;
+    let text = if is_closed { String::new() } else { screen.end(&tally) };
+    Ok(Answer { text, is_good: tally.failed + tally.gone + tally.unknown == 0 })
+}
+
+/// The record to begin with: the stored one with this process as its holder, or that of a new plan. `None` if there is nothing
+/// to start.
+fn prepare(
+    place: &Place<'_>,
+    stored: &Stored,
+    jobs: &[(Arc<Job>, Option<String>)],
+    request: &Request,
+    clock: &dyn Clock,
+    screen: &mut Screen<'_>,
+) -> Result<Option<Backfill>, CliError> {
+    let Question { from, to, again, .. } = request.question;
+    let holder = trigger::word(rand::random());
+    if let Some(stored) = &stored.record.current {
+        if (stored.from, stored.to, stored.again) != (from, to, again) {
+            let time = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+            let flags = if stored.again { " --again failed" } else { "" };
+            return Err(place.refused(format!(
+                "another backfill is under way. --from {} --to {}{flags} continues it; kubectl annotate -n {} {} {} {}- gives \
+                 it up",
+                time(stored.from),
+                time(stored.to),
+                place.namespace,
+                place.controller_kind.parent.qualified_name(),
+                place.name,
+                crate::api::policy::BACKFILL,
+            )));
+        }
+        return Ok(Some(Backfill { holder, ..stored.clone() }));
+    }
+    let jobs: Vec<Arc<Job>> = jobs.iter().map(|(job, _)| Arc::clone(job)).collect();
+    let plan = plan::plan(&stored.cron_job, &jobs, &stored.record, &request.question, clock.now());
+    let plan = plan.map_err(|cause| place.refused(cause))?;
+    screen.plan(&plan);
+    let left = plan.chosen().to_vec();
+    let (id, total) = (trigger::word(rand::random()), left.len());
+    Ok((total > 0).then_some(Backfill { id, holder, from, to, again, total, created: 0, begun: None, left }))
+}
+
+/// Unfinished Jobs, with their slots and names.
+type Running = HashMap<Uid, (DateTime<Utc>, String)>;
+
+/// What earlier processes did: the unfinished Jobs, and the numbers of the others. The Job of the slot that was begun last is
+/// found later.
+fn found(jobs: &[(Arc<Job>, Option<String>)], backfill: &Backfill) -> (Running, Tally) {
+    let mut tally = Tally { total: backfill.total, begun: backfill.number_begun(), ..Tally::default() };
+    let mut running = Running::new();
+    for (job, id) in jobs {
+        let Some(slot) = job.scheduled_timestamp.filter(|_| id.as_ref() == Some(&backfill.id)) else { continue };
+        if backfill.begun.is_some_and(|begun| begun.slot == slot) {
+            continue;
+        }
+        tally.jobs += 1;
+        match job.finished {
+            Some(finished) => tally.count(finished.into()),
+            None => {
+                running.insert(job.uid.clone(), (slot, job.name.name.to_string()));
+            }
+        }
+    }
+    tally.running = running.len();
+    (running, tally)
+}
+
+/// Where a backfill tells what it does: lines on stdout, and on a terminal a line that changes.
+struct Screen<'a> {
+    print: &'a mut dyn FnMut(&str) -> bool,
+    format: Format,
+    on_terminal: bool,
+    object: String,
+    zone: schedule::Zone,
+}
+
+/// The width of the bar.
+const BAR: usize = 30;
+
+impl<'a> Screen<'a> {
+    fn new(request: &Request, stored: &Stored, print: &'a mut dyn FnMut(&str) -> bool) -> Self {
+        let (cron_job, local) = (&stored.cron_job, request.question.zone);
+        let zone = cron_job.schedule(local).and_then(schedule::Schedule::zone).unwrap_or(local);
+        let object = format!("{} {}", cron_job.controller_kind.parent.kind, cron_job.object_name());
+        let on_terminal = request.format == Format::Table && std::io::stderr().is_terminal();
+        Self { print, format: request.format, on_terminal, object, zone }
+    }
+
+    fn line(&mut self, line: &Line<'_>, lines: &[String]) -> bool {
+        match self.format {
+            Format::Table => {
+                let text: String = lines.iter().map(|line| terminal::plain(line) + "\n").collect();
+                (self.print)(&text)
+            }
+            // A line is a struct of texts and numbers.
+            _ => (self.print)(&serde_json::to_string(line).unwrap_or_default()),
+        }
+    }
+
+    fn plan(&mut self, plan: &Plan) -> bool {
+        self.line(&Line::Plan(plan), &plan.lines())
+    }
+
+    fn continued(&mut self, tally: &Tally) -> bool {
+        let Tally { total, begun, .. } = tally;
+        let text = format!("Backfill of {}: {begun} of {} begun already.", self.object, count(*total, "slot"));
+        self.line(&Line::Continued(tally), &[text])
+    }
+
+    /// Tells a step; returns false if it cannot be written.
+    fn tell(&mut self, step: &Step, tally: &Tally) -> bool {
+        if self.format != Format::Table {
+            return (self.print)(&serde_json::to_string(step).unwrap_or_default());
+        }
+        let text = match step {
+            Step::Started { slot, job } if !self.on_terminal => {
+                let time = moment(self.zone, *slot);
+                Some(format!("{} of {}: started Job {job} of {time}", tally.begun, tally.total))
+            }
+            Step::Started { .. } | Step::Ended { outcome: End::Succeeded, .. } => None,
+            Step::Ended { job, outcome, .. } => {
+                Some(format!("Job {job} {}", if *outcome == End::Failed { "failed" } else { "was deleted" }))
+            }
+            Step::Skipped { slot, why } => Some(format!("The slot {} is left out: {why}", moment(self.zone, *slot))),
+        };
+        self.clear();
+        let is_open = text.is_none_or(|text| (self.print)(&terminal::plain(&text)));
+        if self.on_terminal {
+            let _ = write!(std::io::stderr(), "{}", bar(tally)).and_then(|()| std::io::stderr().flush());
+        }
+        is_open
+    }
+
+    /// Removes the bar.
+    fn clear(&self) {
+        if self.on_terminal {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+
+    /// The last lines.
+    fn end(&self, tally: &Tally) -> String {
+        if self.format != Format::Table {
+            return serde_json::to_string(&Line::Finished(tally)).unwrap_or_default() + "\n";
+        }
+        let Tally { succeeded, failed, gone, unknown, .. } = tally;
+        let others =
+            [(failed, "failed"), (gone, "deleted while it ran"), (unknown, "left out, because it may have run")];
+        let others = others
+            .iter()
+            .filter(|(number, _)| **number > 0)
+            .fold(String::new(), |all, (number, what)| all + &format!(", {number} {what}"));
+        format!("Backfill of {}: {} succeeded{others}.\n", self.object, count(*succeeded, "Job"))
+    }
+}
+
+/// One line of progress.
+fn bar(tally: &Tally) -> String {
+    let ended = tally.succeeded + tally.failed + tally.gone;
+    let done = (BAR * ended).checked_div(tally.total).unwrap_or_default().min(BAR);
+    let failed = if tally.failed > 0 { format!(", {} failed", tally.failed) } else { String::new() };
+    let Tally { total, running, .. } = tally;
+    format!("[{:<BAR$}] {ended} of {total}, {running} running{failed}", "#".repeat(done))
+}
+
+#[cfg(test)]
+mod tests;

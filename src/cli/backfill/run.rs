@@ -1,0 +1,355 @@
+//! Carries a backfill out, from its first slot or from where another process stopped.
+//!
+//! Guarantees:
+//! - Before each create, the CronJob's annotation says which slot is begun, in a write that fails if another process has
+//!   written it since. A slot that is no longer left is not started by any process, but for the one that was begun last.
+//! - That one is started again only if no Job of it can have been deleted: all other Jobs of the backfill still exist, and
+//!   none can have expired. Its name protects it from a create that a dead process sent: the record, because of which the
+//!   controller does not prune, stays until such a create can no longer be committed.
+//! - At most as many Jobs as asked for are unfinished. The next start waits for a watch, without polling.
+//! - The CronJob is read before each create; the backfill stops if it was suspended, deleted or changed to Replace.
+
+use std::collections::HashMap;
+
+use apimachinery::clock::Clock;
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::Client;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::{Instant, sleep_until};
+
+use super::plan::{Question, refusal};
+use super::watch::{Change, End, JobWatch};
+use super::{Step, Tally};
+use crate::api::backfill::{Backfill, Begun, Record};
+use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
+use crate::api::job_template::backfill_job;
+use crate::api::policy::BACKFILL;
+use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
+use crate::cli::CliError;
+use crate::cli::cluster::{WriteError, delete, try_create, try_patch};
+use crate::cli::explain::read::{ReadError, get, words};
+use crate::client::{LONGEST_WRITE, SERVER_MARGIN};
+
+/// How often a write is repeated because the object has changed since it was read, or a name is not free yet.
+const TRIES: usize = 20;
+
+/// A CronJob in a cluster.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub client: &'a Client,
+    pub controller_kind: ControllerKind,
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+/// A CronJob, and the record of backfills that it holds.
+pub(super) struct Stored {
+    pub cron_job: CronJob,
+    pub record: Record,
+}
+
+#[derive(Deserialize)]
+struct Labelled {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    labels: HashMap<String, String>,
+    #[serde(default)]
+    annotations: HashMap<String, String>,
+}
+
+impl Place<'_> {
+    fn path(&self) -> String {
+        format!("{}/{}", self.controller_kind.parent.path(Some(self.namespace)), self.name)
+    }
+
+    /// What a failure is about.
+    pub fn what(&self) -> String {
+        format!("backfill {} {}/{}", self.controller_kind.parent.kind, self.namespace, self.name)
+    }
+
+    /// An error about the whole backfill.
+    pub fn refused(&self, cause: impl Into<String>) -> CliError {
+        WriteError { what: self.what(), cause: cause.into() }.into()
+    }
+
+    /// Decodes the CronJob with its record.
+    fn decode(&self, text: &str) -> Result<Stored, CliError> {
+        let undecoded =
+            |cause: Box<dyn std::error::Error + Send + Sync>| ReadError::Decode { what: self.path(), cause };
+        let mut cron_job = CronJob::decode(text, &Interner::default()).map_err(|error| undecoded(Box::new(error)))?;
+        cron_job.controller_kind = self.controller_kind;
+        Manage::Annotated.takes(&mut cron_job);
+        let labelled: Labelled = serde_json::from_str(text).map_err(|error| undecoded(Box::new(error)))?;
+        let value = labelled.metadata.annotations.get(BACKFILL);
+        let record = value.and_then(|value| Record::read(value, &cron_job.uid));
+        let record = record.unwrap_or_else(|| Record::new(cron_job.uid.clone()));
+        Ok(Stored { cron_job, record })
+    }
+
+    /// Reads the CronJob with its record.
+    pub async fn read(&self) -> Result<Stored, CliError> {
+        let (kind, name) = (self.controller_kind.parent.kind, self.name.to_owned());
+        let text = get(self.client, &self.path()).await.map_err(|cause| match cause {
+            kube::Error::Api(status) if status.code == 404 => {
+                let api_version = self.controller_kind.parent.api_version();
+                ReadError::NotFound { kind, api_version, name, namespace: self.namespace.to_owned() }
+            }
+            cause => ReadError::Request { what: self.path(), cause: words(&cause) },
+        })?;
+        self.decode(&text)
+    }
+
+    /// Reads a Job, and the backfill that its label names; `None` if there is no Job of that name.
+    async fn job(&self, name: &str) -> Result<Option<(Job, Option<String>)>, CliError> {
+        let path = format!("{}/{name}", self.controller_kind.child.path(Some(self.namespace)));
+        let text = match get(self.client, &path).await {
+            Ok(text) => text,
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+            Err(cause) => return Err(ReadError::Request { what: path, cause: words(&cause) }.into()),
+        };
+        decode_job(&text).map(Some).map_err(|cause| ReadError::Decode { what: path, cause }.into())
+    }
+}
+
+/// A Job, and the backfill that its label names.
+pub(super) fn decode_job(text: &str) -> Result<(Job, Option<String>), Box<dyn std::error::Error + Send + Sync>> {
+    let mut labelled: Labelled = serde_json::from_str(text)?;
+    Ok((Job::decode(text, &Interner::default())?, labelled.metadata.labels.remove(BACKFILL)))
+}
+
+/// A backfill that this process carries out.
+pub(super) struct Run<'a> {
+    pub place: Place<'a>,
+    pub question: &'a Question,
+    pub clock: &'a dyn Clock,
+    pub watch: JobWatch,
+    /// The record that the object holds, as far as this process knows.
+    pub stored: Record,
+    /// The progress that is to be written next.
+    pub next: Backfill,
+    /// The unfinished Jobs.
+    pub running: HashMap<Uid, (DateTime<Utc>, String)>,
+    pub tally: Tally,
+    /// Takes what happens; returns false if the output is closed.
+    pub report: &'a mut dyn FnMut(&Step, &Tally) -> bool,
+    pub is_closed: bool,
+}
+
+impl Run<'_> {
+    /// Starts what is left, and waits for the end of all Jobs. Returns early if the output is closed.
+    pub async fn carry_out(&mut self) -> Result<(), CliError> {
+        // A create that a dead process sent may be committed until then.
+        let settled = self.next.begun.map(|_| Instant::now() + LONGEST_WRITE + SERVER_MARGIN);
+        let cron_job = self.write(Some(self.next.clone())).await?;
+        if let Some(begun) = self.next.begun {
+            self.repeat(&cron_job, begun).await?;
+        }
+        while !self.next.left.is_empty() {
+            self.wait_until(|run| run.running.len() < run.question.max_active).await?;
+            if self.is_closed {
+                return Ok(());
+            }
+            let slot = self.next.left.remove(0);
+            self.next.begun = Some(Begun { slot, at: self.clock.now() });
+            let cron_job = self.write(Some(self.next.clone())).await?;
+            self.start(&cron_job, slot).await?;
+        }
+        self.wait_until(|run| run.running.is_empty()).await?;
+        if self.is_closed {
+            return Ok(());
+        }
+        if let Some(settled) = settled {
+            sleep_until(settled).await;
+        }
+        self.write(None).await.map(|_| ())
+    }
+
+    /// Writes the progress, or the end, if the object holds the record that this process wrote last. Returns the CronJob as
+    /// it is then.
+    async fn write(&mut self, next: Option<Backfill>) -> Result<CronJob, CliError> {
+        for _ in 0..TRIES {
+            let stored = self.place.read().await?;
+            if stored.cron_job.uid != self.stored.uid {
+                return Err(self.place.refused("it was deleted and created again"));
+            }
+            if let Some(refusal) = next.as_ref().and_then(|_| refusal(&stored.cron_job, self.question.zone)) {
+                return Err(self.place.refused(format!("{refusal}. The same command continues it")));
+            }
+            if stored.record != self.stored {
+                return Err(self.place.refused("another process continues it, or its annotation was removed"));
+            }
+            let record = match &next {
+                Some(_) => Record { current: next.clone(), ..stored.record },
+                None => stored.record.finished(),
+            };
+            let value = record.text();
+            let version = stored.cron_job.resource_version.to_string();
+            let change = json!({"metadata": {"resourceVersion": version, "annotations": {BACKFILL: value}}});
+            match try_patch(self.place.client, &self.place.path(), &change).await {
+                Ok(text) => {
+                    self.stored = record;
+                    return Ok(self.place.decode(&text)?.cron_job);
+                }
+                // The controller has written the status.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(cause) => return Err(self.place.refused(format!("record its progress: {}", words(&cause)))),
+            }
+        }
+        Err(self.place.refused("record its progress: the object changes all the time"))
+    }
+
+    /// Starts the slot that another process had begun, unless its Job exists or may have existed.
+    async fn repeat(&mut self, cron_job: &CronJob, begun: Begun) -> Result<(), CliError> {
+        let name = self.name_of(begun.slot);
+        let found = self.place.job(&name).await?;
+        let is_ours = found.as_ref().is_some_and(|(_, id)| id.as_ref() == Some(&self.next.id));
+        let may_have_run = found.is_none() && !self.question.rerun && self.may_lose_jobs(cron_job, begun);
+        match found {
+            Some((job, _)) if is_ours => self.track(&job, begun.slot),
+            _ if may_have_run => {
+                self.tally.unknown += 1;
+                let why = "it may have run: its Job, if there was one, was deleted. --rerun starts it";
+                self.tell(&Step::Skipped { slot: begun.slot, why });
+            }
+            _ => self.start(cron_job, begun.slot).await?,
+        }
+        Ok(())
+    }
+
+    /// Whether a Job that was created for `begun` may have been deleted since.
+    fn may_lose_jobs(&self, cron_job: &CronJob, begun: Begun) -> bool {
+        let expires = cron_job.spec.job_template.time_to_live();
+        let expires = expires.and_then(TimeDelta::try_seconds).and_then(|time| begun.at.checked_add_signed(time));
+        self.tally.jobs < self.next.created || expires.is_some_and(|at| at <= self.clock.now())
+    }
+
+    /// Creates the Job of a slot.
+    async fn start(&mut self, cron_job: &CronJob, slot: DateTime<Utc>) -> Result<(), CliError> {
+        let name = self.name_of(slot);
+        let what = format!("create Job {}/{name}", self.place.namespace);
+        let failed = |cause: String| WriteError { what: what.clone(), cause };
+        let body = backfill_job(cron_job, slot, self.question.zone, &self.next.id);
+        let body = body.map_err(|error| failed(error.to_string()))?;
+        let collection = self.place.controller_kind.child.path(Some(self.place.namespace));
+        for _ in 0..TRIES {
+            match try_create(self.place.client, &collection, body.clone()).await {
+                Ok(text) => {
+                    let (job, _) = decode_job(&text).map_err(|cause| failed(cause.to_string()))?;
+                    self.track(&job, slot);
+                    return Ok(());
+                }
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+                Err(cause) => return Err(failed(words(&cause)).into()),
+            }
+            match self.place.job(&name).await? {
+                None => {}
+                Some((job, Some(id))) if id == self.next.id => {
+                    self.track(&job, slot);
+                    return Ok(());
+                }
+                Some((job, _)) if self.next.again && has_failed(&job) && job.is_child_of(cron_job) => {
+                    self.delete(&job).await?;
+                }
+                Some((job, _)) => {
+                    let why = if job.is_child_of(cron_job) {
+                        "it has a Job by now"
+                    } else {
+                        "a Job of another owner has its name"
+                    };
+                    self.tell(&Step::Skipped { slot, why });
+                    return Ok(());
+                }
+            }
+        }
+        Err(failed("its name does not become free".to_owned()).into())
+    }
+
+    /// Deletes a failed Job, and waits until its name is free.
+    async fn delete(&mut self, job: &Job) -> Result<(), CliError> {
+        let name = &*job.name.name;
+        let collection = self.place.controller_kind.child.path(Some(self.place.namespace));
+        delete(self.place.client, &format!("{collection}/{name}"), &job.uid).await.or_else(|cause| match cause {
+            kube::Error::Api(status) if status.code == 404 || status.code == 409 => Ok(()),
+            cause => {
+                let what = format!("delete Job {}/{name}", self.place.namespace);
+                Err(WriteError { what, cause: words(&cause) })
+            }
+        })?;
+        while self.place.job(name).await?.is_some_and(|(found, _)| found.uid == job.uid) {
+            let change = self.watch.next().await;
+            self.take(change).await?;
+        }
+        Ok(())
+    }
+
+    fn name_of(&self, slot: DateTime<Utc>) -> String {
+        self.place.controller_kind.child_name(self.place.name, slot)
+    }
+
+    fn tell(&mut self, step: &Step) {
+        self.is_closed |= !(self.report)(step, &self.tally);
+    }
+
+    /// Counts a Job of this backfill as unfinished, until its end.
+    fn track(&mut self, job: &Job, slot: DateTime<Utc>) {
+        self.next.created += 1;
+        self.tally.begun = self.next.number_begun();
+        self.running.insert(job.uid.clone(), (slot, job.name.name.to_string()));
+        self.tally.running = self.running.len();
+        self.tell(&Step::Started { slot, job: job.name.name.to_string() });
+        let known = self.watch.end_of(&job.uid).or_else(|| job.finished.map(End::from));
+        if let Some(end) = known {
+            self.ended(&job.uid, end);
+        }
+    }
+
+    fn ended(&mut self, uid: &Uid, end: End) {
+        let Some((slot, job)) = self.running.remove(uid) else { return };
+        self.tally.running = self.running.len();
+        self.tally.count(end);
+        self.tell(&Step::Ended { slot, job, outcome: end });
+    }
+
+    async fn wait_until(&mut self, is_met: impl Fn(&Self) -> bool) -> Result<(), CliError> {
+        while !is_met(self) && !self.is_closed {
+            let change = self.watch.next().await;
+            self.take(change).await?;
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, change: Change) -> Result<(), CliError> {
+        match change {
+            Change::Ended(uid, end) => self.ended(&uid, end),
+            Change::Relisted => self.look_for_missing().await?,
+            Change::Refused(cause) => return Err(self.place.refused(cause)),
+        }
+        Ok(())
+    }
+
+    /// Finds unfinished Jobs that were deleted while nothing was watched.
+    async fn look_for_missing(&mut self) -> Result<(), CliError> {
+        let unseen = self.running.iter().filter(|(uid, _)| !self.watch.has(uid));
+        let unseen: Vec<(Uid, String)> = unseen.map(|(uid, (_, name))| (uid.clone(), name.clone())).collect();
+        for (uid, name) in unseen {
+            match self.place.job(&name).await? {
+                Some((job, _)) if job.uid == uid => {
+                    if let Some(finished) = job.finished {
+                        self.ended(&uid, finished.into());
+                    }
+                }
+                _ => self.ended(&uid, End::Gone),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn has_failed(job: &Job) -> bool {
+    job.finished == Some(FinishedCondition::Failed)
+}

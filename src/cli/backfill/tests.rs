@@ -1,0 +1,342 @@
+//! Backfills on the embedded API server, most of them beside a running controller, with paused time.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use schedule::Zone;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::api::backfill::Record;
+use crate::api::policy::BACKFILL;
+use crate::client;
+use crate::controller::tests::objects::time;
+use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World};
+use crate::controller::tests::wire::{Fate, Verb, Wire};
+
+mod plans;
+
+/// Jobs take half a minute.
+#[allow(clippy::unnecessary_wraps, reason = "an ending of a world")]
+fn usual(_: &Job) -> Option<(Duration, Ending)> {
+    Some((Duration::from_secs(30), Ending::Complete))
+}
+
+struct Cluster {
+    world: World,
+    wire: Wire,
+    client: Client,
+    stop: Option<CancellationToken>,
+}
+
+/// The end of a command, with what it printed.
+type Ended = (Result<Answer, String>, Vec<String>);
+
+impl Cluster {
+    /// A cluster at 10:11 in which the CronJob `c` ran at 10:00 and 10:10, under Forbid and with a history of one Job.
+    async fn new(spec: Value, ends: Ends) -> Self {
+        Self::of(ControllerKind::CronJob, spec, ends).await
+    }
+
+    async fn of(controller_kind: ControllerKind, spec: Value, ends: Ends) -> Self {
+        let world = World::of(controller_kind, "2026-03-02T09:59:30Z", ends).await;
+        let limits = match controller_kind {
+            ControllerKind::CronJob => json!({"successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 1}),
+            _ => json!({}),
+        };
+        let mut object = json!({"schedule": "*/10 * * * *", "concurrencyPolicy": "Forbid"});
+        for (key, value) in [limits, spec].iter().flat_map(|spec| spec.as_object().unwrap()) {
+            object[key] = value.clone();
+        }
+        world.create_cron_job("c", object).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:11:00Z").await;
+        let wire = Wire::new();
+        let client = client::on_service(wire.around(world.server.into_service()));
+        Self { world, wire, client, stop: Some(stop) }
+    }
+
+    async fn call(&self, request: &Request) -> Ended {
+        self.call_for(ControllerKind::CronJob, request).await
+    }
+
+    async fn call_for(&self, controller_kind: ControllerKind, request: &Request) -> Ended {
+        let mut printed = Vec::new();
+        let mut print = |text: &str| {
+            printed.push(text.to_owned());
+            true
+        };
+        let (place, clock) = (("default", "c"), &*self.world.clock);
+        let ended = backfill_with(&self.client, controller_kind, place, request, clock, &mut print).await;
+        (ended.map_err(|error| error.to_string()), printed)
+    }
+
+    /// The names of all Jobs ever created for slots before 10:00.
+    fn backfilled(&self) -> Vec<String> {
+        let is_old = |job: &&Arc<Job>| job.scheduled_timestamp.is_some_and(|slot| slot < time("2026-03-02T10:00:00Z"));
+        self.world.seen().iter().filter(is_old).map(|job| job.name.name.to_string()).collect()
+    }
+
+    /// Whether a backfill is under way.
+    async fn is_under_way(&self) -> bool {
+        let object = self.world.get("c").await;
+        let record = object["metadata"]["annotations"][BACKFILL].as_str();
+        record.is_some_and(|text| Record::is_under_way(text, &Uid::new(object["metadata"]["uid"].as_str().unwrap())))
+    }
+
+    async fn active(&self) -> Vec<String> {
+        let object = self.world.get("c").await;
+        let active = object["status"]["active"].as_array().cloned().unwrap_or_default();
+        active.iter().map(|reference| reference["name"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            stop.cancel();
+        }
+    }
+}
+
+/// All slots from 08:00 to 09:50, twelve of them.
+fn request() -> Request {
+    let question = Question {
+        from: time("2026-03-02T08:00:00Z"),
+        to: time("2026-03-02T09:50:00Z"),
+        zone: Zone::UTC,
+        max_active: 2,
+        again: false,
+        rerun: false,
+    };
+    Request { question, dry_run: false, format: Format::Json }
+}
+
+/// The names of the Jobs of these slots.
+fn names() -> Vec<String> {
+    let first = time("2026-03-02T08:00:00Z");
+    (0..12).map(|at| ControllerKind::CronJob.child_name("c", first + TimeDelta::minutes(10 * at))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_slots_start_once_each_in_order_beside_the_controller() {
+    let cluster = Cluster::new(json!({}), usual).await;
+    let (answer, printed) = cluster.call(&request()).await;
+    assert!(answer.unwrap().is_good);
+    assert_eq!(cluster.backfilled(), names());
+    let lines: Vec<Value> = printed.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((lines[0]["type"].as_str(), lines[0]["starts"].as_u64()), (Some("plan"), Some(12)));
+    assert_eq!(lines[1]["type"], "started");
+    assert_eq!(lines.iter().filter(|line| line["type"] == "ended" && line["outcome"] == "succeeded").count(), 12);
+    assert!(!cluster.is_under_way().await);
+    // Each waits for a watch. The controller's status writes may cost a read more.
+    assert_eq!(cluster.wire.count(Verb::List, "jobs"), 1);
+    assert!(cluster.wire.count(Verb::Get, "jobs") < 12);
+    cluster.world.pass(Duration::from_secs(5)).await;
+    assert_eq!(cluster.world.children().await.len(), 1, "then the history is pruned");
+    let (answer, printed) = cluster.call(&request()).await;
+    assert!(answer.unwrap().is_good && printed[0].contains(r#""starts":0"#), "{printed:?}");
+    let job = &cluster.world.seen()[2];
+    assert!(job.of_backfill && job.scheduled_timestamp.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn killed_backfill_continues_and_starts_nothing_twice() {
+    for fate in [Fate::Unreachable, Fate::AnswerLost] {
+        for (verb, resource) in [(Verb::Create, "jobs"), (Verb::Patch, "cronjobs")] {
+            let cluster = Cluster::new(json!({}), usual).await;
+            let mut calls = 0;
+            loop {
+                // The second write of each process is its last.
+                let mut writes = 0;
+                let is_last = calls > 20;
+                cluster.wire.judge(move |ask| {
+                    writes += usize::from(ask.is(verb, resource));
+                    if writes == 3 && ask.is(verb, resource) && !is_last { fate } else { Fate::Pass }
+                });
+                calls += 1;
+                let (answer, _) = cluster.call(&request()).await;
+                assert!(cluster.active().await.iter().all(|name| !names().contains(name)));
+                // Jobs end, and the controller looks at its history.
+                cluster.world.pass(Duration::from_secs(100)).await;
+                if let Ok(answer) = answer {
+                    assert!(answer.is_good, "{fate:?} {resource}: {answer:?}");
+                    break;
+                }
+            }
+            assert!(calls > 4, "{fate:?} {resource}: {calls}");
+            assert_eq!(cluster.backfilled(), names(), "{fate:?} {resource}");
+            assert!(!cluster.is_under_way().await);
+            // The controller started its own on time meanwhile.
+            let all: BTreeSet<String> = cluster.world.seen_names().into_iter().collect();
+            let now = cluster.world.clock.now();
+            let own =
+                (0..).map(|at| time("2026-03-02T10:00:00Z") + TimeDelta::minutes(10 * at)).take_while(|at| *at < now);
+            let own: Vec<String> = own.map(|slot| ControllerKind::CronJob.child_name("c", slot)).collect();
+            assert!(own.iter().all(|name| all.contains(name)) && all.len() == own.len() + 12, "{all:?}");
+        }
+    }
+}
+
+/// The process ends between the record and the create, with a request under way that the server never sees, or sees later.
+#[tokio::test(start_paused = true)]
+async fn create_of_a_dead_process_that_arrives_late_starts_nothing_twice() {
+    let cluster = Cluster::new(json!({}), usual).await;
+    let mut creates = 0;
+    cluster.wire.judge(move |ask| {
+        creates += usize::from(ask.is(Verb::Create, "jobs"));
+        if creates == 12 { Fate::Swallowed } else { Fate::Pass }
+    });
+    let asked = request();
+    let killed = tokio::time::timeout(Duration::from_secs(170), cluster.call(&asked)).await;
+    assert!(killed.is_err());
+    assert_eq!(cluster.backfilled().len(), 11);
+    cluster.wire.calm();
+    let began = cluster.world.clock.now();
+    assert!(cluster.call(&asked).await.0.unwrap().is_good);
+    assert!(cluster.world.clock.now() - began >= TimeDelta::seconds(39), "until then the name protects the slot");
+    assert_eq!(cluster.backfilled(), names());
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_of_a_backfill_is_not_active_and_holds_up_no_slot() {
+    for controller_kind in [ControllerKind::CronJob, ControllerKind::Tutorial] {
+        let long = |job: &Job| {
+            let time = if job.of_backfill { 3000 } else { 30 };
+            Some((Duration::from_secs(time), Ending::Complete))
+        };
+        let cluster = Cluster::of(controller_kind, json!({}), long).await;
+        let asked = request();
+        let killed = tokio::time::timeout(Duration::from_secs(1200), cluster.call_for(controller_kind, &asked)).await;
+        assert!(killed.is_err());
+        assert_eq!(cluster.backfilled().len(), 2, "at most two at a time");
+        assert_eq!(cluster.active().await, [""; 0]);
+        let status = cluster.world.get("c").await["status"].clone();
+        assert_eq!(status["lastScheduleTime"], "2026-03-02T10:30:00Z", "{controller_kind}: under Forbid");
+        assert!(!cluster.world.reasons().await.iter().any(|reason| reason == "UnexpectedJob"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn second_process_takes_over_and_the_first_stops() {
+    let cluster = Cluster::new(json!({}), usual).await;
+    let asked = request();
+    let second = async {
+        cluster.world.pass(Duration::from_secs(70)).await;
+        cluster.call(&asked).await
+    };
+    let (first, second) = tokio::join!(cluster.call(&asked), second);
+    let error = first.0.unwrap_err();
+    assert!(error.contains("another process continues it"), "{error}");
+    assert!(second.0.unwrap().is_good);
+    assert_eq!(cluster.backfilled(), names());
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_slots_start_again_on_request() {
+    let failing = |job: &Job| {
+        let is_first = job.creation_timestamp < time("2026-03-02T11:00:00Z");
+        Some((Duration::from_secs(30), if is_first { Ending::Failed } else { Ending::Complete }))
+    };
+    let cluster = Cluster::new(json!({"failedJobsHistoryLimit": 20}), failing).await;
+    let (answer, printed) = cluster.call(&request()).await;
+    assert!(!answer.unwrap().is_good);
+    assert!(printed.iter().any(|line| line.contains(r#""outcome":"failed""#)));
+    cluster.world.pass_until("2026-03-02T11:00:30Z").await;
+    let (answer, _) = cluster.call(&request()).await;
+    assert!(answer.unwrap().is_good, "nothing is left to start");
+    assert_eq!(cluster.backfilled().len(), 12);
+    let mut again = request();
+    again.question.again = true;
+    assert!(cluster.call(&again).await.0.unwrap().is_good);
+    let seen = cluster.backfilled();
+    assert_eq!(seen[12..], names());
+    assert_eq!(seen.len(), 24);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slot_whose_job_may_have_been_deleted_starts_on_request_only() {
+    let cluster = Cluster::new(json!({}), usual).await;
+    let mut creates = 0;
+    cluster.wire.judge(move |ask| {
+        creates += usize::from(ask.is(Verb::Create, "jobs"));
+        if creates == 3 { Fate::AnswerLost } else { Fate::Pass }
+    });
+    assert!(cluster.call(&request()).await.0.is_err());
+    cluster.wire.calm();
+    // Another program deletes two of the Jobs, among them the last, which has run.
+    cluster.world.pass(Duration::from_secs(60)).await;
+    for name in &names()[1..3] {
+        cluster.world.write("DELETE", &format!("{JOBS}/{name}"), &Value::Null).await;
+    }
+    let (answer, printed) = cluster.call(&request()).await;
+    assert!(!answer.unwrap().is_good);
+    let skipped = printed.iter().find(|line| line.contains("skipped")).unwrap();
+    assert!(skipped.contains("2026-03-02T08:20:00Z") && skipped.contains("--rerun"), "{skipped}");
+    assert_eq!(cluster.backfilled(), names());
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspension_stops_it_and_the_same_command_continues() {
+    let cluster = Cluster::new(json!({}), usual).await;
+    let suspend = async |suspend: bool| {
+        cluster.world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({"spec": {"suspend": suspend}})).await
+    };
+    let asked = request();
+    let later = async {
+        cluster.world.pass(Duration::from_secs(70)).await;
+        suspend(true).await
+    };
+    let ((answer, _), _) = tokio::join!(cluster.call(&asked), later);
+    let error = answer.unwrap_err();
+    assert!(error.contains("it is suspended; resume it first. The same command continues it"), "{error}");
+    let begun = cluster.backfilled().len();
+    assert!(begun < 12);
+    let error = cluster.call(&asked).await.0.unwrap_err();
+    assert_eq!(error, "backfill CronJob default/c: it is suspended; resume it first");
+    suspend(false).await;
+    let mut other = request();
+    other.question.to = time("2026-03-02T09:00:00Z");
+    let error = cluster.call(&other).await.0.unwrap_err();
+    assert!(error.contains("--from 2026-03-02T08:00:00Z --to 2026-03-02T09:50:00Z continues it"), "{error}");
+    assert!(cluster.call(&asked).await.0.unwrap().is_good);
+    assert_eq!(cluster.backfilled(), names());
+}
+
+#[tokio::test(start_paused = true)]
+async fn dry_run_writes_nothing_and_what_is_printed_is_for_people() {
+    let cluster = Cluster::new(json!({}), usual).await;
+    let asked = Request { dry_run: true, format: Format::Table, ..request() };
+    let (answer, printed) = cluster.call(&asked).await;
+    assert_eq!(answer.unwrap(), Answer { text: String::new(), is_good: true });
+    assert_eq!(
+        printed.join(""),
+        "Backfill of CronJob default/c from Mon 2026-03-02 08:00:00 +00:00 to Mon 2026-03-02 09:50:00 +00:00: 12 of 12 slots \
+         to start.\n\
+         SLOT                                                                    KNOWN         START   WHY\n\
+         Mon 2026-03-02 08:00:00 +00:00 to Mon 2026-03-02 09:50:00 +00:00 (12)   did not run   yes     it is older than the \
+         CronJob\n"
+    );
+    assert_eq!(cluster.backfilled(), [""; 0]);
+    assert!(!cluster.is_under_way().await);
+    let asked = Request { format: Format::Table, ..request() };
+    let (answer, _) = cluster.call(&asked).await;
+    assert_eq!(answer.unwrap().text, "Backfill of CronJob default/c: 12 Jobs succeeded.\n");
+    let tally = Tally { total: 500, succeeded: 240, failed: 10, running: 2, ..Tally::default() };
+    assert_eq!(bar(&tally), "[###############               ] 250 of 500, 2 running, 10 failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn label_in_a_template_has_no_effect() {
+    let labels = json!({BACKFILL: "x", "team": "a"});
+    let template = json!({
+        "metadata": {"labels": labels},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+    });
+    let cluster = Cluster::new(json!({"jobTemplate": template}), |_| None).await;
+    assert!(!cluster.world.seen()[0].of_backfill);
+    assert_eq!(cluster.active().await.len(), 1);
+}

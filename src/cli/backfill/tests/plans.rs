@@ -1,0 +1,134 @@
+//! What is known of each slot.
+
+use super::*;
+use crate::cli::backfill::plan::plan;
+use crate::cli::explain::tests::{cron_job, instant, job, name_of};
+
+const NOW: &str = "2026-11-22T10:00:00Z";
+
+/// No earlier backfill.
+fn none() -> Record {
+    Record::new(Uid::new("cj"))
+}
+
+fn question() -> Question {
+    let (from, to) = (instant("2026-10-30T00:00:00Z"), instant("2026-11-23T00:00:00Z"));
+    Question { from, to, zone: Zone::UTC, max_active: 1, again: false, rerun: false }
+}
+
+/// The slots by what is known of them, as days of the month.
+fn known(
+    cron_job: &crate::api::batch_v1::CronJob,
+    jobs: &[Arc<Job>],
+    question: &Question,
+) -> Vec<(String, bool, String)> {
+    let plan = serde_json::to_value(plan(cron_job, jobs, &none(), question, instant(NOW)).unwrap()).unwrap();
+    let day = |time: &Value| time.as_str().unwrap()[5..10].to_owned();
+    let row = |entry: &Value| {
+        let time = format!("{}/{}", day(&entry["from"]), day(&entry["to"]));
+        (time, entry["starts"] == true, entry["known"].as_str().unwrap().to_owned())
+    };
+    plan["slots"].as_array().unwrap().iter().map(row).collect()
+}
+
+fn rows(rows: &[(&str, bool, &str)]) -> Vec<(String, bool, String)> {
+    rows.iter().map(|(time, starts, known)| ((*time).to_owned(), *starts, (*known).to_owned())).collect()
+}
+
+/// `nightly` runs at 02:00, exists since the first of November, and keeps three successful Jobs and a failed one.
+#[test]
+fn slots_have_run_may_have_run_or_did_not() {
+    let jobs = [
+        job("2026-11-18T02:00:00Z", "cj", Some("Failed")),
+        job("2026-11-19T02:00:00Z", "cj", Some("Complete")),
+        job("2026-11-21T02:00:00Z", "cj", Some("Complete")),
+        job("2026-11-22T02:00:00Z", "cj", Some("Complete")),
+    ];
+    let (cron_job, mut question) = (cron_job(&json!({})), question());
+    let before = ("10-30/11-01", true, "didNotRun");
+    let pruned = |starts| ("11-02/11-17", starts, "mayHaveRun");
+    let failed = |starts| ("11-18/11-18", starts, "hasJob");
+    let rest = [("11-19/11-19", false, "hasJob"), ("11-20/11-20", true, "didNotRun"), ("11-21/11-22", false, "hasJob")];
+    let all = |first: [(&str, bool, &str); 3]| rows(&[&first[..], &rest[..]].concat());
+    assert_eq!(known(&cron_job, &jobs, &question), all([before, pruned(false), failed(false)]));
+    question.rerun = true;
+    assert_eq!(known(&cron_job, &jobs, &question), all([before, pruned(true), failed(false)]));
+    (question.rerun, question.again) = (false, true);
+    assert_eq!(known(&cron_job, &jobs, &question), all([before, pruned(false), failed(true)]));
+}
+
+#[test]
+fn jobs_that_expire_leave_no_evidence() {
+    let expiring = json!({"spec": {"jobTemplate": {"spec": {"ttlSecondsAfterFinished": 60}}}});
+    let expiring = cron_job(&expiring);
+    let question = Question { from: instant("2026-11-20T00:00:00Z"), ..question() };
+    let jobs = [job("2026-11-21T02:00:00Z", "cj", None)];
+    let want =
+        [("11-20/11-20", false, "mayHaveRun"), ("11-21/11-21", false, "hasJob"), ("11-22/11-22", false, "mayHaveRun")];
+    assert_eq!(known(&expiring, &jobs, &question), rows(&want));
+}
+
+#[test]
+fn slots_that_are_not_decided_are_the_controllers() {
+    let annotation = "2026-11-22T03:00:00Z v1:cj:0123456789abcdef";
+    let change = |last: &str| {
+        json!({
+            "metadata": {"annotations": {"cronjob-controller.dev/counted-from": annotation}},
+            "status": {"lastScheduleTime": last},
+        })
+    };
+    let from = |from: &str| Question { from: instant(from), to: instant("2026-12-24T00:00:00Z"), ..question() };
+    // Passed over by a change of the policies, of which nothing is known but that.
+    let passed = cron_job(&change("2026-11-20T02:00:00Z"));
+    let want = [("11-20/11-20", false, "mayHaveRun"), ("11-21/11-22", true, "didNotRun")];
+    let jobs = ["2026-11-17", "2026-11-18", "2026-11-19"].map(|day| format!("{day}T02:00:00Z"));
+    let jobs = jobs.map(|slot| job(&slot, "cj", Some("Complete")));
+    assert_eq!(known(&passed, &jobs, &from("2026-11-20T00:00:00Z")), rows(&want));
+    let lines = plan(&passed, &jobs, &none(), &from("2026-11-20T00:00:00Z"), instant(NOW)).unwrap().lines();
+    assert_eq!(lines[1], "Slots after Sun 2026-11-22 03:00:00 +00:00 are the controller's, and are left out.");
+    assert_eq!(lines.last().unwrap(), "1 slot may have run; --rerun starts these, too.");
+}
+
+#[test]
+fn slots_of_an_earlier_backfill_may_have_run() {
+    let first = instant("2026-10-30T00:00:00Z");
+    let record = Record { done: vec![(first, instant("2026-10-31T00:00:00Z"))], ..none() };
+    let question = Question { to: instant("2026-11-01T00:00:00Z"), ..question() };
+    let plan = plan(&cron_job(&json!({})), &[], &record, &question, instant(NOW)).unwrap();
+    assert_eq!(plan.chosen(), [instant("2026-10-31T02:00:00Z")]);
+}
+
+#[test]
+fn name_of_another_owner_is_left_alone() {
+    let jobs = [job("2026-10-31T02:00:00Z", "other", None)];
+    let question = Question { to: instant("2026-11-01T00:00:00Z"), rerun: true, ..question() };
+    let want = [("10-30/10-30", true, "didNotRun"), ("10-31/10-31", false, "nameTaken")];
+    assert_eq!(known(&cron_job(&json!({})), &jobs, &question), rows(&want));
+    assert!(name_of("2026-10-31T02:00:00Z").starts_with("nightly-"));
+}
+
+#[test]
+fn cron_jobs_without_past_slots_are_refused() {
+    let refused = |change: Value| plan(&cron_job(&change), &[], &none(), &question(), instant(NOW)).unwrap_err();
+    let rows = [
+        (json!({"spec": {"concurrencyPolicy": "Replace"}}), "its concurrencyPolicy is Replace"),
+        (json!({"spec": {"suspend": true}}), "it is suspended; resume it first"),
+        (json!({"spec": {"schedule": "@every 1h"}}), "the schedule is an @every"),
+        (json!({"spec": {"timeZone": "Nowhere"}}), "spec.timeZone"),
+        (json!({"spec": {"schedule": "* * *"}}), "spec.schedule"),
+        (
+            json!({"metadata": {"annotations": {"cronjob-controller.dev/spread": "soon"}}}),
+            "cronjob-controller.dev/spread",
+        ),
+        (json!({"metadata": {"deletionTimestamp": NOW}}), "it is being deleted"),
+        (json!({"spec": {"schedule": "* * * * *"}}), "it would start"),
+    ];
+    for (change, want) in rows {
+        let text = refused(change);
+        assert!(text.starts_with(want), "{text}");
+    }
+    let long = Question { from: instant("2020-01-01T00:00:00Z"), ..question() };
+    let minutely = cron_job(&json!({"spec": {"schedule": "* * * * *"}}));
+    let error = plan(&minutely, &[], &none(), &long, instant(NOW)).unwrap_err();
+    assert!(error.starts_with("there are more than"), "{error}");
+}

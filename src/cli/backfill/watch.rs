@@ -1,0 +1,136 @@
+//! The ends of a CronJob's Jobs, as a watch shows them.
+//!
+//! Guarantees: every Job that ends or is deleted while it is watched is reported. A list's Jobs are, too, and then that they were
+//! listed: at the beginning, and after a gap in the watch. A watch that is forbidden is reported, and all other failures are
+//! repeated.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::run::Place;
+use crate::api::batch_v1::{FinishedCondition, Job};
+use crate::api::{ResourceKind, Uid};
+use crate::cache::{Informer, Observer, ReflectorError, ResourceEventHandler, Store};
+
+/// How a Job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum End {
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// It was deleted while it ran.
+    Gone,
+}
+
+impl From<FinishedCondition> for End {
+    fn from(condition: FinishedCondition) -> Self {
+        match condition {
+            FinishedCondition::Complete => Self::Succeeded,
+            FinishedCondition::Failed => Self::Failed,
+        }
+    }
+}
+
+/// What the watch shows.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// A Job has ended, or was deleted.
+    Ended(Uid, End),
+    /// Deletions may have been missed.
+    Relisted,
+    /// The watch is not allowed.
+    Refused(String),
+}
+
+/// A watch of the Jobs of one CronJob. It ends when this value is dropped.
+pub(super) struct JobWatch {
+    changes: UnboundedReceiver<Change>,
+    ended: HashMap<Uid, End>,
+    store: Arc<Store<Job>>,
+    _stop: DropGuard,
+}
+
+impl JobWatch {
+    /// Lists the Jobs of the CronJob `uid`, and watches them. Must be called inside a tokio runtime.
+    pub fn start(place: &Place<'_>, uid: &Uid) -> Self {
+        let owner = uid.clone();
+        let is_child = move |job: &mut Job| job.controller.as_ref().is_some_and(|controller| controller.uid == owner);
+        let mut informer = Informer::<Job>::new(place.client.clone(), &[place.namespace.to_owned()], rand::random())
+            .of_resource(place.controller_kind.child)
+            .selecting(is_child);
+        let (sender, changes) = unbounded_channel();
+        informer.add_event_handler(Arc::new(Sender(sender.clone())));
+        informer.set_observer(Arc::new(Sender(sender)));
+        let (store, stop) = (informer.store(), CancellationToken::new());
+        tokio::spawn(informer.run(stop.clone()));
+        Self { changes, ended: HashMap::new(), store, _stop: stop.drop_guard() }
+    }
+
+    /// Waits for the next change.
+    pub async fn next(&mut self) -> Change {
+        // The sender lives as long as the task, which ends with this value.
+        let Some(change) = self.changes.recv().await else { return Change::Refused("the watch has ended".to_owned()) };
+        if let Change::Ended(uid, end) = &change {
+            self.ended.insert(uid.clone(), *end);
+        }
+        change
+    }
+
+    /// How a Job ended, if [`Self::next`] has returned that.
+    pub fn end_of(&self, uid: &Uid) -> Option<End> {
+        self.ended.get(uid).copied()
+    }
+
+    /// Whether the watch shows the Job.
+    pub fn has(&self, uid: &Uid) -> bool {
+        self.store.list().iter().any(|job| job.uid == *uid)
+    }
+}
+
+struct Sender(UnboundedSender<Change>);
+
+impl Sender {
+    fn send(&self, change: Change) {
+        // The backfill may have ended.
+        let _ = self.0.send(change);
+    }
+
+    fn look_at(&self, job: &Job) {
+        if let Some(finished) = job.finished {
+            self.send(Change::Ended(job.uid.clone(), finished.into()));
+        }
+    }
+}
+
+impl ResourceEventHandler<Job> for Sender {
+    fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
+        self.look_at(job);
+    }
+
+    fn on_update(&self, _old: &Arc<Job>, new: &Arc<Job>) {
+        self.look_at(new);
+    }
+
+    fn on_delete(&self, last: &Arc<Job>, _final_state_unknown: bool) {
+        let end = last.finished.map_or(End::Gone, End::from);
+        self.send(Change::Ended(last.uid.clone(), end));
+    }
+}
+
+impl Observer for Sender {
+    fn listed(&self, _: ResourceKind) {
+        self.send(Change::Relisted);
+    }
+
+    fn failed(&self, _: ResourceKind, error: &ReflectorError) {
+        if error.is_refused() {
+            self.send(Change::Refused(error.to_string()));
+        }
+    }
+}

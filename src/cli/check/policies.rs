@@ -1,0 +1,88 @@
+//! Policy annotations: what the controller would not read, and what is rarely meant.
+//!
+//! Guarantee: the values are read by the controller's own code. Pure.
+
+use chrono::{DateTime, Datelike, TimeDelta, Utc};
+use schedule::Schedule;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Code, Fault};
+use crate::api::batch_v1::ConcurrencyPolicy;
+use crate::api::policy::{EXCLUDE, Policy, PolicyReading, SCHEDULE, Setting};
+use crate::api::{ControllerKind, ObjectName};
+
+/// How many runs of `spec.schedule` are compared with those of the annotation.
+const COMPARED: usize = 500;
+
+/// What the annotations of an object say; `None` without a policy, or for a kind that has none.
+pub(super) fn of(controller_kind: ControllerKind, object: &Value) -> Option<PolicyReading> {
+    controller_kind.counted_from?;
+    let annotations = object["metadata"]["annotations"].as_object().into_iter().flatten();
+    let texts = annotations.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
+    let spec = &object["spec"];
+    let limit = |field: &str| spec[field].as_i64().and_then(|limit| i32::try_from(limit).ok());
+    // What the API server sets in a batch/v1 CronJob.
+    let by_default = |limit| (controller_kind == ControllerKind::CronJob).then_some(limit);
+    let template = spec["jobTemplate"].to_string();
+    let setting = Setting {
+        schedule: spec["schedule"].as_str().unwrap_or_default(),
+        concurrency_policy: ConcurrencyPolicy::deserialize(&spec["concurrencyPolicy"]).unwrap_or_default(),
+        successful_jobs_history_limit: limit("successfulJobsHistoryLimit").or(by_default(3)),
+        failed_jobs_history_limit: limit("failedJobsHistoryLimit").or(by_default(1)),
+        job_template: &template,
+    };
+    let mut reading = PolicyReading::of(texts, setting)?;
+    reading.set_offset("", &key(object));
+    Some(reading)
+}
+
+/// Namespace and name, on which an offset depends.
+pub(super) fn key(object: &Value) -> ObjectName {
+    let text = |field: &str| object["metadata"][field].as_str();
+    ObjectName::new(text("namespace").unwrap_or("default"), text("name").unwrap_or_default())
+}
+
+/// What is wrong with the annotations. `own` is `spec.schedule` in its zone.
+pub(super) fn judge(reading: &PolicyReading, own: &Schedule, now: DateTime<Utc>) -> Vec<Fault> {
+    let field = |annotation: &str| format!("metadata.annotations[{annotation}]");
+    let unknown = reading.unknown.iter().map(|name| {
+        Fault::warning(Code::UnknownPolicy, field(name), "is no annotation of this controller, and has no effect")
+    });
+    let mut faults: Vec<Fault> = unknown.collect();
+    match &reading.policy {
+        Err(error) => faults.push(Fault::error(Code::BadPolicy, field(error.annotation()), error.to_string())),
+        Ok(policy) => {
+            let contradicted = contradicted(policy, own, now);
+            let ending = ending(policy, now);
+            faults.extend(
+                contradicted.map(|message| Fault::warning(Code::ContradictedSchedule, field(SCHEDULE), message)),
+            );
+            faults.extend(ending.map(|message| Fault::warning(Code::ExclusionsEnd, field(EXCLUDE), message)));
+        }
+    }
+    faults
+}
+
+/// A time of `spec.schedule` that the annotation in its place does not have.
+fn contradicted(policy: &Policy, own: &Schedule, now: DateTime<Utc>) -> Option<String> {
+    if !policy.has_lines() {
+        return None;
+    }
+    let replaced = policy.schedule(own);
+    let has = |slot: DateTime<Utc>| {
+        replaced.nominal(slot - TimeDelta::seconds(1)).next().is_some_and(|nominal| nominal.slot == slot)
+    };
+    let runs = std::iter::successors(own.next_after(now), |slot| own.next_after(*slot));
+    let only_there = runs.take(COMPARED).find(|slot| !has(*slot))?;
+    let time = own.zone().unwrap_or_default().at(only_there).format("%a %F %H:%M");
+    Some(format!(
+        "replaces spec.schedule, which also names {time}: without this controller's policies the CronJob runs then"
+    ))
+}
+
+/// Exclusions that are all over by the end of this year.
+fn ending(policy: &Policy, now: DateTime<Utc>) -> Option<String> {
+    let last = policy.exclusions().last_date().filter(|last| last.year() <= now.year())?;
+    Some(format!("excludes nothing after {last}; add the dates of {}", now.year() + 1))
+}

@@ -1,0 +1,238 @@
+//! What the commands about the CronJobs of a cluster share: where to look, all facts at once, and writes.
+//!
+//! Guarantees: the facts about any number of CronJobs take four lists (CronJobs, children, Events, Leases), each in pages.
+//! A CronJob that cannot be decoded is left out and counted. A write is one request, and its error is the server's message.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use http::Request;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Client;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::CliError;
+use super::explain::Facts;
+use super::explain::lease::ControllerLease;
+use super::explain::read::{ReadError, Said, Target, get, list, said, words};
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
+use crate::client::connect_for_person;
+
+/// The namespaces to look in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Namespaces {
+    /// That of the context.
+    OfContext,
+    /// This one.
+    One(String),
+    /// All of them.
+    All,
+}
+
+/// CronJobs and their cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// Their kind.
+    pub controller_kind: ControllerKind,
+    /// Their namespaces.
+    pub namespaces: Namespaces,
+    /// The name, if only one is meant.
+    pub name: Option<String>,
+    /// The kubeconfig file; without it, kubectl's.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context; without it, the current one.
+    pub context: Option<String>,
+}
+
+impl From<Target> for Scope {
+    fn from(target: Target) -> Self {
+        let Target { controller_kind, namespace, name, kubeconfig, context } = target;
+        let namespaces = namespace.map_or(Namespaces::OfContext, Namespaces::One);
+        Self { controller_kind, namespaces, name: Some(name), kubeconfig, context }
+    }
+}
+
+impl Scope {
+    /// A client of the cluster, and the namespace; `None` for all.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be used.
+    pub async fn connect(&self) -> Result<(Client, Option<String>), CliError> {
+        let (client, of_context) = connect_for_person(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        let namespace = match &self.namespaces {
+            Namespaces::OfContext => Some(of_context),
+            Namespaces::One(namespace) => Some(namespace.clone()),
+            Namespaces::All => None,
+        };
+        Ok((client, namespace))
+    }
+}
+
+/// What is known about a CronJob.
+#[derive(Debug)]
+pub struct Known {
+    /// As for one that is explained alone; of the Jobs, its own and those with names like theirs.
+    pub facts: Facts,
+    /// All Events about it, newest first; none if they cannot be read.
+    pub events: Vec<Said>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    #[serde(default, rename = "type")]
+    type_: String,
+    #[serde(default, rename = "involvedObject")]
+    involved: Involved,
+}
+
+#[derive(Default, Deserialize)]
+struct Involved {
+    uid: Option<Uid>,
+}
+
+/// Reads all CronJobs of a namespace, or of the cluster, with what concerns them. A `name` selects one of them.
+///
+/// # Errors
+/// When the CronJobs or their children cannot be read, or there is no CronJob of that name.
+pub async fn read_all(
+    client: &Client,
+    controller_kind: ControllerKind,
+    namespace: Option<&str>,
+    name: Option<&str>,
+) -> Result<Vec<Known>, ReadError> {
+    let interner = Interner::default();
+    let selector = name.map(|name| format!("&fieldSelector=metadata.name={name}")).unwrap_or_default();
+    let cron_jobs = list(client, &controller_kind.parent.path(namespace), &selector).await?;
+    if let Some(name) = name.filter(|_| cron_jobs.is_empty()) {
+        let (kind, api_version) = (controller_kind.parent.kind, controller_kind.parent.api_version());
+        let namespace = namespace.unwrap_or_default().to_owned();
+        return Err(ReadError::NotFound { kind, api_version, name: name.to_owned(), namespace });
+    }
+    let jobs = list(client, &controller_kind.child.path(namespace), "").await?;
+    let jobs = by_owner(jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()));
+    let events =
+        namespace.map_or_else(|| "/api/v1/events".to_owned(), |one| format!("/api/v1/namespaces/{one}/events"));
+    let about = format!("&fieldSelector=involvedObject.kind={}", controller_kind.parent.kind);
+    let (events, unread) = match list(client, &events, &about).await {
+        Ok(events) => (by_object(events), None),
+        Err(error) => (HashMap::new(), Some(error.to_string())),
+    };
+    // Every node has a lease in a namespace of its own.
+    let leases =
+        list(client, "/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
+    let leases: Vec<Lease> =
+        leases.await.into_iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    let known = |raw: Box<RawValue>| {
+        let mut cron_job = CronJob::decode(raw.get(), &interner).ok()?;
+        // The items of a list do not say their kind.
+        cron_job.controller_kind = controller_kind;
+        let handed_over = Manage::Annotated.takes(&mut cron_job);
+        let key = (cron_job.name.namespace.to_string(), cron_job.name.name.to_string());
+        let (all, warnings) = events.get(&cron_job.uid).cloned().unwrap_or_default();
+        let warnings = unread.clone().map_or(Ok(warnings), Err);
+        let lease = ControllerLease::find(&leases, controller_kind, &cron_job.name.namespace, handed_over);
+        let jobs = jobs.get(&key).cloned().unwrap_or_default();
+        let facts = Facts { cron_job: Arc::new(cron_job), handed_over, jobs, warnings, lease };
+        Some(Known { facts, events: all })
+    };
+    Ok(cron_jobs.into_iter().filter_map(known).collect())
+}
+
+/// The Jobs by namespace and name of the CronJob that owns them, or would by their name.
+fn by_owner(jobs: impl Iterator<Item = Job>) -> HashMap<(String, String), Vec<Arc<Job>>> {
+    let mut by_owner: HashMap<(String, String), Vec<Arc<Job>>> = HashMap::new();
+    for job in jobs.map(Arc::new) {
+        let named = job.name.name.rsplit_once('-').map(|(owner, _)| owner.to_owned());
+        let owner = job.controller.as_ref().map(|owner| owner.name.to_string());
+        for name in owner.iter().chain(named.iter().filter(|named| owner.as_ref() != Some(*named))) {
+            by_owner.entry((job.name.namespace.to_string(), name.clone())).or_default().push(Arc::clone(&job));
+        }
+    }
+    by_owner
+}
+
+/// All Events of an object, and the Warnings among them.
+type AllAndWarnings<E> = (Vec<E>, Vec<E>);
+
+/// The Events by the object that they are about.
+fn by_object(events: Vec<Box<RawValue>>) -> HashMap<Uid, AllAndWarnings<Said>> {
+    let mut by_object: HashMap<Uid, AllAndWarnings<Box<RawValue>>> = HashMap::new();
+    for raw in events {
+        let Ok(Event { type_, involved: Involved { uid: Some(uid) } }) = serde_json::from_str(raw.get()) else {
+            continue;
+        };
+        let (all, warnings) = by_object.entry(uid).or_default();
+        warnings.extend((type_ == "Warning").then(|| raw.clone()));
+        all.push(raw);
+    }
+    by_object.into_iter().map(|(uid, (all, warnings))| (uid, (said(all), said(warnings)))).collect()
+}
+
+/// Why a write failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {cause}")]
+pub struct WriteError {
+    /// What was to be done, and to which object.
+    pub what: String,
+    /// The server's message, or why there is no answer.
+    pub cause: String,
+}
+
+/// Creates an object in a collection.
+///
+/// # Errors
+/// As the server says; `what` is what was to be done.
+pub async fn create(client: &Client, collection: &str, body: Vec<u8>, what: &str) -> Result<String, WriteError> {
+    try_create(client, collection, body).await.map_err(failed(what))
+}
+
+/// Changes an object by a merge patch.
+///
+/// # Errors
+/// As the server says; `what` is what was to be done.
+pub async fn merge_patch(
+    client: &Client,
+    path: &str,
+    change: &serde_json::Value,
+    what: &str,
+) -> Result<String, WriteError> {
+    try_patch(client, path, change).await.map_err(failed(what))
+}
+
+fn failed(what: &str) -> impl FnOnce(kube::Error) -> WriteError {
+    move |cause| WriteError { what: what.to_owned(), cause: words(&cause) }
+}
+
+/// [`create`], where the cause of an error matters.
+pub(super) async fn try_create(client: &Client, collection: &str, body: Vec<u8>) -> Result<String, kube::Error> {
+    send(client, Request::post(collection).header(http::header::CONTENT_TYPE, "application/json"), body).await
+}
+
+/// [`merge_patch`], where the cause of an error matters.
+pub(super) async fn try_patch(client: &Client, path: &str, change: &serde_json::Value) -> Result<String, kube::Error> {
+    let request = Request::patch(path).header(http::header::CONTENT_TYPE, "application/merge-patch+json");
+    send(client, request, change.to_string().into_bytes()).await
+}
+
+/// Deletes an object in the background, if it still has that UID.
+pub(super) async fn delete(client: &Client, path: &str, uid: &Uid) -> Result<(), kube::Error> {
+    let options = serde_json::json!({"propagationPolicy": "Background", "preconditions": {"uid": uid}});
+    let request = Request::delete(path).header(http::header::CONTENT_TYPE, "application/json");
+    send(client, request, options.to_string().into_bytes()).await.map(|_| ())
+}
+
+async fn send(client: &Client, request: http::request::Builder, body: Vec<u8>) -> Result<String, kube::Error> {
+    let request = request.header(http::header::ACCEPT, "application/json").body(body);
+    client.request_text(request.map_err(kube::Error::HttpError)?).await
+}
+
+/// Reads one object as text.
+///
+/// # Errors
+/// As the server says.
+pub async fn read_text(client: &Client, path: &str) -> Result<String, ReadError> {
+    get(client, path).await.map_err(|cause| ReadError::Request { what: path.to_owned(), cause: words(&cause) })
+}

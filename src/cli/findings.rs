@@ -1,0 +1,186 @@
+//! Everything that is not fine: `explain` without a name.
+//!
+//! Guarantees: a CronJob is fine if it waits for its next run and its last one did not fail, or if a user has stopped it. The
+//! others are explained, the worst first. For a failed run the Job's own reason is given, and for each of its failed Pods the
+//! container, the reason, the exit code and the command that prints its log. Pure, except for [`find`].
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::api::batch::v1 as batch;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::Client;
+use schedule::Zone;
+use serde::Serialize;
+
+use super::CliError;
+use super::cluster::{self, Scope};
+use super::explain::read::list;
+use super::explain::{Explanation, State, explain};
+use super::list::{Urgency, sort, state_name};
+use super::output::{Report, count};
+
+/// All that is not fine.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Findings {
+    /// The number of CronJobs that were looked at.
+    cron_jobs: usize,
+    /// How many of them a user has stopped.
+    stopped: usize,
+    /// The worst first.
+    #[serde(rename = "findings")]
+    worst_first: Vec<Finding>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Finding {
+    #[serde(flatten)]
+    explanation: Explanation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<Failure>,
+}
+
+/// Why a run failed.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// The reason of the Job's condition, such as `BackoffLimitExceeded`.
+    reason: String,
+    /// Its message.
+    message: String,
+    /// Its failed containers.
+    containers: Vec<FailedContainer>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FailedContainer {
+    pod: String,
+    container: String,
+    reason: String,
+    exit_code: i32,
+    /// The command that prints its log.
+    logs: String,
+}
+
+impl Failure {
+    /// Why the Job failed, from the Job and its Pods.
+    fn of(job: &batch::Job, pods: &[Pod]) -> Self {
+        let conditions = job.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+        let mut failed = conditions.filter(|condition| condition.type_ == "Failed" && condition.status == "True");
+        let (reason, message) =
+            failed.next().map(|failed| (failed.reason.clone(), failed.message.clone())).unwrap_or_default();
+        Self {
+            reason: reason.unwrap_or_default(),
+            message: message.unwrap_or_default(),
+            containers: pods.iter().flat_map(failed_containers).collect(),
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.reason.is_empty() {
+            lines.push(format!("  {}: {}", self.reason, self.message));
+        }
+        for failed in &self.containers {
+            let FailedContainer { pod, container, reason, exit_code, logs } = failed;
+            lines.push(format!("  Pod {pod}, container {container}: {reason}, exit code {exit_code}"));
+            lines.push(format!("  {logs}"));
+        }
+        if self.containers.is_empty() {
+            lines.push("  None of its failed Pods exists any more.".to_owned());
+        }
+        lines
+    }
+}
+
+fn failed_containers(pod: &Pod) -> Vec<FailedContainer> {
+    let status = pod.status.clone().unwrap_or_default();
+    let statuses = status.init_container_statuses.into_iter().chain(status.container_statuses).flatten();
+    let (name, namespace) =
+        (pod.metadata.name.clone().unwrap_or_default(), pod.metadata.namespace.clone().unwrap_or_default());
+    let failed = |status: ContainerStatus| {
+        let is_current = status.state.as_ref().is_some_and(|state| state.terminated.is_some());
+        let ended = status.state.and_then(|state| state.terminated);
+        let ended = ended.or_else(|| status.last_state.and_then(|state| state.terminated));
+        let ended = ended.filter(|ended| ended.exit_code != 0)?;
+        let previous = if is_current { "" } else { " --previous" };
+        let container = status.name;
+        Some(FailedContainer {
+            logs: format!("kubectl logs -n {namespace} {name} -c {container}{previous}"),
+            pod: name.clone(),
+            container,
+            reason: ended.reason.unwrap_or_else(|| "Error".to_owned()),
+            exit_code: ended.exit_code,
+        })
+    };
+    statuses.filter_map(failed).collect()
+}
+
+impl Report for Findings {
+    fn lines(&self) -> Vec<String> {
+        let stopped =
+            if self.stopped > 0 { format!(", {} suspended or being deleted", self.stopped) } else { String::new() };
+        let all = count(self.cron_jobs, "CronJob");
+        let mut lines = match self.worst_first.len() {
+            0 => vec![format!("Nothing needs attention: {all}{stopped}.")],
+            number => vec![format!("{number} of {all} need attention, the worst first{stopped}.")],
+        };
+        for Finding { explanation, failure } in &self.worst_first {
+            let Explanation { kind, namespace, name, summary, state, .. } = explanation;
+            let failed = if *state == State::Waiting { "lastRunFailed".to_owned() } else { state_name(*state) };
+            lines.extend([String::new(), format!("{kind} {namespace}/{name} ({failed}): {summary}")]);
+            lines.extend(failure.iter().flat_map(Failure::lines));
+            let warning = explanation.warnings.first();
+            lines.extend(warning.map(|warning| format!("  Warning {}: {}", warning.reason, warning.message)));
+        }
+        lines
+    }
+}
+
+/// Reads the CronJobs of `scope` and explains those that are not fine.
+///
+/// # Errors
+/// When the cluster cannot be read.
+pub async fn find(scope: &Scope, zone: Zone, now: DateTime<Utc>) -> Result<Findings, CliError> {
+    let (client, namespace) = scope.connect().await?;
+    find_with(&client, scope, namespace.as_deref(), zone, now).await
+}
+
+pub(super) async fn find_with(
+    client: &Client,
+    scope: &Scope,
+    namespace: Option<&str>,
+    zone: Zone,
+    now: DateTime<Utc>,
+) -> Result<Findings, CliError> {
+    let known = cluster::read_all(client, scope.controller_kind, namespace, None).await?;
+    let mut explanations: Vec<Explanation> = known.iter().map(|known| explain(&known.facts, zone, now)).collect();
+    sort(&mut explanations);
+    let stopped = explanations.iter().filter(|one| Urgency::of(one) == Urgency::Stopped).count();
+    let mut worst_first = Vec::new();
+    for explanation in explanations.into_iter().filter(|one| Urgency::of(one) < Urgency::Fine) {
+        let failure = match explanation.last_run.as_ref().filter(|run| run.failed) {
+            Some(run) => read_failure(client, scope, &explanation.namespace, &run.job).await,
+            None => None,
+        };
+        worst_first.push(Finding { explanation, failure });
+    }
+    Ok(Findings { cron_jobs: known.len(), stopped, worst_first })
+}
+
+/// Why a Job (or a Pod) failed; `None` if that cannot be read.
+async fn read_failure(client: &Client, scope: &Scope, namespace: &str, job: &str) -> Option<Failure> {
+    let child = scope.controller_kind.child;
+    let text = cluster::read_text(client, &format!("{}/{job}", child.path(Some(namespace)))).await.ok()?;
+    if child.kind == "Pod" {
+        return Some(Failure::of(&batch::Job::default(), &[serde_json::from_str(&text).ok()?]));
+    }
+    let selector = format!("&labelSelector=batch.kubernetes.io/job-name%3D{job}");
+    let pods = list(client, &format!("/api/v1/namespaces/{namespace}/pods"), &selector).await.ok()?;
+    let pods: Vec<Pod> = pods.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    Some(Failure::of(&serde_json::from_str(&text).ok()?, &pods))
+}
+
+#[cfg(test)]
+mod tests;

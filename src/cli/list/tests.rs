@@ -1,0 +1,91 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cli::explain::Facts;
+use crate::cli::explain::tests::{cron_job, instant, job, name_of};
+
+const NOW: &str = "2026-11-22T10:00:00Z";
+const TODAY: &str = "2026-11-22T02:00:00Z";
+const YESTERDAY: &str = "2026-11-21T02:00:00Z";
+
+fn known(name: &str, mut change: Value, jobs: &[(&str, Option<&str>)]) -> Known {
+    change["metadata"] = json!({"name": name});
+    let jobs = jobs.iter().map(|(slot, end)| job(slot, "cj", *end)).collect();
+    let facts = Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
+    Known { facts, events: Vec::new() }
+}
+
+fn all() -> Vec<Known> {
+    vec![
+        known("stopped", json!({"spec": {"suspend": true}}), &[]),
+        known("quiet", json!({}), &[]),
+        known("nightly", json!({}), &[(TODAY, Some("Failed"))]),
+        known("late", json!({"status": {"lastScheduleTime": YESTERDAY}}), &[]),
+        known("wrong", json!({"spec": {"schedule": "0 25 * * *"}}), &[]),
+        known(
+            "nightly",
+            json!({
+                "spec": {"concurrencyPolicy": "Forbid"},
+                "status": {
+                    "lastScheduleTime": YESTERDAY,
+                    "active": [{"kind": "Job", "name": name_of(YESTERDAY), "namespace": "shop", "uid": name_of(YESTERDAY)}],
+                },
+            }),
+            &[(YESTERDAY, None)],
+        ),
+        known("idle", json!({}), &[]),
+    ]
+}
+
+#[test]
+fn worst_comes_first() {
+    let listing = listing(&all(), Zone::UTC, instant(NOW));
+    let got: Vec<(&str, State)> = listing.cron_jobs.iter().map(|entry| (entry.name.as_str(), entry.state)).collect();
+    let want = [
+        ("late", State::Overdue),
+        ("wrong", State::UnparseableSchedule),
+        ("nightly", State::Blocked),
+        ("nightly", State::Waiting),
+        ("idle", State::Waiting),
+        ("quiet", State::Waiting),
+        ("stopped", State::Suspended),
+    ];
+    assert_eq!(got, want);
+}
+
+#[test]
+fn table_says_what_is_late_and_what_blocks() {
+    let lines = listing(&all()[2..6], Zone::UTC, instant(NOW)).lines();
+    let blocker = name_of(YESTERDAY);
+    let want = [
+        "CRONJOB        STATE                 NEXT       LAST                                         LATE    BLOCKED BY"
+            .to_owned(),
+        "shop/late      overdue               in 16h00m  1d08h ago, no longer exists                  8h00m   -".to_owned(),
+        "shop/wrong     unparseableSchedule   -          8h00m ago, no longer exists                  -       -".to_owned(),
+        format!(
+            "shop/nightly   blocked               in 16h00m  1d08h ago, has been running for 1d08h        8h00m   {blocker}"
+        ),
+        "shop/nightly   waiting               in 16h00m  8h00m ago, failed                            -       -".to_owned(),
+    ];
+    let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let [got, want] = [lines, want.to_vec()].map(|lines| lines.iter().map(|line| squeezed(line)).collect::<Vec<_>>());
+    assert_eq!(got, want);
+    assert_eq!(listing(&[], Zone::UTC, instant(NOW)).lines(), ["There are no CronJobs."]);
+}
+
+#[test]
+fn json_has_the_state_and_the_blockers() {
+    let json: Value =
+        serde_json::from_str(&render(&listing(&all()[5..6], Zone::UTC, instant(NOW)), Format::Json)).unwrap();
+    assert_eq!(
+        json["cronJobs"],
+        json!([{
+            "namespace": "shop", "name": "nightly", "state": "blocked",
+            "nextRun": "2026-11-23T02:00:00Z", "lastRun": "2026-11-21T02:00:00Z",
+            "lastOutcome": "has been running for 1d08h", "dueSince": "2026-11-22T02:00:00Z",
+            "blockedBy": [name_of(YESTERDAY)],
+        }])
+    );
+}

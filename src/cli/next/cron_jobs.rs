@@ -1,0 +1,232 @@
+//! The next runs of CronJobs with their policies.
+//!
+//! Guarantees: slots, policies and the times at which runs are due are the controller's, from the same code. Pure.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use schedule::{LeftOut, Schedule, Zone, missed};
+use serde::Serialize;
+
+use super::twin_note;
+use crate::api::batch_v1::CronJob;
+use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy};
+use crate::cli::clock_changes::{clocks, effects};
+use crate::cli::output::{MOMENT, Report};
+use crate::terminal;
+
+/// What is asked of CronJobs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The controller's zone, in which a schedule without one runs.
+    pub zone: Zone,
+    /// The controller's `--spread-seed`.
+    pub seed: Arc<str>,
+    /// List the runs that are due after this instant; without it, now.
+    pub from: Option<DateTime<Utc>>,
+    /// The number of runs of each CronJob.
+    pub count: usize,
+    /// Whether to list what policies leave out.
+    pub all: bool,
+}
+
+/// The runs of one CronJob, or of each of several.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// Of the only one in the manifests.
+    One(Box<CronJobRuns>),
+    /// Of each.
+    Each(Vec<CronJobRuns>),
+}
+
+/// The next runs of a CronJob.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CronJobRuns {
+    kind: &'static str,
+    namespace: String,
+    name: String,
+    /// `spec.schedule`.
+    schedule: String,
+    /// The zone of the schedule; `None` for `@every`.
+    time_zone: Option<&'static str>,
+    from: DateTime<FixedOffset>,
+    runs: Vec<Run>,
+    /// What policies leave out of the schedule until the last run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<Vec<Omission>>,
+    /// Whether no further run exists within the controller's search limit.
+    ends: bool,
+    /// Why it does not run at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Run {
+    /// The time that gives the Job its name.
+    slot: DateTime<FixedOffset>,
+    /// When the Job may start.
+    due: DateTime<FixedOffset>,
+    /// Empty where there is nothing to say.
+    note: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Omission {
+    slot: DateTime<FixedOffset>,
+    annotation: &'static str,
+}
+
+impl Answer {
+    fn each(&self) -> &[CronJobRuns] {
+        match self {
+            Self::One(only) => std::slice::from_ref(only),
+            Self::Each(all) => all,
+        }
+    }
+
+    /// Whether every CronJob has a run.
+    pub fn is_good(&self) -> bool {
+        self.each().iter().all(|answer| !answer.runs.is_empty())
+    }
+}
+
+impl CronJobRuns {
+    /// The runs of a CronJob. Those of an `@every` that has run, or that exists, follow the last one.
+    pub fn of(cron_job: &CronJob, question: &Question, now: DateTime<Utc>) -> Self {
+        let (from, count) = (question.from.unwrap_or(now), question.count);
+        let schedule = valid_schedule(cron_job, question.zone);
+        let zone = schedule.and_then(Schedule::zone).unwrap_or(question.zone);
+        let start = cron_job.nominal(from);
+        let slots: Vec<DateTime<Utc>> = slots_after(cron_job, question.zone, start, now).take(count).collect();
+        let ends = slots.len() < count;
+        let until = slots.last().copied().filter(|_| !ends);
+        let left_out = schedule.filter(|_| question.all).map(|schedule| {
+            let nominal = schedule.nominal(start).take_while(|nominal| until.is_none_or(|until| nominal.slot <= until));
+            let omitted = nominal.filter_map(|nominal| Some((nominal.slot, annotation(nominal.left_out?))));
+            omitted.take(count).map(|(slot, annotation)| Omission { slot: zone.at(slot), annotation }).collect()
+        });
+        let run = |slot: DateTime<Utc>| Run {
+            slot: zone.at(slot),
+            due: zone.at(cron_job.due(slot)),
+            note: schedule.and_then(|schedule| note(cron_job, schedule, slot)).unwrap_or_default(),
+        };
+        Self {
+            kind: cron_job.controller_kind.parent.kind,
+            namespace: cron_job.name.namespace.to_string(),
+            name: cron_job.name.name.to_string(),
+            schedule: cron_job.spec.recurrence.schedule().to_owned(),
+            time_zone: schedule.and_then(Schedule::zone).map(Zone::name),
+            from: zone.at(from),
+            runs: slots.into_iter().map(run).collect(),
+            left_out,
+            ends,
+            problem: problem(cron_job, question.zone),
+            notes: notes(cron_job),
+        }
+    }
+
+    fn table(&self) -> Vec<String> {
+        let moment = |time: &DateTime<FixedOffset>| time.format(MOMENT).to_string();
+        let place = self.time_zone.map_or_else(String::new, |zone| format!(" in {zone}"));
+        let title = format!(
+            "{} {}/{}: {}{place}, after {}",
+            self.kind,
+            self.namespace,
+            self.name,
+            self.schedule,
+            moment(&self.from)
+        );
+        let mut lines = vec![title];
+        lines.extend(self.problem.iter().chain(&self.notes).cloned());
+        let runs = self.runs.iter().map(|run| (run.slot, [moment(&run.slot), moment(&run.due), run.note.clone()]));
+        let left_out = self.left_out.iter().flatten();
+        let left_out = left_out.map(|omission| {
+            let note = format!("left out by {}", omission.annotation);
+            (omission.slot, [moment(&omission.slot), "-".to_owned(), note])
+        });
+        let mut rows: Vec<_> = runs.chain(left_out).collect();
+        rows.sort_by_key(|(slot, _)| *slot);
+        if !rows.is_empty() {
+            let heading = ["SLOT", "DUE", "NOTE"].map(str::to_owned);
+            let table: Vec<[String; 3]> =
+                std::iter::once(heading).chain(rows.into_iter().map(|(_, row)| row)).collect();
+            lines.extend(terminal::columns(&table));
+        }
+        if self.ends && self.problem.is_none() {
+            let which = if self.runs.is_empty() { "No run" } else { "No further run" };
+            lines.push(format!("{which} follows within five years."));
+        }
+        lines
+    }
+}
+
+/// The schedule of a CronJob that can run.
+fn valid_schedule(cron_job: &CronJob, zone: Zone) -> Option<&Schedule> {
+    cron_job.schedule(zone).filter(|_| problem(cron_job, zone).is_none())
+}
+
+/// The slots after `start`, without an end but for that of the search. `zone` is that of the controller.
+pub(crate) fn slots_after(
+    cron_job: &CronJob,
+    zone: Zone,
+    start: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> impl Iterator<Item = DateTime<Utc>> {
+    let schedule = valid_schedule(cron_job, zone);
+    let is_counted = cron_job.creation_timestamp > DateTime::UNIX_EPOCH;
+    let first = schedule.and_then(|schedule| match schedule.interval().filter(|_| is_counted) {
+        Some(_) => missed::next_requeue_time(&cron_job.observed(&cron_job.status, now), start, schedule),
+        None => schedule.next_after(start),
+    });
+    std::iter::successors(first, move |slot| schedule?.next_after(*slot))
+}
+
+/// Why a CronJob does not run at all.
+fn problem(cron_job: &CronJob, zone: Zone) -> Option<String> {
+    let timing = cron_job.timing(zone);
+    let of_zone = timing.time_zone.as_ref().err().map(|error| format!("It does not run: spec.timeZone: {error}."));
+    let of_schedule = timing.schedule.as_ref().err().map(|error| format!("It does not run: spec.schedule: {error}."));
+    let of_policy = cron_job.policy().err().map(|error| format!("It does not run: {error}."));
+    of_zone.or(of_schedule).or(of_policy)
+}
+
+fn notes(cron_job: &CronJob) -> Vec<String> {
+    let suspended = cron_job.spec.suspend.then(|| "It is suspended: no run starts until it is resumed.".to_owned());
+    let unknown = cron_job.policies.iter().flat_map(|policies| &policies.unknown);
+    suspended.into_iter().chain(unknown.map(|name| format!("The annotation {name} is not known."))).collect()
+}
+
+/// The annotation that leaves a slot out.
+pub(in crate::cli) fn annotation(left_out: LeftOut) -> &'static str {
+    match left_out {
+        LeftOut::Excluded => EXCLUDE,
+        LeftOut::TooEarly => NOT_BEFORE,
+        LeftOut::TooLate => NOT_AFTER,
+        LeftOut::Repeated => DST,
+    }
+}
+
+/// What a clock change does to a run.
+fn note(cron_job: &CronJob, schedule: &Schedule, slot: DateTime<Utc>) -> Option<String> {
+    if !cron_job.policy().ok().flatten().is_some_and(Policy::is_once_a_time) {
+        return twin_note(schedule, slot);
+    }
+    let skips = effects(schedule, slot - TimeDelta::seconds(1), slot);
+    let skip = skips.iter().find(|effect| effect.is_skip() && effect.change.at == slot)?;
+    let (old, new) = clocks(skip.change);
+    let (time, old, new) = (skip.times[0].format("%H:%M"), old.format("%H:%M"), new.format("%H:%M"));
+    Some(format!("the run of {time}: the clocks go from {old} to {new}"))
+}
+
+impl Report for Answer {
+    fn lines(&self) -> Vec<String> {
+        let tables: Vec<Vec<String>> = self.each().iter().map(CronJobRuns::table).collect();
+        tables.join(&String::new())
+    }
+}

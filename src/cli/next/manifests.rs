@@ -1,0 +1,86 @@
+//! The next runs of the CronJobs in manifests.
+//!
+//! Guarantee: a CronJob is read as the controller reads it. Pure.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::cron_jobs::{Answer, CronJobRuns, Question};
+use crate::api::batch_v1::CronJob;
+use crate::api::policy::PolicyOptions;
+use crate::api::{ControllerKind, Interner, Manage, Object};
+use crate::cli::check::Source;
+use crate::dev::manifests::{self, ManifestError, Place, documents};
+
+/// Computes the answer for all CronJobs in the texts; objects of other kinds are passed over. `namespace` is that of objects
+/// without one.
+///
+/// # Errors
+/// The first document that cannot be read, or that there is no CronJob.
+pub fn next_of(
+    sources: &[Source],
+    namespace: &str,
+    question: &Question,
+    now: DateTime<Utc>,
+) -> Result<Answer, ManifestError> {
+    let mut answers = Vec::new();
+    for source in sources {
+        for (index, document) in documents(&source.text).into_iter().enumerate() {
+            let place = Place { file: source.file.clone(), document: index + 1 };
+            let objects = manifests::objects(&document.text)
+                .map_err(|cause| ManifestError::Yaml { place: place.clone(), cause })?;
+            for object in objects {
+                let read = read(object, namespace, &question.seed).map_err(|problem| ManifestError::Field {
+                    place: place.clone(),
+                    field: "the CronJob",
+                    problem,
+                })?;
+                answers.extend(read.map(|cron_job| CronJobRuns::of(&cron_job, question, now)));
+            }
+        }
+    }
+    match answers.pop() {
+        None => {
+            let file = sources.iter().map(|source| source.file.as_str()).collect::<Vec<_>>().join(", ");
+            let problem = "there is no CronJob".to_owned();
+            Err(ManifestError::Field { place: Place { file, document: 1 }, field: "kind", problem })
+        }
+        Some(only) if answers.is_empty() => Ok(Answer::One(Box::new(only))),
+        Some(last) => {
+            answers.push(last);
+            Ok(Answer::Each(answers))
+        }
+    }
+}
+
+/// The CronJob in an object as the controller would see it; `None` for another kind. `namespace` is that of objects without
+/// one, and `seed` the controller's `--spread-seed`.
+pub(crate) fn read(mut object: Value, namespace: &str, seed: &Arc<str>) -> Result<Option<CronJob>, String> {
+    let is_meant = |kind: &ControllerKind| {
+        object["kind"] == kind.parent.kind && object["apiVersion"] == kind.parent.api_version().as_str()
+    };
+    if !ControllerKind::ALL.iter().any(is_meant) {
+        return Ok(None);
+    }
+    // What the API server adds, and what no run depends on.
+    for (part, field, value) in [
+        ("metadata", "uid", json!("")),
+        ("metadata", "namespace", json!(namespace)),
+        ("spec", "jobTemplate", json!({})),
+    ] {
+        if let Some(part) = object[part].as_object_mut() {
+            part.entry(field).or_insert(value);
+        }
+    }
+    object["status"] = Value::Null;
+    let mut cron_job =
+        CronJob::decode(&object.to_string(), &Interner::default()).map_err(|error| error.source.to_string())?;
+    PolicyOptions { enabled: true, seed: Arc::clone(seed) }.apply(&mut cron_job);
+    Manage::Annotated.takes(&mut cron_job);
+    Ok(Some(cron_job))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+#![allow(clippy::unwrap_used)]
+
+use chrono::DateTime;
+use schedule::Zone;
+
+use super::*;
+use crate::api::policy::{DST, EXCLUDE};
+use crate::cli::output::{Format, Report, render};
+
+const BACKUP: &str = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: backup\n  namespace: default\n  annotations:\n    \
+                      cronjob-controller.dev/spread: 1h\n    cronjob-controller.dev/exclude: Sat\n    \
+                      cronjob-controller.dev/dst: once\nspec:\n  schedule: 30 2 * * *\n  timeZone: Europe/Berlin\n  \
+                      jobTemplate: {spec: {template: {spec: {}}}}\n";
+
+fn question(from: &str, count: usize, all: bool) -> Question {
+    Question { zone: Zone::UTC, seed: "".into(), from: Some(from.parse().unwrap()), count, all }
+}
+
+fn ask_in(namespace: &str, text: &str, question: &Question) -> Result<Answer, ManifestError> {
+    let source = Source { file: "f.yaml".to_owned(), text: text.to_owned() };
+    next_of(&[source], namespace, question, DateTime::UNIX_EPOCH)
+}
+
+fn ask(text: &str, question: &Question) -> Result<Answer, ManifestError> {
+    ask_in("default", text, question)
+}
+
+fn json(text: &str, question: &Question) -> Value {
+    serde_json::from_str(&render(&ask(text, question).unwrap(), Format::Json)).unwrap()
+}
+
+/// The offset of `default/backup` in an hour is 1960 seconds.
+#[test]
+fn each_run_has_its_slot_its_due_time_and_a_note() {
+    let answer = json(BACKUP, &question("2027-03-26T00:00:00Z", 3, false));
+    assert_eq!((&answer["namespace"], &answer["name"]), (&json!("default"), &json!("backup")));
+    let want = json!([
+        { "slot": "2027-03-26T02:30:00+01:00", "due": "2027-03-26T03:02:40+01:00", "note": "" },
+        {
+            "slot": "2027-03-28T03:00:00+02:00", "due": "2027-03-28T03:32:40+02:00",
+            "note": "the run of 02:30: the clocks go from 02:00 to 03:00",
+        },
+        { "slot": "2027-03-29T02:30:00+02:00", "due": "2027-03-29T03:02:40+02:00", "note": "" },
+    ]);
+    assert_eq!(answer["runs"], want);
+    assert!(answer["leftOut"].is_null());
+}
+
+#[test]
+fn what_policies_leave_out_is_listed_on_request() {
+    let answer = json(BACKUP, &question("2027-10-29T00:00:00Z", 3, true));
+    let want = json!([
+        { "slot": "2027-10-30T02:30:00+02:00", "annotation": EXCLUDE },
+        { "slot": "2027-10-31T02:30:00+01:00", "annotation": DST },
+    ]);
+    assert_eq!(answer["leftOut"], want);
+    let lines = ask(BACKUP, &question("2027-10-29T00:00:00Z", 2, true)).unwrap().lines();
+    assert_eq!(
+        lines,
+        [
+            "CronJob default/backup: 30 2 * * * in Europe/Berlin, after Fri 2027-10-29 02:00:00 +02:00",
+            "SLOT                             DUE                              NOTE",
+            "Fri 2027-10-29 02:30:00 +02:00   Fri 2027-10-29 03:02:40 +02:00",
+            "Sat 2027-10-30 02:30:00 +02:00   -                                left out by cronjob-controller.dev/exclude",
+            "Sun 2027-10-31 02:30:00 +02:00   Sun 2027-10-31 02:02:40 +01:00",
+        ]
+    );
+}
+
+/// A run whose slot has passed waits for its due time.
+#[test]
+fn runs_are_those_that_are_due_after_the_given_time() {
+    let slots = |from: &str| json(BACKUP, &question(from, 1, false))["runs"][0]["slot"].clone();
+    assert_eq!(slots("2027-03-22T02:02:39Z"), "2027-03-22T02:30:00+01:00");
+    assert_eq!(slots("2027-03-22T02:02:40Z"), "2027-03-23T02:30:00+01:00");
+}
+
+#[test]
+fn several_cron_jobs_are_a_list_and_other_kinds_are_passed_over() {
+    let plain =
+        BACKUP.replace("name: backup\n  namespace: default\n", "name: other\n").replace("spread: 1h", "splay: 1h");
+    let text = format!("{BACKUP}---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: a}}\n---\n{plain}");
+    let answer = json(&text, &question("2027-03-26T00:00:00Z", 1, false));
+    let names: Vec<&str> = answer.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["backup", "other"]);
+    assert_eq!(answer[1]["namespace"], "default");
+    assert_eq!(answer[1]["notes"], json!(["The annotation cronjob-controller.dev/splay is not known."]));
+    let error = ask("apiVersion: v1\nkind: Namespace\n", &question("2027-03-26T00:00:00Z", 1, false)).unwrap_err();
+    assert_eq!(error.to_string(), "f.yaml, document 1: kind: there is no CronJob");
+}
+
+#[test]
+fn problem_and_suspension_are_told() {
+    let ask =
+        |old: &str, new: &str| ask(&BACKUP.replace(old, new), &question("2027-03-26T00:00:00Z", 1, false)).unwrap();
+    let invalid = ask("spread: 1h", "spread: soon");
+    assert!(!invalid.is_good());
+    let problem = invalid.lines()[1].clone();
+    assert!(
+        problem.starts_with("It does not run: cronjob-controller.dev/spread: \"soon\" is not allowed"),
+        "{problem}"
+    );
+    let suspended = ask("  schedule:", "  suspend: true\n  schedule:");
+    assert_eq!(suspended.lines()[1], "It is suspended: no run starts until it is resumed.");
+    let never = ask("exclude: Sat", "exclude: 01-01/12-31");
+    assert!(!never.is_good());
+    assert_eq!(never.lines().last().unwrap(), "No run follows within five years.");
+}
+
+#[test]
+fn seed_and_namespace_change_the_delay() {
+    let due = |namespace: &str, seed: &str| {
+        let question = Question { seed: seed.into(), ..question("2027-03-26T00:00:00Z", 1, false) };
+        let answer = ask_in(namespace, &BACKUP.replace("  namespace: default\n", ""), &question).unwrap();
+        render(&answer, Format::Json).lines().find(|line| line.contains("\"due\"")).unwrap().to_owned()
+    };
+    let (own, blue, shop) = (due("default", ""), due("default", "blue"), due("shop", ""));
+    assert!(own != blue && own != shop && blue != shop);
+}

@@ -1,0 +1,315 @@
+//! The command lines of the commands about the CronJobs of a cluster.
+//!
+//! Guarantee: as in the module above. Flags that several commands have are declared once. Pure.
+
+use std::path::PathBuf;
+
+use apimachinery::names::{dns_label_errors, subdomain_errors};
+use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
+use clap::{ArgAction, Args, Parser, ValueHint};
+use schedule::Zone;
+
+use super::{FORMATS, KINDS, ZONES, cli, kind_named, the_one, time_from, zone_named};
+use crate::api::ControllerKind;
+use crate::cli::Command;
+use crate::cli::cluster::{Namespaces, Scope};
+use crate::cli::dispatch::Invocation;
+use crate::cli::explain::read::Target;
+use crate::cli::output::Format;
+use crate::options::UsageError;
+use crate::options::go_syntax::parse_duration;
+use crate::options::resolve::Faults;
+
+/// Where the CronJobs are.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Where {
+    /// The namespace [default: that of the context, else default]
+    #[arg(short, long, value_name = "STRING")]
+    namespace: Option<String>,
+
+    /// The kind of the object: cronjob (batch/v1), tutorial (the kubebuilder book's CronJob) or apiexample.
+    #[arg(long, value_name = "STRING", default_value = "cronjob")]
+    controller: String,
+
+    /// The kubeconfig file [default: as kubectl, $KUBECONFIG, else ~/.kube/config]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    kubeconfig: Option<PathBuf>,
+
+    /// The kubeconfig's context [default: the current one]
+    #[arg(long, value_name = "STRING")]
+    context: Option<String>,
+}
+
+impl Where {
+    /// Where batch/v1 CronJobs are.
+    pub(super) fn of_cron_jobs(
+        namespace: Option<String>,
+        kubeconfig: Option<PathBuf>,
+        context: Option<String>,
+    ) -> Self {
+        Self { namespace, controller: ControllerKind::CronJob.name.to_owned(), kubeconfig, context }
+    }
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(
+    about = "Says why a CronJob did or did not run, and what it will do next; without a name, of each that is not fine."
+)]
+pub(super) struct Explain {
+    /// The CronJob's name [default: all that are not fine]
+    #[arg(value_name = "NAME", num_args = 0.., hide_default_value = true)]
+    name: Vec<String>,
+
+    #[command(flatten)]
+    place: Where,
+
+    /// Look in all namespaces; without a NAME.
+    #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
+    all_namespaces: String,
+
+    /// Say of each slot since then whether it was started, skipped or missed, and why: yesterday, today, a duration such as 6h,
+    /// or a time such as 2026-03-28T01:00
+    #[arg(long, value_name = "TIME", verbatim_doc_comment)]
+    since: Option<String>,
+
+    /// The controller's time zone, for a CronJob without spec.timeZone.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// The output format: table, json or yaml.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub help: bool,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(about = "Lists CronJobs with their state, the worst first.")]
+pub(super) struct List {
+    /// Refused, because a name is explain's.
+    #[arg(value_name = "NAME", num_args = 0.., hide = true)]
+    word: Vec<String>,
+
+    #[command(flatten)]
+    place: Where,
+
+    /// List those of all namespaces.
+    #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
+    all_namespaces: String,
+
+    /// List them again whenever a state changes or a run starts, until Ctrl-C.
+    #[arg(short, long, value_name = "BOOL", default_value = "false")]
+    watch: String,
+
+    /// The controller's time zone, for CronJobs without spec.timeZone.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// The output format: table, json or yaml.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub help: bool,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(about = "Starts a Job of a CronJob at once, as kubectl create job --from=cronjob/NAME does.")]
+pub(super) struct Trigger {
+    /// The CronJob's name
+    #[arg(value_name = "NAME", num_args = 0.., hide_default_value = true)]
+    name: Vec<String>,
+
+    #[command(flatten)]
+    place: Where,
+
+    /// The name of the Job [default: the CronJob's, with -manual- and five letters]
+    #[arg(long, value_name = "STRING")]
+    job_name: Option<String>,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub help: bool,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(about = "Suspends a CronJob: no further run starts. Running Jobs go on.")]
+pub(super) struct Suspend {
+    /// The CronJob's name
+    #[arg(value_name = "NAME", num_args = 0.., hide_default_value = true)]
+    name: Vec<String>,
+
+    #[command(flatten)]
+    place: Where,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub help: bool,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(
+    about = "Resumes a suspended CronJob, and says which missed run starts at once and how many are passed over."
+)]
+pub(super) struct Resume {
+    /// The CronJob's name
+    #[arg(value_name = "NAME", num_args = 0.., hide_default_value = true)]
+    name: Vec<String>,
+
+    #[command(flatten)]
+    place: Where,
+
+    /// The controller's time zone, for a CronJob without spec.timeZone.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub help: bool,
+}
+
+/// The beginning of what `--since` covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// A time.
+    At(DateTime<Utc>),
+    /// So long before now.
+    Ago(TimeDelta),
+    /// The start of the day so many days before today, in this zone.
+    Day(u64, Zone),
+}
+
+impl Since {
+    fn parse(text: &str, zone: Zone) -> Option<Self> {
+        match text {
+            "today" => Some(Self::Day(0, zone)),
+            "yesterday" => Some(Self::Day(1, zone)),
+            text => {
+                let ago = || parse_duration(text).filter(|nanos| *nanos > 0).map(TimeDelta::nanoseconds);
+                time_from(text, zone).map(Self::At).or_else(|| ago().map(Self::Ago))
+            }
+        }
+    }
+
+    /// The time, at `now`.
+    pub fn time(self, now: DateTime<Utc>) -> DateTime<Utc> {
+        match self {
+            Self::At(time) => time,
+            Self::Ago(ago) => now.checked_sub_signed(ago).unwrap_or(DateTime::<Utc>::MIN_UTC),
+            Self::Day(days, zone) => {
+                let day = zone.at(now).date_naive().checked_sub_days(Days::new(days)).unwrap_or_default();
+                zone.instant(day.and_time(NaiveTime::MIN)).unwrap_or(now)
+            }
+        }
+    }
+}
+
+/// The kind, and the faults of the place.
+fn kind_of(place: &Where, faults: &mut Faults) -> ControllerKind {
+    if let Some(namespace) = place.namespace.as_deref().filter(|namespace| !dns_label_errors(namespace).is_empty()) {
+        faults.add("namespace", namespace, "the name of a namespace");
+    }
+    faults.read("controller", &place.controller, KINDS, kind_named).unwrap_or_default()
+}
+
+fn one_name(words: &[String], faults: &mut Faults) -> String {
+    let name = the_one(words, "NAME", "the name of one CronJob").and_then(|name| {
+        let fault = format!("NAME: {name:?} is not allowed; use the name of one CronJob, without its kind");
+        if subdomain_errors(name).is_empty() { Ok(name.to_owned()) } else { Err(fault) }
+    });
+    faults.record(name).unwrap_or_default()
+}
+
+pub(super) fn target(name: &[String], place: Where, faults: &mut Faults) -> Target {
+    let name = one_name(name, faults);
+    let controller_kind = kind_of(&place, faults);
+    Target { controller_kind, namespace: place.namespace, name, kubeconfig: place.kubeconfig, context: place.context }
+}
+
+pub(super) fn scope(name: Option<String>, place: Where, all_namespaces: &str, faults: &mut Faults) -> Scope {
+    let controller_kind = kind_of(&place, faults);
+    let is_all = faults.boolean("all-namespaces", all_namespaces).unwrap_or_default();
+    if is_all && let Some(namespace) = &place.namespace {
+        faults.add("namespace", namespace, "either it or --all-namespaces");
+    }
+    let namespaces = match place.namespace {
+        _ if is_all => Namespaces::All,
+        Some(namespace) => Namespaces::One(namespace),
+        None => Namespaces::OfContext,
+    };
+    Scope { controller_kind, namespaces, name, kubeconfig: place.kubeconfig, context: place.context }
+}
+
+pub(super) fn explain(raw: Explain) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    let name = (!raw.name.is_empty()).then(|| one_name(&raw.name, &mut faults));
+    let scope = scope(name.clone(), raw.place.clone(), &raw.all_namespaces, &mut faults);
+    if name.is_some() && scope.namespaces == Namespaces::All {
+        faults.add("all-namespaces", "true", "it without a NAME");
+    }
+    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let since = raw.since.as_deref().and_then(|text| {
+        faults.read(
+            "since",
+            text,
+            "yesterday, today, a duration such as 6h, or a time such as 2026-03-28T01:00",
+            |text| Since::parse(text, zone),
+        )
+    });
+    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    faults.into_result()?;
+    let Where { namespace, kubeconfig, context, .. } = raw.place;
+    let controller_kind = scope.controller_kind;
+    Ok(cli(match (since, name) {
+        (Some(since), _) => Command::Slots(scope, since, zone, format),
+        (None, Some(name)) => {
+            let target = Target { controller_kind, namespace, name, kubeconfig, context };
+            Command::Explain(target, zone, format)
+        }
+        (None, None) => Command::Findings(scope, zone, format),
+    }))
+}
+
+pub(super) fn list(raw: List) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    if let [name, ..] = raw.word.as_slice() {
+        return Err(UsageError::one(format!("unexpected argument {name:?}; explain {name} is about one CronJob")));
+    }
+    let scope = scope(None, raw.place, &raw.all_namespaces, &mut faults);
+    let watch = faults.boolean("watch", &raw.watch).unwrap_or_default();
+    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    faults.into_result()?;
+    Ok(cli(if watch { Command::Watch(scope, zone, format) } else { Command::List(scope, zone, format) }))
+}
+
+pub(super) fn trigger(raw: Trigger) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    let target = target(&raw.name, raw.place, &mut faults);
+    if target.controller_kind.child.kind != "Job" {
+        faults.add("controller", target.controller_kind.name, "cronjob or tutorial, whose runs are Jobs");
+    }
+    if let Some(name) = raw.job_name.as_deref().filter(|name| !subdomain_errors(name).is_empty()) {
+        faults.add("job-name", name, "the name of a Job");
+    }
+    faults.into_result()?;
+    Ok(cli(Command::Trigger(target, raw.job_name)))
+}
+
+pub(super) fn suspend(raw: Suspend) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    let target = target(&raw.name, raw.place, &mut faults);
+    faults.into_result()?;
+    Ok(cli(Command::SetSuspended(target, true, Zone::UTC)))
+}
+
+pub(super) fn resume(raw: Resume) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    let target = target(&raw.name, raw.place, &mut faults);
+    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    faults.into_result()?;
+    Ok(cli(Command::SetSuspended(target, false, zone)))
+}

@@ -1,0 +1,152 @@
+//! The command lines of `backfill` and `migrate`.
+//!
+//! Guarantee: as in the module above. Pure.
+
+use clap::{ArgAction, Parser};
+
+use super::cluster::{Where, scope, target};
+use super::{FORMATS, TIMES, ZONES, cli, the_one, time_from, zone_named};
+use crate::api::ControllerKind;
+use crate::cli::Command;
+use crate::cli::backfill::Request;
+use crate::cli::backfill::plan::Question;
+use crate::cli::dispatch::Invocation;
+use crate::cli::output::Format;
+use crate::options::UsageError;
+use crate::options::resolve::Faults;
+
+#[derive(Debug, Clone, Parser)]
+#[command(about = "Starts the Jobs of past slots. Killed, it continues where it stopped when it is called again.")]
+pub(super) struct Backfill {
+    /// The CronJob's name
+    #[arg(value_name = "NAME", num_args = 0.., hide_default_value = true)]
+    name: Vec<String>,
+
+    #[command(flatten)]
+    place: Where,
+
+    /// The first time that may be a slot: 2026-03-28T01:00:00Z, or 2026-03-28 or 2026-03-28T01:00 in the zone of --time-zone
+    #[arg(long, value_name = "TIME", verbatim_doc_comment)]
+    from: Option<String>,
+
+    /// The last time that may be a slot
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+
+    /// The most unfinished Jobs at a time.
+    #[arg(long, value_name = "INT", default_value = "1")]
+    max_active: String,
+
+    /// Start slots again whose Job failed, too: failed. Their Jobs are deleted first
+    #[arg(long, value_name = "STRING")]
+    again: Option<String>,
+
+    /// Start slots that may have run, too: their Jobs, if there were any, no longer exist.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    rerun: String,
+
+    /// Print the plan only.
+    #[arg(long, value_name = "BOOL", default_value = "false")]
+    dry_run: String,
+
+    /// The controller's time zone, for a CronJob without spec.timeZone.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// The output format: table, or json (one object a line).
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub help: bool,
+}
+
+#[derive(Debug, Clone, Parser)]
+#[command(about = "Names the CronJobs that would start an old slot if the in-tree controller took over now.")]
+pub(super) struct Migrate {
+    /// check
+    #[arg(value_name = "check", num_args = 0.., hide_default_value = true)]
+    what: Vec<String>,
+
+    /// The namespace [default: that of the context, else default]
+    #[arg(short, long, value_name = "STRING")]
+    namespace: Option<String>,
+
+    /// Look in all namespaces.
+    #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
+    all_namespaces: String,
+
+    /// The time zone of kube-controller-manager, for CronJobs without spec.timeZone.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// The kubeconfig file [default: as kubectl, $KUBECONFIG, else ~/.kube/config]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    kubeconfig: Option<std::path::PathBuf>,
+
+    /// The kubeconfig's context [default: the current one]
+    #[arg(long, value_name = "STRING")]
+    context: Option<String>,
+
+    /// The output format: table, json or yaml.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: String,
+
+    /// Print this text and quit.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub help: bool,
+}
+
+/// The most unfinished Jobs of a backfill.
+const MOST_ACTIVE: i64 = 100;
+
+pub(super) fn backfill(raw: Backfill) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    let target = target(&raw.name, raw.place, &mut faults);
+    if target.controller_kind == ControllerKind::ApiExample {
+        faults.add("controller", target.controller_kind.name, "cronjob or tutorial, whose runs are Jobs");
+    }
+    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let mut time = |flag: &str, value: Option<&String>| {
+        if let Some(text) = value {
+            faults.read(flag, text, TIMES, |text| time_from(text, zone)).unwrap_or_default()
+        } else {
+            faults.record::<()>(Err(format!("--{flag} is missing; give {TIMES}")));
+            chrono::DateTime::default()
+        }
+    };
+    let (from, to) = (time("from", raw.from.as_ref()), time("to", raw.to.as_ref()));
+    let max_active = faults.whole("max-active", &raw.max_active, 1..=MOST_ACTIVE).unwrap_or(1);
+    let again = raw
+        .again
+        .as_deref()
+        .map(|text| faults.read("again", text, "failed", |text| (text == "failed").then_some(())).is_some());
+    let rerun = faults.boolean("rerun", &raw.rerun).unwrap_or_default();
+    let dry_run = faults.boolean("dry-run", &raw.dry_run).unwrap_or_default();
+    let only = "table or json";
+    let format = faults.read("output", &raw.output, only, Format::parse).unwrap_or_default();
+    if format == Format::Yaml {
+        faults.add("output", "yaml", only);
+    }
+    faults.into_result()?;
+    if from > to {
+        return Err(UsageError::one("--from is later than --to".to_owned()));
+    }
+    let question = Question { from, to, zone, max_active, again: again.unwrap_or_default(), rerun };
+    Ok(cli(Command::Backfill(target, Box::new(Request { question, dry_run, format }))))
+}
+
+pub(super) fn migrate(raw: Migrate) -> Result<Invocation, UsageError> {
+    let mut faults = Faults::default();
+    let word = the_one(&raw.what, "what to do", "check").and_then(|word| {
+        if word == "check" { Ok(()) } else { Err(format!("migrate {word} is no command; migrate check is")) }
+    });
+    faults.record(word);
+    let place = Where::of_cron_jobs(raw.namespace, raw.kubeconfig, raw.context);
+    let scope = scope(None, place, &raw.all_namespaces, &mut faults);
+    let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
+    faults.into_result()?;
+    Ok(cli(Command::MigrateCheck(scope, zone, format)))
+}

@@ -1,0 +1,304 @@
+//! What became of each slot since a time: `explain --since`.
+//!
+//! Guarantees: what is said follows from Jobs, Events and the status; where they no longer tell, that is said. A slot counts as
+//! missed only if its Job would still exist under the history limits. Consecutive slots of which the same is said are one entry.
+//! Pure, except for [`read`].
+
+use std::collections::VecDeque;
+
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use schedule::Zone;
+use serde::Serialize;
+
+use super::CliError;
+use super::backfill::plan::kept_since;
+use super::cluster::{self, Known, Scope};
+use super::explain::{Case, Explanation, State};
+use super::output::{MOMENT, Report, count, stretch};
+use crate::api::batch_v1::{ConcurrencyPolicy, Job};
+use crate::terminal;
+
+/// So many slots of a CronJob are told, the newest.
+const MAX_SLOTS: usize = 20_000;
+/// A start later than this is called late.
+const LATE: TimeDelta = TimeDelta::seconds(10);
+
+/// What became of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Fate {
+    /// Its Job was created.
+    Started,
+    /// It was left out, as the CronJob asks for.
+    Skipped,
+    /// No controller started it in time.
+    Missed,
+    /// It is due and has not started.
+    Due,
+    /// What would tell is gone.
+    Unknown,
+}
+
+/// Why a slot was not started, in the words of the metric of skipped slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reason {
+    /// It was started, is due, or what would tell is gone.
+    None,
+    /// An earlier Job ran, and concurrencyPolicy is Forbid.
+    Forbid,
+    /// Earlier Jobs ran, as many as a policy allows.
+    Limit,
+    /// The last Jobs failed, as many as a policy allows.
+    Paused,
+    /// Its deadline passed.
+    Deadline,
+    /// A Job of another owner has its name.
+    NameTaken,
+    /// The CronJob is suspended.
+    Suspended,
+    /// The CronJob cannot run.
+    Invalid,
+    /// No controller started it.
+    NotStarted,
+}
+
+/// What became of one slot.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    /// The slot.
+    pub slot: DateTime<Utc>,
+    /// What became of it.
+    pub fate: Fate,
+    /// Why it was not started.
+    #[cfg_attr(not(feature = "ui"), expect(dead_code, reason = "only the page counts by reason"))]
+    pub reason: Reason,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// The slots of some CronJobs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Slots {
+    since: DateTime<FixedOffset>,
+    cron_jobs: Vec<OfCronJob>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OfCronJob {
+    kind: &'static str,
+    namespace: String,
+    name: String,
+    slots: Vec<Entry>,
+    /// Whether there were older slots since the time, too many to tell.
+    cut: bool,
+}
+
+/// Consecutive slots.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    from: DateTime<FixedOffset>,
+    to: DateTime<FixedOffset>,
+    count: usize,
+    fate: Fate,
+    why: String,
+}
+
+/// What became of the slots of `known` in (`since`, `now`]. `local` is the zone of the controller.
+pub fn slots(known: &[Known], local: Zone, since: DateTime<Utc>, now: DateTime<Utc>) -> Slots {
+    let cron_jobs = known.iter().map(|known| History::new(known, local, now).told(since)).collect();
+    Slots { since: local.at(since), cron_jobs }
+}
+
+/// A CronJob with what tells of its slots.
+pub(crate) struct History<'a> {
+    known: &'a Known,
+    case: Case<'a>,
+    pub(crate) explanation: Explanation,
+    now: DateTime<Utc>,
+    /// A slot after this one left a trace, if it started.
+    kept_since: Option<DateTime<Utc>>,
+}
+
+impl<'a> History<'a> {
+    pub(crate) fn new(known: &'a Known, local: Zone, now: DateTime<Utc>) -> Self {
+        let case = Case::new(&known.facts, local, now);
+        let explanation = case.explain();
+        let cron_job = &known.facts.cron_job;
+        let children = known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job));
+        let kept_since = kept_since(cron_job, children);
+        Self { known, case, explanation, now, kept_since }
+    }
+
+    /// The slots since a time, where consecutive ones of which the same is said are one entry.
+    pub(crate) fn told(&self, since: DateTime<Utc>) -> OfCronJob {
+        let (judged, cut) = self.judged(since, self.now, MAX_SLOTS);
+        let mut slots: Vec<Entry> = Vec::new();
+        for Judged { slot, fate, why, .. } in judged {
+            let at = self.case.zone.at(slot);
+            match slots.last_mut().filter(|last| last.fate == fate && last.why == why) {
+                Some(last) => (last.to, last.count) = (at, last.count + 1),
+                None => slots.push(Entry { from: at, to: at, count: 1, fate, why }),
+            }
+        }
+        let Explanation { kind, namespace, name, .. } = &self.explanation;
+        OfCronJob { kind, namespace: namespace.clone(), name: name.clone(), slots, cut }
+    }
+
+    /// The slots in (`since`, `until`] that have come, at most the newest `most`, and whether there were more.
+    pub(crate) fn judged(&self, since: DateTime<Utc>, until: DateTime<Utc>, most: usize) -> (Vec<Judged>, bool) {
+        let cron_job = &self.known.facts.cron_job;
+        // A slot that its spread delays beyond now has not come.
+        let (from, until) = (since.max(cron_job.creation_timestamp), until.min(cron_job.nominal(self.now)));
+        let next = |t: DateTime<Utc>| self.case.schedule().and_then(|schedule| schedule.next_after(t));
+        let (mut due, mut cut) = (VecDeque::new(), false);
+        for slot in std::iter::successors(next(from), |t| next(*t)).take_while(|t| *t <= until) {
+            if due.len() == most {
+                due.pop_front();
+                cut = true;
+            }
+            due.push_back(slot);
+        }
+        (due.into_iter().map(|slot| self.judge(slot)).collect(), cut)
+    }
+
+    fn judge(&self, slot: DateTime<Utc>) -> Judged {
+        let (fate, reason, why) = self.fate_of(slot);
+        Judged { slot, fate, reason, why }
+    }
+
+    fn fate_of(&self, slot: DateTime<Utc>) -> (Fate, Reason, String) {
+        let cron_job = &self.known.facts.cron_job;
+        if let Some(job) = self.case.job_of(slot) {
+            let late = job.creation_timestamp - cron_job.due(slot);
+            let late = if late > LATE { format!(", {} late", stretch(late)) } else { String::new() };
+            return (Fate::Started, Reason::None, format!("{}{late}", self.case.outcome_of(slot)));
+        }
+        let name = cron_job.controller_kind.child_name(&cron_job.name.name, slot);
+        let created =
+            |reason: &str, message: &str| reason == "SuccessfulCreate" && message.ends_with(&format!(" {name}"));
+        if cron_job.status.last_schedule_time == Some(slot) || self.says(created) {
+            return (Fate::Started, Reason::None, "its Job no longer exists".to_owned());
+        }
+        let time = slot.format("%a, %d %b %Y %H:%M:%S UTC").to_string();
+        if self.says(|reason, message| reason == "MissSchedule" && message.ends_with(&time)) {
+            let why = "it could not start before its startingDeadlineSeconds had passed".to_owned();
+            return (Fate::Missed, Reason::Deadline, why);
+        }
+        if let Some(job) =
+            self.running_at(slot).filter(|_| cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid)
+        {
+            let why = format!("{} ran, and concurrencyPolicy is Forbid", job.name.name);
+            return (Fate::Skipped, Reason::Forbid, why);
+        }
+        if self.case.last_slot().is_none_or(|last| slot > last) {
+            return self.not_started(slot);
+        }
+        match self.kept_since {
+            Some(since) if slot > since => {
+                (Fate::Missed, Reason::NotStarted, "no controller started it before a later run".to_owned())
+            }
+            _ => {
+                let why = "its Job, if there was one, and its Events no longer exist".to_owned();
+                (Fate::Unknown, Reason::None, why)
+            }
+        }
+    }
+
+    /// A slot after the last one that was started.
+    fn not_started(&self, slot: DateTime<Utc>) -> (Fate, Reason, String) {
+        let summary = &*self.explanation.summary;
+        let (fate, reason, why) = match self.explanation.state {
+            State::Suspended => (Fate::Skipped, Reason::Suspended, "it is suspended now"),
+            State::Blocked if self.has_limit() => (Fate::Skipped, Reason::Limit, summary),
+            State::Blocked => {
+                (Fate::Skipped, Reason::Forbid, "a running Job blocks it, and concurrencyPolicy is Forbid")
+            }
+            State::Paused => (Fate::Skipped, Reason::Paused, summary),
+            State::Starting => (Fate::Due, Reason::None, "it is about to start"),
+            State::Overdue if self.explanation.due_since.is_none_or(|since| slot >= since) => {
+                (Fate::Due, Reason::None, "no controller has started it; explain with the name says more")
+            }
+            State::Waiting | State::Overdue => {
+                let why = "it did not start before its startingDeadlineSeconds had passed";
+                (Fate::Missed, Reason::Deadline, why)
+            }
+            State::NameTaken => (Fate::Missed, Reason::NameTaken, summary),
+            _ => (Fate::Missed, Reason::Invalid, summary),
+        };
+        (fate, reason, why.to_owned())
+    }
+
+    /// Whether a policy annotation decides what blocks a run.
+    fn has_limit(&self) -> bool {
+        let limits = self.known.facts.cron_job.limits();
+        limits.max_concurrent.is_some() || limits.replace_waits
+    }
+
+    fn says(&self, is_meant: impl Fn(&str, &str) -> bool) -> bool {
+        self.known.events.iter().any(|event| is_meant(&event.reason, &event.message))
+    }
+
+    /// A Job that ran over a slot.
+    fn running_at(&self, slot: DateTime<Utc>) -> Option<&Job> {
+        let facts = &self.known.facts;
+        let children = facts.jobs.iter().filter(|job| job.is_child_of(&facts.cron_job));
+        let covers = |job: &Job| {
+            let end = if job.finished.is_none() { Some(self.now) } else { job.completion_time };
+            job.creation_timestamp <= slot && end.is_some_and(|end| end >= slot)
+        };
+        children.map(AsRef::as_ref).find(|job| covers(job))
+    }
+}
+
+impl Report for Slots {
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("Since {}:", self.since.format(MOMENT))];
+        for of in &self.cron_jobs {
+            lines.extend([String::new(), format!("{} {}/{}", of.kind, of.namespace, of.name)]);
+            if of.cut {
+                lines.push(format!("  Only the last {MAX_SLOTS} slots are shown."));
+            }
+            if of.slots.is_empty() {
+                lines.push("  No slot was due.".to_owned());
+            }
+            let row = |entry: &Entry| {
+                let time = match entry.count {
+                    1 => entry.from.format(MOMENT).to_string(),
+                    number => format!(
+                        "{} to {} ({})",
+                        entry.from.format(MOMENT),
+                        entry.to.format(MOMENT),
+                        count(number, "slot")
+                    ),
+                };
+                let fate = serde_json::to_value(entry.fate).ok();
+                let fate = fate.and_then(|fate| fate.as_str().map(str::to_owned)).unwrap_or_default();
+                [format!("  {time}"), fate, entry.why.clone()]
+            };
+            let table: Vec<[String; 3]> = of.slots.iter().map(row).collect();
+            lines.extend(terminal::columns(&table));
+        }
+        if self.cron_jobs.is_empty() {
+            lines.push("There are no CronJobs.".to_owned());
+        }
+        lines
+    }
+}
+
+/// Reads the CronJobs of `scope` and tells their slots.
+///
+/// # Errors
+/// When the cluster cannot be read, or there is no CronJob of the name in `scope`.
+pub async fn read(scope: &Scope, zone: Zone, since: DateTime<Utc>, now: DateTime<Utc>) -> Result<Slots, CliError> {
+    let (client, namespace) = scope.connect().await?;
+    let name = scope.name.as_deref();
+    let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), name).await?;
+    Ok(slots(&known, zone, since, now))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cli::explain::Facts;
+use crate::cli::explain::read::Said;
+use crate::cli::explain::tests::{cron_job, instant, job, name_of};
+
+fn day(day: u32) -> String {
+    format!("2026-11-{day:02}T02:00:00Z")
+}
+
+fn said(reason: &str, message: &str) -> Said {
+    Said { time: instant("2026-11-22T02:00:01Z"), count: 1, reason: reason.to_owned(), message: message.to_owned() }
+}
+
+/// The slots since a day, at 10:00 on the 22nd: each with what is said of it.
+fn told(since: u32, change: &Value, jobs: &[(u32, Option<&str>)], events: Vec<Said>) -> Vec<(String, Fate, String)> {
+    let jobs = jobs.iter().map(|(of, end)| job(&day(*of), "cj", *end)).collect();
+    let facts = Facts { cron_job: cron_job(change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
+    let now = instant("2026-11-22T10:00:00Z");
+    let slots = slots(&[Known { facts, events }], Zone::UTC, instant(&day(since)), now);
+    let entry = |entry: &Entry| (format!("{}x{}", entry.from.format("%d"), entry.count), entry.fate, entry.why.clone());
+    slots.cron_jobs[0].slots.iter().map(entry).collect()
+}
+
+type Row<'a> = (&'a str, u32, Value, &'a [(u32, Option<&'a str>)], Vec<Said>, Vec<(&'a str, Fate, String)>);
+
+#[test]
+fn fate_of_each_slot_follows_from_jobs_events_and_the_status() {
+    let kept = json!({"spec": {"successfulJobsHistoryLimit": 10, "failedJobsHistoryLimit": 10}});
+    let missed = "no controller started it before a later run";
+    let gone = "its Job, if there was one, and its Events no longer exist";
+    let deadline = "it could not start before its startingDeadlineSeconds had passed";
+    let rows: Vec<Row> = vec![
+        (
+            "the Jobs are there",
+            20,
+            kept.clone(),
+            &[(21, Some("Failed")), (22, None)],
+            vec![],
+            vec![
+                ("21x1", Fate::Started, "failed".to_owned()),
+                ("22x1", Fate::Started, "has been running for 8h00m".to_owned()),
+            ],
+        ),
+        (
+            "a gap between Jobs that are kept",
+            18,
+            kept.clone(),
+            &[(19, Some("Complete")), (22, Some("Complete"))],
+            vec![],
+            vec![
+                ("19x1", Fate::Started, "succeeded".to_owned()),
+                ("20x2", Fate::Missed, missed.to_owned()),
+                ("22x1", Fate::Started, "succeeded".to_owned()),
+            ],
+        ),
+        (
+            "older than what the history limits keep",
+            19,
+            json!({"spec": {"successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 1}}),
+            &[(22, Some("Complete"))],
+            vec![],
+            vec![("20x2", Fate::Unknown, gone.to_owned()), ("22x1", Fate::Started, "succeeded".to_owned())],
+        ),
+        (
+            "Events tell",
+            20,
+            json!({"spec": {"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0}}),
+            &[],
+            vec![said("SuccessfulCreate", &format!("Created job {}", name_of(&day(21))))],
+            vec![("21x2", Fate::Started, "its Job no longer exists".to_owned())],
+        ),
+        (
+            "a deadline that passed",
+            20,
+            json!({"spec": {"startingDeadlineSeconds": 60}, "status": {"lastScheduleTime": day(20)}}),
+            &[],
+            vec![said("MissSchedule", "Missed scheduled time to start a job: Sat, 21 Nov 2026 02:00:00 UTC")],
+            vec![
+                ("21x1", Fate::Missed, deadline.to_owned()),
+                ("22x1", Fate::Missed, "it did not start before its startingDeadlineSeconds had passed".to_owned()),
+            ],
+        ),
+        (
+            "suspended",
+            20,
+            json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(21)}}),
+            &[],
+            vec![],
+            vec![
+                ("21x1", Fate::Started, "its Job no longer exists".to_owned()),
+                ("22x1", Fate::Skipped, "it is suspended now".to_owned()),
+            ],
+        ),
+        (
+            "blocked",
+            20,
+            json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"lastScheduleTime": day(21)}}),
+            &[(21, None)],
+            vec![],
+            vec![
+                ("21x1", Fate::Started, "has been running for 1d08h".to_owned()),
+                ("22x1", Fate::Skipped, format!("{} ran, and concurrencyPolicy is Forbid", name_of(&day(21)))),
+            ],
+        ),
+        (
+            "overdue",
+            21,
+            json!({"status": {"lastScheduleTime": day(21)}}),
+            &[],
+            vec![],
+            vec![("22x1", Fate::Due, "no controller has started it; explain with the name says more".to_owned())],
+        ),
+    ];
+    for (sentence, since, change, jobs, events, want) in rows {
+        let want: Vec<_> = want.into_iter().map(|(slots, fate, why)| (slots.to_owned(), fate, why)).collect();
+        assert_eq!(told(since, &change, jobs, events), want, "{sentence}");
+    }
+}
+
+#[test]
+fn slot_that_its_spread_delays_is_told_when_it_is_due_and_is_not_late_then() {
+    let change = json!({
+        "metadata": {
+            "annotations": {"cronjob-controller.dev/spread": "24h"},
+            "managedFields": [{"manager": "kubectl", "time": "2026-11-01T12:00:00Z"}],
+        },
+        "status": {"lastScheduleTime": day(21)},
+    });
+    let cron_job = cron_job(&change);
+    let due = cron_job.due(instant(&day(22)));
+    let told = |seconds: i64, jobs: Vec<_>| {
+        let facts =
+            Facts { cron_job: Arc::clone(&cron_job), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
+        let now = due + TimeDelta::seconds(seconds);
+        let slots = slots(&[Known { facts, events: Vec::new() }], Zone::UTC, instant(&day(21)), now);
+        slots.cron_jobs[0].slots.iter().map(|entry| (entry.fate, entry.why.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(told(-1, vec![]), []);
+    assert_eq!(told(0, vec![]), [(Fate::Due, "it is about to start".to_owned())]);
+    let mut started = Job::clone(&job(&day(22), "cj", Some("Complete")));
+    started.creation_timestamp = due;
+    assert_eq!(told(60, vec![Arc::new(started)]), [(Fate::Started, "succeeded".to_owned())]);
+}
+
+#[test]
+fn report_names_the_cron_job_and_joins_slots() {
+    let facts = Facts {
+        cron_job: cron_job(&json!({"spec": {"suspend": true}, "status": {"lastScheduleTime": day(10)}})),
+        handed_over: false,
+        jobs: Vec::new(),
+        warnings: Ok(Vec::new()),
+        lease: None,
+    };
+    let known = [Known { facts, events: Vec::new() }];
+    let report = slots(&known, Zone::UTC, instant(&day(20)), instant("2026-11-22T10:00:00Z"));
+    assert_eq!(
+        report.lines(),
+        [
+            "Since Fri 2026-11-20 02:00:00 +00:00:",
+            "",
+            "CronJob shop/nightly",
+            "  Sat 2026-11-21 02:00:00 +00:00 to Sun 2026-11-22 02:00:00 +00:00 (2 slots)   skipped   it is suspended now",
+        ]
+    );
+}
