@@ -1,4 +1,4 @@
-//! Runs the vectors that the real upstream code computed (k8s.io/kubernetes v1.36.3, robfig/cron v3.0.1).
+//! Runs the vectors that the real upstream code computed (k8s.io/kubernetes v1.37.2, robfig/cron v3.0.1).
 //! `tests/vectors/generate` records them.
 //!
 //! Guarantees: every row of every file is checked and none is skipped. A second run for another kind reports the rows

@@ -45,6 +45,7 @@ macro_rules! fuzz {
 }
 
 fuzz!(schedules_are_read_and_searched_to_an_end, "schedules", targets::schedule);
+fuzz!(policies_are_read_and_their_schedules_searched_to_an_end, "policies", targets::policies);
 fuzz!(objects_are_decoded_in_memory_that_their_text_bounds, "objects", targets::object);
 fuzz!(lists_and_watches_are_followed_in_memory_that_their_text_bounds, "watches", targets::watch);
 fuzz!(patches_leave_the_server_and_the_object_whole, "patches", targets::patch);

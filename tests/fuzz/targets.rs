@@ -13,6 +13,7 @@ use axum::body::{Body, Bytes};
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, Job};
 use cronjob_controller::api::job_template::job_from_template;
+use cronjob_controller::api::policy::{self, PolicyReading};
 use cronjob_controller::api::{Interner, Object};
 use cronjob_controller::cache::Informer;
 use cronjob_controller::cli::dispatch;
@@ -46,32 +47,51 @@ fn time(text: &str) -> DateTime<Utc> {
 pub fn schedule(input: &[u8]) {
     let text = text(input);
     bounded(text.len(), 32, 64 * 1024, || {
-        let Ok(schedule) = Schedule::parse_standard(&text, Zone::UTC) else { return };
-        let starts = [
-            "0001-01-01T00:00:00Z",
-            "2011-12-29T09:59:59Z",
-            "2026-03-29T00:59:59.5Z",
-            "2026-10-25T00:30:00Z",
-            "9999-12-31T23:59:59Z",
-        ];
-        for start in starts.map(time) {
-            black_box(schedule.next(start));
-            let mut last = start;
-            for _ in 0..3 {
-                let Some(next) = schedule.next_after(last) else { break };
-                assert!(next > last, "{next} after {last}");
-                last = next;
-            }
-            for starting_deadline_seconds in [None, Some(0), Some(i64::MAX)] {
-                let observed = Observed { creation: start, last_schedule: None, starting_deadline_seconds };
-                let now = time("2026-11-21T12:00:00Z");
-                if let Ok((Some(slot), _)) = missed::next_schedule_time(&observed, now, &schedule) {
-                    assert!(slot <= now && (slot > start || start > now), "{slot} is due at {now}, after {start}");
-                }
-                black_box(missed::next_requeue_time(&observed, now, &schedule));
-            }
+        if let Ok(schedule) = Schedule::parse_standard(&text, Zone::UTC) {
+            search(&schedule);
         }
     });
+}
+
+fn search(schedule: &Schedule) {
+    let starts = [
+        "0001-01-01T00:00:00Z",
+        "2011-12-29T09:59:59Z",
+        "2026-03-29T00:59:59.5Z",
+        "2026-10-25T00:30:00Z",
+        "9999-12-31T23:59:59Z",
+    ];
+    for start in starts.map(time) {
+        black_box(schedule.next(start));
+        let mut last = start;
+        for _ in 0..3 {
+            let Some(next) = schedule.next_after(last) else { break };
+            assert!(next > last, "{next} after {last}");
+            last = next;
+        }
+        for starting_deadline_seconds in [None, Some(0), Some(i64::MAX)] {
+            let observed = Observed { creation: start, last_schedule: None, starting_deadline_seconds };
+            let now = time("2026-11-21T12:00:00Z");
+            if let Ok((Some(slot), _)) = missed::next_schedule_time(&observed, now, schedule) {
+                assert!(slot <= now && (slot > start || start > now), "{slot} is due at {now}, after {start}");
+            }
+            black_box(missed::next_requeue_time(&observed, now, schedule));
+        }
+    }
+}
+
+/// The value of each policy annotation: what it makes of a schedule is searched as a schedule is.
+pub fn policies(input: &[u8]) {
+    let text = text(input);
+    let own = Schedule::parse_standard("TZ=Europe/Berlin 30 2 * * *", Zone::UTC).unwrap();
+    search(&own);
+    for annotation in policy::ANNOTATIONS {
+        bounded(text.len(), 128, 64 * 1024, || {
+            let reading = PolicyReading::of([(annotation.name, &*text), (policy::DST, "once")], "30 2 * * *");
+            let Some(Ok(policy)) = reading.map(|reading| reading.policy) else { return };
+            search(policy.schedule(&own));
+        });
+    }
 }
 
 /// The fields of a Job that was made from a template.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use apimachinery::clock::SharedClock;
+use apimachinery::clock::{Clock as _, SharedClock};
 use cronjob_controller::api::Manage;
 use cronjob_controller::app::{self, Replica};
 use cronjob_controller::options::{Config, LeaderElectionConfig};
@@ -227,7 +227,7 @@ impl Sim {
                 // A live read may already have shown what the watch has not: that there is nothing to wait for.
                 let key = (name.namespace.to_string(), name.name.to_string());
                 let cron = state.model.names.get(&key).and_then(|uid| state.model.crons.get(uid));
-                if cron.is_none_or(|cron| !cron.newest().is_schedulable()) {
+                if cron.is_none_or(|cron| !cron.newest().is_schedulable(replica.clock.now())) {
                     continue;
                 }
                 let text =

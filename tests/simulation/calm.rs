@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use cronjob_controller::api::{ControllerKind, Manage, ObjectName, Uid};
-use schedule::{Timing, missed};
+use schedule::missed;
 
 use crate::faults::has_slow_admission;
 use crate::model::{Author, Condition, Cron, Job, Model};
@@ -58,7 +58,9 @@ impl Sim {
         let mut judged = 0;
         for (uid, cron) in state.model.live() {
             // An unreadable CronJob has no controller.
-            let Some(timing) = cron.newest().timing() else { continue };
+            if cron.newest().timing().is_none() {
+                continue;
+            }
             let mut wrong: Vec<(&str, String)> = Vec::new();
             let shard = self.scenario.shard_of(&cron.namespace);
             if self.scenario.manage == Manage::Annotated && cron.newest().is_taken_back() {
@@ -71,13 +73,13 @@ impl Sim {
                 continue;
             }
             wrong.extend(wrong_jobs(&state.model, uid, cron).into_iter().map(|what| ("8", what)));
-            wrong.extend(self.unhandled_slot(&state.model, uid, cron, &timing).map(|what| ("8", what)));
+            wrong.extend(self.unhandled_slot(&state.model, uid, cron).map(|what| ("8", what)));
             match wrong_last_schedule_time(&state.model, uid, cron) {
                 Some(_) if state.is_unknowable(uid, cron, shard) => forgiven.push(uid.clone()),
                 what => wrong.extend(what.map(|what| ("11", what))),
             }
             wrong.extend(wrong_last_successful_time(&state.model, uid, cron).map(|what| ("11", what)));
-            wrong.extend(self.wrong_timer(&state, cron, &timing).map(|what| ("11", what)));
+            wrong.extend(self.wrong_timer(&state, cron).map(|what| ("11", what)));
             let name = format!("{}/{}", cron.namespace, cron.name);
             found.extend(wrong.into_iter().map(|(invariant, what)| (invariant, format!("{name}: {what}"))));
         }
@@ -97,34 +99,37 @@ impl Sim {
         let newest = |(_, cron_job): (usize, &CronJob)| {
             let uid = state.model.names.get(&(cron_job.namespace.to_owned(), cron_job.name.clone()))?;
             let version = state.model.crons[uid].newest();
-            let is_plain = version.policy() != "Forbid" && version.deadline().is_none() && !version.is_suspended();
+            let is_free = version.policy() != "Forbid" && !version.has_limits();
+            let is_plain = is_free && version.deadline().is_none() && !version.is_suspended();
             if !is_plain {
                 return None;
             }
             let slots: Vec<_> = state.model.all_jobs_of(uid).filter_map(|job| job.slot).collect();
             // A clock that ran ahead started slots of the future; no further ones start until those are past.
-            let is_of_the_future = slots.iter().any(|slot| *slot > until);
-            let newest = slots.into_iter().filter(|slot| *slot <= until).max();
+            let is_of_the_future = slots.iter().any(|slot| version.due(*slot) > until);
+            let newest = slots.into_iter().filter(|slot| version.due(*slot) <= until).max();
             (!is_of_the_future).then_some((cron_job.name.clone(), newest))
         };
         places.filter_map(newest).collect()
     }
 
     /// The newest due slot, if it has neither been started nor explained.
-    fn unhandled_slot(&self, model: &Model, uid: &str, cron: &Cron, timing: &Timing) -> Option<String> {
+    fn unhandled_slot(&self, model: &Model, uid: &str, cron: &Cron) -> Option<String> {
         let version = cron.newest();
-        let (Ok(schedule), Ok(_)) = (&timing.schedule, &timing.time_zone) else { return None };
-        if version.is_suspended() || version.object["spec"].is_null() {
+        let schedule = version.schedule()?;
+        // Of held slots an Event tells once an hour.
+        if version.is_suspended() || version.has_limits() || version.object["spec"].is_null() {
             return None;
         }
         let asked_at = self.wall(self.now() - LATE);
-        let slot = missed::next_schedule_time(&version.observed()?, asked_at, schedule).ok()?.0?;
+        let nominal = asked_at - version.offset();
+        let slot = missed::next_schedule_time(&version.observed(asked_at)?, nominal, &schedule).ok()?.0?;
         // Slots of one minute share a name, and the first has the Job.
         let name = version.controller_kind().child_name(&cron.name, slot);
         if model.all_jobs_of(uid).any(|job| job.name == name) {
             return None;
         }
-        let since = (slot - self.scenario.start).num_milliseconds();
+        let since = (version.due(slot) - self.scenario.start).num_milliseconds();
         // The controller waits for the slots of a new schedule; slots that it would have had earlier do not count, as
         // upstream.
         if since < i64::try_from(cron.scheduled_since()).unwrap() {
@@ -139,19 +144,21 @@ impl Sim {
     }
 
     /// The leader's timer, if it comes after the next slot.
-    fn wrong_timer(&self, state: &State, cron: &Cron, timing: &Timing) -> Option<String> {
+    fn wrong_timer(&self, state: &State, cron: &Cron) -> Option<String> {
         let version = cron.newest();
-        let (Ok(schedule), Ok(_)) = (&timing.schedule, &timing.time_zone) else { return None };
+        let schedule = version.schedule()?;
         if version.is_suspended() {
             return None;
         }
-        let next = missed::next_requeue_time(&version.observed()?, self.wall(self.now()), schedule)?;
+        let now = self.wall(self.now());
+        let slot = missed::next_requeue_time(&version.observed(now)?, now - version.offset(), &schedule)?;
+        let next = version.due(slot);
         let shard = self.scenario.shard_of(&cron.namespace);
         let controller = state.leader(shard)?.1.controllers.get(&shard)?.upgrade()?;
         let (queue, key) = (controller.queue(), ObjectName::new(cron.namespace.as_str(), cron.name.as_str()));
         let timer = queue.scheduled_for(&key).unwrap_or_default().at;
         let is_right = timer.is_some_and(|at| at <= next) || queue.is_dirty(&key) || queue.is_processing(&key);
-        (!is_right).then(|| format!("its next slot is {next}, the leader waits for {timer:?}"))
+        (!is_right).then(|| format!("its next slot is due at {next}, the leader waits for {timer:?}"))
     }
 }
 

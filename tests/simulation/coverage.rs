@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use cronjob_controller::api::policy::{DST, EXCLUDE, LIMITS, NOT_AFTER, NOT_BEFORE, SCHEDULE, SPREAD};
+
 use crate::faults::{FaultKind, has_slow_admission};
 
 /// Counters by group and name.
@@ -11,13 +13,25 @@ pub struct Coverage(BTreeMap<(&'static str, String), u64>);
 /// The events required in a run of many seeds, besides every kind of fault. `MissSchedule` is not among them. The
 /// search for the due slot begins where the starting deadline ends, here as upstream, so it never finds a slot that is
 /// too late. Slots that are too late are counted as passed over.
-const REQUIRED: [(&str, &[&str]); 6] = [
+const REQUIRED: [(&str, &[&str]); 8] = [
     ("total", &["seeds of cronjob", "seeds of tutorial", "seeds of apiexample"]),
-    ("judged", &["write once all was settled", "newest slot as without faults", "run of one taken back"]),
+    (
+        "judged",
+        &[
+            "write once all was settled",
+            "newest slot as without faults",
+            "run of one taken back",
+            "slot after a change of the timing policies",
+        ],
+    ),
     ("policy", &["Allow", "Forbid", "Replace"]),
+    ("timing", &[SPREAD, DST, EXCLUDE, NOT_BEFORE, NOT_AFTER, SCHEDULE]),
+    ("limit", &LIMITS),
     (
         "plan",
         &[
+            "rescue",
+            "replace and wait",
             "look up CronJob",
             "look up Job",
             "create",
@@ -28,6 +42,7 @@ const REQUIRED: [(&str, &[&str]); 6] = [
             "prune",
             "status",
             "status: conflict",
+            "record of decided slots",
             "adopt",
         ],
     ),
@@ -49,6 +64,11 @@ const REQUIRED: [(&str, &[&str]); 6] = [
             "UnParseableCronJobSchedule",
             "UnsupportedSchedule",
             "InvalidSchedule",
+            "InvalidPolicy",
+            "UnknownPolicy",
+            "PassedOver",
+            "Paused",
+            "RunStuck",
             "MalformedObject",
             "LeaderElection",
         ],
@@ -60,6 +80,8 @@ const REQUIRED: [(&str, &[&str]); 6] = [
             "policy changed",
             "limits changed",
             "deadline changed",
+            "timing policies changed",
+            "other policies changed",
             "suspended",
             "resumed",
             "template changed",

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use cronjob_controller::api::policy::COUNTED_FROM;
 use http::Method;
 use serde_json::Value;
 
 use crate::call::{Call, Kind};
 use crate::coverage::Coverage;
+use crate::limits::in_foreground;
 use crate::model::{Author, Job, Model, Version, condition, owner_of, slot_of, text};
+use crate::policies::counted_from;
 use crate::scenario::{MINUTE, Millis, SECOND, Scenario};
 use crate::sim::{COMMIT_WITHIN, CREATE_WITHIN, LEASE};
 use crate::view::{Delivered, View};
@@ -66,7 +69,7 @@ impl Sent {
     }
 }
 
-fn is_seen_by(job: &Job, author: Author, term: u32) -> bool {
+pub fn is_seen_by(job: &Job, author: Author, term: u32) -> bool {
     matches!(author, Author::Replica(number, incarnation) if job.seen_by.contains(&(number, incarnation, term)))
 }
 
@@ -174,26 +177,27 @@ impl Invariants {
         if !versions.iter().any(|version| version.has_slot(slot)) {
             self.violated("3", at, format!("{author} created {name} for {slot}, which is no slot of the schedule"));
         }
-        if slot > sent.clock {
-            self.violated(
-                "3",
-                at,
-                format!("{author} created {name} for {slot}, {} ms early", (slot - sent.clock).num_milliseconds()),
-            );
+        let early = versions.iter().map(|version| version.due(slot) - sent.clock).min().unwrap_or_default();
+        if early > TimeDelta::zero() {
+            let early = early.num_milliseconds();
+            self.violated("3", at, format!("{author} created {name} for {slot}, {early} ms before it is due"));
         }
         let in_time = |version: &Version| {
-            version.deadline().is_none_or(|deadline| slot + TimeDelta::seconds(deadline) >= sent.clock)
+            version.deadline().is_none_or(|deadline| version.due(slot) + TimeDelta::seconds(deadline) >= sent.clock)
         };
         if !versions.iter().any(in_time) {
             self.violated("3", at, format!("{author} sent {name} at {}, after its starting deadline", sent.clock));
         }
-        let passed_over = cron.newest().first_slot().is_some_and(|first| first < slot);
+        let passed_over = cron.newest().first_slot(sent.clock).is_some_and(|first| first < slot);
         if passed_over && cron.newest().deadline().is_some() {
             self.coverage.count("plan", "create: earlier slots passed over for their deadline");
         } else if passed_over {
             self.coverage.count("plan", "create: earlier slots passed over for this one");
         }
         self.coverage.count("policy", cron.newest().policy());
+        for name in cron.newest().timing_annotations().keys() {
+            self.coverage.count("timing", name);
+        }
         if !is_excused {
             self.concurrency(model, &uid, versions, job, author, at);
         }
@@ -209,7 +213,7 @@ impl Invariants {
         let Some(cron) = model.crons.get(&uid) else { return };
         let since_start = |slot: DateTime<Utc>| u64::try_from((slot - scenario.start).num_milliseconds()).unwrap_or(0);
         // A skipped slot counts from its due time; Forbid waits for the previous Job.
-        let first = cron.newest().first_slot().filter(|first| *first < slot).unwrap_or(slot);
+        let first = cron.newest().first_slot(slot).filter(|first| *first < slot).unwrap_or(slot);
         let due = since_start(first);
         let late = at.saturating_sub(due);
         if cron.newest().policy() == "Forbid" || due < cron.edited() {
@@ -227,17 +231,37 @@ impl Invariants {
         }
     }
 
+    /// No slot starts that was due before a change of the timing policies that its author had seen.
+    pub fn started_after_changes(&mut self, model: &Model, job: &Value, sent: &Sent, at: Millis, scenario: &Scenario) {
+        let (Some((uid, _)), Some(slot), Some(view)) = (owner_of(job), slot_of(job), &sent.view) else { return };
+        let Some(differ) = scenario.clocks_differ().filter(|differ| *differ < TimeDelta::minutes(1)) else { return };
+        let Some(cron) = model.crons.get(&uid) else { return };
+        let Some(changed) = cron.retimed(view.revision) else { return };
+        self.coverage.count("judged", "slot after a change of the timing policies");
+        let changed = scenario.start + TimeDelta::milliseconds(i64::try_from(changed).unwrap());
+        let versions = cron.since(view.revision);
+        let due = versions.iter().map(|version| version.due(slot)).max().unwrap_or(slot);
+        // The server notes whole seconds.
+        if due < changed - differ - TimeDelta::seconds(1) {
+            let (author, name) = (sent.author, text(job, "name"));
+            self.violated("14", at, format!("{author} created {name} for {slot}, due {due}, changed {changed}"));
+        }
+    }
+
     fn concurrency(&mut self, model: &Model, uid: &str, versions: &[Version], job: &Value, author: Author, at: Millis) {
         let policy = versions[0].policy();
-        if versions.iter().any(|version| version.policy() != policy) {
+        // With max-concurrent, neither Allow nor Forbid counts.
+        if versions.iter().any(|version| version.policy() != policy || version.max_concurrent().is_some()) {
             return;
         }
+        let is_rescued =
+            |other: &Job| other.deleting && versions.iter().any(|version| version.rescues_after().is_some());
         let own = text(job, "uid");
         let mut others = model.jobs_of(uid).filter(|other| other.uid != own && other.is_made_by_controller());
         let name = text(job, "name");
         match policy {
             "Forbid" => {
-                if let Some(other) = others.find(|other| other.is_unfinished()) {
+                if let Some(other) = others.find(|other| other.is_unfinished() && !is_rescued(other)) {
                     if self.is_excused_beside(model, other) {
                         return;
                     }
@@ -261,7 +285,7 @@ impl Invariants {
     }
 
     /// Whether `other` is the second Job of its slot, which is excused only where a third party removed the first.
-    fn is_excused_beside(&mut self, model: &Model, other: &Job) -> bool {
+    pub fn is_excused_beside(&mut self, model: &Model, other: &Job) -> bool {
         let (Some((uid, _)), Some(slot)) = (&other.owner, other.slot) else { return false };
         let is_second = model.fires_of(uid, slot).any(|first| first.uid != other.uid && first.is_removed_by_others());
         if is_second {
@@ -323,6 +347,10 @@ impl Invariants {
         if condition(before).is_some() {
             return self.coverage.count("plan", "prune");
         }
+        // It was judged when it began.
+        if in_foreground(before) {
+            return;
+        }
         self.coverage.count("plan", "replace");
         let Some(cron) = model.crons.get(&uid) else { return };
         let versions = cron.since(sent.view.as_ref().map_or(0, |view| view.revision));
@@ -352,6 +380,10 @@ impl Invariants {
             _ => None,
         };
         let Some(cron) = uid.and_then(|uid| model.crons.get(uid)) else { return };
+        // A slot that is held may be recorded when it comes due.
+        if cron.newest().has_limits() {
+            return;
+        }
         self.coverage.count("judged", "write once all was settled");
         if at - cron.stirred > ANSWERED_WITHIN {
             let text = format!("{} sent {call}, and nothing had happened for {} ms", sent.author, at - cron.stirred);
@@ -375,6 +407,16 @@ impl Invariants {
         }
         if before["spec"] != after["spec"] {
             self.violated("6", at, format!("{} changed the spec of {name}", sent.author));
+        }
+        let annotations = |object: &Value| {
+            let all = object["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+            all.into_iter().filter(|(name, _)| name != COUNTED_FROM).collect::<Vec<_>>()
+        };
+        if annotations(before) != annotations(after) {
+            self.violated("6", at, format!("{} changed the annotations of {name}", sent.author));
+        }
+        if counted_from(before) != counted_from(after) {
+            self.coverage.count("plan", "record of decided slots");
         }
         self.coverage.count("plan", "status");
         let active = |object: &Value| -> Vec<String> {

@@ -5,6 +5,7 @@
 
 use chrono::SecondsFormat;
 use cronjob_controller::api::ControllerKind;
+use cronjob_controller::api::policy::STUCK_AFTER;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -17,6 +18,8 @@ use crate::sim::Sim;
 /// A step in a Job's course.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Its start is written to its status.
+    Begin,
     Finish,
     Fail,
     /// A user deletes it, running or finished.
@@ -39,6 +42,10 @@ pub fn begins(sim: &Sim, uid: &str, at: Millis) {
     };
     let seconds = |rng: &mut Rng, low, high| rng.range(low * SECOND, high * SECOND);
     let uid = uid.to_owned();
+    // Only there does a decision depend on it.
+    if spec.is_some_and(|cron_job| cron_job.policies.contains_key(STUCK_AFTER)) {
+        state.plan(at + Rng::fork(sim.scenario.seed, &uid).range(0, 2 * SECOND), Act::Job(uid.clone(), Step::Begin));
+    }
     match drawn {
         "quick" => state.plan(at + seconds(&mut rng, 0, 15), Act::Job(uid, Step::Finish)),
         "slow" => state.plan(at + seconds(&mut rng, 30, 130), Act::Job(uid, Step::Finish)),
@@ -62,13 +69,14 @@ pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
     let (namespace, name, slot) = {
         let state = sim.state.lock();
         let Some(job) = state.model.jobs.get(uid).filter(|job| job.deleted.is_none()) else { return };
-        if matches!(step, Step::Finish | Step::Fail) && job.finished.is_some() {
+        if matches!(step, Step::Begin | Step::Finish | Step::Fail) && job.finished.is_some() {
             return;
         }
         (job.namespace.clone(), job.name.clone(), job.created)
     };
     let path = format!("{}/{name}", sim.scenario.controller_kind.child.path(Some(&namespace)));
     let what = match step {
+        Step::Begin => "Job began",
         Step::Finish => "Job finished",
         Step::Fail => "Job failed",
         Step::Delete => "Job deleted by hand",
@@ -76,6 +84,10 @@ pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
     };
     sim.state.lock().invariants.coverage.count("world", what);
     let code = match step {
+        Step::Begin => {
+            let start = sim.wall(slot).to_rfc3339_opts(SecondsFormat::Secs, true);
+            sim.act(&Call::world(Method::PATCH, format!("{path}/status"), &json!({ "status": { "startTime": start } })))
+        }
         Step::Finish | Step::Fail => {
             let status = status(sim, slot, at, step == Step::Finish);
             sim.act(&Call::world(Method::PATCH, format!("{path}/status"), &json!({ "status": status })))

@@ -6,15 +6,17 @@
 //! some batch/v1 worlds every CronJob is handed over by annotation (`--manage=annotated`). Some are released while one
 //! of their Jobs is being started, and a model of the controller in kube-controller-manager runs beside the replicas. A
 //! seed determines the world: its CronJobs, the users' edits, the course of Jobs, and the faults. The same seed gives
-//! the same history.
+//! the same history. In some worlds the CronJobs have policies, and users edit these.
 //!
 //! The invariants, by their number in a failure:
 //! 1. At most one Job for a slot, over all history.
 //! 2. Forbid and Replace leave no two Jobs of controllers running.
-//! 3. A Job has the name, owner and slot that its CronJob gives it, not early and not after its starting deadline.
+//! 3. A Job has the name, owner and slot that its CronJob gives it, not before it is due and not after its starting
+//!    deadline. No slot is excluded or out of bounds.
 //! 4. No Job is started or replaced for a CronJob after its suspension or deletion was shown to the author.
 //! 5. A controller deletes only its own Jobs, and running ones only for Replace.
-//! 6. Statuses are written with a version; lastScheduleTime never decreases, and specs are never changed.
+//! 6. Statuses are written with a version; lastScheduleTime never decreases. Specs are never changed, and of the
+//!    annotations only the record of decided slots.
 //! 7. No write without the lease of the namespace's shard, nor after its deadline. A create of a Job is checked when it
 //!    is sent: in slow admission it may be committed up to its `?timeout=` later.
 //! 8. Five minutes after the last fault the final state is reached: active, history, and every due slot started or
@@ -26,8 +28,17 @@
 //! 12. Where the only faults concern the admission of Jobs in some namespaces, every slot of another namespace starts
 //!     within two seconds, beginning two minutes after the first fault.
 //! 13. In the final state, no controller keeps state for a deleted CronJob.
+//! 14. After a change of its timing policies was shown to the author, no slot of a CronJob starts that was due before
+//!     the change. Worlds whose clocks differ by a minute are left out: there a record of decided slots may count as
+//!     absent.
 //!
-//! One exception to 1 and 2 is allowed, and counted: a second Job of a slot whose first Job a third party removed (a
+//! 15. No Job is created for a slot that the record of decided slots has decided, as the author knew it.
+//! 16. With `max-concurrent`, a replica creates no Job beside as many unfinished ones.
+//! 17. With `replace-waits`, no Job is created before the earlier ones are gone.
+//! 18. With `pause-after-failures`, no Job is created after as many failures without a success.
+//! 19. With `backlog`, a replica creates the Jobs in the order of their slots.
+//!
+//! One exception to 1, 2 and 16 to 19 is allowed, and counted: a second Job of a slot whose first Job a third party removed (a
 //! TTL, a user) while another create of it was on its way. Then no name conflict prevents the second one.
 //!
 //! `SIM_SEED` is the first seed, `SIM_RUNS` the number of seeds, `SIM_THREADS` the number of parallel runs. A failure
@@ -46,9 +57,11 @@ mod in_tree;
 mod invariants;
 mod job_world;
 mod journal;
+mod limits;
 mod model;
 mod network;
 mod people;
+mod policies;
 mod rng;
 mod run;
 mod scenario;

@@ -9,11 +9,11 @@ use chrono::{DateTime, Utc};
 use cronjob_controller::api::ControllerKind;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use schedule::missed::Observed;
-use schedule::{Timing, local_zone};
+use schedule::{Schedule, Timing, local_zone};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::disguise::disguised;
+use crate::disguise::{READS_AS, disguised};
 use crate::scenario::Millis;
 
 /// The author of a change.
@@ -80,25 +80,28 @@ impl Version {
         Some(Timing::parse(schedule, shown["spec"]["timeZone"].as_str(), local_zone().0))
     }
 
-    /// Whether clients can compute its next slot, and there is one.
-    pub fn is_schedulable(&self) -> bool {
-        let timing = self.timing();
-        let is_readable = timing.is_some_and(|timing| timing.schedule.is_ok() && timing.time_zone.is_ok());
-        !self.is_suspended() && is_readable && self.first_slot().is_some()
+    /// Whether clients can compute its next slot at `now`, and there is one.
+    pub fn is_schedulable(&self, now: DateTime<Utc>) -> bool {
+        let has_next = |schedule: Schedule| {
+            let observed = self.observed(now)?;
+            let decided = observed.last_schedule.unwrap_or(observed.creation);
+            schedule.next_after(decided.max(now - self.offset()))
+        };
+        !self.is_suspended() && self.schedule().and_then(has_next).is_some()
     }
 
     /// Whether `slot` is an instant of the schedule.
     pub fn has_slot(&self, slot: DateTime<Utc>) -> bool {
+        let Some(schedule) = self.schedule().filter(|_| !self.leaves_out(slot)) else { return false };
         if self.spec()["schedule"].as_str().is_some_and(|text| text.contains("@every")) {
             return slot.timestamp_subsec_nanos() == 0;
         }
-        let Some(Ok(schedule)) = self.timing().map(|timing| timing.schedule) else { return false };
         schedule.next_after(slot - chrono::TimeDelta::seconds(1)) == Some(slot)
     }
 
-    /// The first slot that its status does not have.
-    pub fn first_slot(&self) -> Option<DateTime<Utc>> {
-        let (schedule, observed) = (self.timing()?.schedule.ok()?, self.observed()?);
+    /// The first slot that is not decided at `now`.
+    pub fn first_slot(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let (schedule, observed) = (self.schedule()?, self.observed(now)?);
         schedule.next_after(observed.last_schedule.unwrap_or(observed.creation))
     }
 
@@ -114,11 +117,13 @@ impl Version {
         ControllerKind::deserialize(&self.object["apiVersion"]).expect("every object says what it is")
     }
 
-    /// The facts that decisions about slots depend on.
-    pub fn observed(&self) -> Option<Observed> {
+    /// The facts that decisions about slots depend on, as clients that read it at `now` understand them.
+    pub fn observed(&self, now: DateTime<Utc>) -> Option<Observed> {
+        let decided = self.decided_until(now);
+        let later = |time: DateTime<Utc>| decided.map_or(time, |decided| decided.max(time));
         Some(Observed {
-            creation: self.object["metadata"]["creationTimestamp"].as_str()?.parse().ok()?,
-            last_schedule: self.last_schedule_time(),
+            creation: later(self.object["metadata"]["creationTimestamp"].as_str()?.parse().ok()?),
+            last_schedule: self.last_schedule_time().map(later),
             starting_deadline_seconds: self.deadline(),
         })
     }
@@ -148,15 +153,33 @@ impl Cron {
         self.versions.last().expect("a CronJob has a version")
     }
 
-    /// Since when it has its current schedule.
+    /// Since when it has its current schedule and timing policies.
     pub fn scheduled_since(&self) -> Millis {
         let timing = |version: &Version| {
             let shown = disguised(&version.object);
-            (shown["spec"]["schedule"].clone(), shown["spec"]["timeZone"].clone())
+            let policies = version.timing_annotations();
+            (shown["spec"]["schedule"].clone(), shown["spec"]["timeZone"].clone(), policies)
         };
         let newest = timing(self.newest());
         let same = self.versions.iter().rev().take_while(|version| timing(version) == newest);
         same.last().map_or(0, |version| version.at)
+    }
+
+    /// When the timing policies of the version of `revision` came to be. `None` if it was created with them or had them
+    /// before, and if clients ever read other annotations than it has.
+    pub fn retimed(&self, revision: u64) -> Option<Millis> {
+        let known = &self.versions[..self.versions.partition_point(|version| version.revision <= revision)];
+        let policies: Vec<_> = known.iter().map(Version::timing_annotations).collect();
+        let newest = policies.last()?;
+        let since = policies.len() - policies.iter().rev().take_while(|policies| *policies == newest).count();
+        let is_new = since > 0 && !policies[..since].contains(newest);
+        let is_plain = known.iter().all(|version| version.object["metadata"]["annotations"][READS_AS].is_null());
+        // The record of an `@every` keeps the times of its slots, and so lies before the change. The newest slot of another
+        // schedule that takes its place may be between them.
+        let schedule = |version: &Version| version.spec()["schedule"].clone();
+        let is_every = known.get(since).is_some_and(|version| schedule(version).to_string().contains("@every"));
+        let is_kept = !is_every || known[since..].iter().all(|version| schedule(version) == schedule(&known[since]));
+        (is_new && is_plain && is_kept).then(|| known[since].at)
     }
 
     /// When a user last changed its spec.
@@ -198,6 +221,10 @@ pub struct Job {
     pub term: u32,
     pub created: Millis,
     pub finished: Option<Condition>,
+    /// When it finished.
+    pub ended: Option<Millis>,
+    /// Its start, according to its status.
+    pub started: Option<DateTime<Utc>>,
     /// When it succeeded, according to its status.
     pub succeeded: Option<DateTime<Utc>>,
     pub deleting: bool,
@@ -328,6 +355,8 @@ impl Model {
             term,
             created: at,
             finished: None,
+            ended: None,
+            started: None,
             succeeded: None,
             deleting: false,
             deleted: None,
@@ -338,10 +367,12 @@ impl Model {
         self.jobs.insert(uid, job);
     }
 
-    pub fn job_changed(&mut self, object: &Value) {
+    pub fn job_changed(&mut self, object: &Value, at: Millis) {
         let deleting = !object["metadata"]["deletionTimestamp"].is_null();
         if let Some(job) = self.jobs.get_mut(text(object, "uid")) {
             job.finished = condition(object);
+            job.ended = job.ended.or(job.finished.map(|_| at));
+            job.started = object["status"]["startTime"].as_str().and_then(|time| time.parse().ok());
             let completed = object["status"]["completionTime"].as_str().and_then(|time| time.parse().ok());
             job.succeeded = completed.filter(|_| job.finished == Some(Condition::Complete));
             job.deleting = deleting;

@@ -66,6 +66,9 @@ pub fn create(sim: &Sim, place: usize, _at: Millis) {
         "apiVersion": controller_kind.parent.api_version(), "kind": controller_kind.parent.kind,
         "metadata": {"name": cron_job.name}, "spec": spec(controller_kind, &cron_job.spec),
     });
+    for (name, value) in &cron_job.policies {
+        object["metadata"]["annotations"][name] = json!(value);
+    }
     if sim.scenario.manage == Manage::Annotated {
         object["metadata"]["annotations"][MANAGED_ANNOTATION] = json!("true");
         if cron_job.spec.suspend {
@@ -100,6 +103,8 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             patch("limits changed", json!({"spec": {fields[0]: successful, fields[1]: failed}}));
         }
         Action::Deadline(seconds) => patch("deadline changed", json!({"spec": {"startingDeadlineSeconds": seconds}})),
+        Action::Limited(change) => patch("other policies changed", json!({"metadata": {"annotations": change}})),
+        Action::Timing(change) => patch("timing policies changed", json!({"metadata": {"annotations": change}})),
         Action::Suspend(suspend) => patch(if *suspend { "suspended" } else { "resumed" }, {
             // Of the CronJobs that are handed over, some are suspended, and the others released.
             let is_taken_back = *suspend && edit.at.is_multiple_of(2);

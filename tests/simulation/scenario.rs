@@ -10,6 +10,8 @@ use cronjob_controller::leader_election::shares::Names;
 use cronjob_controller::sharding::Shard;
 
 use crate::faults::{Fault, FaultKind, has_slow_admission};
+use crate::limits;
+use crate::policies::{self, Annotations};
 use crate::rng::Rng;
 
 /// Virtual milliseconds since the start of the world.
@@ -45,6 +47,8 @@ pub struct CronJob {
     pub name: String,
     pub at: Millis,
     pub spec: Spec,
+    /// Its policies.
+    pub policies: Annotations,
 }
 
 /// The part of a spec that decisions depend on.
@@ -75,6 +79,10 @@ pub enum Action {
     Policy(&'static str),
     Limits(u64, u64),
     Deadline(Option<u64>),
+    /// Changes its timing policies.
+    Timing(Annotations),
+    /// Changes its other policies.
+    Limited(Annotations),
     Suspend(bool),
     /// Releases it at the moment in which its next Job is started, and hands it over again after this time, if given.
     TakeBack(Option<Millis>),
@@ -160,7 +168,7 @@ impl Scenario {
             let at = if rng.percent(70) { rng.range(0, 5 * SECOND) } else { rng.range(0, active / 2) };
             let namespace = *rng.pick(&NAMESPACES);
             let spec = spec(&mut rng, start, scenario.controller_kind);
-            scenario.cron_jobs.push(CronJob { namespace, name: format!("c{number}"), at, spec });
+            scenario.cron_jobs.push(CronJob::new(namespace, number, at, spec));
         }
         for _ in 0..rng.range(3, 3 + 2 * count.min(12)) {
             let cron_job = usize::try_from(rng.range(0, count)).unwrap();
@@ -185,10 +193,52 @@ impl Scenario {
             scenario.become_noisy(&mut Rng::fork(seed, "noise"));
         } else {
             scenario.press(&mut Rng::fork(seed, "pressure"));
+            scenario.adopt_policies(&mut Rng::fork(seed, "policies"));
+            scenario.adopt_limits(&mut Rng::fork(seed, "limits"));
         }
         scenario.edits.sort_by_key(|edit| edit.at);
         scenario.faults.sort_by_key(|fault| fault.at);
         scenario
+    }
+
+    /// Gives CronJobs timing policies, and users edits of them.
+    fn adopt_policies(&mut self, rng: &mut Rng) {
+        if self.controller_kind.counted_from.is_none() || rng.percent(60) {
+            return;
+        }
+        let (start, active) = (self.start, self.active);
+        for (number, cron_job) in self.cron_jobs.iter_mut().enumerate() {
+            if rng.percent(70) {
+                cron_job.policies = policies::draw(rng, start);
+            }
+            for _ in 0..rng.weighted(&[(60, 0), (25, 1), (15, 3)]) {
+                let (at, change) = (rng.range(20 * SECOND, active), policies::change(rng, start));
+                self.edits.push(Edit { at, cron_job: number, action: Action::Timing(change) });
+            }
+        }
+    }
+
+    /// Gives CronJobs the policies that choose no slots, and users edits of them.
+    fn adopt_limits(&mut self, rng: &mut Rng) {
+        if self.controller_kind.counted_from.is_none() || rng.percent(60) {
+            return;
+        }
+        for (number, cron_job) in self.cron_jobs.iter_mut().enumerate() {
+            if rng.percent(70) {
+                cron_job.policies.extend(limits::draw(rng));
+            }
+            for _ in 0..rng.weighted(&[(60, 0), (25, 1), (15, 3)]) {
+                let (at, change) = (rng.range(20 * SECOND, self.active), limits::change(rng));
+                self.edits.push(Edit { at, cron_job: number, action: Action::Limited(change) });
+            }
+        }
+    }
+
+    /// How far two replicas' clocks may differ; `None` if one of them is stepped.
+    pub fn clocks_differ(&self) -> Option<TimeDelta> {
+        let is_stepped = self.faults.iter().any(|fault| fault.kind == FaultKind::ClockStep);
+        let (first, last) = (self.skews.iter().min()?.min(&0), self.skews.iter().max()?.max(&0));
+        (!is_stepped).then(|| TimeDelta::milliseconds(last - first))
     }
 
     /// Adds faults of admission, and load.
@@ -222,12 +272,12 @@ impl Scenario {
         for number in 0..rng.range(20, 41) {
             let namespace = *rng.pick(&NOISY[..noisy]);
             let spec = spec(rng, "* * * * *");
-            self.cron_jobs.push(CronJob { namespace, name: format!("c{number}"), at: rng.range(0, SECOND), spec });
+            self.cron_jobs.push(CronJob::new(namespace, number, rng.range(0, SECOND), spec));
         }
         for number in 100..100 + rng.range(2, 7) {
             let (namespace, schedule) = (*rng.pick(&NAMESPACES), *rng.pick(&["* * * * *", "*/2 * * * *"]));
             let spec = spec(rng, schedule);
-            self.cron_jobs.push(CronJob { namespace, name: format!("c{number}"), at: rng.range(0, SECOND), spec });
+            self.cron_jobs.push(CronJob::new(namespace, number, rng.range(0, SECOND), spec));
         }
         let kinds: Vec<_> = FaultKind::pressure().into_iter().filter(|(_, kind)| kind.is_of_a_namespace()).collect();
         for (number, namespace) in NOISY[..noisy].iter().enumerate() {
@@ -275,11 +325,20 @@ impl Scenario {
 
     /// Whether a CronJob's slots do not depend on when its Jobs start, and no other object takes their names.
     pub fn is_steady(&self, place: usize) -> bool {
+        // Without a record of decided slots, those before the last edit are passed over.
+        let has_policies = !self.cron_jobs[place].policies.is_empty();
         let is_upset = |edit: &Edit| {
-            let upsets = matches!(edit.action, Action::Schedule(..) | Action::ReadsAs(_) | Action::ForeignJob(_));
-            edit.cron_job == place && upsets
+            use Action::{ForeignJob, Limited, ReadsAs, Schedule, Timing};
+            let upsets = matches!(edit.action, Schedule(..) | Timing(_) | Limited(_) | ReadsAs(_) | ForeignJob(_));
+            edit.cron_job == place && (upsets || has_policies)
         };
         !self.cron_jobs[place].spec.schedule.starts_with("@every") && !self.edits.iter().any(is_upset)
+    }
+}
+
+impl CronJob {
+    fn new(namespace: &'static str, number: u64, at: Millis, spec: Spec) -> Self {
+        Self { namespace, name: format!("c{number}"), at, spec, policies: Annotations::new() }
     }
 }
 

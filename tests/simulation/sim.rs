@@ -130,6 +130,8 @@ impl Sim {
         resources.extend(crd::all().iter().map(|definition| kinds::custom(definition).unwrap()));
         let mut config = apiserver::Config::new(shared, resources);
         config.seed = scenario.seed;
+        // No check looks at Events on the server, and the runs of recorded seeds stay as they were.
+        config.event_ttl = None;
         let server = ApiServer::new(config);
         let place = |number: usize| Replica {
             incarnation: 0,
@@ -321,7 +323,9 @@ impl State {
                         if let Some(sent) = sent {
                             invariants.coverage.count("plan", "create");
                             invariants.created(model, object, sent, at);
+                            invariants.started_within_limits(model, object, sent, at);
                             invariants.started_in_time(model, object, at, scenario);
+                            invariants.started_after_changes(model, object, sent, at, scenario);
                         }
                         let uid = text(object, "uid").to_owned();
                         self.plan(at, Act::JobBegins(uid));
@@ -329,7 +333,12 @@ impl State {
                             self.take_back_whose_job_it_is(object, at);
                         }
                     }
-                    (ChangeKind::Modified, ..) => model.job_changed(object),
+                    (ChangeKind::Modified, sent, before) => {
+                        if let (Some(sent), Some(before)) = (sent, before) {
+                            invariants.marked(model, before, object, sent, at);
+                        }
+                        model.job_changed(object, at);
+                    }
                     (ChangeKind::Deleted, sent, before) => {
                         if let (Some(sent), Some(before)) = (sent, before) {
                             invariants.deleted(model, before, sent, at);

@@ -14,7 +14,7 @@ use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus, Job};
 use cronjob_controller::api::{ApiError, ControllerKind, EventType, Interner, Object, ObjectName, Uid};
 use cronjob_controller::controller::control::{CronJobControl, JobControl, Patience};
 use cronjob_controller::controller::observation::Observation;
-use cronjob_controller::controller::plan::{Event, Outcome, Settlement, StatusWrite};
+use cronjob_controller::controller::plan::{Event, Outcome, Propagation, Settlement, StatusWrite};
 use cronjob_controller::controller::status::Edits;
 use cronjob_controller::controller::sync::{SyncHooks, carry_out};
 use schedule::Zone;
@@ -389,7 +389,7 @@ impl JobControl for World {
         Ok(Arc::new(Job::decode(&body.to_string(), &Interner::default()).unwrap()))
     }
 
-    async fn delete_job(&self, name: &ObjectName, uid: &Uid, _: Patience) -> Result<(), ApiError> {
+    async fn delete_job(&self, name: &ObjectName, uid: &Uid, _: Propagation, _: Patience) -> Result<(), ApiError> {
         let mut seen = self.0.lock().unwrap();
         seen.order.push((Verb::Delete, name.name.to_string()));
         seen.deletes.push(name.name.to_string());

@@ -150,20 +150,23 @@ func (r *syncRow) differs() bool {
 	if len(r.Faults) > 0 && r.Faults[0].Verb == "updateStatus" && bytes.Equal(status, encode(cached.Status)) {
 		return true
 	}
-	return r.countsForeignChildren(&cached) || missesNewest(&cached, r.Now)
+	return r.comparesNames(&cached) || missesNewest(&cached, r.Now)
 }
 
-// countsForeignChildren says that the answers depend on Jobs whose controller has another name than the CronJob: since
-// v1.37 (kubernetes/kubernetes#133313), upstream compares UIDs only.
-func (r *syncRow) countsForeignChildren(cached *batchv1.CronJob) bool {
-	own := *r
-	own.JobsCached = slices.DeleteFunc(slices.Clone(r.JobsCached), func(text json.RawMessage) bool {
+// comparesNames says that the answers depend on the name in the controller reference of a Job with the CronJob's UID:
+// until v1.37 (kubernetes/kubernetes#133313), upstream compares names only.
+func (r *syncRow) comparesNames(cached *batchv1.CronJob) bool {
+	named := *r
+	named.JobsCached = slices.Clone(r.JobsCached)
+	for i, text := range named.JobsCached {
 		var job batchv1.Job
 		mustDecode(text, &job)
-		controller := metav1.GetControllerOf(&job)
-		return controller != nil && controller.Name != cached.Name
-	})
-	return own.answer() != nil || !bytes.Equal(encode(own.Expect), encode(r.Expect))
+		if controller := metav1.GetControllerOfNoCopy(&job); controller != nil && controller.UID == cached.UID {
+			controller.Name = cached.Name
+			named.JobsCached[i] = encode(job)
+		}
+	}
+	return named.answer() != nil || !bytes.Equal(encode(named.Expect), encode(r.Expect))
 }
 
 func decodeJobs(texts []json.RawMessage) ([]*batchv1.Job, error) {
