@@ -308,7 +308,8 @@ async fn explain_reads_the_cluster_that_kubectl_would() {
     let (code, out, _) = explain(&["-o", "json"]);
     let answer: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &answer["state"]), (0, &json!("suspended")));
-    let want = "cronjob-controller: there is no CronJob nightly in namespace kube-system\n";
+    let want = "cronjob-controller: there is no CronJob nightly in namespace kube-system, looking at batch/v1; \
+                --controller chooses another kind\n";
     assert_eq!(explain(&["--context", "two"]), (1, String::new(), want.to_owned()));
     assert_eq!(explain(&["-n", "kube-system"]), (1, String::new(), want.to_owned()));
     let (code, _, err) = explain(&["--kubeconfig", "/nowhere"]);

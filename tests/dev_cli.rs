@@ -1,18 +1,29 @@
 //! `cronjob-controller dev` as a new user runs it: the binary, its output, and kubectl against it if installed.
 #![allow(clippy::type_complexity, clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use testkit::dev_client::DevClient;
 use testkit::tools;
 
 fn dev(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));
+    const BINARY: &str = env!("CARGO_BIN_EXE_cronjob-controller");
+    let mut command = if cfg!(target_os = "linux") {
+        // Under nohup, the tests would pass an ignored SIGHUP on.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", BINARY]);
+        command
+    } else {
+        Command::new(BINARY)
+    };
     command.arg("dev").args(args).env_remove("RUST_LOG").stdin(Stdio::null());
     command
 }
@@ -33,9 +44,18 @@ struct Running {
 
 impl Running {
     fn start(directory: &Path, args: &[&str]) -> Self {
+        Self::start_in("Etc/UTC", directory, args)
+    }
+
+    fn start_in(zone: &str, directory: &Path, args: &[&str]) -> Self {
         let started = Instant::now();
-        let mut child =
-            dev(args).env("XDG_RUNTIME_DIR", directory).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = dev(args)
+            .env("TZ", zone)
+            .env("XDG_RUNTIME_DIR", directory)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let (mut line, mut kubeconfig) = (String::new(), None);
         while kubeconfig.is_none() {
@@ -152,7 +172,105 @@ fn closed_terminal_ends_dev_as_a_signal_to_terminate_does() {
     let kubeconfig = running.kubeconfig.clone();
     let (code, rest) = running.end_by("-HUP");
     assert!(code == 0 && rest.contains("The state is kept in "), "{rest}");
-    assert!(!kubeconfig.exists() && data.join("state.json").exists());
+    assert!(!kubeconfig.exists() && data.join("state.log").exists());
+}
+
+#[test]
+fn night_passes_in_seconds_and_each_run_starts_at_its_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("nightly.yaml");
+    let cron_job = |name: &str, schedule: &str, zone: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: {name}}}\nspec:\n  schedule: '{schedule}'\n  \
+             timeZone: {zone}\n  jobTemplate: {{spec: {{template: {{spec: {{restartPolicy: Never, containers: [{{name: \
+             c, image: i}}]}}}}}}}}\n---\n"
+        )
+    };
+    // The clocks go from 02:00 to 03:00, so 02:30 does not exist.
+    let manifests = cron_job("early", "30 1 * * *", "Europe/Berlin")
+        + &cron_job("none", "30 2 * * *", "Europe/Berlin")
+        + &cron_job("late", "30 3 * * *", "Europe/Berlin")
+        + &cron_job("plain", "0 3 * * *", "Etc/UTC");
+    std::fs::write(&file, manifests).unwrap();
+    let args = ["-f", file.to_str().unwrap(), "--at=2027-03-27T22:00:00Z", "--speed=3600", "--job-duration=90s"];
+    let mut running = Running::start_in("Europe/Berlin", directory.path(), &args);
+    let mut seen = Vec::new();
+    while seen.len() < 6 {
+        let mut line = String::new();
+        assert!(running.lines.read_line(&mut line).unwrap() > 0, "dev has ended: {seen:?}");
+        if line.contains(" Job ") {
+            seen.push(line.trim().to_owned());
+        }
+    }
+    let got: Vec<&str> = seen.iter().map(|line| line.split(" after its time").next().unwrap()).collect();
+    let want = [
+        "01:30:00 default/early: started Job early-30103230, ",
+        "01:31:30 default/early: Job early-30103230 succeeded after 1m30s",
+        "03:30:00 default/late: started Job late-30103290, ",
+        "03:31:30 default/late: Job late-30103290 succeeded after 1m30s",
+        "05:00:00 default/plain: started Job plain-30103380, ",
+        "05:01:30 default/plain: Job plain-30103380 succeeded after 1m30s",
+    ];
+    for (got, want) in got.iter().zip(want) {
+        assert!(got.starts_with(want), "{got} instead of {want}: {seen:#?}");
+    }
+    assert_eq!(running.interrupt().0, 0);
+}
+
+/// Creates ConfigMaps, deletes every third, and reports each answer (name, and whether it exists), until the server is gone.
+/// Returns the name whose last request was not answered.
+fn write_until_the_end(client: &DevClient, round: usize, answers: &mpsc::Sender<(String, bool)>) -> String {
+    const PATH: &str = "/api/v1/namespaces/default/configmaps";
+    for number in 0.. {
+        let name = format!("r{round}-{number}");
+        let object = format!(r#"{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "{name}"}}}}"#);
+        let created = client.request("POST", PATH, &object);
+        if created.is_none_or(|created| created["metadata"]["name"] != name) {
+            return name;
+        }
+        answers.send((name.clone(), true)).unwrap();
+        if number % 3 == 2 {
+            let deleted = client.request("DELETE", &format!("{PATH}/{name}"), "");
+            if deleted.is_none_or(|deleted| deleted["status"] != "Success") {
+                return name;
+            }
+            answers.send((name, false)).unwrap();
+        }
+    }
+    unreachable!("the numbers do not end")
+}
+
+/// `KILLS=200` kills more often.
+#[test]
+fn kill_at_any_instant_loses_no_answered_write() {
+    let kills = std::env::var("KILLS").map_or(6, |kills| kills.parse().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let (mut known, mut unanswered) = (BTreeMap::<String, bool>::new(), BTreeSet::<String>::new());
+    for round in 0..=kills {
+        let mut running = Running::start(directory.path(), &["--data-dir", data.to_str().unwrap(), "--job-duration=0"]);
+        let client = DevClient::new(&running.kubeconfig);
+        let list = client.request("GET", "/api/v1/namespaces/default/configmaps", "").unwrap();
+        let items = list["items"].as_array().unwrap().iter();
+        let found: BTreeSet<_> = items.map(|item| item["metadata"]["name"].as_str().unwrap()).collect();
+        for (name, exists) in known.iter().filter(|(name, _)| !unanswered.contains(*name)) {
+            assert_eq!(found.contains(name.as_str()), *exists, "{name}, before kill {round}");
+        }
+        if round == kills {
+            println!("{kills} kills, {} names, {} requests without an answer", known.len(), unanswered.len());
+            return;
+        }
+        let (answers, answered) = mpsc::channel();
+        let pending = std::thread::scope(|scope| {
+            let writer = scope.spawn(move || write_until_the_end(&client, round, &answers));
+            known.extend(answered.iter().take(round * 7 % 11 + 1));
+            running.child.kill().unwrap();
+            writer.join().unwrap()
+        });
+        running.child.wait().unwrap();
+        known.extend(answered.try_iter());
+        unanswered.insert(pending);
+    }
 }
 
 #[test]
@@ -248,7 +366,7 @@ fn kubectl_works_against_dev_and_the_state_survives_a_restart() {
         std::fs::write(manifest, text).unwrap();
     };
     applied("0 0 1 1 *");
-    let rows: [(&[&str], bool, &str); 22] = [
+    let rows: [(&[&str], bool, &str); 23] = [
         (&["get", "cronjobs"], true, "nightly-report"),
         (&["get", "cronjob", "hello", "-o", "wide"], true, "busybox:1.37"),
         (&["get", "cronjob", "hello", "-o", "yaml"], true, "successfulJobsHistoryLimit: 3"),
@@ -276,6 +394,8 @@ fn kubectl_works_against_dev_and_the_state_survives_a_restart() {
         ),
         (&["get", "cronjob", "hello", "-w", "--request-timeout=3s"], true, "True"),
         (&["create", "job", "gone", "--from=cronjob/hello"], true, "job.batch/gone created"),
+        // The first status is written after the Pod: nothing is created any more once the Job is deleted.
+        (&["wait", "--for=jsonpath={.status.startTime}", "job/gone"], true, "condition met"),
         (&["delete", "job", "gone", "--cascade=foreground"], true, "deleted"),
         (&["delete", "cronjob", "nightly-report"], true, "deleted"),
         (&["get", "cronjob", "nightly-report"], false, "cronjobs.batch \"nightly-report\" not found"),
@@ -364,6 +484,91 @@ fn kind_that_is_not_served_does_not_block_the_others() {
 }
 
 #[test]
+fn completion_offers_what_the_cluster_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(directory.path(), &[]);
+    let kubeconfig = running.kubeconfig.to_str().unwrap().to_owned();
+    let offered = |words: &[&str]| {
+        let mut completer = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));
+        completer.arg0("kubectl_complete-cronjob").args(words).env("KUBECONFIG", &kubeconfig);
+        String::from_utf8(completer.output().unwrap().stdout).unwrap()
+    };
+    let rows: [(&[&str], &str); 6] = [
+        (&["explain", "he"], "hello\n:4\n"),
+        (&["-n", "kube-system", "explain", "he"], ":4\n"),
+        (&["suspend", "-n", "kube-p"], "kube-public\n:4\n"),
+        (&["list", "--context", ""], "cronjob-controller-dev\n:4\n"),
+        (&["next", "@daily", "--time-zone", "Europe/Berl"], "Europe/Berlin\n:4\n"),
+        (&["explain", "--context", "none", "he"], ":4\n"),
+    ];
+    for (words, want) in rows {
+        assert_eq!(offered(words), want, "{words:?}");
+    }
+    assert_eq!(running.interrupt().0, 0);
+    assert_eq!(offered(&["explain", "he"]), ":4\n", "without a cluster");
+}
+
+/// All documents of the YAML and JSON files below a directory, as `kind/name`.
+fn documents(directory: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            found.append(&mut documents(&entry.path()));
+            continue;
+        }
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        let values = serde_saphyr::from_multiple::<serde_json::Value>(&text).unwrap();
+        let items = values.into_iter().flat_map(|value| match value["items"].as_array() {
+            Some(items) => items.clone(),
+            None => vec![value],
+        });
+        let name = |value: serde_json::Value| {
+            format!("{}/{}", value["kind"].as_str().unwrap(), value["metadata"]["name"].as_str().unwrap())
+        };
+        found.extend(items.filter(serde_json::Value::is_object).map(name));
+    }
+    found
+}
+
+#[test]
+fn directories_of_projects_are_stored_or_each_missing_kind_is_named() {
+    if !tools::has_kubectl("dev_cli") {
+        return;
+    }
+    let rows: [(&str, &[&str]); 3] = [
+        ("photos", &[]),
+        ("orders", &["ServiceMonitor", "PrometheusRule"]),
+        ("operator", &["PriorityClass", "Issuer", "Certificate"]),
+    ];
+    for (project, missing) in rows {
+        let directory = tempfile::tempdir().unwrap();
+        let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dev_projects").join(project);
+        let path = manifests.to_str().unwrap();
+        let running = Running::start(directory.path(), &["--job-duration=0"]);
+        let (worked, text) = running.kubectl(&["apply", "-R", "-f", path]);
+        assert_eq!(worked, missing.is_empty(), "{project}: {text}");
+        let unknown = missing.iter().filter(|kind| text.contains(&format!("no matches for kind \"{kind}\"")));
+        assert_eq!(unknown.count(), missing.len(), "{project}: {text}");
+        // kubectl knows a kind that is defined in the same directory only the second time. A Secret's stringData and a
+        // claim's template are "configured" then. All as in a real cluster.
+        let (_, text) = running.kubectl(&["apply", "-R", "-f", path]);
+        let answers = [" created", " configured", " unchanged"];
+        let stored = text.lines().filter(|line| answers.iter().any(|answer| line.ends_with(answer))).count();
+        let all = documents(&manifests);
+        let wanted = all.iter().filter(|name| !missing.iter().any(|kind| name.starts_with(&format!("{kind}/"))));
+        assert_eq!(stored, wanted.count(), "{project}: {text}");
+        assert_eq!(running.interrupt().0, 0, "{project}");
+        // The same by dev itself, which takes each directory by its name.
+        let below = manifests.join("jobs");
+        let all = if below.is_dir() { format!("{path},{}", below.display()) } else { path.to_owned() };
+        let running = Running::start(directory.path(), &["-f", &all]);
+        let (_, text) = running.kubectl(&["apply", "-R", "-f", path]);
+        assert_eq!(text.lines().filter(|line| line.contains(" created")).count(), 0, "{project}: {text}");
+        assert_eq!(running.interrupt().0, 0, "{project}");
+    }
+}
+
+#[test]
 fn tutorial_commands_work_in_dev() {
     if !tools::has_kubectl("dev_cli") {
         return;
@@ -373,7 +578,7 @@ fn tutorial_commands_work_in_dev() {
     let args = ["--controllers=tutorial,apiexample", "--job-duration=0", "--data-dir", data.to_str().unwrap()];
     let running = Running::start(directory.path(), &args);
     let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
-    let (tutorial, samples) = (manifests.join("tutorial"), manifests.join("samples/tutorial"));
+    let (tutorial, samples) = (manifests.join("tutorial-self-signed"), manifests.join("samples/tutorial"));
     let (tutorial, samples) = (tutorial.to_str().unwrap(), samples.to_str().unwrap());
     let often = |kind: &str, version: &str, template: &str| {
         let path = directory.path().join(format!("{kind}.yaml"));
@@ -418,7 +623,8 @@ fn tutorial_commands_work_in_dev() {
     let (worked, text) =
         running.kubectl(&["patch", "tcj", "often", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#]);
     assert!(!worked && text.contains("no endpoints available for service \"cronjob-controller-webhook\""), "{text}");
-    let (worked, text) = running.kubectl(&["delete", "-k", tutorial]);
+    // The namespace may be gone, with all in it, before kubectl gets to the rest.
+    let (worked, text) = running.kubectl(&["delete", "--ignore-not-found", "-k", tutorial]);
     assert!(worked, "{text}");
     assert_eq!(running.interrupt().0, 0);
 }

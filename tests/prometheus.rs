@@ -25,9 +25,10 @@ fn groups() -> Value {
     json!({ "groups": object["spec"]["groups"] })
 }
 
-fn rules(groups: &Value) -> Vec<Value> {
+/// The alerts; recording rules have no name, severity or page.
+fn alerting(groups: &Value) -> Vec<Value> {
     let of_group = |group: &Value| group["rules"].as_array().unwrap().clone();
-    groups["groups"].as_array().unwrap().iter().flat_map(of_group).collect()
+    groups["groups"].as_array().unwrap().iter().flat_map(of_group).filter(|rule| rule["alert"].is_string()).collect()
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -46,7 +47,7 @@ fn every_alert_has_a_description_a_runbook_and_tests_for_firing_and_not_firing()
         .flat_map(|test| test["alert_rule_test"].as_array().unwrap())
         .collect();
     let mut alerts = BTreeSet::new();
-    for rule in rules(&groups()) {
+    for rule in alerting(&groups()) {
         let alert = text(&rule, "alert");
         assert!(alerts.insert(format!("## {alert}")), "{alert} is there twice");
         assert!(["critical", "warning"].contains(&text(&rule["labels"], "severity")), "{alert}");
@@ -90,7 +91,7 @@ fn runbook_links_of_every_overlay_are_absolute_and_lead_to_a_section() {
         let objects: Vec<Value> = serde_saphyr::from_slice_multiple(&output.stdout).unwrap();
         assert!(objects.iter().all(|object| object["metadata"]["name"] != "runbooks"), "{overlay}: only a variable");
         let rule = objects.iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
-        for rule in rules(&json!({ "groups": rule["spec"]["groups"] })) {
+        for rule in alerting(&json!({ "groups": rule["spec"]["groups"] })) {
             let url = text(&rule["annotations"], "runbook_url");
             let (page, anchor) = url.split_once('#').unwrap();
             assert!(page == base && anchors.contains(anchor), "{overlay}: {url}");
@@ -167,6 +168,7 @@ fn impatient(groups: &Value) -> Value {
     let mut groups = groups.clone();
     for group in groups["groups"].as_array_mut().unwrap() {
         group["name"] = format!("impatient-{}", text(group, "name")).into();
+        group["rules"].as_array_mut().unwrap().retain(|rule| rule["alert"].is_string());
         for rule in group["rules"].as_array_mut().unwrap() {
             rule["for"] = "0s".into();
             rule["labels"]["impatient"] = "true".into();
@@ -218,10 +220,8 @@ fn manifests() -> String {
 impl World {
     fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let (server, api) = serve(directory.path(), |directory| {
+        let (server, api) = serve(directory.path(), |stored| {
             // An object that no API server would accept any more: a CronJob that cannot be decoded.
-            let state = directory.join("data/state.json");
-            let mut stored: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
             let cron_jobs = stored["collections"]["cronjobs.batch"].as_array_mut().unwrap();
             for cron_job in &mut *cron_jobs {
                 cron_job["metadata"]["creationTimestamp"] = rfc3339(Utc::now() - NEGLECTED);
@@ -231,7 +231,6 @@ impl World {
             broken["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000".into();
             broken["spec"]["schedule"] = 5.into();
             cron_jobs.push(broken);
-            fs::write(&state, stored.to_string()).unwrap();
         });
         let (controller_at, prometheus) = (free_address(), free_address());
         fs::write(directory.path().join("rules.yaml"), groups().to_string()).unwrap();
@@ -309,6 +308,7 @@ impl World {
         let groups = answer["data"]["groups"].as_array()?.iter();
         let shipped = groups.filter(|group| !text(group, "name").starts_with("impatient-"));
         let rules = shipped.flat_map(|group| group["rules"].as_array().unwrap());
+        let rules = rules.filter(|rule| rule["type"] == "alerting");
         let one = |rule: &Value| {
             let health = format!("{} {}", text(rule, "health"), rule["lastError"].as_str().unwrap_or_default());
             (text(rule, "name").to_owned(), (text(rule, "state").to_owned(), health))
@@ -363,7 +363,7 @@ impl World {
 }
 
 /// An API server whose state `tamper` has changed, and a client of it.
-fn serve(directory: &Path, tamper: impl Fn(&Path)) -> (Process, DevClient) {
+fn serve(directory: &Path, tamper: impl Fn(&mut Value)) -> (Process, DevClient) {
     let start = || {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
             .args(["dev", "--controller=false", "-f", "cronjobs.yaml", "--data-dir=data", "--kubeconfig=kubeconfig"])
@@ -383,10 +383,24 @@ fn serve(directory: &Path, tamper: impl Fn(&Path)) -> (Process, DevClient) {
         (Process(child), client)
     };
     fs::write(directory.join("cronjobs.yaml"), manifests()).unwrap();
-    let (mut first, _) = start();
+    let (mut first, api) = start();
+    let objects = |path: &str, api_version: &str, kind: &str| {
+        let mut objects = api.request("GET", path, "").unwrap()["items"].take();
+        for object in objects.as_array_mut().unwrap() {
+            (object["apiVersion"], object["kind"]) = (api_version.into(), kind.into());
+        }
+        objects
+    };
+    let mut stored = json!({ "version": 1, "revision": 1000, "random": 1, "collections": {
+        "namespaces": objects("/api/v1/namespaces", "v1", "Namespace"),
+        "cronjobs.batch": objects("/apis/batch/v1/cronjobs", "batch/v1", "CronJob"),
+    } });
     first.signal("-INT");
     assert!(first.0.wait().unwrap().success());
-    tamper(directory);
+    tamper(&mut stored);
+    // The document of an earlier version, which dev still reads.
+    fs::remove_file(directory.join("data/state.log")).unwrap();
+    fs::write(directory.join("data/state.json"), stored.to_string()).unwrap();
     start()
 }
 

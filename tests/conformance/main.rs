@@ -45,36 +45,38 @@ fn main() -> ExitCode {
 
 /// Starts everything, runs the specs and checks the results; keeps the logs unless all pass.
 async fn run(controller: Controller) -> Result<(), String> {
-    let world = World::start_with(&fixture::find()?, controller, Extras::AllControllers).await?;
-    let verdict = judge(&world).await;
+    let plane = fixture::find()?;
+    let release = fixture::binary::release(&plane)?;
+    let world = World::start_with(&plane, controller, Extras::AllControllers).await?;
+    let verdict = judge(&world, &release).await;
     verdict.map_err(|why| format!("{why}\n{}", world.plane.keep_logs(15)))
 }
 
-async fn judge(world: &World) -> Result<(), String> {
+async fn judge(world: &World, release: &str) -> Result<(), String> {
     let cluster = Cluster::start(&world.plane).await?;
     let controller = world.start_controller("controller", &["--leader-elect=true"]).await?;
     println!("conformance: {:?}, {}, {}", world.controller, Utc::now().date_naive(), cluster.versions().await?);
 
-    let report = run_specs(world).await?;
+    let report = run_specs(world, release).await?;
     print!("{report}");
     controller.check_running()?;
     report.verdict(SPECS)?;
     world.verify().await
 }
 
-/// Runs all specs; the report says whether they passed.
-async fn run_specs(world: &World) -> Result<Report, String> {
+/// Runs all specs of the control plane's release; the report says whether they passed.
+async fn run_specs(world: &World, release: &str) -> Result<Report, String> {
     let kubeconfig = world.plane.admin_kubeconfig();
     let report = kubeconfig.with_file_name("report.json");
     let mut ginkgo = world.plane.spawn(
         "ginkgo",
-        Command::new(binary("ginkgo")?)
+        Command::new(binary(&format!("{release}/ginkgo"))?)
             .arg(format!("--procs={SPECS}"))
             .arg(format!("--timeout={}s", LIMIT.as_secs()))
             .arg(format!("--focus={}", regex_of(report::SUITE)))
             .arg(format!("--output-dir={}", report.with_file_name("").display()))
             .args(["--json-report=report.json", "--no-color"])
-            .arg(binary("conformance.test")?)
+            .arg(binary(&format!("{release}/conformance.test"))?)
             .arg("--")
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg("--provider=skeleton"),

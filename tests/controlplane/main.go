@@ -1,7 +1,7 @@
 // Command controlplane is a Kubernetes control plane in one binary, for the end-to-end tests.
 //
-// The first argument selects the component (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, or informer,
-// an ordinary client). The rest is that component's own command line. Nothing is wrapped: the tests use the upstream
+// The first argument selects the component (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, or
+// informer, an ordinary client). The rest is that component's own command line. Nothing is wrapped: the tests use the upstream
 // code, linked from the Go module proxy.
 package main
 
@@ -13,6 +13,7 @@ import (
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -20,7 +21,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|informer [flags]")
+		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubectl|informer [flags]")
 		os.Exit(2)
 	}
 	component := os.Args[1]
@@ -34,6 +35,8 @@ func main() {
 		os.Exit(cli.Run(controllermanager.NewControllerManagerCommand()))
 	case "kube-scheduler":
 		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
+	case "kubectl":
+		os.Exit(cli.Run(kubectl.NewDefaultKubectlCommand()))
 	case "informer":
 		runInformer(os.Args[1:])
 	default:

@@ -2,7 +2,7 @@
 # children. All files are in $dir. Needs `make fixture`, kubectl and openssl. KUBECONFIG is that of a user with all
 # rights.
 
-controlplane=tests/controlplane/bin/controlplane
+controlplane=${CONTROLPLANE_BIN:-tests/controlplane/bin/$(<tests/controlplane/kubernetes-version)/controlplane}
 
 free_port() {
     local port
@@ -11,9 +11,9 @@ free_port() {
     done
 }
 
-# Starts etcd and kube-apiserver; sets `etcd_port`, `api_port` and `api_server_pid`.
+# Starts etcd and kube-apiserver; sets `etcd_port`, `api_port`, `etcd_pid` and `api_server_pid`. API_SERVER_ARGS are further
+# flags of kube-apiserver.
 start_plane() {
-    local peer_port
     etcd_port=$(free_port) peer_port=$(free_port) api_port=$(free_port)
     openssl genrsa -out "$dir/sa.key" 2048 2>/dev/null
     openssl rsa -in "$dir/sa.key" -pubout -out "$dir/sa.pub" 2>/dev/null
@@ -28,16 +28,23 @@ current-context: plane
 KUBECONFIG
     chmod 600 "$dir/kubeconfig" "$dir/tokens.csv"
     export KUBECONFIG=$dir/kubeconfig
+    start_etcd
+    start_api_server
+}
+
+# Starts or restarts etcd, on the same ports and on the data that $dir/etcd holds.
+start_etcd() {
     "$controlplane" etcd --data-dir="$dir/etcd" --unsafe-no-fsync --log-level=error \
         --listen-client-urls="http://127.0.0.1:$etcd_port" --advertise-client-urls="http://127.0.0.1:$etcd_port" \
         --listen-peer-urls="http://127.0.0.1:$peer_port" --initial-advertise-peer-urls="http://127.0.0.1:$peer_port" \
-        --initial-cluster="default=http://127.0.0.1:$peer_port" >"$dir/etcd.log" 2>&1 &
-    start_api_server
+        --initial-cluster="default=http://127.0.0.1:$peer_port" >>"$dir/etcd.log" 2>&1 &
+    etcd_pid=$!
 }
 
 # Starts or restarts kube-apiserver, on the same port and data; returns when it is ready.
 start_api_server() {
-    "$controlplane" kube-apiserver --etcd-servers="http://127.0.0.1:$etcd_port" --bind-address=127.0.0.1 \
+    # shellcheck disable=SC2086
+    "$controlplane" kube-apiserver ${API_SERVER_ARGS:-} --etcd-servers="http://127.0.0.1:$etcd_port" --bind-address=127.0.0.1 \
         --secure-port="$api_port" --cert-dir="$dir/certs" --service-account-issuer=https://kubernetes.default.svc \
         --service-account-key-file="$dir/sa.pub" --service-account-signing-key-file="$dir/sa.key" \
         --service-cluster-ip-range=10.0.0.0/24 --token-auth-file="$dir/tokens.csv" --authorization-mode=RBAC \
@@ -53,9 +60,10 @@ start_api_server() {
     exit 1
 }
 
-# Starts kube-controller-manager with these of its controllers.
+# Starts kube-controller-manager with these of its controllers; sets `controllers_pid`.
 start_controllers() {
     "$controlplane" kube-controller-manager --kubeconfig="$KUBECONFIG" --controllers="$1" --leader-elect=false \
         --secure-port=0 --service-account-private-key-file="$dir/sa.key" --root-ca-file="$dir/certs/apiserver.crt" \
         --kube-api-qps=200 --kube-api-burst=400 >>"$dir/kube-controller-manager.log" 2>&1 &
+    controllers_pid=$!
 }

@@ -68,7 +68,14 @@ fn every_page_of_the_book_is_in_its_summary() {
 /// The book contains only `docs/`, so a link out of it has to be to the repository.
 #[test]
 fn links_out_of_the_book_lead_to_the_documents_at_the_root() {
-    let known = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+    let known = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CHANGELOG.md",
+        "charts/cronjob-controller/README.md",
+    ];
     let mut violations = Vec::new();
     for page in pages().iter().filter(|page| page.path.starts_with("docs")) {
         for (line, target) in page.links() {

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use apimachinery::clock::SystemClock;
 use clap::Command;
-use cronjob_controller::api::{ControllerKind, manage};
+use cronjob_controller::api::ControllerKind;
+use cronjob_controller::api::policy::{self, WrittenBy};
 use cronjob_controller::cache::metrics::{self as cache_metrics, CacheMetrics};
 use cronjob_controller::cli::check::Code;
 use cronjob_controller::cli::kubectl::Program;
@@ -220,21 +221,7 @@ fn each_code_of_check_has_its_section() {
 fn reference_of_annotations_is_what_the_program_reads_and_writes() {
     let [cron_job, tutorial, example] = ControllerKind::ALL.map(|controller_kind| controller_kind.scheduled_annotation);
     assert_eq!(tutorial, example, "one row for both");
-    let rows = [
-        (
-            manage::MANAGED_ANNOTATION,
-            "a batch/v1 CronJob",
-            "user",
-            "`\"true\"`, with `spec.suspend: true`: this controller runs \
-          the CronJob. Read with `--manage=annotated` only. See [Migration](../migration.md#beside-the-in-tree-controller).",
-        ),
-        (
-            manage::SUSPEND_ANNOTATION,
-            "a batch/v1 CronJob that was handed over",
-            "user",
-            "`\"true\"`: suspends the CronJob, in the \
-          place of `spec.suspend`, which hides it from the in-tree controller. Read with `--manage=annotated` only.",
-        ),
+    let others = [
         (
             cron_job,
             "a Job of a batch/v1 CronJob",
@@ -271,17 +258,27 @@ fn reference_of_annotations_is_what_the_program_reads_and_writes() {
           Job controller writes it; also a label.",
         ),
     ];
+    let own = policy::ANNOTATIONS.map(|annotation| {
+        let by = match annotation.written_by {
+            WrittenBy::User => "user",
+            WrittenBy::Controller => "controller",
+        };
+        (annotation.name, annotation.on, by, annotation.allowed, annotation.meaning)
+    });
+    let others = others.map(|(name, on, by, meaning)| (name, on, by, "", meaning));
+    let rows: Vec<_> = own.into_iter().chain(others).collect();
     let mut page = format!(
-        "# Annotations\n\n{GENERATED}\n\n| annotation | on | written by | meaning |\n| --- | --- | --- | --- |\n"
+        "# Annotations\n\n{GENERATED}\n\n| annotation | on | written by | value | meaning |\n| --- | --- | --- | --- | --- |\n"
     );
-    for (name, on, by, meaning) in rows {
-        writeln!(page, "| `{name}` | {on} | {by} | {} |", meaning.split_whitespace().collect::<Vec<_>>().join(" "))
-            .unwrap();
+    for (name, on, by, allowed, meaning) in &rows {
+        let meaning = meaning.split_whitespace().collect::<Vec<_>>().join(" ");
+        writeln!(page, "| `{name}` | {on} | {by} | {allowed} | {meaning} |").unwrap();
     }
     hold("annotations.md", &page);
-    let own = ["cronjob-controller.dev/"];
+    let own = [policy::PREFIX];
     for literal in literals() {
-        let is_own = own.iter().any(|start| literal.starts_with(start)) && !literal.contains([' ', ':']);
+        let is_own =
+            own.iter().any(|start| literal.starts_with(start) && literal != *start) && !literal.contains([' ', ':']);
         assert!(!is_own || rows.iter().any(|(name, ..)| *name == literal), "{literal} is not on the page");
     }
 }

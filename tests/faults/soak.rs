@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt};
 use serde_json::json;
+use testkit::burst::name;
 use testkit::driver::{CRON_JOBS, Namespace, cron_job, sleep_until, upcoming_minute};
 use testkit::fixture::controller::{Controller, Running};
 use testkit::usage;
@@ -111,8 +112,7 @@ async fn create(world: &World, count: usize) -> Vec<Namespace> {
         .for_each_concurrent(16, |index| {
             let ns = namespaces[index % NAMESPACES].clone();
             async move {
-                let object =
-                    cron_job(&format!("cron-{index:05}"), "* * * * *", &json!({"successfulJobsHistoryLimit": 1}));
+                let object = cron_job(&name(index), "* * * * *", &json!({"successfulJobsHistoryLimit": 1}));
                 ns.create(CRON_JOBS, &object).await;
             }
         })

@@ -121,8 +121,8 @@ pub async fn api_server_restart(world: Arc<World>) -> String {
 }
 
 /// A short lease shortens the test; the ratios are the defaults'.
-const LEASE: Duration = Duration::from_secs(6);
-const ELECTION: [&str; 4] = [
+pub const LEASE: Duration = Duration::from_secs(6);
+pub const ELECTION: [&str; 4] = [
     "--leader-elect=true",
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=4s",
@@ -130,7 +130,7 @@ const ELECTION: [&str; 4] = [
 ];
 /// A candidate checks every retry period with jitter 1.2, so at most 2.2 s apart: once to see the last renewal and once
 /// after the lease has expired. The rest is for a busy machine.
-const LOOKS: Duration = Duration::from_millis(6400);
+pub const LOOKS: Duration = Duration::from_millis(6400);
 
 /// The holder of the lease of that name.
 pub struct Electorate {
@@ -139,7 +139,7 @@ pub struct Electorate {
 }
 
 impl Electorate {
-    fn of(world: &World) -> Self {
+    pub fn of(world: &World) -> Self {
         match world.controller {
             Controller::Ours => Self { lease: world.system(), name: NAME },
             Controller::InTree => {
@@ -198,7 +198,7 @@ pub async fn failover(world: Arc<World>) -> String {
 }
 
 /// SIGTERM ends a controller at once and without errors.
-async fn stop(controller: Running) -> i32 {
+pub async fn stop(controller: Running) -> i32 {
     let status = controller.terminate(Duration::from_secs(20)).await.unwrap();
     assert!(status.success(), "SIGTERM: {status}");
     status.code().unwrap_or_default()

@@ -1,15 +1,18 @@
 //! The table of scenarios.
 
+mod annotations;
 mod certificates;
 mod failures;
 mod minute;
 mod operations;
+mod past;
 mod policy;
 mod rights;
 mod secure;
 mod shards;
 mod takeover;
 mod tutorial;
+mod upgrade;
 
 use super::runner::{Group, Scenario};
 
@@ -28,7 +31,7 @@ macro_rules! scenario {
 }
 
 pub fn all() -> Vec<Scenario> {
-    vec![
+    let mut all = vec![
         scenario!(Together, minute::fires, "a minutely CronJob fires within a second of the minute"),
         scenario!(Together, minute::suspends, "a suspended CronJob stays quiet and fires the missed slot when resumed"),
         scenario!(Together, minute::edits, "an edited schedule is followed from the next slot on"),
@@ -46,6 +49,31 @@ pub fn all() -> Vec<Scenario> {
         ),
         scenario!(Together, policy::missing, "a Job that a user deletes leaves the active list"),
         scenario!(Together, policy::template, "the Job has every field of the jobTemplate, known to us or not"),
+        scenario!(
+            Together,
+            annotations::timing,
+            "each timing policy decides which slots start, and its change starts nothing older",
+            Some("it knows no policies")
+        ),
+        scenario!(
+            Together,
+            annotations::refused,
+            "kubectl is told of a wrong annotation, and without the policy objects an Event and explain tell",
+            Some("it knows no policies")
+        ),
+        scenario!(
+            Together,
+            annotations::terminating,
+            "a Job stuck in Terminating is told and then does not block, and under Replace the next one waits for it",
+            Some("it knows no policies")
+        ),
+        scenario!(Together, annotations::spread_namespace, "the sample spreads the CronJobs of a labelled namespace"),
+        scenario!(
+            Together,
+            past::killed_backfill,
+            "a backfill that is killed three times starts each slot once, and Forbid does not count its Jobs",
+            Some("it prunes the Jobs of a backfill")
+        ),
         scenario!(Together, operations::priority, "the account's reads and fires queue apart from everyone else's"),
         scenario!(Together, operations::observes, "the controller can be probed and scraped"),
         scenario!(Together, operations::rights, "the account in the manifests holds no more rights than it needs"),
@@ -106,9 +134,25 @@ pub fn all() -> Vec<Scenario> {
         ),
         scenario!(
             Alone,
+            past::handover,
+            "migrate check names the CronJobs for which the in-tree controller starts an old slot, and no others",
+            Some("it is about both")
+        ),
+        scenario!(
+            Alone,
             shards::handovers,
             "replicas share four shards out, through a join, a leave and a kill, and every slot fires once",
             Some("it has no shards")
         ),
-    ]
+    ];
+    // Needs a second build, which `make upgrade-test` makes.
+    if upgrade::previous().is_some() {
+        all.push(scenario!(
+            Alone,
+            upgrade::there_and_back,
+            "a release is rolled out in a burst, rolled back and rolled out again, and no slot fires twice or never",
+            Some("it has no other release")
+        ));
+    }
+    all
 }

@@ -74,6 +74,7 @@ pub async fn compared(world: Arc<World>) -> String {
     let batch = |namespace| Account { namespace, lease: NAME, kinds: &NATIVE, ports: Vec::new() };
     let (whole, team) = (batch(SYSTEM_NAMESPACE), batch(TEAM));
     let ports = tutorial::apply_afresh(&world, 2, "every-right-tutorial").await;
+    owners_are_known(&world).await;
     let lease = "80807133.tutorial.kubebuilder.io";
     let beside = Account { namespace: tutorial::SYSTEM, lease, kinds: &TUTORIAL, ports };
     let native = async {
@@ -100,6 +101,31 @@ pub async fn compared(world: Arc<World>) -> String {
 
     let counts = join_all(accounts.iter().map(|account| account.compare(&world))).await;
     format!("{counts:?} rights")
+}
+
+/// Waits until the API server knows the tutorial's kinds as owners. It looks for new kinds every 30 s, and until then
+/// refuses references that block the deletion of their objects.
+async fn owners_are_known(world: &World) {
+    let owner = json!({
+        "apiVersion": "batch.tutorial.kubebuilder.io/v1", "kind": "CronJob", "name": "x", "uid": "x", "blockOwnerDeletion": true,
+    });
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x", "ownerReferences": [owner]},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "main", "image": "example.com/none"}],
+        }}},
+    });
+    let account = format!("system:serviceaccount:{}:{NAME}", tutorial::SYSTEM);
+    let admin = world.plane.admin();
+    eventually("the API server knows the tutorial's kinds", LONGEST_WAIT, || async {
+        let request = Request::post("/apis/batch/v1/namespaces/default/jobs?dryRun=All")
+            .header("Content-Type", "application/json")
+            .header("Impersonate-User", &account)
+            .body(job.to_string().into_bytes().into())
+            .unwrap();
+        admin.send(request).await.unwrap().status().is_success().then_some(())
+    })
+    .await;
 }
 
 /// `manifests/default`, after the additional grants of `manifests/sharded`.

@@ -143,14 +143,15 @@ async fn connect(port: u16, trusted: &str, shown: Option<&Shown>) -> std::io::Re
 
 /// Sends the rest of a request, and reads the status and the whole answer.
 async fn exchange(stream: &mut TlsStream<TcpStream>, sent: &str) -> std::io::Result<u16> {
-    stream.write_all(sent.as_bytes()).await?;
+    // A server may refuse a long request before it has read all of it, and close the connection after its answer.
+    let written = stream.write_all(sent.as_bytes()).await;
     let mut answer = Vec::new();
     let head = loop {
         if let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") {
             break end + 4;
         }
         if stream.read_buf(&mut answer).await? == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
+            return written.and(Err(std::io::ErrorKind::UnexpectedEof.into()));
         }
     };
     let text = String::from_utf8_lossy(&answer[..head]).to_lowercase();

@@ -25,7 +25,7 @@ use testkit::fixture::controller::{Controller, Running};
 use testkit::world::World;
 
 /// The number of CronJobs that change controllers.
-const LOAD: Range<usize> = 0..40;
+pub const LOAD: Range<usize> = 0..40;
 /// The number of CronJobs of each kind that is handed over.
 const FEW: Range<usize> = 0..6;
 /// The number of CronJobs that were handed over and are due at once.
@@ -61,17 +61,17 @@ pub async fn three_ways(world: Arc<World>) -> String {
     format!("{taken}; {shared}")
 }
 
-async fn start_in_tree(world: &World, name: &str) -> Running {
+pub async fn start_in_tree(world: &World, name: &str) -> Running {
     let args = ["-v=1", "--leader-elect=false"].map(str::to_owned);
     let kubeconfig = world.plane.admin_kubeconfig();
     Controller::InTree.start(&world.plane, name, &kubeconfig, &args, &[]).await.unwrap()
 }
 
-fn names(kind: &str, numbers: Range<usize>) -> impl Iterator<Item = String> {
+pub fn names(kind: &str, numbers: Range<usize>) -> impl Iterator<Item = String> {
     numbers.map(move |number| format!("{kind}-{number:02}"))
 }
 
-async fn seen_at_least(world: &World, ns: &Namespace, count: usize) -> usize {
+pub async fn seen_at_least(world: &World, ns: &Namespace, count: usize) -> usize {
     eventually(format!("{count} Jobs in {}", ns.name), WORK, || async {
         Some(world.sightings.count_in(&ns.name)).filter(|seen| *seen >= count)
     })
@@ -86,12 +86,7 @@ async fn change_hands(
     in_tree: Running,
     returned: &tokio::sync::Notify,
 ) -> (String, Running) {
-    join_all(LOAD.map(|number| async move {
-        let policy = ["Allow", "Forbid", "Replace"][number % 3];
-        let spec = json!({"concurrencyPolicy": policy, "successfulJobsHistoryLimit": 1});
-        ns.create(CRON_JOBS, &cron_job(&format!("turn-{number:02}"), "* * * * *", &spec)).await;
-    }))
-    .await;
+    create_load(ns).await;
     assert!(Utc::now() < first, "too slow to be ready for the first minute");
     let load = LOAD.len();
 
@@ -140,6 +135,16 @@ async fn change_hands(
     (text, in_tree)
 }
 
+/// Creates the minutely CronJobs, with each of the policies.
+pub async fn create_load(ns: &Namespace) {
+    join_all(LOAD.map(|number| async move {
+        let policy = ["Allow", "Forbid", "Replace"][number % 3];
+        let spec = json!({"concurrencyPolicy": policy, "successfulJobsHistoryLimit": 1});
+        ns.create(CRON_JOBS, &cron_job(&format!("turn-{number:02}"), "* * * * *", &spec)).await;
+    }))
+    .await;
+}
+
 async fn external_jobs(running: &Running) -> u64 {
     let metrics = running.get("/metrics").await.unwrap();
     let value = metrics.lines().find_map(|line| line.strip_prefix("cronjob_controller_external_jobs_total "));
@@ -147,13 +152,13 @@ async fn external_jobs(running: &Running) -> u64 {
 }
 
 /// The names of all Jobs that ever existed.
-fn seen_in(world: &World, ns: &Namespace) -> BTreeSet<String> {
+pub fn seen_in(world: &World, ns: &Namespace) -> BTreeSet<String> {
     world.sightings.all().into_iter().filter(|job| job.namespace == ns.name).map(|job| job.name).collect()
 }
 
 /// Waits until all Jobs have ended, every status says so and has the last slot, and each history holds only the newest
 /// Job.
-async fn settled(ns: &Namespace, last: impl Fn(&str) -> DateTime<Utc> + Send + Sync) {
+pub async fn settled(ns: &Namespace, last: impl Fn(&str) -> DateTime<Utc> + Send + Sync) {
     let wrong = std::sync::Mutex::new(Vec::new());
     let look = || async {
         let mut left: BTreeMap<String, usize> = BTreeMap::new();
@@ -290,13 +295,13 @@ async fn reasons(ns: &Namespace) -> BTreeMap<String, usize> {
 }
 
 /// Ends every Job after its time, as its controller would.
-struct Finisher {
+pub struct Finisher {
     over: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
 
 impl Finisher {
-    fn start(world: &World, namespaces: [&Namespace; 2]) -> Self {
+    pub fn start<const N: usize>(world: &World, namespaces: [&Namespace; N]) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let (is_over, client) = (Arc::clone(&over), world.plane.admin());
         let namespaces = namespaces.map(Clone::clone);
@@ -319,7 +324,7 @@ impl Finisher {
         Self { over, task }
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
         self.over.store(true, Ordering::Relaxed);
         self.task.await.unwrap();
     }

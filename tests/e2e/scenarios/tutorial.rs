@@ -1,8 +1,9 @@
-//! The other kinds: `manifests/tutorial` on a real API server, with the controller's self-signed certificate.
+//! The other kinds: `manifests/tutorial-self-signed` on a real API server, with the controller's self-signed certificate.
 
 use std::sync::Arc;
 
 use apimachinery::clock::SystemClock;
+use cronjob_controller::api::policy::SPREAD;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ const CONFIGURATIONS: [&str; 2] = [
 
 pub async fn admission(world: Arc<World>) -> String {
     let admin = world.plane.admin();
-    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/tutorial", &[]).unwrap();
+    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/tutorial-self-signed", &[]).unwrap();
     let ports = [free_port(), free_port()];
     call_by_url(&admin, ports[0], "tutorial").await;
     // Two replicas at once, as the Deployment has, with its arguments and its account.
@@ -80,7 +81,9 @@ pub async fn side_by_side(world: Arc<World>) -> String {
         object["spec"]["schedule"] = json!("* * * * *");
         object
     };
-    let sample = every_minute(tutorial("sample", &none));
+    let mut sample = every_minute(tutorial("sample", &none));
+    // An offset of zero; the record of decided slots is in its status.
+    sample["metadata"]["annotations"][SPREAD] = json!("1s");
     eventually("the API server reaches the webhooks", SOON, || async {
         request(&admin, Method::POST, &ns.path(CRON_JOBS, ""), Some(&sample)).await.ok()
     })
@@ -121,6 +124,7 @@ pub async fn side_by_side(world: Arc<World>) -> String {
         let is_over = |status: &Value| status["active"].is_null() && status["lastScheduleTime"] == rfc3339(slot);
         let status = status(&ns, parents, name, "ended", is_over).await;
         assert_eq!(status["conditions"].is_null(), parents == API_EXAMPLES, "{status}");
+        assert_eq!(status["countedFrom"].is_string(), parents == CRON_JOBS, "{status}");
         eventually("what ended is pruned", SOON, || async { ns.get(children, child).await.is_none().then_some(()) })
             .await;
     }
@@ -157,7 +161,7 @@ pub async fn apply_afresh(world: &World, ports: usize, namespace: &str) -> Vec<u
         // Another scenario left it behind, with the address of a stopped replica.
         let _ = request(&admin, Method::DELETE, &path, None).await;
     }
-    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/tutorial", &[]).unwrap();
+    kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/tutorial-self-signed", &[]).unwrap();
     let ports: Vec<u16> = (0..ports).map(|_| free_port()).collect();
     call_by_url(&admin, ports[0], namespace).await;
     ports

@@ -2,30 +2,24 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
+use testkit::burst::name;
 use testkit::driver::{CRON_JOBS, JOBS, Namespace, cron_job, finished, minutes_ago, sleep_until, upcoming_minute};
 
+use super::{ON_TIME, REPLACED, create_replacing};
 use crate::contenders::{Arena, still_runs};
 use crate::lateness::{Lateness, done_or_late};
 use crate::table::{Figure, Reach, float};
 use crate::webhook::{Behaviour, WebhookServer};
 
-/// CronJobs in each namespace whose Jobs are to be replaced.
-const REPLACED: usize = 20;
 /// How long deletions are refused, starting at the slot.
 const REFUSED: TimeDelta = TimeDelta::minutes(2);
 /// Finished Jobs that are to be pruned.
 const PRUNED: usize = 600;
 const SLOTS: usize = 5;
-/// The limit, in seconds, within which a slot counts as on time.
-const ON_TIME: f64 = 5.0;
-
-fn name(index: usize) -> String {
-    format!("cron-{index:05}")
-}
 
 /// In three namespaces at once, each refused in its own way. One slot comes due a minute after each CronJob's first,
 /// while deletions are refused, and another a minute after they are admitted again.
@@ -47,15 +41,9 @@ pub async fn refused(arena: &Arc<Arena>) -> Vec<Figure> {
 
     let first = upcoming_minute().await + TimeDelta::minutes(1);
     let slots = [first, first + TimeDelta::minutes(1), first + TimeDelta::minutes(4)];
-    let schedule = format!("{},{},{} * * * *", slots[0].minute(), slots[1].minute(), slots[2].minute());
     for (ns, _) in &spaces {
-        join_all((0..REPLACED).map(|index| {
-            let object = cron_job(&name(index), &schedule, &json!({"concurrencyPolicy": "Replace"}));
-            async move { ns.create(CRON_JOBS, &object).await }
-        }))
-        .await;
+        create_replacing(ns, &slots).await;
     }
-    assert!(Utc::now() < first, "making CronJobs took too long; the machine is busy");
     sleep_until(first, TimeDelta::seconds(50)).await;
     for ((_, webhook), (.., behaviour, _)) in spaces.iter().zip(ways) {
         webhook.set(behaviour);

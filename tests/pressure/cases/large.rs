@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::{TimeDelta, Utc};
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
+use testkit::burst::name;
 use testkit::driver::{CRON_JOBS, cron_job, hourly_at, upcoming_minute};
 
 use crate::contenders::{Arena, still_runs};
@@ -44,10 +45,6 @@ pub async fn templates(arena: &Arc<Arena>) -> Vec<Figure> {
         Figure::megabytes("peak resident before the slot", loaded, Reach::Shown),
         Figure::megabytes("peak resident", peak(controller.id()), Reach::AtMost(128.0)),
     ]
-}
-
-fn name(index: usize) -> String {
-    format!("cron-{index:05}")
 }
 
 /// The peak resident memory of a process, in MB (10^6 bytes).

@@ -11,8 +11,11 @@ mod vanishing;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use testkit::burst::Burst;
+use chrono::{DateTime, SubsecRound, TimeDelta, Timelike, Utc};
+use futures::future::join_all;
+use serde_json::json;
+use testkit::burst::{Burst, name};
+use testkit::driver::{CRON_JOBS, Namespace, cron_job};
 
 use crate::contenders::{Arena, IN_TREE, IN_TREE_64, OURS};
 use crate::lateness::Lateness;
@@ -44,6 +47,23 @@ pub fn all() -> Vec<Case> {
     ]
 }
 
+/// CronJobs in each namespace whose Jobs are to be replaced.
+const REPLACED: usize = 20;
+/// The limit, in seconds, within which a slot counts as on time.
+const ON_TIME: f64 = 5.0;
+
+/// Creates the CronJobs whose Jobs are to be replaced, before their first slot.
+async fn create_replacing(ns: &Namespace, slots: &[DateTime<Utc>]) {
+    let minutes: Vec<String> = slots.iter().map(|slot| slot.minute().to_string()).collect();
+    let schedule = format!("{} * * * *", minutes.join(","));
+    join_all((0..REPLACED).map(|index| {
+        let object = cron_job(&name(index), &schedule, &json!({"concurrencyPolicy": "Replace"}));
+        async move { ns.create(CRON_JOBS, &object).await }
+    }))
+    .await;
+    assert!(Utc::now() < slots[0], "making CronJobs took too long; the machine is busy");
+}
+
 /// A whole second that leaves time to create `size` CronJobs.
 fn upcoming(size: usize) -> DateTime<Utc> {
     let lead = Duration::from_secs(8) + Duration::from_millis(20) * u32::try_from(size).unwrap();
@@ -52,6 +72,6 @@ fn upcoming(size: usize) -> DateTime<Utc> {
 
 /// How late the Jobs of a burst are.
 fn lateness(arena: &Arc<Arena>, burst: &Burst) -> Lateness {
-    let names = (0..burst.size).map(|index| format!("cron-{index:05}"));
+    let names = (0..burst.size).map(name);
     Lateness::of(&arena.world.sightings, &burst.ns.name, names, burst.slot, burst.slot)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use futures::stream::{self, StreamExt};
 use serde_json::json;
+use testkit::burst::name;
 use testkit::driver::{CRON_JOBS, Namespace, cron_job, sleep_until, upcoming_minute};
 
 use crate::contenders::{Arena, still_runs};
@@ -75,10 +76,6 @@ async fn load(namespaces: &[Namespace], count: usize) {
             ns.create(CRON_JOBS, &cron_job(&name(index), "* * * * *", &json!({}))).await;
         })
         .await;
-}
-
-fn name(index: usize) -> String {
-    format!("cron-{index:05}")
 }
 
 /// The runs of the quiet namespace until the end of the slot's own minute.

@@ -5,20 +5,17 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta, Timelike, Utc};
-use futures::future::join_all;
-use serde_json::json;
-use testkit::driver::{CRON_JOBS, cron_job, sleep_until, upcoming_minute};
+use chrono::{DateTime, TimeDelta, Utc};
+use testkit::burst::name;
+use testkit::driver::{sleep_until, upcoming_minute};
 
+use super::{ON_TIME, REPLACED, create_replacing};
 use crate::contenders::{Arena, still_runs};
 use crate::lateness::{Lateness, done_or_late};
 use crate::table::{Figure, Reach, float};
 
-const CRON_JOBS_DUE: usize = 20;
 /// Seconds between the kill and the slot.
 const KILLED_BEFORE: [i64; 2] = [30, 2];
-/// The limit, in seconds, within which the slot after the next one counts as on time.
-const ON_TIME: f64 = 5.0;
 
 /// For each kill: a slot whose Jobs run on, the slot after the kill, and one more.
 pub async fn under_replace(arena: &Arc<Arena>) -> Vec<Figure> {
@@ -29,28 +26,21 @@ pub async fn under_replace(arena: &Arc<Arena>) -> Vec<Figure> {
         let ns = arena.world.namespace(&format!("killed-{before}")).await;
         let first = upcoming_minute().await + TimeDelta::minutes(1);
         let slots = [0, 1, 3].map(|minutes| first + TimeDelta::minutes(minutes));
-        let schedule = slots.map(|slot| slot.minute().to_string()).join(",") + " * * * *";
-        let names: Vec<String> = (0..CRON_JOBS_DUE).map(|index| format!("cron-{index:05}")).collect();
-        join_all(names.iter().map(|name| {
-            let object = cron_job(name, &schedule, &json!({"concurrencyPolicy": "Replace"}));
-            async { ns.create(CRON_JOBS, &{ object }).await }
-        }))
-        .await;
-        assert!(Utc::now() < first, "making CronJobs took too long; the machine is busy");
+        create_replacing(&ns, &slots).await;
         sleep_until(slots[1], TimeDelta::seconds(-before)).await;
         leader.kill();
 
         let late =
-            |slot: DateTime<Utc>| Lateness::of(&arena.world.sightings, &ns.name, names.iter().cloned(), slot, slot);
-        done_or_late(slots[2], || late(slots[1]).count() == CRON_JOBS_DUE).await;
-        done_or_late(slots[2] + TimeDelta::seconds(30), || late(slots[2]).count() == CRON_JOBS_DUE).await;
+            |slot: DateTime<Utc>| Lateness::of(&arena.world.sightings, &ns.name, (0..REPLACED).map(name), slot, slot);
+        done_or_late(slots[2], || late(slots[1]).count() == REPLACED).await;
+        done_or_late(slots[2] + TimeDelta::seconds(30), || late(slots[2]).count() == REPLACED).await;
         still_runs(&standby);
-        assert_eq!(late(slots[0]).count(), CRON_JOBS_DUE, "Jobs that are to be replaced");
+        assert_eq!(late(slots[0]).count(), REPLACED, "Jobs that are to be replaced");
         let (replaced, next) = (late(slots[1]), late(slots[2]));
-        let all = Reach::AtLeast(float(CRON_JOBS_DUE));
+        let all = Reach::AtLeast(float(REPLACED));
         let what = |text: &str| format!("killed {before} s before: {text}");
         figures.extend([
-            Figure::count(what(&format!("Jobs of {CRON_JOBS_DUE}")), replaced.count(), all),
+            Figure::count(what(&format!("Jobs of {REPLACED}")), replaced.count(), all),
             Figure::seconds(what("the last one's lateness"), replaced.last(), Reach::AtMost(60.0)),
             Figure::count(what("Jobs of the slot after, on time"), next.within(ON_TIME), all),
         ]);

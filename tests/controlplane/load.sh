@@ -1,0 +1,42 @@
+# Minutely CronJobs, and an account of every Job that was created; for a script that has sourced plane.sh.
+
+# Before start_plane: kube-apiserver then logs every creation of a Job, outside of etcd.
+audited() {
+    cat >"$dir/audit.yaml" <<YAML
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Metadata, verbs: [create], resources: [{group: batch, resources: [jobs]}]}
+- level: None
+YAML
+    API_SERVER_ARGS="--audit-policy-file=$dir/audit.yaml --audit-log-path=$dir/audit.log"
+}
+
+# created NAMESPACE: a line for each creation of a Job, oldest first: its CronJob, and its slot in minutes since 1970.
+created() {
+    jq -r --arg namespace "$1" 'select(.objectRef.namespace == $namespace and .responseStatus.code == 201) | .objectRef.name' \
+        "$dir/audit.log" | sed -E 's/-([0-9]+)$/ \1/'
+}
+
+# minutely NAMESPACE COUNT: so many CronJobs of each concurrency policy, whose Jobs succeed without a Pod.
+minutely() {
+    local number policy
+    for policy in Allow Forbid Replace; do
+        for number in $(seq "$2"); do
+            cat <<YAML
+apiVersion: batch/v1
+kind: CronJob
+metadata: {namespace: $1, name: ${policy,,}-$number}
+spec:
+  schedule: "* * * * *"
+  concurrencyPolicy: $policy
+  jobTemplate: {spec: {completions: 0, template: {spec: {restartPolicy: Never, containers: [{name: c, image: example.com/none}]}}}}
+---
+YAML
+        done
+    done | kubectl create -f - >/dev/null
+}
+
+# The current slot.
+slot() { echo $(($(date +%s) / 60)); }

@@ -1,0 +1,135 @@
+//! Scenarios about slots in the past: a backfill that is killed, and what the in-tree controller would start.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use chrono::{Days, TimeDelta, Utc};
+use cronjob_controller::api::policy::{BACKFILL, COUNTED_FROM, EXCLUDE};
+use futures::future::join_all;
+use http::Method;
+use serde_json::{Value, json};
+use testkit::driver::{
+    CRON_JOBS, JOBS, Namespace, SOON, cron_job, eventually, finished, hourly_at, job_name, minutes_ago, request,
+    rfc3339,
+};
+use testkit::world::World;
+
+use super::takeover::{seen_in, start_in_tree};
+
+/// The number of slots.
+const SLOTS: i64 = 500;
+/// How many Jobs the killed processes each start.
+const PART: usize = 100;
+
+fn command(kubeconfig: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"));
+    command.args(args).arg("--kubeconfig").arg(kubeconfig);
+    command
+}
+
+/// Completes the Jobs of a namespace until the flag is set.
+async fn complete_all(client: kube::Client, ns: Namespace, over: Arc<AtomicBool>) {
+    while !over.load(Ordering::Relaxed) {
+        let jobs = ns.list(JOBS).await;
+        let unfinished = jobs.iter().filter(|job| job["status"]["conditions"].is_null());
+        join_all(unfinished.map(|job| {
+            let path = format!("{}/status", ns.path(JOBS, job["metadata"]["name"].as_str().unwrap()));
+            let status = json!({"status": finished(&["SuccessCriteriaMet", "Complete"], Utc::now())});
+            let client = client.clone();
+            // It may be deleted by now.
+            async move { drop(request(&client, Method::PATCH, &path, Some(&status)).await) }
+        }))
+        .await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Runs a backfill, and kills it when it has started `until` Jobs. Returns whether it ended by itself, and well.
+fn backfill(kubeconfig: &Path, from: &str, to: &str, until: usize) -> bool {
+    let args = ["backfill", "past", "-n", "backfill", "--from", from, "--to", to, "--max-active", "20", "-o", "json"];
+    let mut child = command(kubeconfig, &args).stdout(Stdio::piped()).spawn().unwrap();
+    let mut started = 0;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        started += usize::from(line["type"] == "started");
+        if started == until {
+            child.kill().unwrap();
+            break;
+        }
+    }
+    child.wait().unwrap().success()
+}
+
+pub async fn killed_backfill(world: Arc<World>) -> String {
+    let ns = world.namespace("backfill").await;
+    let limits = json!({"concurrencyPolicy": "Forbid", "successfulJobsHistoryLimit": 1});
+    ns.create(CRON_JOBS, &cron_job("past", "* * * * *", &limits)).await;
+    let over = Arc::new(AtomicBool::new(false));
+    let finisher = tokio::spawn(complete_all(world.plane.admin(), ns.clone(), Arc::clone(&over)));
+    let last = minutes_ago(20);
+    let first = last - TimeDelta::minutes(SLOTS - 1);
+    let slots: BTreeSet<String> =
+        (0..SLOTS).map(|minute| job_name("past", first + TimeDelta::minutes(minute))).collect();
+    for until in [PART, PART, PART, usize::MAX] {
+        let (kubeconfig, from, to) = (world.plane.admin_kubeconfig(), rfc3339(first), rfc3339(last));
+        let ended = tokio::task::spawn_blocking(move || backfill(&kubeconfig, &from, &to, until)).await.unwrap();
+        assert_eq!(ended, until == usize::MAX);
+        let object = ns.get(CRON_JOBS, "past").await.unwrap();
+        let active = object["status"]["active"].as_array().cloned().unwrap_or_default();
+        assert!(!active.iter().any(|job| slots.contains(job["name"].as_str().unwrap())), "{active:?}");
+        let record = object["metadata"]["annotations"][BACKFILL].as_str().unwrap();
+        assert_eq!(record.contains("\"current\""), !ended, "{record}");
+    }
+    assert!(seen_in(&world, &ns).is_superset(&slots), "a slot is missing");
+    let twice = world.sightings.created_twice();
+    assert!(twice.is_empty(), "created twice: {twice:?}");
+    eventually("the end of the history", SOON * 2, || async { (ns.list(JOBS).await.len() <= 2).then_some(()) }).await;
+    over.store(true, Ordering::Relaxed);
+    finisher.await.unwrap();
+    format!("{SLOTS} slots once each, with three kills")
+}
+
+fn migrate_check(world: &World, namespace: &str) -> (Option<i32>, Value) {
+    let args = ["migrate", "check", "-n", namespace, "-o", "json"];
+    let output = command(&world.plane.admin_kubeconfig(), &args).output().unwrap();
+    let answer = serde_json::from_slice(&output.stdout);
+    (output.status.code(), answer.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))))
+}
+
+/// What `migrate check` names is what the in-tree controller starts.
+pub async fn handover(world: Arc<World>) -> String {
+    let ns = world.namespace("way-back").await;
+    let (recent, hours_ago) = (minutes_ago(10), minutes_ago(150));
+    let hourly = hourly_at(recent);
+    let dates = [0, 1].map(|days| (Utc::now() - Days::new(days)).format("%Y-%m-%d").to_string()).join(",");
+    let create = async |name: &str, spec: Value, excluded: &str| {
+        let mut object = cron_job(name, &hourly, &spec);
+        object["metadata"]["annotations"] = json!({EXCLUDE: excluded});
+        ns.create_overdue(&object, hours_ago).await;
+    };
+    create("covered", json!({"startingDeadlineSeconds": 60}), &dates).await;
+    create("suspended", json!({"suspend": true}), &dates).await;
+    assert_eq!(migrate_check(&world, "way-back"), (Some(0), json!({"checked": 2, "cronJobs": []})));
+    create("excluded", json!({}), &dates).await;
+    create("decided", json!({}), "1999-01-01").await;
+    let uid = ns.get(CRON_JOBS, "decided").await.unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
+    let record = format!("{} v1:{uid}:0123456789abcdef", rfc3339(Utc::now()));
+    ns.patch(CRON_JOBS, "decided", &json!({"metadata": {"annotations": {COUNTED_FROM: record}}})).await;
+    let (code, answer) = migrate_check(&world, "way-back");
+    let named: Vec<String> =
+        answer["cronJobs"].as_array().unwrap().iter().map(|found| found["job"].as_str().unwrap().to_owned()).collect();
+    assert_eq!((code, named.len()), (Some(1), 2), "{answer}");
+    let in_tree = start_in_tree(&world, "in-tree-way-back").await;
+    ns.jobs_are(&named).await;
+    for name in ["excluded", "decided"] {
+        ns.status(name, "the slot", |status| status["lastScheduleTime"] == rfc3339(recent)).await;
+    }
+    in_tree.kill();
+    assert_eq!(migrate_check(&world, "way-back").0, Some(0), "what has started is not old any more");
+    format!("of four CronJobs, it started the two that were named: {named:?}")
+}
