@@ -5,7 +5,7 @@ use std::hint::black_box;
 use chrono::{DateTime, Utc};
 use criterion::{Criterion, criterion_group, criterion_main};
 use schedule::missed::{Observed, most_recent_schedule_time};
-use schedule::{Schedule, Zone};
+use schedule::{Calendar, ClockChanges, Exclusions, Lines, Schedule, Zone};
 
 const SPECS: &[&str] = &[
     "* * * * *",
@@ -38,5 +38,27 @@ fn schedules(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, schedules);
+/// Three lines, which may cost 3.5 times what one costs, beside each of them alone and the same with all else.
+fn calendars(c: &mut Criterion) {
+    let from = at(1_793_000_000);
+    let lines = ["30 2 * * 1-5", "0 12 1 * *", "15 9,17 * * 6"];
+    let berlin = |spec: &str| Schedule::parse_standard(&format!("TZ=Europe/Berlin {spec}"), Zone::UTC).ok();
+    for spec in lines {
+        let Some(schedule) = berlin(spec) else { continue };
+        c.bench_function(&format!("next {spec}, Berlin"), |b| b.iter(|| schedule.next_after(black_box(from))));
+    }
+    let three = Calendar { lines: Lines::parse(&lines.join(";")).ok(), ..Calendar::default() };
+    let all = Calendar {
+        clock_changes: ClockChanges::Once,
+        exclude: Exclusions::parse("Sun,12-24/01-06").unwrap_or_default(),
+        not_before: Some(from),
+        ..three.clone()
+    };
+    for (name, calendar) in [("three lines", three), ("three lines, exclusions, once, bounds", all)] {
+        let Some(schedule) = berlin(lines[0]).and_then(|own| own.with_calendar(&calendar).ok()) else { continue };
+        c.bench_function(&format!("next {name}, Berlin"), |b| b.iter(|| schedule.next_after(black_box(from))));
+    }
+}
+
+criterion_group!(benches, schedules, calendars);
 criterion_main!(benches);

@@ -37,7 +37,11 @@ pub struct Case {
     /// CronJobs that are not due.
     pub idle: usize,
     pub timing: Due,
-    /// The time limit after the due instant.
+    /// The window over which the due instants are spread, in minutes; none: 0.
+    pub window: u32,
+    /// Whether each CronJob has three policies, none of which holds a slot.
+    pub policies: bool,
+    /// The time limit after the last due instant.
     pub limit: Duration,
 }
 
@@ -73,6 +77,8 @@ fn case(name: &str, title: &str, contender: Contender, due: usize) -> Case {
         due,
         idle: 0,
         timing: Due::Together,
+        window: 0,
+        policies: false,
         limit: Duration::from_secs(60),
     }
 }
@@ -155,6 +161,30 @@ pub fn standard(size: usize) -> Vec<Case> {
         alone(in_tree_tuned(20)),
         alone(ours(20)),
     ]
+}
+
+/// The slots of one instant, all due at once and spread over a minute.
+pub fn spread(size: usize) -> Vec<Case> {
+    let plain = ours(size).spread(10);
+    let spread = Case {
+        name: "ours-spread/10".to_owned(),
+        title: "this controller, default flags, `spread: 1m`".to_owned(),
+        window: 1,
+        ..plain.clone()
+    };
+    vec![plain, spread]
+}
+
+/// The same slots without policies and with three.
+pub fn policies(size: usize) -> Vec<Case> {
+    let plain = ours(size).spread(10);
+    let with = Case {
+        name: "ours-policies/10".to_owned(),
+        title: "this controller, default flags, three policies".to_owned(),
+        policies: true,
+        ..plain.clone()
+    };
+    vec![floor(32, size).spread(10), plain, with]
 }
 
 /// CronJobs that are due one at a time.

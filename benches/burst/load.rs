@@ -1,6 +1,8 @@
 //! Fills namespaces with CronJobs, reports whether they have fired, and empties the namespaces again.
 
 use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Timelike, Utc};
+use cronjob_controller::api::ObjectName;
+use cronjob_controller::api::policy::{MAX_CONCURRENT, PAUSE_AFTER_FAILURES, SPREAD, STUCK_AFTER, Spread};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::Method;
 use serde::Deserialize;
@@ -18,8 +20,17 @@ const IN_FLIGHT: usize = 32;
 pub struct Slot {
     pub namespace: String,
     pub name: String,
-    /// `None`: idle.
+    /// When its Job may start; `None`: idle.
     pub due: Option<DateTime<Utc>>,
+    /// How long that is after the time that the schedule names.
+    pub offset: TimeDelta,
+}
+
+impl Slot {
+    /// The time that the schedule names.
+    pub fn nominal(&self) -> Option<DateTime<Utc>> {
+        Some(self.due? - self.offset)
+    }
 }
 
 /// The CronJobs of a case; `due` is the first due instant.
@@ -27,11 +38,13 @@ pub fn slots(case: &Case, namespaces: &[String], due: DateTime<Utc>) -> Vec<Slot
     (0..case.due + case.idle)
         .map(|index| {
             let after = if case.timing == Due::Alone { i64::try_from(index).unwrap_or(0) } else { 0 };
-            Slot {
-                namespace: namespaces[index % namespaces.len()].clone(),
-                name: name_of(index, case.due + case.idle),
-                due: (index < case.due).then(|| due + TimeDelta::seconds(after)),
-            }
+            let namespace = namespaces[index % namespaces.len()].clone();
+            let name = name_of(index, case.due + case.idle);
+            let window = Spread::new(i64::from(case.window) * 60_000_000_000).ok();
+            let offset = window.map(|window| window.offset("", &ObjectName::new(namespace.as_str(), name.as_str())));
+            let offset = offset.unwrap_or_default();
+            let due = (index < case.due).then(|| due + TimeDelta::seconds(after) + offset);
+            Slot { namespace, name, due, offset }
         })
         .collect()
 }
@@ -51,27 +64,35 @@ pub async fn create_namespaces(client: &kube::Client, names: &[String]) -> Resul
 }
 
 /// Creates the CronJobs.
-pub async fn create(client: &kube::Client, slots: &[Slot], at: At, timing: Due) -> Result<(), String> {
+pub async fn create(client: &kube::Client, slots: &[Slot], at: At, case: &Case) -> Result<(), String> {
     stream::iter(slots)
-        .map(|slot| create_one(client, slot, at, timing))
+        .map(|slot| create_one(client, slot, at, case))
         .buffer_unordered(IN_FLIGHT)
         .try_collect::<Vec<()>>()
         .await
         .map(drop)
 }
 
-async fn create_one(client: &kube::Client, slot: &Slot, at: At, timing: Due) -> Result<(), String> {
+async fn create_one(client: &kube::Client, slot: &Slot, at: At, case: &Case) -> Result<(), String> {
     let path = format!("/apis/batch/v1/namespaces/{}/cronjobs", slot.namespace);
-    let schedule = match slot.due {
+    let schedule = match slot.nominal() {
         None => "0 0 29 2 *".to_owned(),
-        Some(due) if at == At::Minute && timing == Due::Together => {
+        Some(due) if at == At::Minute && case.timing == Due::Together => {
             format!("{} {} {} {} *", due.minute(), due.hour(), due.day(), due.month())
         }
         Some(_) => "@every 24h".to_owned(),
     };
-    let body = cron_job(&slot.name, &schedule, &json!({}));
+    let mut body = cron_job(&slot.name, &schedule, &json!({}));
+    if case.window > 0 {
+        body["metadata"]["annotations"][SPREAD] = json!(format!("{}m", case.window));
+    }
+    if case.policies {
+        for (name, value) in [(MAX_CONCURRENT, "1"), (STUCK_AFTER, "2h"), (PAUSE_AFTER_FAILURES, "1")] {
+            body["metadata"]["annotations"][name] = json!(value);
+        }
+    }
     request(client, Method::POST, &path, Some(&body)).await?;
-    let Some(due) = slot.due.filter(|_| schedule.starts_with('@')) else { return Ok(()) };
+    let Some(due) = slot.nominal().filter(|_| schedule.starts_with('@')) else { return Ok(()) };
     // `@every` counts from the last start: with this one it is due at any second.
     let status = json!({"status": {"lastScheduleTime": rfc3339(due - TimeDelta::hours(24))}});
     request(client, Method::PATCH, &format!("{path}/{}/status", slot.name), Some(&status)).await.map(drop)
@@ -113,7 +134,7 @@ pub async fn settled(client: &kube::Client, namespaces: &[String], slots: &[Slot
         count += slots
             .iter()
             .filter(|slot| slot.namespace == *namespace)
-            .filter_map(|slot| Some((slot.due?, by_name.get(slot.name.as_str())?)))
+            .filter_map(|slot| Some((slot.nominal()?, by_name.get(slot.name.as_str())?)))
             .filter(|(due, status)| {
                 let text = due.to_rfc3339_opts(SecondsFormat::Secs, true);
                 status.last_schedule_time.as_ref() == Some(&text) && status.active.len() == 1

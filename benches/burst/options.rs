@@ -13,11 +13,13 @@ tables (more than one may be given)
   --singles        one CronJob due at a time
   --sweep          --concurrent-cronjob-syncs from 8 to 128, and bare writes with 32 and 64 in flight
   --slow           the in-tree controller with default flags, 1,000 CronJobs: two minutes late
+  --spread         the same slots with and without `spread: 1m`; two minutes a round
+  --policies       the same slots without policies and with three; three minutes a round
   --polling        20 of 5,000 CronJobs due: polling V1, in-tree V2, this controller; some 6 minutes
 
 options
   --rounds N       how often each table is run through
-  --size N         CronJobs due at once in quick, standard and sweep (default 2000)
+  --size N         CronJobs due at once in quick, standard, sweep, spread and policies (default 2000)
   --at minute      the schedule of one exact minute (default)
   --at second      @every schedules that fall on one whole second, so that no round waits for the minute; their status
                    was written once before, by hand, which makes each later write of it dearer
@@ -52,7 +54,8 @@ pub enum Ask {
     Print(String),
 }
 
-const TABLES: [&str; 6] = ["--quick", "--standard", "--singles", "--sweep", "--slow", "--polling"];
+const TABLES: [&str; 8] =
+    ["--quick", "--standard", "--singles", "--sweep", "--slow", "--spread", "--policies", "--polling"];
 
 /// Reads the command line.
 pub fn parse(args: impl Iterator<Item = String>) -> Result<Ask, String> {
@@ -135,6 +138,8 @@ fn table_of(name: &str, size: usize) -> Vec<Case> {
         "--singles" => cases::singles(),
         "--sweep" => cases::sweep(size),
         "--slow" => cases::slow(),
+        "--spread" => cases::spread(size),
+        "--policies" => cases::policies(size),
         _ => cases::polling(),
     }
 }

@@ -44,7 +44,8 @@ async fn floor_round(
     // Due in a day: only names and times are used.
     let slot = Utc::now().trunc_subsecs(0) + TimeDelta::hours(24);
     let slots = load::slots(case, namespaces, slot);
-    load::create(&admin, &slots, At::Minute, Due::Together).await?;
+    let together = Case { timing: Due::Together, ..case.clone() };
+    load::create(&admin, &slots, At::Minute, &together).await?;
     let client = floor::client(&stage.ours, &[]).await?;
     let writes = floor::writes(&client, namespaces, &slots, slot).await?;
     let taps = Taps::open(&admin).await?;
@@ -75,7 +76,7 @@ async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[Stri
     let admin = stage.plane.admin();
     let due = choose_due(case, at);
     let slots = load::slots(case, namespaces, due);
-    load::create(&admin, &slots, at, case.timing).await?;
+    load::create(&admin, &slots, at, case).await?;
     let contestant = Contestant::start(stage, case).await?;
     let spare = due - TimeDelta::milliseconds(1_500) - Utc::now();
     if spare < TimeDelta::zero() {
@@ -85,12 +86,15 @@ async fn controller_round(stage: &Stage, case: &Case, at: At, namespaces: &[Stri
     let taps = Taps::open(&admin).await?;
     sleep_until(due, TimeDelta::milliseconds(-500)).await;
     let (before, served, stolen) = (usage::of(contestant.id())?, stage.server_cpu()?, usage::stolen()?);
+    let queued = queued(&admin).await?;
     sleep_until(due, TimeDelta::zero()).await;
 
     let fires: Vec<Slot> = slots.into_iter().filter(|slot| slot.due.is_some()).collect();
     let last_due = fires.iter().filter_map(|slot| slot.due).max().unwrap_or(due);
     let (after, served_after) = watch(stage, &taps, &contestant, namespaces, &fires, last_due + limit(case)).await?;
     let stolen = usage::stolen()? - stolen;
+    let queued = self::queued(&admin).await? - queued;
+    println!("burst: {}: {queued:.0} requests waited 5 ms or longer in the API server's queues", case.name);
     contestant.stop().await;
 
     let sample = Sample::new(case, skews(&taps, &fires)?);
@@ -151,12 +155,24 @@ async fn watch(
     }
 }
 
+/// The number of requests that waited 5 ms or longer in the queues of the API server (API Priority and Fairness).
+async fn queued(client: &kube::Client) -> Result<f64, String> {
+    let request = http::Request::get("/metrics").body(Vec::new()).map_err(|why| why.to_string())?;
+    let text = client.request_text(request).await.map_err(|why| format!("GET /metrics: {why}"))?;
+    let total = |start: &str, label: &str| -> f64 {
+        let start = format!("apiserver_flowcontrol_request_wait_duration_seconds_{start}{{");
+        let lines = text.lines().filter(|line| line.starts_with(&start) && line.contains(label));
+        lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    };
+    Ok(total("count", "") - total("bucket", "le=\"0.005\""))
+}
+
 /// The time from each due instant to the arrival of its Job's ADDED event, in seconds.
 fn skews(taps: &Taps, fires: &[Slot]) -> Result<Vec<f64>, String> {
     let jobs = taps.jobs.seen()?;
     let skew = |slot: &Slot| {
         let due = slot.due?;
-        let seen = jobs.get(&(slot.namespace.clone(), job_name(&slot.name, due)))?;
+        let seen = jobs.get(&(slot.namespace.clone(), job_name(&slot.name, slot.nominal()?)))?;
         Some(seconds(seen.added? - due))
     };
     fires.iter().map(|slot| skew(slot).ok_or_else(|| format!("the Job of {} was not seen", slot.name))).collect()

@@ -31,8 +31,24 @@ pub fn observations() -> Vec<(&'static str, Observation)> {
         ("one runs", observe(&json!({}), &runs, &with_running)),
         ("one runs, Forbid, with a deadline", observe(&forbid(), &runs, &with_running)),
         ("in a zone", observe(&berlin, &json!([]), &no_jobs)),
+        ("three policies", with_policies(&history)),
         ("suspended", observe(&json!({ "suspend": true }), &json!([]), &history)),
     ]
+}
+
+/// With the record of decided slots that the controller would have written.
+fn with_policies(jobs: &[Arc<Job>]) -> Observation {
+    let annotations = json!({
+        "cronjob-controller.dev/exclude": "12-24/01-06",
+        "cronjob-controller.dev/dst": "once",
+        "cronjob-controller.dev/max-concurrent": "3",
+    });
+    let mut object = cron_job(&json!({}), &json!([]));
+    object["metadata"]["annotations"] = annotations;
+    let slot = "2026-03-02T09:00:00Z".parse().expect("a time");
+    object["metadata"]["annotations"]["cronjob-controller.dev/counted-from"] =
+        json!(decode(&object).counted_at(slot).to_string());
+    Observation::new(Arc::new(decode(&object)), jobs.to_vec(), Zone::UTC)
 }
 
 fn forbid() -> Value {
@@ -40,6 +56,14 @@ fn forbid() -> Value {
 }
 
 fn observe(spec: &Value, active: &Value, jobs: &[Arc<Job>]) -> Observation {
+    Observation::new(Arc::new(decode(&cron_job(spec, active))), jobs.to_vec(), Zone::UTC)
+}
+
+fn decode(object: &Value) -> CronJob {
+    CronJob::decode(&object.to_string(), &Interner::default()).expect("a CronJob")
+}
+
+fn cron_job(spec: &Value, active: &Value) -> Value {
     let mut object = json!({
         "metadata": {
             "name": "report", "namespace": "ns", "uid": uid("00"), "resourceVersion": "7",
@@ -56,8 +80,7 @@ fn observe(spec: &Value, active: &Value, jobs: &[Arc<Job>]) -> Observation {
     for (key, value) in spec.as_object().expect("an object") {
         object["spec"][key] = value.clone();
     }
-    let cron_job = CronJob::decode(&object.to_string(), &Interner::default()).expect("a CronJob");
-    Observation::new(Arc::new(cron_job), jobs.to_vec(), Zone::UTC)
+    object
 }
 
 fn finished(hour: &str, condition: &str) -> Arc<Job> {

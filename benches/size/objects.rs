@@ -6,6 +6,8 @@
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Datelike, Days, NaiveTime, SecondsFormat, TimeDelta, Timelike, Utc};
+use cronjob_controller::api::batch_v1::CronJob;
+use cronjob_controller::api::{Interner, Object};
 
 /// The number of namespaces with CronJobs.
 const NAMESPACES: usize = 50;
@@ -24,6 +26,8 @@ pub struct World {
     pub jobs_each: usize,
     /// The measured slot; a whole minute.
     pub due: DateTime<Utc>,
+    /// Whether each CronJob has three policies, with the record of decided slots.
+    pub policies: bool,
 }
 
 impl World {
@@ -68,6 +72,19 @@ impl World {
 
     /// A CronJob with this resource version; `status` replaces its initial status.
     pub fn cron_job(&self, number: usize, resource_version: u64, status: Option<&str>) -> String {
+        if !self.policies {
+            return self.annotated(number, resource_version, status, "");
+        }
+        let policies = r#","cronjob-controller.dev/exclude":"12-24/01-06","cronjob-controller.dev/dst":"once","cronjob-controller.dev/max-concurrent":"3""#;
+        let plain = self.annotated(number, resource_version, status, policies);
+        let (_, last, _) = self.schedule(number);
+        let counted = CronJob::decode(&plain, &Interner::default()).expect("a CronJob").counted_at(last);
+        let all = format!(r#"{policies},"cronjob-controller.dev/counted-from":"{counted}""#);
+        self.annotated(number, resource_version, status, &all)
+    }
+
+    /// The same with further annotations, as JSON.
+    fn annotated(&self, number: usize, resource_version: u64, status: Option<&str>, more: &str) -> String {
         let (namespace, name) = Self::name(number);
         let (schedule, last, _) = self.schedule(number);
         let uid = uid(1, number);
@@ -81,7 +98,7 @@ impl World {
             r#"{{"apiVersion":"batch/v1","kind":"CronJob","metadata":{{"annotations":{{}},"name":"{name}","namespace":"{namespace}"}},"spec":{{"jobTemplate":{job_template},"schedule":"{schedule}"}}}}"#
         ));
         format!(
-            r#"{{"kind":"CronJob","apiVersion":"batch/v1","metadata":{{"name":"{name}","namespace":"{namespace}","uid":"{uid}","resourceVersion":"{resource_version}","generation":1,"creationTimestamp":"2026-01-05T09:12:31Z","labels":{{"app":"{name}"}},"annotations":{{"kubectl.kubernetes.io/last-applied-configuration":{applied}}},"managedFields":[{SPEC_FIELDS},{STATUS_FIELDS}]}},"spec":{{"schedule":"{schedule}","concurrencyPolicy":"Forbid","suspend":false,"jobTemplate":{job_template},"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":1}},"status":{status}}}"#
+            r#"{{"kind":"CronJob","apiVersion":"batch/v1","metadata":{{"name":"{name}","namespace":"{namespace}","uid":"{uid}","resourceVersion":"{resource_version}","generation":1,"creationTimestamp":"2026-01-05T09:12:31Z","labels":{{"app":"{name}"}},"annotations":{{"kubectl.kubernetes.io/last-applied-configuration":{applied}{more}}},"managedFields":[{SPEC_FIELDS},{STATUS_FIELDS}]}},"spec":{{"schedule":"{schedule}","concurrencyPolicy":"Forbid","suspend":false,"jobTemplate":{job_template},"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":1}},"status":{status}}}"#
         )
     }
 
