@@ -11,7 +11,7 @@
 #   has.
 # - The certificate authority of the API server comes with the service account or the kubeconfig, and the time zones
 #   are in the binary. So the program would use nothing of a base image.
-ARG BUILDER=docker.io/library/rust:1.95.0-bookworm
+ARG BUILDER=docker.io/library/rust:1.95.0-bookworm@sha256:6258907abe69656e41cd992e0b705cdcfabcbbe3db374f92ed2d47121282d4a1
 
 FROM ${BUILDER} AS build
 WORKDIR /src

