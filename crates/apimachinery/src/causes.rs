@@ -11,7 +11,7 @@ const KUBE: &str = "ServiceError: ";
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let own = |error: &dyn Error| {
         let text = error.to_string();
-        text.strip_prefix(KUBE).map_or(text.clone(), str::to_owned)
+        text.strip_prefix(KUBE).unwrap_or(&text).to_owned()
     };
     let mut text = own(error);
     for cause in std::iter::successors(error.source(), |cause| (*cause).source()) {
