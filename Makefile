@@ -18,7 +18,7 @@ OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
 .PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure soak mutants bench bench-size
-.PHONY: oracle vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
+.PHONY: pods-test oracle vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
 .PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
@@ -138,6 +138,10 @@ pressure: fixture ## Slow webhooks, noisy tenants and floods, beside in-tree; PR
 # CONFORMANCE_CONTROLLER=in-tree runs the in-tree one. Five to six minutes; the first build takes ten more.
 conformance: fixture $(SPECS)/conformance.test $(SPECS)/ginkgo $(CONFORMANCE)/kwok ## Upstream's own end-to-end specs
 	cargo test --locked --test conformance
+
+# Seven minutes, once everything is built.
+pods-test: fixture $(CONFORMANCE)/kwok ## Policies about Jobs that do not go away, with Pods
+	cargo test --locked --test pods
 
 $(SPECS)/conformance.test: tests/conformance/conformance_test.go tests/conformance/go.mod tests/conformance/go.sum
 	hack/upstream-module $(KUBERNETES) tests/conformance $(@D)

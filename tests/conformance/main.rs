@@ -11,7 +11,6 @@
 //! the controller inside kube-controller-manager. `cargo test` does not run them.
 #![allow(clippy::unwrap_used)]
 
-mod cluster;
 mod report;
 
 use std::process::{Command, ExitCode};
@@ -19,9 +18,9 @@ use std::time::Duration;
 
 use chrono::Utc;
 
-use cluster::{Cluster, binary};
 use report::Report;
 use testkit::fixture;
+use testkit::fixture::cluster::{Cluster, binary};
 use testkit::fixture::control_plane::Extras;
 use testkit::fixture::controller::Controller;
 use testkit::harness::block_on;

@@ -19,12 +19,12 @@ use testkit::driver::{
 use testkit::fixture::account::kubectl_apply;
 use testkit::world::World;
 
-const EVERY_MINUTE: &str = "* * * * *";
+pub const EVERY_MINUTE: &str = "* * * * *";
 
 /// Enough time for a wrong action of a controller.
-const QUIET: Duration = Duration::from_secs(3);
+pub const QUIET: Duration = Duration::from_secs(3);
 
-fn annotated(name: &str, schedule: &str, spec: &Value, annotations: &[(&str, &str)]) -> Value {
+pub fn annotated(name: &str, schedule: &str, spec: &Value, annotations: &[(&str, &str)]) -> Value {
     let mut object = cron_job(name, schedule, spec);
     for (annotation, value) in annotations {
         object["metadata"]["annotations"][annotation] = json!(value);
@@ -33,7 +33,7 @@ fn annotated(name: &str, schedule: &str, spec: &Value, annotations: &[(&str, &st
 }
 
 /// Creates a CronJob that last ran at `since`, and whose slots after that are not decided.
-async fn create_since(ns: &Namespace, object: &Value, since: DateTime<Utc>) {
+pub async fn create_since(ns: &Namespace, object: &Value, since: DateTime<Utc>) {
     let mut object = object.clone();
     object["spec"]["suspend"] = json!(true);
     ns.create(CRON_JOBS, &object).await;

@@ -74,6 +74,12 @@ pub fn all() -> Vec<Scenario> {
             "a backfill that is killed three times starts each slot once, and Forbid does not count its Jobs",
             Some("it prunes the Jobs of a backfill")
         ),
+        scenario!(
+            Together,
+            past::after_change,
+            "an edit and a resume after two hours of suspension start nothing old with after-change: wait",
+            Some("it knows no policies")
+        ),
         scenario!(Together, operations::priority, "the account's reads and fires queue apart from everyone else's"),
         scenario!(Together, operations::observes, "the controller can be probed and scraped"),
         scenario!(Together, operations::rights, "the account in the manifests holds no more rights than it needs"),
@@ -131,6 +137,12 @@ pub fn all() -> Vec<Scenario> {
             takeover::three_ways,
             "the in-tree controller is taken over from and given back to in a burst, and worked beside, and no slot fires twice or never",
             Some("it is about both")
+        ),
+        scenario!(
+            Alone,
+            past::killed_backlog,
+            "a backlog starts oldest first and once each, though the controller is killed between two of its Jobs",
+            Some("it knows no policies")
         ),
         scenario!(
             Alone,

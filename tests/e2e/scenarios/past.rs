@@ -1,4 +1,5 @@
-//! Scenarios about slots in the past: a backfill that is killed, and what the in-tree controller would start.
+//! Scenarios about slots in the past: a backfill or a controller that is killed between two of them, edits and resumes that
+//! start none, and what the in-tree controller would start.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -9,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{Days, TimeDelta, Utc};
-use cronjob_controller::api::policy::{BACKFILL, COUNTED_FROM, EXCLUDE};
+use cronjob_controller::api::policy::{
+    AFTER_CHANGE, BACKFILL, BACKLOG, COUNTED_FROM, EXCLUDE, MAX_CONCURRENT, NOT_AFTER,
+};
 use futures::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
@@ -19,6 +22,7 @@ use testkit::driver::{
 };
 use testkit::world::World;
 
+use super::annotations::{EVERY_MINUTE, QUIET, annotated, create_since};
 use super::takeover::{seen_in, start_in_tree};
 
 /// The number of slots.
@@ -132,4 +136,64 @@ pub async fn handover(world: Arc<World>) -> String {
     in_tree.kill();
     assert_eq!(migrate_check(&world, "way-back").0, Some(0), "what has started is not old any more");
     format!("of four CronJobs, it started the two that were named: {named:?}")
+}
+
+/// With `after-change: wait`, neither an edit nor a resume after two hours starts an old slot.
+pub async fn after_change(world: Arc<World>) -> String {
+    let ns = world.namespace("after-change").await;
+    let (recent, hours_ago) = (minutes_ago(10), minutes_ago(150));
+    let (hourly, other) = (hourly_at(recent), hourly_at(minutes_ago(5)));
+    for (name, value) in [("edited", "wait"), ("resumed", "wait"), ("fires", "fire")] {
+        let object = annotated(name, &hourly, &json!({"suspend": true}), &[(AFTER_CHANGE, value)]);
+        ns.create(CRON_JOBS, &object).await;
+        ns.patch_status(CRON_JOBS, name, &json!({"lastScheduleTime": rfc3339(hours_ago)})).await;
+    }
+    for name in ["edited", "resumed"] {
+        eventually(format!("the record of {name}"), SOON, || async {
+            let record = ns.get(CRON_JOBS, name).await?["metadata"]["annotations"][COUNTED_FROM].clone();
+            (!record.is_null()).then_some(())
+        })
+        .await;
+    }
+    ns.patch(CRON_JOBS, "edited", &json!({"spec": {"suspend": false, "schedule": other}})).await;
+    ns.patch(CRON_JOBS, "resumed", &json!({"spec": {"suspend": false}})).await;
+    ns.patch(CRON_JOBS, "fires", &json!({"spec": {"suspend": false}})).await;
+    let fired = [job_name("fires", recent)];
+    ns.jobs_are(&fired).await;
+    tokio::time::sleep(QUIET).await;
+    ns.jobs_are(&fired).await;
+    // A second edit, of a CronJob that runs.
+    ns.patch(CRON_JOBS, "edited", &json!({"spec": {"schedule": hourly}})).await;
+    tokio::time::sleep(QUIET).await;
+    ns.jobs_are(&fired).await;
+    String::new()
+}
+
+/// Waiting slots start once each and oldest first, though the controller is killed between two of them.
+pub async fn killed_backlog(world: Arc<World>) -> String {
+    const KILL_AFTER: usize = 5;
+    // Slow enough for a kill to hit the middle.
+    const THROTTLE: [&str; 2] = ["--kube-api-qps=4", "--kube-api-burst=4"];
+    let ns = world.namespace("backlog").await;
+    let last = minutes_ago(2);
+    let slots: Vec<_> = (0..20).rev().map(|minute| last - TimeDelta::minutes(minute)).collect();
+    let expected: Vec<String> = slots.iter().map(|slot| job_name("waits", *slot)).collect();
+    let policies = [(MAX_CONCURRENT, "100"), (BACKLOG, "20"), (NOT_AFTER, &rfc3339(last))];
+    let seen = || -> Vec<String> {
+        let all = world.sightings.all();
+        all.into_iter().filter(|job| job.namespace == ns.name).map(|job| job.name).collect()
+    };
+    let first = world.start_controller("backlog-killed", &THROTTLE).await.unwrap();
+    create_since(&ns, &annotated("waits", EVERY_MINUTE, &json!({}), &policies), slots[0] - TimeDelta::minutes(1)).await;
+    let started = || async { Some(seen().len()).filter(|count| *count >= KILL_AFTER) };
+    eventually("some Jobs", Duration::from_secs(60), started).await;
+    first.kill();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let before = seen().len();
+    assert!(before < expected.len(), "all had started before the kill");
+    let second = world.start_controller("backlog-restarted", &[]).await.unwrap();
+    ns.jobs_are(&expected).await;
+    assert_eq!(seen(), expected, "oldest first, and once each");
+    second.kill();
+    format!("killed at {before} of {}", expected.len())
 }
