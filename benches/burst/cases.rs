@@ -163,8 +163,11 @@ pub fn standard(size: usize) -> Vec<Case> {
     ]
 }
 
-/// The slots of one instant, all due at once and spread over a minute.
+/// The slots of one instant, all due at once and spread over a minute, and the bare writes for the latter.
 pub fn spread(size: usize) -> Vec<Case> {
+    let bare = floor(32, size).spread(10);
+    let bare =
+        Case { name: "floor-spread/10".to_owned(), title: format!("{}, `spread: 1m`", bare.title), window: 1, ..bare };
     let plain = ours(size).spread(10);
     let spread = Case {
         name: "ours-spread/10".to_owned(),
@@ -172,7 +175,7 @@ pub fn spread(size: usize) -> Vec<Case> {
         window: 1,
         ..plain.clone()
     };
-    vec![plain, spread]
+    vec![bare, plain, spread]
 }
 
 /// The same slots without policies and with three.

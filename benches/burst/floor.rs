@@ -1,11 +1,12 @@
 //! The floor: clients without any decisions create the Jobs that a controller would create, and after the last of them
 //! write the statuses that it would write.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::batch_v1::{CronJob, CronJobStatus};
 use cronjob_controller::api::job_template::job_from_template;
 use cronjob_controller::api::{ControllerKind, Interner, Object, ObjectReference};
@@ -56,6 +57,28 @@ pub struct Writes {
     pub jobs: Vec<Request<Body>>,
     /// The status of each CronJob with its Job.
     pub statuses: Vec<StatusWrite>,
+}
+
+/// The requests of the slots that are due at the same instant.
+pub struct Part {
+    /// How long that is after the time that the schedule names.
+    pub offset: TimeDelta,
+    pub jobs: Vec<Request<Body>>,
+    pub statuses: Vec<StatusWrite>,
+}
+
+impl Writes {
+    /// Divides the writes for `slots` by their offsets, in the order of time.
+    pub fn by_offset(self, slots: &[Slot]) -> Vec<Part> {
+        let mut parts = BTreeMap::new();
+        for (slot, (job, status)) in slots.iter().zip(self.jobs.into_iter().zip(self.statuses)) {
+            let new = || Part { offset: slot.offset, jobs: Vec::new(), statuses: Vec::new() };
+            let part = parts.entry(slot.offset).or_insert_with(new);
+            part.jobs.push(job);
+            part.statuses.push(status);
+        }
+        parts.into_values().collect()
+    }
 }
 
 /// The writes for the CronJobs of `slots`, which must exist.

@@ -53,8 +53,11 @@ async fn floor_round(
     sleep_until(began, TimeDelta::milliseconds(-500)).await;
     let (served, stolen) = (stage.server_cpu()?, usage::stolen()?);
     sleep_until(began, TimeDelta::zero()).await;
-    floor::burst(&client, writes.jobs, in_flight).await?;
-    floor::settle(&client, &writes.statuses, in_flight).await?;
+    for part in writes.by_offset(&slots) {
+        sleep_until(began, part.offset).await;
+        floor::burst(&client, part.jobs, in_flight).await?;
+        floor::settle(&client, &part.statuses, in_flight).await?;
+    }
     taps.quiet(began + limit(case)).await;
     let (served, stolen) = (stage.server_cpu()? - served, usage::stolen()? - stolen);
     let jobs = taps.jobs.seen()?;
@@ -62,9 +65,9 @@ async fn floor_round(
     for one in &slots {
         let key = (one.namespace.clone(), job_name(&one.name, slot));
         let added = jobs.get(&key).and_then(|seen| seen.added).ok_or_else(|| format!("Job {} was not seen", key.1))?;
-        skews.push(seconds(added - began));
+        skews.push(seconds(added - began - one.offset));
     }
-    let fires: Vec<Slot> = slots.into_iter().map(|slot| Slot { due: Some(began), ..slot }).collect();
+    let fires: Vec<Slot> = slots.into_iter().map(|slot| Slot { due: Some(began + slot.offset), ..slot }).collect();
     let (settled, written) = latest(&fires, &taps.cron_jobs.seen()?);
     if written < fires.len() {
         return Err(format!("of {} statuses, {written} were seen", fires.len()));
