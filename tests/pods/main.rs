@@ -61,7 +61,10 @@ fn sleeper(name: &str, policy: &str, terminates_in: &str, annotations: &[(&str, 
     for (annotation, value) in annotations {
         object["metadata"]["annotations"][annotation] = json!(value);
     }
-    let template = &mut object["spec"]["jobTemplate"]["spec"]["template"];
+    let job = &mut object["spec"]["jobTemplate"]["spec"];
+    // Otherwise a Pod that terminates has a successor in the same Job.
+    job["podReplacementPolicy"] = json!("Failed");
+    let template = &mut job["template"];
     template["metadata"] = json!({"labels": {"of": name}, "annotations": {"example.com/terminates-in": terminates_in}});
     template["spec"]["containers"][0]["command"] = json!(["sleep", "3600"]);
     object

@@ -21,12 +21,11 @@ impl Sync<'_> {
         }
         let mut published = self.draft.status.published.as_deref().cloned().unwrap_or_default();
         if publish.next_run {
-            published.next_run = match self.draft.verdict {
-                Verdict::Skipped(Skip::Suspended | Skip::Invalid) => None,
-                Verdict::Skipped(skip) if let Some(slot) = skip.held() => {
-                    published.next_run.or(Some(cron_job.due(slot)))
-                }
-                _ => {
+            let skip = if let Verdict::Skipped(skip) = self.draft.verdict { Some(skip) } else { None };
+            published.next_run = match (skip, skip.and_then(Skip::held)) {
+                (Some(Skip::Suspended | Skip::Invalid), _) => None,
+                (_, Some(held)) => published.next_run.or(Some(cron_job.due(held))),
+                (_, None) => {
                     let schedule = cron_job.schedule(self.observation.local_zone);
                     let next = |schedule| missed::next_requeue_time(&self.observed(), self.nominal_now(), schedule);
                     schedule.and_then(next).map(|slot| cron_job.due(slot))
