@@ -10,7 +10,7 @@ use crate::calendar::{Calendar, ClockChanges, LeftOut, NoCalendar};
 use crate::civil::SECONDS_PER_DAY;
 use crate::fields::{Fields, MoreDays, Search};
 use crate::parser::line::{At, Lines};
-use crate::zone::{Transitions, Zone};
+use crate::zone::{Span, Transitions, Zone};
 use crate::{Kind, forward};
 
 /// How often a search skips excluded days. One step goes to the next day that is not excluded, or to the next change of the
@@ -145,9 +145,17 @@ impl Composite {
                     None => first,
                 }
             }
-            Source::Lines { lines, at, .. } => {
+            Source::Lines { zone, lines, at, .. } => {
                 let from = start.map_or(t, |start| t.max(start - 1));
-                let of_lines = lines.iter().filter_map(|line| self.next_of(line, from, end));
+                let transitions = zone.transitions();
+                let span = transitions.span(from + 1);
+                let of_lines = lines.iter().filter_map(|line| {
+                    if self.calendar.exclude.is_empty() {
+                        line.next_at(from, &span, transitions)
+                    } else {
+                        self.next_of(line, from, end)
+                    }
+                });
                 let singles = after(at, from).iter().find(|single| !single.excluded).map(|single| single.slot);
                 of_lines.chain(singles).min()?
             }
@@ -157,9 +165,6 @@ impl Composite {
 
     /// The first slot of a line after `t` on a day that is not excluded. Beyond `end`, excluded slots count too.
     fn next_of(&self, line: &Line, t: i64, end: i64) -> Option<i64> {
-        if self.calendar.exclude.is_empty() {
-            return line.next_at(t);
-        }
         let zone = line.fields.zone.transitions();
         let mut t = t;
         for _ in 0..MOST_SKIPS {
@@ -197,9 +202,17 @@ impl Composite {
 }
 
 impl Line {
-    /// The instant of the first slot after `t`, without the search for its day.
-    fn next_at(&self, t: i64) -> Option<i64> {
-        if self.once { self.next(t).map(|slot| slot.at) } else { forward(t, |from| self.fields.next(from)) }
+    /// The instant of the first slot after `t`, without the search for its day. `span` is that of the next second in
+    /// `transitions`, those of the zone.
+    fn next_at(&self, t: i64, span: &Span, transitions: &'static Transitions) -> Option<i64> {
+        if self.once {
+            return self.next(t).map(|slot| slot.at);
+        }
+        match self.fields.next_in(t + 1, span, transitions) {
+            Search::Found(next) if next > t => Some(next),
+            Search::Never => None,
+            Search::Found(_) | Search::Stuck => forward(t, |from| self.fields.next(from)),
+        }
     }
 
     /// The first slot after `t`.

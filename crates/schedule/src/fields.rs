@@ -115,12 +115,17 @@ impl<D: Days> Fields<D> {
 
     /// The first match at or after `from`, in Unix seconds. The caller has already moved to the next whole second.
     pub fn next(&self, from: i64) -> Search {
+        let transitions = self.zone.transitions();
+        self.next_in(from, &transitions.span(from), transitions)
+    }
+
+    /// The same; `span` is that of `from` in `transitions`, those of the zone.
+    #[inline]
+    pub fn next_in(&self, from: i64, span: &Span, transitions: &'static Transitions) -> Search {
         if self.minute == 0 {
             return Search::Never;
         }
-        let transitions = self.zone.transitions();
-        let span = transitions.span(from);
-        self.direct(from, &span, transitions).unwrap_or_else(|| self.walk(from, span, transitions))
+        self.direct(from, span, transitions).unwrap_or_else(|| self.walk(from, *span, transitions))
     }
 
     /// The walk as upstream does it.

@@ -97,6 +97,11 @@ pub(crate) struct MoreDays {
 }
 
 impl MoreDays {
+    /// Whether it has only items of robfig/cron.
+    fn is_plain(self) -> bool {
+        self.last == 0 && self.nearest == 0 && self.counted == 0
+    }
+
     /// The days of the day-of-month field.
     fn days(&self, length: u32, first_weekday: u32) -> u32 {
         let mut days = self.plain.dom;
@@ -141,11 +146,17 @@ impl From<Fields> for Fields<MoreDays> {
 
 impl Days for MoreDays {
     fn matches(&self, date: Date, weekday: u32) -> bool {
+        if self.is_plain() {
+            return self.plain.matches(date, weekday);
+        }
         let first_weekday = (weekday + 36 - date.day) % 7;
         self.of_month(civil::days_in_month(date.year, date.month), first_weekday) >> date.day & 1 == 1
     }
 
     fn of_month(&self, length: u32, first_weekday: u32) -> u32 {
+        if self.is_plain() {
+            return self.plain.of_month(length, first_weekday);
+        }
         let (days, weekdays) = (self.days(length, first_weekday), self.weekdays(length, first_weekday));
         let both = if self.plain.has_star() { days & weekdays } else { days | weekdays };
         both & within(length)
