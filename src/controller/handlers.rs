@@ -151,6 +151,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         if let Some(stats_set) = &self.parts.stats_set {
             stats_set.edited(old, new);
         }
+        if let Some(counted) = new.recount_removed(old, self.parts.local_zone, self.parts.clock.now()) {
+            self.memories.change(new, |known| known.record_removed = Some(counted.into()));
+        }
         let is_recorded = !old.same_policies(new) || new.limits().waits_after_change;
         if old.spec.recurrence == new.spec.recurrence || is_recorded {
             self.enqueue(new.name.clone());

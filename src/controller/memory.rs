@@ -22,6 +22,7 @@ use super::plan::Told;
 use super::retained::Retained;
 use super::status::Edits;
 use crate::api::batch_v1::{CronJob, Job};
+use crate::api::policy::CountedFrom;
 use crate::api::{ObjectName, ResourceVersion, Uid, compare_resource_versions};
 
 /// The memories of all CronJobs. No method calls back while it holds a lock, except the functions that its caller
@@ -54,6 +55,8 @@ pub struct Known {
     pub told: Vec<Told>,
     /// The slot of the last create that was sent, for a CronJob with `backlog: 0`, until a Job was created.
     pub tried: Option<DateTime<Utc>>,
+    /// The record of decided slots that an edit removed with the policies, until the status has one.
+    pub record_removed: Option<Box<CountedFrom>>,
     /// Whether a name conflict was reported.
     pub name_conflict_told: bool,
     /// The unknown policy annotations that were reported.
@@ -101,6 +104,7 @@ impl Known {
             name_taken: None,
             told: Vec::new(),
             tried: None,
+            record_removed: None,
             name_conflict_told: false,
             unknown_policies: Box::default(),
             pending: PendingStatus::default(),
@@ -110,7 +114,7 @@ impl Known {
 
     fn is_empty(&self) -> bool {
         let is_told = self.name_conflict_told || !self.unknown_policies.is_empty() || !self.told.is_empty();
-        let has_slot = self.name_taken.is_some() || self.tried.is_some();
+        let has_slot = self.name_taken.is_some() || self.tried.is_some() || self.record_removed.is_some();
         !has_slot && !is_told && self.pending.is_empty() && self.own.is_empty()
     }
 
@@ -174,6 +178,11 @@ impl Memories {
             (recalled.name_taken, recalled.tried) = (known.name_taken, known.tried);
             recalled.told.clone_from(&known.told);
             (recalled.carried, recalled.begun) = (known.pending.edits.clone(), known.pending.begun);
+            if recalled.cron_job.status.counted_from.is_some() {
+                known.record_removed = None;
+            } else if let Some(counted) = &known.record_removed {
+                recalled.carried.counted(counted);
+            }
             if let Some(slot) = known.own.taken(&recalled.cron_job) {
                 recalled.carried.scheduled(slot);
             }

@@ -56,7 +56,8 @@ impl Edits {
         self.scheduled.is_some()
     }
 
-    fn counted(&mut self, counted: &CountedFrom) {
+    /// Records which slots are decided, unless a later record is known.
+    pub fn counted(&mut self, counted: &CountedFrom) {
         if self.counted.as_ref().is_none_or(|known| known.time() <= counted.time()) {
             self.counted = Some(Box::new(counted.clone()));
         }

@@ -9,7 +9,7 @@ use schedule::missed::Observed;
 use schedule::{Schedule, Zone};
 
 use super::{CronJob, CronJobStatus};
-use crate::api::policy::{self, Counted, CountedFrom, Fingerprint, Limits, Policy, PolicyError, PolicyReading};
+use crate::api::policy::{self, Counted, CountedFrom, Fingerprint, Limits, Policy, PolicyError};
 
 impl CronJob {
     /// The policy; `None` without one, and an error if an annotation cannot be read.
@@ -85,7 +85,7 @@ impl CronJob {
         let counted = status.counted_from.as_ref().map_or(Counted::Absent, |known| known.judge(&current, now));
         let waits = self.limits().waits_after_change;
         let edit = policies.last_edit().unwrap_or(now).min(now);
-        let passed_at = |edit| self.passed_at(edit, policies, status, local, now);
+        let passed_at = |edit| self.passed_at(edit, status, local, now);
         let time = match counted {
             Counted::Unchanged(_) => return None,
             Counted::Absent if !policies.has_timing() && !waits => return None,
@@ -99,6 +99,14 @@ impl CronJob {
             Counted::Changed { .. } | Counted::Retimed { .. } | Counted::Absent => passed_at(edit),
         };
         Some(CountedFrom::new(time, current))
+    }
+
+    /// The record of decided slots that an edit from `old` at `now` removed together with the timing annotations. The
+    /// object alone does not show that it had either. `None` after any other edit.
+    pub fn recount_removed(&self, old: &Self, local: Zone, now: DateTime<Utc>) -> Option<CountedFrom> {
+        let has_timing = |cron_job: &Self| cron_job.policies.as_ref().is_some_and(|policies| policies.has_timing());
+        let is_meant = self.uid == old.uid && has_timing(old) && !has_timing(self) && self.status.counted_from.is_none();
+        is_meant.then(|| CountedFrom::new(self.passed_at(now, &self.status, local, now), self.fingerprint()))
     }
 
     /// The record with which the slots up to `slot` are decided.
@@ -116,7 +124,6 @@ impl CronJob {
     fn passed_at(
         &self,
         edit: DateTime<Utc>,
-        policies: &PolicyReading,
         status: &CronJobStatus,
         local: Zone,
         now: DateTime<Utc>,
@@ -124,7 +131,7 @@ impl CronJob {
         let observed = self.observed(status, now);
         let last = observed.last_schedule.unwrap_or(observed.creation);
         // A policy that cannot be read counts, too: an edit of the spec alone may make it one that can.
-        let passed = policy::nominal(edit, policies.offset()).max(last);
+        let passed = self.nominal(edit).max(last);
         // The starts of an `@every` are counted from here, and keep their times.
         let own = self.timing(local).schedule.as_ref().ok();
         let interval = own.and_then(Schedule::interval).map_or(0, |interval| interval.num_seconds());

@@ -151,6 +151,26 @@ async fn crash_between_create_and_status_starts_nothing_older() {
     assert_eq!(world.get("c").await["status"]["lastScheduleTime"], "2026-03-02T11:00:00Z");
 }
 
+/// As `kubectl replace` does with a manifest that never had an annotation.
+#[tokio::test(start_paused = true)]
+async fn edit_that_also_removes_the_record_starts_nothing_older() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "schedule": "0 * * * *" }), &[("exclude", "Mon")]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:30:00Z").await;
+    annotate(&world, &[("exclude", None), ("counted-from", None)]).await;
+    world.pass_until("2026-03-02T10:59:00Z").await;
+    stop.cancel();
+    assert_eq!(slots(&world), [""; 0]);
+    let record = counted_from(&world).await;
+    assert!(record.starts_with("2026-03-02T10:30:00Z v1:"), "{record}");
+    let world = world.successor().await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T11:30:00Z").await;
+    stop.cancel();
+    assert_eq!(slots(&world), ["03-02T11:00"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_record_is_written_once_for_each_change() {
     let world = World::new("2026-03-02T09:59:30Z").await;
