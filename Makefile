@@ -1,7 +1,10 @@
 # The upstream release that the tests run against, and whose code the generator of vectors calls.
 KUBERNETES ?= $(file <tests/controlplane/kubernetes-version)
 VERSION_PACKAGE := k8s.io/component-base/version
+VERSIONED = -s -w -X $(VERSION_PACKAGE).gitVersion=$(KUBERNETES) -X $(VERSION_PACKAGE).gitMajor=1 \
+	-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 FIXTURE := tests/controlplane/bin/$(KUBERNETES)/controlplane
+KUBECTL := tests/controlplane/bin/$(KUBERNETES)/kubectl
 export CONTROLPLANE_BIN ?= $(CURDIR)/$(FIXTURE)
 PAIRED := benches/paired/bin/paired
 CONFORMANCE := tests/conformance/bin
@@ -18,7 +21,7 @@ OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
 .PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure soak mutants bench bench-size
-.PHONY: pods-test oracle vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture ci
+.PHONY: pods-test oracle vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
 .PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test
 .PHONY: licenses static docker-build docker-push docker-buildx image-offline image-test lint sbom
 .PHONY: install uninstall deploy undeploy man install-plugin docs-reference module-graph book dev-picture ui-pictures newcomer
@@ -216,9 +219,15 @@ fixture: $(FIXTURE) ## A real control plane in one binary, for the tests; minute
 # Without the version, the components would report v0.0.0.
 $(FIXTURE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/controlplane/go.sum
 	hack/upstream-module $(KUBERNETES) tests/controlplane $(@D)
-	cd tests/controlplane && CGO_ENABLED=0 go build $(call over,$(@D)) -o $(CURDIR)/$@ -ldflags "-s -w \
-		-X $(VERSION_PACKAGE).gitVersion=$(KUBERNETES) -X $(VERSION_PACKAGE).gitMajor=1 \
-		-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))" .
+	cd tests/controlplane && CGO_ENABLED=0 go build $(call over,$(@D)) -o $(CURDIR)/$@ -ldflags "$(VERSIONED)" .
+
+# The tests of version skew need no more than this of another release.
+kubectl: $(KUBECTL) ## kubectl of KUBERNETES alone, beside where its fixture would be
+
+$(KUBECTL): tests/controlplane/go.mod tests/controlplane/go.sum
+	hack/upstream-module $(KUBERNETES) tests/controlplane $(@D)
+	cd tests/controlplane && CGO_ENABLED=0 go build $(call over,$(@D)) -o $(CURDIR)/$@ -ldflags "$(VERSIONED)" \
+		k8s.io/kubernetes/cmd/kubectl
 
 # The manual pages, generated from the declarations of the flags.
 MAN ?= target/man

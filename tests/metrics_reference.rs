@@ -1,8 +1,8 @@
 //! Compares this controller's exposition with one of the in-tree controller's process.
 //!
-//! `tests/reference/in-tree-metrics.txt` was scraped from kube-controller-manager v1.37.2. All families in it whose
-//! names start with `workqueue_`, `cronjob_controller_` or `process_` must appear in this program's output with the
-//! same bytes, except for values.
+//! `tests/reference/in-tree-metrics.txt` was scraped from kube-controller-manager v1.37.2 by `tests/reference/record`. All
+//! families in it whose names start with `workqueue_`, `cronjob_controller_` or `process_` must appear in this program's output
+//! with the same bytes, except for values.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

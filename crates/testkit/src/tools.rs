@@ -37,11 +37,21 @@ pub fn without_fixture(test: &str, why: &str) {
     skip(test, why, "REQUIRE_FIXTURE");
 }
 
-/// Reports that a test is skipped. The message bypasses the test harness, which hides the output of a passing test.
+/// Reports a part of a test that is skipped because the Kubernetes release of the fixture does not serve what it needs.
+pub fn not_served(test: &str, why: &str) {
+    report(test, why);
+}
+
+/// Reports that a test is skipped.
 ///
 /// # Panics
 /// If the variable `required` is 1, which means that nothing may be missing.
 fn skip(test: &str, why: &str, required: &str) {
     assert!(!is_required(required), "{why}");
+    report(test, why);
+}
+
+/// Prints the message past the test harness, which hides the output of a passing test.
+fn report(test: &str, why: &str) {
     writeln!(std::io::stdout(), "{test}: skipped: {why}").unwrap();
 }

@@ -250,8 +250,12 @@ pub async fn refused(world: Arc<World>) -> String {
     String::new()
 }
 
-/// The sample gives the CronJobs of a namespace the spread in its label.
+/// The sample gives the CronJobs of a namespace the spread in its label. Releases without MutatingAdmissionPolicies are
+/// left out.
 pub async fn spread_namespace(world: Arc<World>) -> String {
+    if !world.plane.has_mutating_policies() {
+        return format!("skipped: no MutatingAdmissionPolicies in 1.{}", world.plane.minor());
+    }
     let kubeconfig = world.plane.admin_kubeconfig();
     let ns = world.namespace("spread-out").await;
     kubectl_apply(&kubeconfig, "manifests/samples/spread", &[]).unwrap();

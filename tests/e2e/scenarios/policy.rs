@@ -14,6 +14,8 @@ use testkit::world::World;
 
 /// Enough time for a wrong action of a controller.
 const QUIET: Duration = Duration::from_secs(3);
+/// The first minor version that keeps `hostnameOverride` and image volumes by default.
+const FIELDS_SINCE: u32 = 35;
 
 /// Makes `name` fire for the slot ten minutes ago, and then makes the slot three minutes ago due by an edit.
 async fn two_slots(ns: &Namespace, name: &str, policy: &str) -> (DateTime<Utc>, DateTime<Utc>) {
@@ -176,7 +178,7 @@ pub async fn missing(world: Arc<World>) -> String {
 pub async fn template(world: Arc<World>) -> String {
     let ns = world.namespace("template").await;
     let slot = minutes_ago(10);
-    let template = json!({
+    let mut template = json!({
         "metadata": {"labels": {"a": "1"}, "annotations": {"b": "2"}, "finalizers": ["example.com/ignored"]},
         "spec": {
             "completionMode": "Indexed",
@@ -215,6 +217,11 @@ pub async fn template(world: Arc<World>) -> String {
             },
         },
     });
+    if world.plane.minor() < FIELDS_SINCE {
+        let pod = template.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut).unwrap();
+        pod.remove("hostnameOverride");
+        pod.insert("volumes".to_owned(), json!([{"name": "v", "emptyDir": {}}]));
+    }
     let object = cron_job("rich", &hourly_at(slot), &json!({"jobTemplate": template}));
     ns.create_overdue(&object, slot - TimeDelta::hours(1)).await;
     let job = ns.job("rich", slot).await;

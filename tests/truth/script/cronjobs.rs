@@ -256,6 +256,7 @@ fn templates() -> Vec<Step> {
         at("a manual selector said not to be", "/spec/manualSelector", json!(false)),
         at("a selector", "/spec/selector", json!({"matchLabels": {"a": "b"}})),
         at("a suspended template", "/spec/suspend", json!(true)),
+        at("a scheduling configuration is dropped", "/spec/scheduling", gang()),
         at(
             "a pod failure policy",
             "/spec/podFailurePolicy",
@@ -272,6 +273,11 @@ fn templates() -> Vec<Step> {
             json!({"labels": {"job-name": "x", "batch.kubernetes.io/controller-uid": "y"}}),
         ),
     ]
+}
+
+/// A value of a Job's `spec.scheduling`, whose feature gate is off by default.
+fn gang() -> Value {
+    json!({"schedulingPolicy": {"gang": {"minCount": 2}}})
 }
 
 fn updates() -> Vec<Step> {
@@ -307,6 +313,8 @@ fn updates() -> Vec<Step> {
             "the template can change",
             json!({"jobTemplate": {"spec": {"backoffLimit": 2, "template": {"spec": {"restartPolicy": "Never"}}}}}),
         ),
+        patch(MERGE, a.as_str(), &json!({"spec": {"jobTemplate": {"spec": {"scheduling": gang()}}}}))
+            .named("a scheduling configuration is dropped"),
         set("no template", json!({"jobTemplate": null})),
         get(a.as_str()).named("what came of it"),
         put(a.as_str(), &cronjob("a").with("/spec/schedule", json!("x"))).named("an update in error"),

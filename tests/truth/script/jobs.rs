@@ -72,11 +72,19 @@ fn create() -> Vec<Step> {
         at("managed", "managed by another controller", "/spec/managedBy", json!("example.com/me")),
         at("managed2", "managed by a malformed name", "/spec/managedBy", json!("me")),
         at("status", "a status in a create is dropped", "/status", json!({"active": 5})),
+        at("sched", "a scheduling configuration is dropped", "/spec/scheduling", gang()),
+        at("sched2", "an unknown field of a scheduling configuration", "/spec/scheduling", json!({"nothing": 1})),
+        at("sched3", "a scheduling configuration of another type", "/spec/scheduling", json!("gang")),
         post(JOBS, &job("notemplate").without("/spec/template")).named("no template"),
         post(JOBS, &job("nospec").without("/spec")).named("no spec"),
         at("nocontainers", "no containers", "/spec/template/spec/containers", json!([])),
         at("gen", "a generated name in the template warns not", "/spec/template/metadata", json!({"name": "x"})),
     ]
+}
+
+/// A value of `spec.scheduling`, whose feature gate is off by default.
+fn gang() -> Value {
+    json!({"schedulingPolicy": {"gang": {"minCount": 2}}})
 }
 
 fn update() -> Vec<Step> {
@@ -94,6 +102,7 @@ fn update() -> Vec<Step> {
         set("the time to live can", json!({"ttlSecondsAfterFinished": 100})),
         set("it can be suspended", json!({"suspend": true})),
         set("a negative parallelism", json!({"parallelism": -2})),
+        set("a scheduling configuration is dropped", json!({"scheduling": gang()})),
         set("the owner of its management cannot", json!({"managedBy": "example.com/x"})),
         patch(MERGE, a.as_str(), &json!({"metadata": {"labels": {"l": "1"}}})).named("labels can"),
         put(a.as_str(), &job("a")).named("an update without the selector"),
