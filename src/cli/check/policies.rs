@@ -16,8 +16,9 @@ use crate::dev::manifests::set_defaults;
 /// How many runs of `spec.schedule` are compared with those of the annotation.
 const COMPARED: usize = 500;
 
-/// What the annotations of an object say; `None` without a policy, or for a kind that has none.
-pub(super) fn of(controller_kind: ControllerKind, object: &Value) -> Option<PolicyReading> {
+/// What the annotations of an object say; `None` without a policy, or for a kind that has none. `seed` is the
+/// controller's `--spread-seed`.
+pub(super) fn of(controller_kind: ControllerKind, object: &Value, seed: &str) -> Option<PolicyReading> {
     controller_kind.counted_from?;
     let mut object = object.clone();
     set_defaults(controller_kind, &mut object);
@@ -34,7 +35,7 @@ pub(super) fn of(controller_kind: ControllerKind, object: &Value) -> Option<Poli
         job_template: &template,
     };
     let mut reading = PolicyReading::of(texts, setting)?;
-    reading.set_offset("", &key(&object));
+    reading.set_offset(seed, &key(&object));
     Some(reading)
 }
 

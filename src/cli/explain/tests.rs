@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{ControllerKind, Interner, Object};
+use crate::cli::cluster::{ControllerFlags, read_all};
 use crate::cli::output::{Format, Report as _, render};
 use crate::leader_election::shares::Names;
 use crate::sharding::{MAX_SHARDS, Shard};
@@ -708,7 +709,7 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     let clock = TestClock::new(instant("2026-11-19T02:00:01Z"));
     // Two days pass, and an Event of the first is read.
     let server = ApiServer::new(Config { event_ttl: None, ..Config::builtin(clock.clone()) });
-    let client = server.client();
+    let (client, flags) = (server.client(), ControllerFlags::default());
     let template = json!({"spec": {"template": {"spec": {
         "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
     }}}});
@@ -723,7 +724,7 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
         }),
     )
     .await;
-    let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly").await.unwrap();
+    let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly", &flags).await.unwrap();
     let slot = "2026-11-19T02:00:00Z";
     let owner = json!([{
         "apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": facts.cron_job.uid, "controller": true,
@@ -761,7 +762,7 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     .await;
     clock.step(TimeDelta::days(2));
     let revision = server.revision();
-    let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly").await.unwrap();
+    let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly", &flags).await.unwrap();
     assert_eq!(facts.jobs.len(), 601, "all pages");
     assert_eq!(facts.warnings.as_ref().map(Vec::len), Ok(1));
     assert_eq!(facts.lease.as_ref().map(|lease| lease.record.holder_identity.as_str()), Some("pod-a"));
@@ -779,17 +780,30 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     handed_over["metadata"]["annotations"]["cronjob-controller.dev/suspend"] = json!("true");
     post(&client, "/apis/batch/v1/namespaces/default/cronjobs", &handed_over).await;
     for (name, state) in [("moved", State::Waiting), ("moved-and-paused", State::Suspended)] {
-        let facts = read::read(&client, ControllerKind::CronJob, "default", name).await.unwrap();
+        let facts = read::read(&client, ControllerKind::CronJob, "default", name, &flags).await.unwrap();
         let told = explain(&facts, Zone::UTC, instant("2026-11-21T03:00:00Z"));
         assert_eq!((told.state, told.notes.len()), (state, 1), "{name}");
     }
+
+    let mut spread = handed_over;
+    spread["metadata"] = json!({"name": "spread", "annotations": {"cronjob-controller.dev/spread": "1h"}});
+    post(&client, "/apis/batch/v1/namespaces/default/cronjobs", &spread).await;
+    let mut offsets = Vec::new();
+    for seed in ["", "blue"] {
+        let flags = ControllerFlags { seed: seed.into(), ..ControllerFlags::default() };
+        let facts = read::read(&client, ControllerKind::CronJob, "default", "spread", &flags).await.unwrap();
+        let all = read_all(&client, ControllerKind::CronJob, Some("default"), Some("spread"), &flags).await.unwrap();
+        assert_eq!(all[0].facts.cron_job.offset(), facts.cron_job.offset(), "{seed:?}");
+        offsets.push(facts.cron_job.offset());
+    }
+    assert_ne!(offsets[0], offsets[1], "the seed changes the delay");
 
     let rows = [
         (ControllerKind::CronJob, "weekly", "there is no CronJob weekly in namespace default"),
         (ControllerKind::Tutorial, "nightly", "the cluster serves no CronJob of batch.tutorial.kubebuilder.io/v1"),
     ];
     for (controller_kind, name, want) in rows {
-        let error = read::read(&client, controller_kind, "default", name).await.unwrap_err();
+        let error = read::read(&client, controller_kind, "default", name, &flags).await.unwrap_err();
         assert!(error.to_string().starts_with(want), "{error}");
     }
 }
