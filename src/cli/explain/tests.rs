@@ -117,6 +117,105 @@ fn policies_are_explained() {
     assert_eq!(over.summary, "It does not run: its schedule and its policies leave no time in the next five years.");
 }
 
+/// A case, annotations and spec; the schedule and the notes. It is Sunday.
+type Timed<'a> = (&'a str, Value, Value, &'a str, &'a [&'a str]);
+
+#[test]
+fn annotations_that_decide_when_it_runs_are_named() {
+    let daily = json!({});
+    let rows: [Timed<'_>; 11] = [
+        ("none", json!({}), daily.clone(), "0 2 * * *", &[]),
+        (
+            "other lines",
+            json!({"schedule": "0 3 * * MON-FRI\n 0 12 L * *;\n"}),
+            daily.clone(),
+            "0 3 * * MON-FRI; 0 12 L * *",
+            &["Its schedule is that of cronjob-controller.dev/schedule, which replaces spec.schedule (0 2 * * *)."],
+        ),
+        (
+            "tomorrow is left out",
+            json!({"exclude": "Mon,12-24"}),
+            daily.clone(),
+            "0 2 * * *",
+            &[
+                "The dates in cronjob-controller.dev/exclude have no slots.",
+                "The slot of Mon 2026-11-23 02:00:00 +00:00 is left out by cronjob-controller.dev/exclude.",
+            ],
+        ),
+        (
+            "another day is",
+            json!({"exclude": "Fri"}),
+            daily.clone(),
+            "0 2 * * *",
+            &["The dates in cronjob-controller.dev/exclude have no slots."],
+        ),
+        (
+            "two reasons",
+            json!({"exclude": "Mon", "not-before": "2026-11-25T00:00:00Z"}),
+            daily.clone(),
+            "0 2 * * *",
+            &[
+                "The dates in cronjob-controller.dev/exclude have no slots.",
+                "No slot is before Wed 2026-11-25 00:00:00 +00:00 (cronjob-controller.dev/not-before).",
+                "2 slots from Mon 2026-11-23 02:00:00 +00:00 to Tue 2026-11-24 02:00:00 +00:00 are left out by \
+                 cronjob-controller.dev/not-before.",
+            ],
+        ),
+        ("it has begun long ago", json!({"not-before": "2026-11-20T00:00:00Z"}), daily.clone(), "0 2 * * *", &[]),
+        (
+            "many before the first",
+            json!({"not-before": "2026-11-25T00:00:00Z", "dst": "once"}),
+            json!({"schedule": "*/5 * * * *"}),
+            "*/5 * * * *",
+            &[
+                "When the clocks change, each time of the schedule runs once, unless it has all 24 hours \
+                 (cronjob-controller.dev/dst).",
+                "No slot is before Wed 2026-11-25 00:00:00 +00:00 (cronjob-controller.dev/not-before).",
+                "More than 100 slots from Sun 2026-11-22 10:05:00 +00:00 on are left out by \
+                 cronjob-controller.dev/not-before.",
+            ],
+        ),
+        (
+            "the end has passed",
+            json!({"not-after": "2026-11-22T09:00:00Z"}),
+            daily.clone(),
+            "0 2 * * *",
+            &[
+                "No slot is after Sun 2026-11-22 09:00:00 +00:00 (cronjob-controller.dev/not-after).",
+                "More than 100 slots from Mon 2026-11-23 02:00:00 +00:00 on are left out by \
+                 cronjob-controller.dev/not-after.",
+            ],
+        ),
+        (
+            "the slots of an interval depend on the last run",
+            json!({"not-before": "2026-11-23T00:00:00Z"}),
+            json!({"schedule": "@every 1h"}),
+            "@every 1h",
+            &["No slot is before Mon 2026-11-23 00:00:00 +00:00 (cronjob-controller.dev/not-before)."],
+        ),
+        (
+            "suspended",
+            json!({"exclude": "Mon"}),
+            json!({"suspend": true}),
+            "0 2 * * *",
+            &["The dates in cronjob-controller.dev/exclude have no slots."],
+        ),
+        ("unreadable", json!({"exclude": "Mon", "schedule": "0 3 * *"}), daily, "0 2 * * *", &[]),
+    ];
+    for (sentence, annotations, spec, schedule, want) in rows {
+        let annotations = annotations.as_object().unwrap().iter();
+        let annotations: serde_json::Map<String, Value> =
+            annotations.map(|(name, value)| (format!("cronjob-controller.dev/{name}"), value.clone())).collect();
+        let managers = json!([{ "manager": "kubectl", "time": "2026-11-01T12:00:00Z" }]);
+        let metadata = json!({ "annotations": annotations, "managedFields": managers });
+        let told = explained(&json!({"metadata": metadata, "spec": spec}), vec![], NOW);
+        assert_eq!(told.schedule, schedule, "{sentence}");
+        assert_eq!(told.notes, want, "{sentence}");
+        let line = |line: &String| line.starts_with("Schedule:") && line.contains(schedule);
+        assert!(told.lines().iter().any(line), "{sentence}");
+    }
+}
+
 #[test]
 fn policies_that_hold_a_run_are_explained() {
     let (thursday, saturday, today) = ("2026-11-19T02:00:00Z", "2026-11-21T02:00:00Z", "2026-11-22T02:00:00Z");
