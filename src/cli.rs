@@ -33,9 +33,8 @@ use std::sync::Arc;
 use apimachinery::clock::Clock;
 use schedule::Zone;
 
-use crate::api::policy::PolicyOptions;
 use crate::client::ConnectError;
-use cluster::Scope;
+use cluster::{ControllerFlags, Scope};
 use explain::read::Target;
 use options::cluster::Since;
 use output::{Format, Report, render};
@@ -51,15 +50,15 @@ pub enum Command {
     /// Print the next runs of a CronJob in a cluster.
     NextIn(Target, next::cron_jobs::Question, Format),
     /// Explain why a CronJob did or did not run.
-    Explain(Target, Zone, Format),
+    Explain(Target, ControllerFlags, Format),
     /// Explain every CronJob that is not fine.
-    Findings(Scope, Zone, Format),
+    Findings(Scope, ControllerFlags, Format),
     /// Say what became of each slot since a time.
-    Slots(Scope, Since, Zone, Format),
+    Slots(Scope, Since, ControllerFlags, Format),
     /// List CronJobs with their state.
-    List(Scope, Zone, Format),
+    List(Scope, ControllerFlags, Format),
     /// List CronJobs, and again whenever a state changes.
-    Watch(Scope, Zone, Format),
+    Watch(Scope, ControllerFlags, Format),
     /// Start the Jobs of past slots.
     Backfill(Target, Box<backfill::Request>),
     /// Find the CronJobs that would start something old at a handover to the in-tree controller.
@@ -67,7 +66,7 @@ pub enum Command {
     /// Start a Job of a CronJob, under this name if there is one.
     Trigger(Target, Option<String>),
     /// Suspend a CronJob, or resume it.
-    SetSuspended(Target, bool, Zone),
+    SetSuspended(Target, bool, ControllerFlags),
     /// Check manifests; with those in the directories below if the last is true.
     #[cfg(feature = "dev")]
     Check(Vec<PathBuf>, check::Rules, check::CheckFormat, bool),
@@ -132,24 +131,24 @@ pub fn run(command: &Command, clock: &dyn Clock, print: &mut dyn FnMut(&str) -> 
             Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
         }
         Command::NextIn(target, question, format) => {
-            let mut cron_job = wait(explain::read::connect_and_read_cron_job(target))?;
-            PolicyOptions { enabled: true, seed: Arc::clone(&question.seed) }.apply(&mut cron_job);
+            let flags = ControllerFlags { zone: question.zone, seed: Arc::clone(&question.seed) };
+            let cron_job = wait(explain::read::connect_and_read_cron_job(target, &flags))?;
             let answer = next::cron_jobs::CronJobRuns::of(&cron_job, question, clock.now());
             let answer = next::cron_jobs::Answer::One(Box::new(answer));
             Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
         }
-        Command::Explain(target, zone, format) => {
-            let facts = wait(explain::read::connect_and_read(target))?;
-            let explanation = explain::explain(&facts, *zone, clock.now());
+        Command::Explain(target, flags, format) => {
+            let facts = wait(explain::read::connect_and_read(target, flags))?;
+            let explanation = explain::explain(&facts, flags.zone, clock.now());
             Ok(Answer { text: render(&explanation, *format), is_good: true })
         }
-        Command::Findings(scope, zone, format) => report(findings::find(scope, *zone, clock.now()), *format),
-        Command::Slots(scope, since, zone, format) => {
-            report(slots::read(scope, *zone, since.time(clock.now()), clock.now()), *format)
+        Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock.now()), *format),
+        Command::Slots(scope, since, flags, format) => {
+            report(slots::read(scope, flags, since.time(clock.now()), clock.now()), *format)
         }
-        Command::List(scope, zone, format) => report(list::list(scope, *zone, clock.now()), *format),
-        Command::Watch(scope, zone, format) => {
-            wait(list::watch(scope, *zone, *format, clock, print))?;
+        Command::List(scope, flags, format) => report(list::list(scope, flags, clock.now()), *format),
+        Command::Watch(scope, flags, format) => {
+            wait(list::watch(scope, flags, *format, clock, print))?;
             Ok(Answer { text: String::new(), is_good: true })
         }
         Command::Backfill(target, request) => wait(backfill::backfill(target, request, clock, print)),
@@ -158,8 +157,8 @@ pub fn run(command: &Command, clock: &dyn Clock, print: &mut dyn FnMut(&str) -> 
             Ok(Answer { text: render(&findings, *format), is_good: findings.is_empty() })
         }
         Command::Trigger(target, name) => wait(trigger::trigger(target, name.as_deref())),
-        Command::SetSuspended(target, suspend, zone) => {
-            wait(suspend::set_suspended(target, *suspend, *zone, clock.now()))
+        Command::SetSuspended(target, suspend, flags) => {
+            wait(suspend::set_suspended(target, *suspend, flags, clock.now()))
         }
         #[cfg(feature = "dev")]
         Command::Check(paths, rules, format, recursive) => {

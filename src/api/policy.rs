@@ -127,6 +127,8 @@ type Digest = [u8; 32];
 #[derive(Debug, Default)]
 pub struct Policy {
     calendar: Calendar,
+    /// The lines of the calendar as they were written, on one line.
+    lines: Option<Box<str>>,
     spread: Option<Spread>,
     limits: Limits,
     /// The object's schedule with the calendar.
@@ -277,7 +279,8 @@ impl Policy {
             }
         }
         let limits = Limits::read(limits, setting)?;
-        Ok(Self { calendar, spread, limits, schedule: OnceLock::new() })
+        let lines = calendar.lines.as_ref().and(lines).map(|text| on_one_line(text).into());
+        Ok(Self { calendar, lines, spread, limits, schedule: OnceLock::new() })
     }
 
     /// What the policy makes of the object's schedule. `own` is `spec.schedule` in the object's zone; it must be the same at
@@ -297,7 +300,17 @@ impl Policy {
 
     /// Whether other lines replace the object's schedule.
     pub fn has_lines(&self) -> bool {
-        self.calendar.lines.is_some()
+        self.lines.is_some()
+    }
+
+    /// The lines that replace the object's schedule, with semicolons between them.
+    pub fn lines(&self) -> Option<&str> {
+        self.lines.as_deref()
+    }
+
+    /// The first and the last time that may be a slot.
+    pub fn bounds(&self) -> (Option<DateTime<Utc>>, Option<DateTime<Utc>>) {
+        (self.calendar.not_before, self.calendar.not_after)
     }
 
     /// The dates without slots.
@@ -340,6 +353,12 @@ fn quoted(text: &str) -> Box<str> {
         whole if whole.len() == text.len() => whole.into(),
         start => format!("{start}…").into(),
     }
+}
+
+/// Lines as they were written, with semicolons between them.
+fn on_one_line(lines: &str) -> String {
+    let lines = lines.split(['\n', ';']).map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
 }
 
 fn clock_changes(text: &str) -> Result<ClockChanges, &'static str> {

@@ -17,6 +17,7 @@ mod times;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use schedule::{Schedule, Zone};
@@ -67,7 +68,7 @@ impl CheckFormat {
 }
 
 /// The settings of a check.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// The zone of CronJobs without one, and of the histogram.
     pub zone: Zone,
@@ -79,6 +80,8 @@ pub struct Rules {
     pub histogram: bool,
     /// The window over which the load is computed, in place of what the manifests say.
     pub what_if_spread: Option<Spread>,
+    /// The controller's `--spread-seed`.
+    pub seed: Arc<str>,
 }
 
 /// The severity of a finding.
@@ -172,7 +175,7 @@ pub struct CheckReport {
 
 /// Checks manifests on the day of `now`, in the zone of the rules; the time of day has no effect.
 pub fn check(sources: &[Source], rules: &Rules, now: DateTime<Utc>) -> CheckReport {
-    let mut checker = Checker { rules: *rules, today: midnight(rules.zone, now), ..Checker::default() };
+    let mut checker = Checker { rules: rules.clone(), today: midnight(rules.zone, now), ..Checker::default() };
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
             checker.document(&Place { file: source.file.clone(), document: index + 1 }, &document);
@@ -229,7 +232,7 @@ impl Checker {
                 let line = line_of("metadata.name");
                 let mut faults: Vec<Fault> = self.duplicate(controller_kind, place, line, object).into_iter().collect();
                 faults.extend(manifest::judge(controller_kind, object));
-                if let Some(timed) = times::Timed::of(controller_kind, object, self.rules.zone) {
+                if let Some(timed) = times::Timed::of(controller_kind, object, self.rules.zone, &self.rules.seed) {
                     faults.extend(timed.judge(self.today));
                     let text = object["spec"]["schedule"].as_str().unwrap_or_default();
                     faults.extend(mistakes::of_schedule(text, self.today));
@@ -238,7 +241,7 @@ impl Checker {
                         let (name, place, line) = (name.clone(), place.clone(), line_of("spec.schedule"));
                         let window = self.rules.what_if_spread.filter(|_| controller_kind.counted_from.is_some());
                         let offset = match window {
-                            Some(window) => window.offset("", &policies::key(object)),
+                            Some(window) => window.offset(&self.rules.seed, &policies::key(object)),
                             None => timed.offset(),
                         };
                         self.runners.push(Runner { name, place, line, schedule: timed.schedule, offset });

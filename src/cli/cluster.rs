@@ -10,6 +10,7 @@ use std::sync::Arc;
 use http::Request;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
+use schedule::Zone;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -18,8 +19,25 @@ use super::explain::Facts;
 use super::explain::lease::ControllerLease;
 use super::explain::read::{ReadError, Said, Target, get, list, said, words};
 use crate::api::batch_v1::{CronJob, Job};
+use crate::api::policy::PolicyOptions;
 use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
 use crate::client::connect_for_person;
+
+/// The flags of the controller on which its decisions depend.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControllerFlags {
+    /// Its time zone, in which a schedule without one runs.
+    pub zone: Zone,
+    /// Its `--spread-seed`.
+    pub seed: Arc<str>,
+}
+
+impl ControllerFlags {
+    /// Gives a CronJob that was just decoded the policies that it has in the controller.
+    pub fn apply(&self, cron_job: &mut CronJob) {
+        PolicyOptions { enabled: true, seed: Arc::clone(&self.seed) }.apply(cron_job);
+    }
+}
 
 /// The namespaces to look in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +111,8 @@ struct Involved {
     uid: Option<Uid>,
 }
 
-/// Reads all CronJobs of a namespace, or of the cluster, with what concerns them. A `name` selects one of them.
+/// Reads all CronJobs of a namespace, or of the cluster, with what concerns them. A `name` selects one of them, and
+/// `flags` are those of their controller.
 ///
 /// # Errors
 /// When the CronJobs or their children cannot be read, or there is no CronJob of that name.
@@ -102,6 +121,7 @@ pub async fn read_all(
     controller_kind: ControllerKind,
     namespace: Option<&str>,
     name: Option<&str>,
+    flags: &ControllerFlags,
 ) -> Result<Vec<Known>, ReadError> {
     let interner = Interner::default();
     let selector = name.map(|name| format!("&fieldSelector=metadata.name={name}")).unwrap_or_default();
@@ -129,6 +149,7 @@ pub async fn read_all(
         let mut cron_job = CronJob::decode(raw.get(), &interner).ok()?;
         // The items of a list do not say their kind.
         cron_job.controller_kind = controller_kind;
+        flags.apply(&mut cron_job);
         let handed_over = Manage::Annotated.takes(&mut cron_job);
         let key = (cron_job.name.namespace.to_string(), cron_job.name.name.to_string());
         let (all, warnings) = events.get(&cron_job.uid).cloned().unwrap_or_default();

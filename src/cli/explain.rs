@@ -10,6 +10,7 @@ pub mod lease;
 pub mod read;
 mod rehearsal;
 mod text;
+mod timing;
 
 use std::sync::Arc;
 
@@ -22,7 +23,6 @@ use super::output::{count, moment, stretch};
 use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
-use crate::api::policy::SPREAD;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
 use lease::ControllerLease;
 use read::Said;
@@ -85,6 +85,7 @@ pub struct Explanation {
     pub(crate) state: State,
     /// The answer in one or two sentences.
     pub(crate) summary: String,
+    /// The lines of the annotation that replaces `spec.schedule`, on one line; else `spec.schedule`.
     pub(crate) schedule: String,
     /// The zone of the schedule; `None` for `@every` and for an unreadable zone.
     pub(crate) time_zone: Option<&'static str>,
@@ -200,7 +201,7 @@ impl<'a> Case<'a> {
             name: cron_job.name.name.to_string(),
             state,
             summary,
-            schedule: cron_job.spec.recurrence.schedule().to_owned(),
+            schedule: self.written_schedule().to_owned(),
             time_zone: self.schedule().and_then(Schedule::zone).map(Zone::name),
             last_run: self.last_run(),
             last_successful_time: cron_job.status.last_successful_time.map(at),
@@ -537,10 +538,7 @@ impl<'a> Case<'a> {
                 "It is handed over ({MANAGED_ANNOTATION}): this describes a controller with --manage=annotated."
             ));
         }
-        let offset = self.cron_job.offset();
-        if offset > TimeDelta::zero() {
-            notes.push(format!("Each run starts {} after its time ({SPREAD}).", stretch(offset)));
-        }
+        notes.extend(self.timing_notes(state));
         let recurrence = &self.cron_job.spec.recurrence;
         let has_zone = recurrence.time_zone().is_some() || self.cron_job.timing(self.local).zone_in_schedule;
         if !has_zone && self.schedule().and_then(Schedule::zone).is_some() {

@@ -8,11 +8,10 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::api::batch::v1 as batch;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::Client;
-use schedule::Zone;
 use serde::Serialize;
 
 use super::CliError;
-use super::cluster::{self, Scope};
+use super::cluster::{self, ControllerFlags, Scope};
 use super::explain::read::list;
 use super::explain::{Explanation, State, explain};
 use super::list::{Urgency, sort, state_name};
@@ -142,20 +141,20 @@ impl Report for Findings {
 ///
 /// # Errors
 /// When the cluster cannot be read.
-pub async fn find(scope: &Scope, zone: Zone, now: DateTime<Utc>) -> Result<Findings, CliError> {
+pub async fn find(scope: &Scope, flags: &ControllerFlags, now: DateTime<Utc>) -> Result<Findings, CliError> {
     let (client, namespace) = scope.connect().await?;
-    find_with(&client, scope, namespace.as_deref(), zone, now).await
+    find_with(&client, scope, namespace.as_deref(), flags, now).await
 }
 
 pub(super) async fn find_with(
     client: &Client,
     scope: &Scope,
     namespace: Option<&str>,
-    zone: Zone,
+    flags: &ControllerFlags,
     now: DateTime<Utc>,
 ) -> Result<Findings, CliError> {
-    let known = cluster::read_all(client, scope.controller_kind, namespace, None).await?;
-    let mut explanations: Vec<Explanation> = known.iter().map(|known| explain(&known.facts, zone, now)).collect();
+    let known = cluster::read_all(client, scope.controller_kind, namespace, None, flags).await?;
+    let mut explanations: Vec<Explanation> = known.iter().map(|known| explain(&known.facts, flags.zone, now)).collect();
     sort(&mut explanations);
     let stopped = explanations.iter().filter(|one| Urgency::of(one) == Urgency::Stopped).count();
     let mut worst_first = Vec::new();

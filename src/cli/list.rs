@@ -11,7 +11,7 @@ use schedule::Zone;
 use serde::Serialize;
 
 use super::CliError;
-use super::cluster::{self, Known, Scope};
+use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Explanation, State, explain};
 use super::output::{Format, Report, render, stretch};
 use crate::terminal;
@@ -152,10 +152,10 @@ pub(super) fn state_name(state: State) -> String {
 ///
 /// # Errors
 /// When the cluster cannot be read.
-pub async fn list(scope: &Scope, zone: Zone, now: DateTime<Utc>) -> Result<Listing, CliError> {
+pub async fn list(scope: &Scope, flags: &ControllerFlags, now: DateTime<Utc>) -> Result<Listing, CliError> {
     let (client, namespace) = scope.connect().await?;
-    let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None).await?;
-    Ok(listing(&known, zone, now))
+    let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await?;
+    Ok(listing(&known, flags.zone, now))
 }
 
 /// Lists the CronJobs, and again whenever the state of one changes or a run starts, until `print` returns false.
@@ -164,7 +164,7 @@ pub async fn list(scope: &Scope, zone: Zone, now: DateTime<Utc>) -> Result<Listi
 /// When the cluster cannot be read.
 pub async fn watch(
     scope: &Scope,
-    zone: Zone,
+    flags: &ControllerFlags,
     format: Format,
     clock: &dyn Clock,
     print: &mut dyn FnMut(&str) -> bool,
@@ -172,8 +172,8 @@ pub async fn watch(
     let (client, namespace) = scope.connect().await?;
     let mut before = None;
     loop {
-        let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None).await?;
-        let listing = listing(&known, zone, clock.now());
+        let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), None, flags).await?;
+        let listing = listing(&known, flags.zone, clock.now());
         let seen: Vec<_> = listing.cron_jobs.iter().map(signature).collect();
         if before.as_ref() != Some(&seen) {
             let separator = if before.is_some() && format == Format::Table { "\n" } else { "" };

@@ -228,8 +228,13 @@ struct Check {
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
 
-    /// Show the load as if every CronJob had this policy: spread=30m, with a duration from 1s to 24h.
-    #[arg(long, value_name = "POLICY")]
+    /// The --spread-seed of the controller.
+    #[arg(long, value_name = "STRING", default_value = "")]
+    spread_seed: String,
+
+    /// Show the load as if every CronJob had this policy, beside the load without any spread: spread=30m, with a duration from
+    /// 1s to 24h
+    #[arg(long, value_name = "POLICY", verbatim_doc_comment)]
     what_if: Option<String>,
 
     /// What to show of the load: day (the runs in each hour of the day) or none.
@@ -480,6 +485,7 @@ fn check(raw: &Check) -> Result<Invocation, UsageError> {
         fail_on: fail_on.unwrap_or_default(),
         histogram: histogram.unwrap_or(true),
         what_if_spread,
+        seed: raw.spread_seed.as_str().into(),
     };
     let files = files.into_iter().map(PathBuf::from).collect();
     let format = format.unwrap_or(CheckFormat::Report(Format::Table));

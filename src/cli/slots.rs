@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::CliError;
 use super::backfill::plan::kept_since;
-use super::cluster::{self, Known, Scope};
+use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Case, Explanation, State};
 use super::output::{MOMENT, Report, count, stretch};
 use crate::api::batch_v1::{ConcurrencyPolicy, Job};
@@ -293,11 +293,16 @@ impl Report for Slots {
 ///
 /// # Errors
 /// When the cluster cannot be read, or there is no CronJob of the name in `scope`.
-pub async fn read(scope: &Scope, zone: Zone, since: DateTime<Utc>, now: DateTime<Utc>) -> Result<Slots, CliError> {
+pub async fn read(
+    scope: &Scope,
+    flags: &ControllerFlags,
+    since: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<Slots, CliError> {
     let (client, namespace) = scope.connect().await?;
     let name = scope.name.as_deref();
-    let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), name).await?;
-    Ok(slots(&known, zone, since, now))
+    let known = cluster::read_all(&client, scope.controller_kind, namespace.as_deref(), name, flags).await?;
+    Ok(slots(&known, flags.zone, since, now))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use kube::Client;
 use schedule::Zone;
 use serde_json::json;
 
-use super::cluster::{self, Scope};
+use super::cluster::{self, ControllerFlags, Scope};
 use super::explain::read::{Target, read};
 use super::explain::{Facts, MANY, Resumption, resumption};
 use super::{Answer, CliError};
@@ -18,9 +18,14 @@ use crate::api::manage::SUSPEND_ANNOTATION;
 ///
 /// # Errors
 /// When there is no such CronJob, or the API server refuses the change.
-pub async fn set_suspended(target: &Target, suspend: bool, zone: Zone, now: DateTime<Utc>) -> Result<Answer, CliError> {
+pub async fn set_suspended(
+    target: &Target,
+    suspend: bool,
+    flags: &ControllerFlags,
+    now: DateTime<Utc>,
+) -> Result<Answer, CliError> {
     let (client, namespace) = Scope::from(target.clone()).connect().await?;
-    set_suspended_with(&client, target, &namespace.unwrap_or_default(), suspend, zone, now).await
+    set_suspended_with(&client, target, &namespace.unwrap_or_default(), suspend, flags, now).await
 }
 
 pub(super) async fn set_suspended_with(
@@ -28,17 +33,17 @@ pub(super) async fn set_suspended_with(
     target: &Target,
     namespace: &str,
     suspend: bool,
-    zone: Zone,
+    flags: &ControllerFlags,
     now: DateTime<Utc>,
 ) -> Result<Answer, CliError> {
-    let facts = read(client, target.controller_kind, namespace, &target.name).await?;
+    let facts = read(client, target.controller_kind, namespace, &target.name, flags).await?;
     let kind = target.controller_kind.parent.kind;
     let object = format!("{kind} {namespace}/{}", target.name);
     let answer = |text: String| Answer { text: format!("{object} {text}\n"), is_good: true };
     if facts.cron_job.spec.suspend == suspend {
         return Ok(answer(if suspend { "is suspended already." } else { "is not suspended." }.to_owned()));
     }
-    let text = if suspend { suspended(&facts) } else { resumed(&facts, zone, now) };
+    let text = if suspend { suspended(&facts) } else { resumed(&facts, flags.zone, now) };
     let change = match (facts.handed_over, suspend) {
         (false, _) => json!({"spec": {"suspend": suspend}}),
         (true, true) => json!({"metadata": {"annotations": {SUSPEND_ANNOTATION: "true"}}}),

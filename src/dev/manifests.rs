@@ -224,6 +224,24 @@ pub(crate) fn objects(document: &str) -> Result<Vec<Value>, String> {
     })
 }
 
+/// Sets in a new object what the API server would set, as far as a policy depends on it. Only batch/v1 has such defaults.
+pub(crate) fn set_defaults(controller_kind: ControllerKind, object: &mut Value) {
+    if controller_kind != ControllerKind::CronJob {
+        return;
+    }
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    for (field, default) in [
+        ("concurrencyPolicy", json!("Allow")),
+        ("successfulJobsHistoryLimit", json!(3)),
+        ("failedJobsHistoryLimit", json!(1)),
+    ] {
+        let value = spec.entry(field).or_insert(Value::Null);
+        if value.is_null() {
+            *value = default;
+        }
+    }
+}
+
 /// A document of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Document {

@@ -102,6 +102,8 @@ fn commands(board: &Board, facts: &Facts, now: DateTime<Utc>) -> Vec<Copy> {
         format!("kubectl patch cronjob {place} {short} --type=merge -p {spec}{flags}")
     };
     let zone = if board.zone == Zone::UTC { String::new() } else { format!(" --time-zone={}", board.zone.name()) };
+    let seed = shell_word(&format!("--spread-seed={}", board.seed));
+    let seed = if board.seed.is_empty() { String::new() } else { format!(" {seed}") };
     let backfill = match refusal(cron_job, board.zone) {
         None => {
             let time = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
@@ -117,7 +119,7 @@ fn commands(board: &Board, facts: &Facts, now: DateTime<Utc>) -> Vec<Copy> {
         copy("Start a Job now", format!("kubectl create job {place} {job} --from={from}{flags}")),
         copy(word, patch),
         backfill,
-        copy("Explain it", format!("kubectl cronjob explain {place} {short}{zone}{flags}")),
+        copy("Explain it", format!("kubectl cronjob explain {place} {short}{zone}{seed}{flags}")),
     ]
 }
 
@@ -132,6 +134,16 @@ mod tests {
     use crate::ui::source::Source;
 
     fn all(name: &str, spec: &serde_json::Value, zone: &str, flags: &str) -> Vec<(String, Option<String>)> {
+        all_with_seed("", name, spec, zone, flags)
+    }
+
+    fn all_with_seed(
+        seed: &str,
+        name: &str,
+        spec: &serde_json::Value,
+        zone: &str,
+        flags: &str,
+    ) -> Vec<(String, Option<String>)> {
         let now: DateTime<Utc> = "2026-11-22T10:00:00Z".parse().unwrap();
         let object = json!({
             "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name, "namespace": "shop"}, "spec": spec,
@@ -140,7 +152,7 @@ mod tests {
         let clock: apimachinery::clock::SharedClock = Arc::new(apimachinery::clock::SystemClock);
         let source = Source::of_files(&[], false, "shop", &"".into(), &clock).unwrap();
         let zone = Zone::load(zone, Zone::UTC).unwrap();
-        let board = Board::new(source, zone, "".into(), clock, flags.to_owned());
+        let board = Board::new(source, zone, seed.into(), clock, flags.to_owned());
         let facts = Facts { cron_job, handed_over: false, jobs: Vec::new(), warnings: Ok(Vec::new()), lease: None };
         commands(&board, &facts, now).into_iter().map(|copy| (copy.what, copy.command)).collect()
     }
@@ -162,6 +174,9 @@ mod tests {
         );
         let of_zone = all("nightly", &daily, "Europe/Berlin", "");
         assert!(of_zone[2].1.as_ref().unwrap().ends_with(" --dry-run --time-zone=Europe/Berlin"), "{of_zone:?}");
+        let seeded = all_with_seed("blue", "nightly", &daily, "UTC", " --context=prod");
+        let explain = seeded[3].1.as_deref().unwrap();
+        assert_eq!(explain, "kubectl cronjob explain -n shop nightly --spread-seed=blue --context=prod");
         let interval = all("often", &json!({"schedule": "@every 5m"}), "UTC", "");
         assert!(interval[2].0.contains("@every") && interval[2].1.is_none(), "{interval:?}");
     }

@@ -314,7 +314,7 @@ impl Board {
             name: told.name,
             state: told.state,
             summary: told.summary,
-            schedule: told.schedule,
+            schedule: cron_job.spec.recurrence.schedule().to_owned(),
             time_zone: case.schedule().and_then(Schedule::zone).map(Zone::name),
             due_since: told.due_since,
             running: told.active.into_iter().map(|active| active.name).collect(),

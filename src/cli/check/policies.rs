@@ -11,29 +11,31 @@ use super::{Code, Fault};
 use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::api::policy::{EXCLUDE, Policy, PolicyReading, SCHEDULE, Setting};
 use crate::api::{ControllerKind, ObjectName};
+use crate::dev::manifests::set_defaults;
 
 /// How many runs of `spec.schedule` are compared with those of the annotation.
 const COMPARED: usize = 500;
 
-/// What the annotations of an object say; `None` without a policy, or for a kind that has none.
-pub(super) fn of(controller_kind: ControllerKind, object: &Value) -> Option<PolicyReading> {
+/// What the annotations of an object say; `None` without a policy, or for a kind that has none. `seed` is the
+/// controller's `--spread-seed`.
+pub(super) fn of(controller_kind: ControllerKind, object: &Value, seed: &str) -> Option<PolicyReading> {
     controller_kind.counted_from?;
+    let mut object = object.clone();
+    set_defaults(controller_kind, &mut object);
     let annotations = object["metadata"]["annotations"].as_object().into_iter().flatten();
     let texts = annotations.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
     let spec = &object["spec"];
     let limit = |field: &str| spec[field].as_i64().and_then(|limit| i32::try_from(limit).ok());
-    // What the API server sets in a batch/v1 CronJob.
-    let by_default = |limit| (controller_kind == ControllerKind::CronJob).then_some(limit);
     let template = spec["jobTemplate"].to_string();
     let setting = Setting {
         schedule: spec["schedule"].as_str().unwrap_or_default(),
         concurrency_policy: ConcurrencyPolicy::deserialize(&spec["concurrencyPolicy"]).unwrap_or_default(),
-        successful_jobs_history_limit: limit("successfulJobsHistoryLimit").or(by_default(3)),
-        failed_jobs_history_limit: limit("failedJobsHistoryLimit").or(by_default(1)),
+        successful_jobs_history_limit: limit("successfulJobsHistoryLimit"),
+        failed_jobs_history_limit: limit("failedJobsHistoryLimit"),
         job_template: &template,
     };
     let mut reading = PolicyReading::of(texts, setting)?;
-    reading.set_offset("", &key(object));
+    reading.set_offset(seed, &key(&object));
     Some(reading)
 }
 

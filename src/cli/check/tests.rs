@@ -231,11 +231,20 @@ fn load_is_shown_with_and_without_spread() {
     assert!(report.lines().contains(&"Without any spread:".to_owned()));
 
     let plain: String = names.iter().map(|name| cron_job(BATCH, name, "schedule: '0 3 * * *'")).collect();
-    let source = Source { file: "a.yaml".to_owned(), text: plain };
+    let source = Source { file: "a.yaml".to_owned(), text: plain.clone() };
     let what_if_spread = Some(Spread::new(3_600_000_000_000).unwrap());
     let what_if = check(&[source], &Rules { what_if_spread, ..rules() }, NOW.parse().unwrap());
     let what_if: serde_json::Value = serde_json::from_str(&render(&what_if, Format::Json)).unwrap();
     assert_eq!(what_if["load"], json["load"]);
+
+    let seeded = |text: &str, what_if_spread| {
+        let source = Source { file: "a.yaml".to_owned(), text: text.to_owned() };
+        let rules = Rules { what_if_spread, seed: "blue".into(), ..rules() };
+        let report = check(&[source], &rules, NOW.parse().unwrap());
+        serde_json::from_str::<serde_json::Value>(&render(&report, Format::Json)).unwrap()["load"].clone()
+    };
+    assert_ne!(seeded(&spread, None), json["load"], "another seed gives other delays");
+    assert_eq!(seeded(&spread, None), seeded(&plain, what_if_spread));
 }
 
 #[test]

@@ -29,12 +29,13 @@ pub(super) struct Timed {
 }
 
 impl Timed {
-    /// Reads the schedule as the controller does; `zone` is that of objects without one.
-    pub fn of(controller_kind: ControllerKind, object: &Value, zone: Zone) -> Option<Self> {
+    /// Reads the schedule as the controller does; `zone` is that of objects without one, and `seed` the controller's
+    /// `--spread-seed`.
+    pub fn of(controller_kind: ControllerKind, object: &Value, zone: Zone, seed: &str) -> Option<Self> {
         let spec = &object["spec"];
         let timing = Timing::parse(spec["schedule"].as_str()?, spec["timeZone"].as_str(), zone);
         timing.time_zone.ok()?;
-        let (own, policies) = (timing.schedule.ok()?, policies::of(controller_kind, object));
+        let (own, policies) = (timing.schedule.ok()?, policies::of(controller_kind, object, seed));
         let policy = policies.as_ref().and_then(|policies| policies.policy.as_ref().ok());
         let schedule = policy.map_or(&own, |policy| policy.schedule(&own)).clone();
         Some(Self { controller_kind, own, schedule, policies, suspended: spec["suspend"] == true })

@@ -20,6 +20,7 @@ use super::lease::ControllerLease;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
 use crate::cli::CliError;
+use crate::cli::cluster::ControllerFlags;
 use crate::client::connect_for_person;
 
 /// The object and its cluster.
@@ -94,27 +95,27 @@ pub struct Said {
     pub message: String,
 }
 
-/// Reads the facts from the cluster that `target` names.
+/// Reads the facts from the cluster that `target` names; `flags` are those of the controller.
 ///
 /// # Errors
 /// When the cluster cannot be reached, or the object does not exist.
-pub async fn connect_and_read(target: &Target) -> Result<Facts, CliError> {
+pub async fn connect_and_read(target: &Target, flags: &ControllerFlags) -> Result<Facts, CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
-    Ok(read(&client, target.controller_kind, namespace, &target.name).await?)
+    Ok(read(&client, target.controller_kind, namespace, &target.name, flags).await?)
 }
 
-/// Reads one object alone from the cluster that `target` names.
+/// Reads one object alone from the cluster that `target` names; `flags` are those of the controller.
 ///
 /// # Errors
 /// When the cluster cannot be reached, or the object does not exist.
-pub async fn connect_and_read_cron_job(target: &Target) -> Result<CronJob, CliError> {
+pub async fn connect_and_read_cron_job(target: &Target, flags: &ControllerFlags) -> Result<CronJob, CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
-    Ok(read_cron_job(&client, target.controller_kind, namespace, &target.name).await?.0)
+    Ok(read_cron_job(&client, target.controller_kind, namespace, &target.name, flags).await?.0)
 }
 
-/// Reads the facts about one object.
+/// Reads the facts about one object; `flags` are those of its controller.
 ///
 /// # Errors
 /// When there is no such object, or it or its children cannot be read.
@@ -123,9 +124,10 @@ pub async fn read(
     controller_kind: ControllerKind,
     namespace: &str,
     name: &str,
+    flags: &ControllerFlags,
 ) -> Result<Facts, ReadError> {
     let interner = Interner::default();
-    let (cron_job, handed_over) = read_cron_job(client, controller_kind, namespace, name).await?;
+    let (cron_job, handed_over) = read_cron_job(client, controller_kind, namespace, name, flags).await?;
     let cron_job = Arc::new(cron_job);
     let jobs = list(client, &controller_kind.child.path(Some(namespace)), "").await?;
     let jobs = jobs.iter().filter_map(|raw| Job::decode(raw.get(), &interner).ok()).map(Arc::new).collect();
@@ -147,6 +149,7 @@ async fn read_cron_job(
     controller_kind: ControllerKind,
     namespace: &str,
     name: &str,
+    flags: &ControllerFlags,
 ) -> Result<(CronJob, bool), ReadError> {
     let kind = controller_kind.parent.kind;
     let what = format!("{kind} {namespace}/{name}");
@@ -165,6 +168,7 @@ async fn read_cron_job(
     })?;
     let decoded = |error: DecodeError| ReadError::Decode { what: what.clone(), cause: Box::new(error) };
     let mut cron_job = CronJob::decode(&text, &Interner::default()).map_err(decoded)?;
+    flags.apply(&mut cron_job);
     let handed_over = Manage::Annotated.takes(&mut cron_job);
     Ok((cron_job, handed_over))
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{ControllerKind, Interner, Object};
+use crate::cli::cluster::{ControllerFlags, read_all};
 use crate::cli::output::{Format, Report as _, render};
 use crate::leader_election::shares::Names;
 use crate::sharding::{MAX_SHARDS, Shard};
@@ -114,6 +115,105 @@ fn policies_are_explained() {
 
     let over = explained(&annotated("not-after", "2026-11-22T09:00:00Z"), vec![], NOW);
     assert_eq!(over.summary, "It does not run: its schedule and its policies leave no time in the next five years.");
+}
+
+/// A case, annotations and spec; the schedule and the notes. It is Sunday.
+type Timed<'a> = (&'a str, Value, Value, &'a str, &'a [&'a str]);
+
+#[test]
+fn annotations_that_decide_when_it_runs_are_named() {
+    let daily = json!({});
+    let rows: [Timed<'_>; 11] = [
+        ("none", json!({}), daily.clone(), "0 2 * * *", &[]),
+        (
+            "other lines",
+            json!({"schedule": "0 3 * * MON-FRI\n 0 12 L * *;\n"}),
+            daily.clone(),
+            "0 3 * * MON-FRI; 0 12 L * *",
+            &["Its schedule is that of cronjob-controller.dev/schedule, which replaces spec.schedule (0 2 * * *)."],
+        ),
+        (
+            "tomorrow is left out",
+            json!({"exclude": "Mon,12-24"}),
+            daily.clone(),
+            "0 2 * * *",
+            &[
+                "The dates in cronjob-controller.dev/exclude have no slots.",
+                "The slot of Mon 2026-11-23 02:00:00 +00:00 is left out by cronjob-controller.dev/exclude.",
+            ],
+        ),
+        (
+            "another day is",
+            json!({"exclude": "Fri"}),
+            daily.clone(),
+            "0 2 * * *",
+            &["The dates in cronjob-controller.dev/exclude have no slots."],
+        ),
+        (
+            "two reasons",
+            json!({"exclude": "Mon", "not-before": "2026-11-25T00:00:00Z"}),
+            daily.clone(),
+            "0 2 * * *",
+            &[
+                "The dates in cronjob-controller.dev/exclude have no slots.",
+                "No slot is before Wed 2026-11-25 00:00:00 +00:00 (cronjob-controller.dev/not-before).",
+                "2 slots from Mon 2026-11-23 02:00:00 +00:00 to Tue 2026-11-24 02:00:00 +00:00 are left out by \
+                 cronjob-controller.dev/not-before.",
+            ],
+        ),
+        ("it has begun long ago", json!({"not-before": "2026-11-20T00:00:00Z"}), daily.clone(), "0 2 * * *", &[]),
+        (
+            "many before the first",
+            json!({"not-before": "2026-11-25T00:00:00Z", "dst": "once"}),
+            json!({"schedule": "*/5 * * * *"}),
+            "*/5 * * * *",
+            &[
+                "When the clocks change, each time of the schedule runs once, unless it has all 24 hours \
+                 (cronjob-controller.dev/dst).",
+                "No slot is before Wed 2026-11-25 00:00:00 +00:00 (cronjob-controller.dev/not-before).",
+                "More than 100 slots from Sun 2026-11-22 10:05:00 +00:00 on are left out by \
+                 cronjob-controller.dev/not-before.",
+            ],
+        ),
+        (
+            "the end has passed",
+            json!({"not-after": "2026-11-22T09:00:00Z"}),
+            daily.clone(),
+            "0 2 * * *",
+            &[
+                "No slot is after Sun 2026-11-22 09:00:00 +00:00 (cronjob-controller.dev/not-after).",
+                "More than 100 slots from Mon 2026-11-23 02:00:00 +00:00 on are left out by \
+                 cronjob-controller.dev/not-after.",
+            ],
+        ),
+        (
+            "the slots of an interval depend on the last run",
+            json!({"not-before": "2026-11-23T00:00:00Z"}),
+            json!({"schedule": "@every 1h"}),
+            "@every 1h",
+            &["No slot is before Mon 2026-11-23 00:00:00 +00:00 (cronjob-controller.dev/not-before)."],
+        ),
+        (
+            "suspended",
+            json!({"exclude": "Mon"}),
+            json!({"suspend": true}),
+            "0 2 * * *",
+            &["The dates in cronjob-controller.dev/exclude have no slots."],
+        ),
+        ("unreadable", json!({"exclude": "Mon", "schedule": "0 3 * *"}), daily, "0 2 * * *", &[]),
+    ];
+    for (sentence, annotations, spec, schedule, want) in rows {
+        let annotations = annotations.as_object().unwrap().iter();
+        let annotations: serde_json::Map<String, Value> =
+            annotations.map(|(name, value)| (format!("cronjob-controller.dev/{name}"), value.clone())).collect();
+        let managers = json!([{ "manager": "kubectl", "time": "2026-11-01T12:00:00Z" }]);
+        let metadata = json!({ "annotations": annotations, "managedFields": managers });
+        let told = explained(&json!({"metadata": metadata, "spec": spec}), vec![], NOW);
+        assert_eq!(told.schedule, schedule, "{sentence}");
+        assert_eq!(told.notes, want, "{sentence}");
+        let line = |line: &String| line.starts_with("Schedule:") && line.contains(schedule);
+        assert!(told.lines().iter().any(line), "{sentence}");
+    }
 }
 
 #[test]
@@ -708,7 +808,7 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     let clock = TestClock::new(instant("2026-11-19T02:00:01Z"));
     // Two days pass, and an Event of the first is read.
     let server = ApiServer::new(Config { event_ttl: None, ..Config::builtin(clock.clone()) });
-    let client = server.client();
+    let (client, flags) = (server.client(), ControllerFlags::default());
     let template = json!({"spec": {"template": {"spec": {
         "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
     }}}});
@@ -723,7 +823,7 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
         }),
     )
     .await;
-    let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly").await.unwrap();
+    let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly", &flags).await.unwrap();
     let slot = "2026-11-19T02:00:00Z";
     let owner = json!([{
         "apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": facts.cron_job.uid, "controller": true,
@@ -761,7 +861,7 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     .await;
     clock.step(TimeDelta::days(2));
     let revision = server.revision();
-    let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly").await.unwrap();
+    let facts = read::read(&client, ControllerKind::CronJob, "default", "nightly", &flags).await.unwrap();
     assert_eq!(facts.jobs.len(), 601, "all pages");
     assert_eq!(facts.warnings.as_ref().map(Vec::len), Ok(1));
     assert_eq!(facts.lease.as_ref().map(|lease| lease.record.holder_identity.as_str()), Some("pod-a"));
@@ -779,17 +879,30 @@ async fn everything_is_read_from_a_cluster_and_nothing_written() {
     handed_over["metadata"]["annotations"]["cronjob-controller.dev/suspend"] = json!("true");
     post(&client, "/apis/batch/v1/namespaces/default/cronjobs", &handed_over).await;
     for (name, state) in [("moved", State::Waiting), ("moved-and-paused", State::Suspended)] {
-        let facts = read::read(&client, ControllerKind::CronJob, "default", name).await.unwrap();
+        let facts = read::read(&client, ControllerKind::CronJob, "default", name, &flags).await.unwrap();
         let told = explain(&facts, Zone::UTC, instant("2026-11-21T03:00:00Z"));
         assert_eq!((told.state, told.notes.len()), (state, 1), "{name}");
     }
+
+    let mut spread = handed_over;
+    spread["metadata"] = json!({"name": "spread", "annotations": {"cronjob-controller.dev/spread": "1h"}});
+    post(&client, "/apis/batch/v1/namespaces/default/cronjobs", &spread).await;
+    let mut offsets = Vec::new();
+    for seed in ["", "blue"] {
+        let flags = ControllerFlags { seed: seed.into(), ..ControllerFlags::default() };
+        let facts = read::read(&client, ControllerKind::CronJob, "default", "spread", &flags).await.unwrap();
+        let all = read_all(&client, ControllerKind::CronJob, Some("default"), Some("spread"), &flags).await.unwrap();
+        assert_eq!(all[0].facts.cron_job.offset(), facts.cron_job.offset(), "{seed:?}");
+        offsets.push(facts.cron_job.offset());
+    }
+    assert_ne!(offsets[0], offsets[1], "the seed changes the delay");
 
     let rows = [
         (ControllerKind::CronJob, "weekly", "there is no CronJob weekly in namespace default"),
         (ControllerKind::Tutorial, "nightly", "the cluster serves no CronJob of batch.tutorial.kubebuilder.io/v1"),
     ];
     for (controller_kind, name, want) in rows {
-        let error = read::read(&client, controller_kind, "default", name).await.unwrap_err();
+        let error = read::read(&client, controller_kind, "default", name, &flags).await.unwrap_err();
         assert!(error.to_string().starts_with(want), "{error}");
     }
 }

@@ -14,7 +14,7 @@ use crate::cli::output::{Format, render};
 async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
     let clock = TestClock::new(instant("2026-11-19T01:00:00Z"));
     let server = ApiServer::new(Config::builtin(clock.clone()));
-    let client = server.client();
+    let (client, flags) = (server.client(), ControllerFlags::default());
     let template = json!({"spec": {"template": {"spec": {
         "restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}],
     }}}});
@@ -39,7 +39,8 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
         )
         .await;
     }
-    let known = cluster::read_all(&client, ControllerKind::CronJob, Some("default"), Some("nightly")).await.unwrap();
+    let known =
+        cluster::read_all(&client, ControllerKind::CronJob, Some("default"), Some("nightly"), &flags).await.unwrap();
     let uid = &known[0].facts.cron_job.uid;
     let owner =
         json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": uid, "controller": true}]);
@@ -95,7 +96,7 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
         context: None,
     };
     let revision = server.revision();
-    let findings = find_with(&client, &scope, None, Zone::UTC, instant("2026-11-19T10:00:00Z")).await.unwrap();
+    let findings = find_with(&client, &scope, None, &flags, instant("2026-11-19T10:00:00Z")).await.unwrap();
     assert_eq!(server.revision(), revision, "nothing is written");
     assert_eq!(
         findings.lines(),
@@ -113,6 +114,6 @@ async fn failed_run_is_found_with_its_exit_code_and_the_command_for_its_log() {
     );
     let json: serde_json::Value = serde_json::from_str(&render(&findings, Format::Json)).unwrap();
     assert_eq!(json["findings"][0]["failure"]["containers"][0]["exitCode"], 3);
-    let other = find_with(&client, &scope, Some("other"), Zone::UTC, instant("2026-11-19T10:00:00Z")).await.unwrap();
+    let other = find_with(&client, &scope, Some("other"), &flags, instant("2026-11-19T10:00:00Z")).await.unwrap();
     assert_eq!(other.lines(), ["Nothing needs attention: 1 CronJob, 1 suspended or being deleted."]);
 }

@@ -55,15 +55,14 @@ pub fn next_of(
     }
 }
 
-/// The CronJob in an object as the controller would see it; `None` for another kind. `namespace` is that of objects without
-/// one, and `seed` the controller's `--spread-seed`.
+/// The CronJob in an object as the controller would see it, with the defaults of the API server; `None` for another kind.
+/// `namespace` is that of objects without one, and `seed` the controller's `--spread-seed`.
 pub(crate) fn read(mut object: Value, namespace: &str, seed: &Arc<str>) -> Result<Option<CronJob>, String> {
     let is_meant = |kind: &ControllerKind| {
         object["kind"] == kind.parent.kind && object["apiVersion"] == kind.parent.api_version().as_str()
     };
-    if !ControllerKind::ALL.iter().any(is_meant) {
-        return Ok(None);
-    }
+    let Some(controller_kind) = ControllerKind::ALL.into_iter().find(is_meant) else { return Ok(None) };
+    manifests::set_defaults(controller_kind, &mut object);
     // What the API server adds, and what no run depends on.
     for (part, field, value) in [
         ("metadata", "uid", json!("")),

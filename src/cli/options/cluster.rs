@@ -12,7 +12,7 @@ use schedule::Zone;
 use super::{FORMATS, KINDS, ZONES, cli, kind_named, the_one, time_from, zone_named};
 use crate::api::ControllerKind;
 use crate::cli::Command;
-use crate::cli::cluster::{Namespaces, Scope};
+use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch::Invocation;
 use crate::cli::explain::read::Target;
 use crate::cli::output::Format;
@@ -76,6 +76,10 @@ pub(super) struct Explain {
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
 
+    /// The --spread-seed of the controller.
+    #[arg(long, value_name = "STRING", default_value = "")]
+    spread_seed: String,
+
     /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
@@ -106,6 +110,10 @@ pub(super) struct List {
     /// The controller's time zone, for CronJobs without spec.timeZone.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
+
+    /// The --spread-seed of the controller.
+    #[arg(long, value_name = "STRING", default_value = "")]
+    spread_seed: String,
 
     /// The output format: table, json or yaml.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
@@ -165,6 +173,10 @@ pub(super) struct Resume {
     /// The controller's time zone, for a CronJob without spec.timeZone.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
+
+    /// The --spread-seed of the controller.
+    #[arg(long, value_name = "STRING", default_value = "")]
+    spread_seed: String,
 
     /// Print this text and quit.
     #[arg(short, long, action = ArgAction::SetTrue)]
@@ -251,6 +263,7 @@ pub(super) fn explain(raw: Explain) -> Result<Invocation, UsageError> {
         faults.add("all-namespaces", "true", "it without a NAME");
     }
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
     let since = raw.since.as_deref().and_then(|text| {
         faults.read(
             "since",
@@ -264,12 +277,12 @@ pub(super) fn explain(raw: Explain) -> Result<Invocation, UsageError> {
     let Where { namespace, kubeconfig, context, .. } = raw.place;
     let controller_kind = scope.controller_kind;
     Ok(cli(match (since, name) {
-        (Some(since), _) => Command::Slots(scope, since, zone, format),
+        (Some(since), _) => Command::Slots(scope, since, flags, format),
         (None, Some(name)) => {
             let target = Target { controller_kind, namespace, name, kubeconfig, context };
-            Command::Explain(target, zone, format)
+            Command::Explain(target, flags, format)
         }
-        (None, None) => Command::Findings(scope, zone, format),
+        (None, None) => Command::Findings(scope, flags, format),
     }))
 }
 
@@ -281,9 +294,10 @@ pub(super) fn list(raw: List) -> Result<Invocation, UsageError> {
     let scope = scope(None, raw.place, &raw.all_namespaces, &mut faults);
     let watch = faults.boolean("watch", &raw.watch).unwrap_or_default();
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
     let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
     faults.into_result()?;
-    Ok(cli(if watch { Command::Watch(scope, zone, format) } else { Command::List(scope, zone, format) }))
+    Ok(cli(if watch { Command::Watch(scope, flags, format) } else { Command::List(scope, flags, format) }))
 }
 
 pub(super) fn trigger(raw: Trigger) -> Result<Invocation, UsageError> {
@@ -303,13 +317,14 @@ pub(super) fn suspend(raw: Suspend) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
     let target = target(&raw.name, raw.place, &mut faults);
     faults.into_result()?;
-    Ok(cli(Command::SetSuspended(target, true, Zone::UTC)))
+    Ok(cli(Command::SetSuspended(target, true, ControllerFlags::default())))
 }
 
 pub(super) fn resume(raw: Resume) -> Result<Invocation, UsageError> {
     let mut faults = Faults::default();
     let target = target(&raw.name, raw.place, &mut faults);
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
     faults.into_result()?;
-    Ok(cli(Command::SetSuspended(target, false, zone)))
+    Ok(cli(Command::SetSuspended(target, false, flags)))
 }

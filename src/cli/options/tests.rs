@@ -3,7 +3,7 @@
 use super::*;
 use crate::api::ControllerKind;
 use crate::cli::backfill::plan::Question;
-use crate::cli::cluster::{Namespaces, Scope};
+use crate::cli::cluster::{ControllerFlags, Namespaces, Scope};
 use crate::cli::dispatch;
 use crate::cli::explain::read::Target;
 use crate::cli::options::cluster::Since;
@@ -74,7 +74,7 @@ fn a_schedule_is_read_in_the_zone_that_is_named_else_in_the_process_s_own() {
 fn defaults_are_what_the_help_says() {
     let Command::Next(question, format) = command(&["next", "@hourly"]) else { panic!("no next") };
     assert_eq!((question.count, question.from, format), (5, None, Format::Table));
-    let Command::Explain(target, in_zone, _) = command(&["explain", "nightly"]) else { panic!("no explain") };
+    let Command::Explain(target, flags, _) = command(&["explain", "nightly"]) else { panic!("no explain") };
     let want = Target {
         controller_kind: ControllerKind::CronJob,
         namespace: None,
@@ -82,7 +82,7 @@ fn defaults_are_what_the_help_says() {
         kubeconfig: None,
         context: None,
     };
-    assert_eq!((target, in_zone), (want, Zone::UTC));
+    assert_eq!((target, flags), (want, ControllerFlags::default()));
 }
 
 #[test]
@@ -103,22 +103,35 @@ fn commands_about_a_cluster_say_where_to_look() {
     };
     let shop = || Namespaces::One("shop".to_owned());
     let berlin = zone("Europe/Berlin");
-    let rows: [(&[&str], Command); 9] = [
-        (&["list"], Command::List(scope(Namespaces::OfContext, None), Zone::UTC, Format::Table)),
-        (&["list", "-A", "-o", "json"], Command::List(scope(Namespaces::All, None), Zone::UTC, Format::Json)),
-        (&["list", "-w", "-n", "shop"], Command::Watch(scope(shop(), None), Zone::UTC, Format::Table)),
-        (&["explain"], Command::Findings(scope(Namespaces::OfContext, None), Zone::UTC, Format::Table)),
+    let (plain, seeded) =
+        (ControllerFlags::default, |seed: &str| ControllerFlags { zone: Zone::UTC, seed: seed.into() });
+    let in_berlin = || ControllerFlags { zone: berlin, ..plain() };
+    let rows: [(&[&str], Command); 13] = [
+        (&["list"], Command::List(scope(Namespaces::OfContext, None), plain(), Format::Table)),
+        (&["list", "-A", "-o", "json"], Command::List(scope(Namespaces::All, None), plain(), Format::Json)),
+        (&["list", "-w", "-n", "shop"], Command::Watch(scope(shop(), None), plain(), Format::Table)),
+        (&["explain"], Command::Findings(scope(Namespaces::OfContext, None), plain(), Format::Table)),
         (
             &["explain", "a", "--since", "yesterday", "--time-zone=Europe/Berlin"],
-            Command::Slots(scope(Namespaces::OfContext, Some("a")), Since::Day(1, berlin), berlin, Format::Table),
+            Command::Slots(scope(Namespaces::OfContext, Some("a")), Since::Day(1, berlin), in_berlin(), Format::Table),
         ),
         (
             &["explain", "-A", "--since=6h"],
-            Command::Slots(scope(Namespaces::All, None), Since::Ago(TimeDelta::hours(6)), Zone::UTC, Format::Table),
+            Command::Slots(scope(Namespaces::All, None), Since::Ago(TimeDelta::hours(6)), plain(), Format::Table),
         ),
         (&["trigger", "a", "-n", "shop", "--job-name=b"], Command::Trigger(target(Some("shop")), Some("b".to_owned()))),
-        (&["suspend", "a"], Command::SetSuspended(target(None), true, Zone::UTC)),
-        (&["resume", "a", "--time-zone=Europe/Berlin"], Command::SetSuspended(target(None), false, berlin)),
+        (&["suspend", "a"], Command::SetSuspended(target(None), true, plain())),
+        (&["resume", "a", "--time-zone=Europe/Berlin"], Command::SetSuspended(target(None), false, in_berlin())),
+        (
+            &["list", "--spread-seed=blue"],
+            Command::List(scope(Namespaces::OfContext, None), seeded("blue"), Format::Table),
+        ),
+        (
+            &["explain", "--spread-seed", "blue"],
+            Command::Findings(scope(Namespaces::OfContext, None), seeded("blue"), Format::Table),
+        ),
+        (&["explain", "a", "--spread-seed=blue"], Command::Explain(target(None), seeded("blue"), Format::Table)),
+        (&["resume", "a", "--spread-seed=blue"], Command::SetSuspended(target(None), false, seeded("blue"))),
     ];
     for (args, want) in rows {
         assert_eq!(command(args), want, "{args:?}");
@@ -213,10 +226,10 @@ fn next_of_a_cron_job_in_a_cluster_is_told_from_a_schedule() {
 #[cfg(feature = "dev")]
 #[test]
 fn check_has_its_own_defaults() {
-    let args = ["check", "-f", "a,b", "-f", "-", "-o", "sarif", "-R", "--histogram=none"];
+    let args = ["check", "-f", "a,b", "-f", "-", "-o", "sarif", "-R", "--histogram=none", "--spread-seed=blue"];
     let Command::Check(files, rules, format, recursive) = command(&args) else { panic!("no check") };
     assert_eq!(files, ["a", "b", "-"].map(PathBuf::from));
-    let want = Rules { zone: Zone::UTC, max_per_minute: 20, histogram: false, ..Rules::default() };
+    let want = Rules { zone: Zone::UTC, max_per_minute: 20, histogram: false, seed: "blue".into(), ..Rules::default() };
     assert_eq!(rules, want);
     assert_eq!((format, recursive), (CheckFormat::Sarif, true));
 }

@@ -54,7 +54,10 @@ impl World {
             context: None,
         };
         let now = apimachinery::clock::Clock::now(&*self.clock);
-        set_suspended_with(&self.client, &target, "default", suspend, Zone::UTC, now).await.unwrap().text
+        set_suspended_with(&self.client, &target, "default", suspend, &ControllerFlags::default(), now)
+            .await
+            .unwrap()
+            .text
     }
 }
 

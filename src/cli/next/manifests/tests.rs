@@ -5,6 +5,7 @@ use schedule::Zone;
 
 use super::*;
 use crate::api::policy::{DST, EXCLUDE};
+use crate::cli::check::{Rules, check};
 use crate::cli::output::{Format, Report, render};
 
 const BACKUP: &str = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: backup\n  namespace: default\n  annotations:\n    \
@@ -105,6 +106,43 @@ fn problem_and_suspension_are_told() {
     let never = ask("exclude: Sat", "exclude: 01-01/12-31");
     assert!(!never.is_good());
     assert_eq!(never.lines().last().unwrap(), "No run follows within five years.");
+}
+
+/// `next` and `check` read the same manifests with the same defaults.
+#[test]
+fn invalid_policy_is_invalid_for_check_too() {
+    const NEEDS_HISTORY: &str = "cronjob-controller.dev/pause-after-failures: \"3\" is not allowed with";
+    const BLOCKS_NOTHING: &str = "cronjob-controller.dev/backlog: \"2\" is not allowed with";
+    let rows = [
+        ("the default keeps one failed Job", "pause-after-failures: '3'", "", Some(NEEDS_HISTORY)),
+        ("null is the default", "pause-after-failures: '3'", "failedJobsHistoryLimit: null", Some(NEEDS_HISTORY)),
+        ("one is enough for one", "pause-after-failures: '1'", "", None),
+        ("three are kept", "pause-after-failures: '3'", "failedJobsHistoryLimit: 3", None),
+        (
+            "no success is kept",
+            "pause-after-failures: '1'",
+            "successfulJobsHistoryLimit: 0",
+            Some("cronjob-controller.dev/pause"),
+        ),
+        ("the default is Allow", "backlog: '2'", "", Some(BLOCKS_NOTHING)),
+        ("null is Allow", "backlog: '2'", "concurrencyPolicy: null", Some(BLOCKS_NOTHING)),
+        ("Forbid", "backlog: '2'", "concurrencyPolicy: Forbid", None),
+    ];
+    for (sentence, annotation, field, want) in rows {
+        let text = BACKUP.replace("spread: 1h", annotation).replace("  timeZone:", &format!("  {field}\n  timeZone:"));
+        let answer = ask(&text, &question("2027-03-26T00:00:00Z", 1, false)).unwrap();
+        let problem = json(&text, &question("2027-03-26T00:00:00Z", 1, false))["problem"].as_str().map(str::to_owned);
+        let start = want.map(|want| format!("It does not run: {want}"));
+        let is_wanted = match (&problem, &start) {
+            (Some(problem), Some(start)) => problem.starts_with(start),
+            (problem, start) => problem.is_none() && start.is_none(),
+        };
+        assert!(is_wanted && answer.is_good() == want.is_none(), "{sentence}: {problem:?}");
+        let source = Source { file: "f.yaml".to_owned(), text };
+        let report = check(&[source], &Rules::default(), DateTime::UNIX_EPOCH).lines().join("\n");
+        assert_eq!(report.contains("[bad-policy]"), want.is_some(), "{sentence}: {report}");
+        assert_eq!(report.contains(want.unwrap_or("[bad-policy]")), want.is_some(), "{sentence}: {report}");
+    }
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! What `explain` says about the annotations that decide when a CronJob runs.
+//!
+//! Guarantee: each annotation that has a part in it is named, and each that leaves out a slot before the next run. Pure.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Case, MANY, State};
+use crate::api::policy::{DST, EXCLUDE, NOT_AFTER, NOT_BEFORE, Policy, SCHEDULE, SPREAD};
+use crate::cli::next::cron_jobs::annotation;
+use crate::cli::output::stretch;
+
+impl Case<'_> {
+    /// The schedule as it was written: the lines of the annotation if it has any, else `spec.schedule`.
+    pub(super) fn written_schedule(&self) -> &str {
+        let lines = self.cron_job.policy().ok().flatten().and_then(Policy::lines);
+        lines.unwrap_or_else(|| self.cron_job.spec.recurrence.schedule())
+    }
+
+    /// A sentence for each annotation that has a part in when it runs, and one for the slots that they leave out.
+    pub(super) fn timing_notes(&self, state: State) -> Vec<String> {
+        let Ok(Some(policy)) = self.cron_job.policy() else { return Vec::new() };
+        let mut notes = Vec::new();
+        if policy.lines().is_some() {
+            let own = self.cron_job.spec.recurrence.schedule();
+            notes.push(format!("Its schedule is that of {SCHEDULE}, which replaces spec.schedule ({own})."));
+        }
+        let offset = self.cron_job.offset();
+        if offset > TimeDelta::zero() {
+            notes.push(format!("Each run starts {} after its time ({SPREAD}).", stretch(offset)));
+        }
+        if policy.is_once_a_time() {
+            notes.push(format!(
+                "When the clocks change, each time of the schedule runs once, unless it has all 24 hours ({DST})."
+            ));
+        }
+        if !policy.exclusions().is_empty() {
+            notes.push(format!("The dates in {EXCLUDE} have no slots."));
+        }
+        let (start, end) = policy.bounds();
+        let start = start.filter(|start| *start > self.now);
+        notes.extend(start.map(|start| format!("No slot is before {} ({NOT_BEFORE}).", self.moment(start))));
+        notes.extend(end.map(|end| format!("No slot is after {} ({NOT_AFTER}).", self.moment(end))));
+        if !matches!(state, State::Suspended | State::BeingDeleted) {
+            notes.extend(self.left_out());
+        }
+        notes
+    }
+
+    /// Which slots before the next run are left out. The slots of an `@every` depend on the last run, and nothing is said.
+    fn left_out(&self) -> Option<String> {
+        let schedule = self.schedule().filter(|schedule| schedule.interval().is_none())?;
+        let now = self.cron_job.nominal(self.now);
+        let next = schedule.next_after(now);
+        let before = schedule.nominal(now).take_while(|nominal| next.is_none_or(|next| nominal.slot < next));
+        let left_out = before.take(MANY + 1).filter_map(|nominal| Some((nominal.slot, annotation(nominal.left_out?))));
+        let (slots, mut annotations): (Vec<DateTime<Utc>>, Vec<&str>) = left_out.unzip();
+        let (first, last) = (self.moment(*slots.first()?), self.moment(*slots.last()?));
+        annotations.sort_unstable();
+        annotations.dedup();
+        let annotations = annotations.join(" and ");
+        Some(match slots.len() {
+            1 => format!("The slot of {first} is left out by {annotations}."),
+            number if number > MANY => format!("More than {MANY} slots from {first} on are left out by {annotations}."),
+            number => format!("{number} slots from {first} to {last} are left out by {annotations}."),
+        })
+    }
+}
