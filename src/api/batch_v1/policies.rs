@@ -105,7 +105,8 @@ impl CronJob {
     /// object alone does not show that it had either. `None` after any other edit.
     pub fn recount_removed(&self, old: &Self, local: Zone, now: DateTime<Utc>) -> Option<CountedFrom> {
         let has_timing = |cron_job: &Self| cron_job.policies.as_ref().is_some_and(|policies| policies.has_timing());
-        let is_meant = self.uid == old.uid && has_timing(old) && !has_timing(self) && self.status.counted_from.is_none();
+        let is_meant =
+            self.uid == old.uid && has_timing(old) && !has_timing(self) && self.status.counted_from.is_none();
         is_meant.then(|| CountedFrom::new(self.passed_at(now, &self.status, local, now), self.fingerprint()))
     }
 
@@ -121,13 +122,7 @@ impl CronJob {
     }
 
     /// The time up to which slots are passed over because of a change of the policies at `edit`.
-    fn passed_at(
-        &self,
-        edit: DateTime<Utc>,
-        status: &CronJobStatus,
-        local: Zone,
-        now: DateTime<Utc>,
-    ) -> DateTime<Utc> {
+    fn passed_at(&self, edit: DateTime<Utc>, status: &CronJobStatus, local: Zone, now: DateTime<Utc>) -> DateTime<Utc> {
         let observed = self.observed(status, now);
         let last = observed.last_schedule.unwrap_or(observed.creation);
         // A policy that cannot be read counts, too: an edit of the spec alone may make it one that can.
