@@ -35,7 +35,7 @@ help: ## This list
 
 ##@ Development
 
-build: ## The program, optimised, as target/release/cronjob-controller
+build: ## The program, as target/release/cronjob-controller; quick to build
 	cargo build --release --locked
 
 # Runs without webhooks, since no cluster can reach them here. Uses kubectl's current cluster, also where $KUBECONFIG
@@ -132,8 +132,8 @@ fault-matrix: fixture ## One thing broken at a time in a burst; FAULTS=etcd choo
 # test.
 PRESSURE ?=
 pressure: fixture ## Slow webhooks, noisy tenants and floods, beside in-tree; PRESSURE=webhook chooses
-	cargo test --release --locked --test pressure --no-run
-	cargo build --release --locked
+	cargo test --profile bench --locked --test pressure --no-run
+	cargo build --profile bench --locked
 	CONTROLLER_BIN=$(CURDIR)/target/release/cronjob-controller \
 		$$(ls -t target/release/deps/pressure-* | grep -v '\.d$$' | head -n 1) --table $(PRESSURE)
 
@@ -189,7 +189,7 @@ bench: $(PAIRED) ## Every bench in turn
 SIZES ?=
 bench-size: ## Cost against size; SIZES=10000 chooses
 	cargo bench --locked --bench size --no-run
-	cargo build --release --locked
+	cargo build --profile bench --locked
 	SIZE_CONTROLLER=target/release/cronjob-controller \
 		$$(ls -t target/release/deps/size-* | grep -v '\.d$$' | head -n 1) --bench $(SIZES)
 
@@ -198,7 +198,7 @@ bench-size: ## Cost against size; SIZES=10000 chooses
 BURST_ARGS ?= --standard
 bench-burst: fixture ## Thousands of Jobs due at once, beside the in-tree controller
 	cargo bench --locked --bench burst --no-run
-	cargo build --release --locked
+	cargo build --profile bench --locked
 	$$(ls -t target/release/deps/burst-* | grep -v '\.d$$' | head -n 1) $(BURST_ARGS)
 
 # Schedules and the queue compared with robfig/cron and client-go, in one run.

@@ -57,7 +57,7 @@ fn ticks_per_second() -> f64 {
 /// Fails if the binary is missing or older than one of its sources, as cargo's dep-info lists them.
 pub fn check_fresh(binary: &Path) -> Result<(), String> {
     let modified = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified());
-    let remedy = "run `cargo build --release`, or `make bench-burst`, which does";
+    let remedy = "run `cargo build --profile bench`, or `make bench-burst`, which does";
     let built = modified(binary).map_err(|why| format!("{}: {why}: {remedy}", binary.display()))?;
     let dep_info = binary.with_extension("d");
     let text = fs::read_to_string(&dep_info).map_err(|why| format!("{}: {why}: {remedy}", dep_info.display()))?;
