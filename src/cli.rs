@@ -31,7 +31,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use apimachinery::clock::Clock;
-use schedule::Zone;
 
 use crate::client::ConnectError;
 use cluster::{ControllerFlags, Scope};
@@ -61,8 +60,8 @@ pub enum Command {
     Watch(Scope, ControllerFlags, Format),
     /// Start the Jobs of past slots.
     Backfill(Target, Box<backfill::Request>),
-    /// Find the CronJobs that would start something old at a handover to the in-tree controller.
-    MigrateCheck(Scope, Zone, Format),
+    /// Say what changes between the in-tree controller and this one, which has this account.
+    MigrateCheck(Scope, migrate::Account, ControllerFlags, Format),
     /// Start a Job of a CronJob, under this name if there is one.
     Trigger(Target, Option<String>),
     /// Suspend a CronJob, or resume it.
@@ -152,9 +151,9 @@ pub fn run(command: &Command, clock: &dyn Clock, print: &mut dyn FnMut(&str) -> 
             Ok(Answer { text: String::new(), is_good: true })
         }
         Command::Backfill(target, request) => wait(backfill::backfill(target, request, clock, print)),
-        Command::MigrateCheck(scope, zone, format) => {
-            let findings = wait(migrate::check(scope, *zone, clock.now()))?;
-            Ok(Answer { text: render(&findings, *format), is_good: findings.is_empty() })
+        Command::MigrateCheck(scope, account, flags, format) => {
+            let findings = wait(migrate::check(scope, account, flags, clock.now()))?;
+            Ok(Answer { text: render(&findings, *format), is_good: findings.changes_nothing() })
         }
         Command::Trigger(target, name) => wait(trigger::trigger(target, name.as_deref())),
         Command::SetSuspended(target, suspend, flags) => {

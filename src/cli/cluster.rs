@@ -163,7 +163,7 @@ pub async fn read_all(
 }
 
 /// The Jobs by namespace and name of the CronJob that owns them, or would by their name.
-fn by_owner(jobs: impl Iterator<Item = Job>) -> HashMap<(String, String), Vec<Arc<Job>>> {
+pub(super) fn by_owner(jobs: impl Iterator<Item = Job>) -> HashMap<(String, String), Vec<Arc<Job>>> {
     let mut by_owner: HashMap<(String, String), Vec<Arc<Job>>> = HashMap::new();
     for job in jobs.map(Arc::new) {
         let named = job.name.name.rsplit_once('-').map(|(owner, _)| owner.to_owned());

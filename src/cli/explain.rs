@@ -8,7 +8,7 @@
 mod held;
 pub mod lease;
 pub mod read;
-mod rehearsal;
+pub(in crate::cli) mod rehearsal;
 mod text;
 mod timing;
 

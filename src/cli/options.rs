@@ -108,8 +108,9 @@ pub(super) const COMMANDS: &[Entry] = &[
         name: "migrate",
         usage: "check [flags]",
         command: flags::command::<past::Migrate>,
-        remark: "Reads CronJobs and Jobs; writes nothing. The exit code is 1 if a CronJob would start a slot that this controller \
-                 has decided. Example: {} migrate check -A",
+        remark: "Reads CronJobs and Jobs; Leases, FlowSchemas and the rights of the controller's account if the user may; writes \
+                 nothing. The exit code is 1 if a finding changes which Jobs run. docs/migration.md explains each finding by its \
+                 code. Example: {} migrate check -A",
     },
     #[cfg(feature = "dev")]
     Entry {

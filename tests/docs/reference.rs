@@ -17,6 +17,7 @@ use cronjob_controller::api::policy::{self, WrittenBy};
 use cronjob_controller::cache::metrics::{self as cache_metrics, CacheMetrics};
 use cronjob_controller::cli::check::Code;
 use cronjob_controller::cli::kubectl::Program;
+use cronjob_controller::cli::migrate;
 use cronjob_controller::cli::pages::tree;
 use cronjob_controller::controller::cron_job_metrics;
 use cronjob_controller::dev::objects as dev;
@@ -215,6 +216,16 @@ fn each_code_of_check_has_its_section() {
     let sections: BTreeSet<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     let codes: Vec<String> = Code::ALL.iter().map(ToString::to_string).collect();
     assert_eq!(sections, codes.iter().map(String::as_str).collect());
+}
+
+#[test]
+fn each_code_of_migrate_check_has_its_row() {
+    let page = fs::read_to_string(root().join("docs/migration.md")).unwrap();
+    let row = |line: &str| Some(line.strip_prefix("| `")?.split_once("` |")?.0.to_owned());
+    let rows: BTreeSet<String> = page.lines().filter_map(row).collect();
+    let missing: Vec<String> =
+        migrate::Code::ALL.iter().map(ToString::to_string).filter(|code| !rows.contains(code)).collect();
+    assert!(missing.is_empty(), "no row: {missing:?}");
 }
 
 #[test]

@@ -18,9 +18,9 @@ use crate::sharding::{MAX_SHARDS, Shard};
 /// The lease that `manifests/tutorial` names, as the kubebuilder book does.
 const TUTORIAL: &str = "80807133.tutorial.kubebuilder.io";
 /// The lease of the controllers in kube-controller-manager.
-const IN_TREE: &str = "kube-controller-manager";
+pub(in crate::cli) const IN_TREE: &str = "kube-controller-manager";
 /// How much the clocks of the holder and of this process may differ.
-const SKEW: TimeDelta = TimeDelta::seconds(30);
+pub(in crate::cli) const SKEW: TimeDelta = TimeDelta::seconds(30);
 
 /// The lease of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]

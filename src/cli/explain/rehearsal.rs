@@ -17,7 +17,7 @@ use crate::controller::reconcile::reconcile;
 
 /// The result of a rehearsed sync.
 #[derive(Debug)]
-pub(super) struct Rehearsal {
+pub(in crate::cli) struct Rehearsal {
     /// The object it would create, and for which slot.
     pub start: Option<(ObjectName, DateTime<Utc>)>,
     /// The running Jobs it would delete under Replace.

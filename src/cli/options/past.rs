@@ -10,7 +10,9 @@ use crate::api::ControllerKind;
 use crate::cli::Command;
 use crate::cli::backfill::Request;
 use crate::cli::backfill::plan::Question;
+use crate::cli::cluster::ControllerFlags;
 use crate::cli::dispatch::Invocation;
+use crate::cli::migrate::Account;
 use crate::cli::output::Format;
 use crate::options::UsageError;
 use crate::options::resolve::Faults;
@@ -63,7 +65,7 @@ pub(super) struct Backfill {
 }
 
 #[derive(Debug, Clone, Parser)]
-#[command(about = "Names the CronJobs that would start an old slot if the in-tree controller took over now.")]
+#[command(about = "Says what changes between the in-tree controller and this one, and whether both are on.")]
 pub(super) struct Migrate {
     /// check
     #[arg(value_name = "check", num_args = 0.., hide_default_value = true)]
@@ -77,9 +79,17 @@ pub(super) struct Migrate {
     #[arg(short = 'A', long, value_name = "BOOL", default_value = "false")]
     all_namespaces: String,
 
+    /// The ServiceAccount of this controller, whose rights and priority levels are checked.
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = Account::DEFAULT)]
+    service_account: String,
+
     /// The time zone of kube-controller-manager, for CronJobs without spec.timeZone.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
+
+    /// The --spread-seed of the controller.
+    #[arg(long, value_name = "STRING", default_value = "")]
+    spread_seed: String,
 
     /// The kubeconfig file [default: as kubectl, $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
@@ -146,7 +156,10 @@ pub(super) fn migrate(raw: Migrate) -> Result<Invocation, UsageError> {
     let place = Where::of_cron_jobs(raw.namespace, raw.kubeconfig, raw.context);
     let scope = scope(None, place, &raw.all_namespaces, &mut faults);
     let zone = faults.read("time-zone", &raw.time_zone, ZONES, zone_named).unwrap_or_default();
+    let flags = ControllerFlags { zone, seed: raw.spread_seed.as_str().into() };
+    let account =
+        faults.read("service-account", &raw.service_account, "a namespace and a name, as in ns/name", Account::parse);
     let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
     faults.into_result()?;
-    Ok(cli(Command::MigrateCheck(scope, zone, format)))
+    Ok(cli(Command::MigrateCheck(scope, account.unwrap_or_default(), flags, format)))
 }

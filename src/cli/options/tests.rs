@@ -157,7 +157,14 @@ fn commands_about_the_past_say_which_slots() {
     assert!(
         matches!(command(&["migrate", "check", "-A"]), Command::MigrateCheck(scope, ..) if scope.namespaces == Namespaces::All)
     );
+    let account = ["migrate", "check", "--service-account=ops/jobs", "--spread-seed=blue"];
+    assert!(matches!(
+        command(&account),
+        Command::MigrateCheck(_, account, flags, _) if account.to_string() == "ops/jobs" && &*flags.seed == "blue"
+    ));
     let fault = |args: &[&str]| parse(args).unwrap_err().to_string();
+    let account = "--service-account: jobs is not allowed; use a namespace and a name, as in ns/name";
+    assert_eq!(fault(&["migrate", "check", "--service-account=jobs"]), account);
     assert!(fault(&["backfill", "a", "--to=2026-03-28"]).starts_with("--from is missing; give a time such as"));
     let range = ["backfill", "a", "--from=2026-03-29", "--to=2026-03-28"];
     assert_eq!(fault(&range), "--from is later than --to");

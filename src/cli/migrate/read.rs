@@ -1,0 +1,174 @@
+//! Reads what `migrate check` judges.
+//!
+//! Guarantees: CronJobs and Jobs must be readable. Leases, `FlowSchema`s and the rights of the controller's account are read if
+//! the user may, and the reason is kept where not. Nothing is written: an access review is not stored.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::flowcontrol::v1::FlowSchema;
+use kube::Client;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::controllers::Writers;
+use super::rights::{self, Account, Review};
+use crate::api::batch_v1::{CronJob, Job};
+use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
+use crate::cli::CliError;
+use crate::cli::cluster::{ControllerFlags, by_owner, try_create};
+use crate::cli::explain::read::{list, words};
+
+/// What was read.
+#[derive(Debug)]
+pub struct Cluster {
+    pub(super) cron_jobs: Vec<Seen>,
+    pub(super) leases: Result<Vec<Lease>, String>,
+    pub(super) flow_schemas: Result<Vec<FlowSchema>, String>,
+    pub(super) account: Account,
+    pub(super) reviews: Result<Vec<Review>, String>,
+}
+
+/// A CronJob, and what concerns it.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// A CronJob that was handed over reads as a controller with `--manage=annotated` sees it.
+    pub cron_job: Arc<CronJob>,
+    pub handed_over: bool,
+    /// Its Jobs, and others with names like theirs.
+    pub jobs: Vec<Arc<Job>>,
+    /// Who wrote its status and its Jobs.
+    pub writers: Writers,
+}
+
+impl Seen {
+    /// Whether an object has the name of the slot's Job.
+    pub(super) fn has_job_of(&self, slot: DateTime<Utc>) -> bool {
+        let name = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
+        self.jobs.iter().any(|job| *job.name.name == *name)
+    }
+}
+
+/// The times of the writes to an object.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Written {
+    #[serde(default)]
+    pub name: String,
+    pub creation_timestamp: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub managed_fields: Vec<ManagedFields>,
+}
+
+/// The writes of one manager.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ManagedFields {
+    #[serde(default)]
+    pub manager: String,
+    #[serde(default)]
+    pub subresource: String,
+    pub time: Option<DateTime<Utc>>,
+}
+
+#[derive(Deserialize)]
+struct WithMetadata {
+    metadata: Written,
+}
+
+impl Written {
+    fn of(json: &str) -> Self {
+        serde_json::from_str::<WithMetadata>(json).map(|object| object.metadata).unwrap_or_default()
+    }
+}
+
+impl Cluster {
+    /// Reads a namespace, or all.
+    ///
+    /// # Errors
+    /// When the CronJobs or the Jobs cannot be read.
+    pub async fn read(
+        client: &Client,
+        namespace: Option<&str>,
+        account: &Account,
+        flags: &ControllerFlags,
+    ) -> Result<Self, CliError> {
+        let controller_kind = ControllerKind::CronJob;
+        let cron_jobs = list(client, &controller_kind.parent.path(namespace), "").await?;
+        let jobs = list(client, &controller_kind.child.path(namespace), "").await?;
+        let cron_jobs = cron_jobs.iter().map(|raw| raw.get());
+        // Every node has a lease in a namespace of its own.
+        let leases = ("/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
+        let flow_schemas = ("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", "");
+        Ok(Self {
+            cron_jobs: seen(cron_jobs, &jobs.iter().map(|raw| raw.get()).collect::<Vec<_>>(), flags),
+            leases: read_if_allowed(client, leases).await,
+            flow_schemas: read_if_allowed(client, flow_schemas).await,
+            account: account.clone(),
+            reviews: review(client, account, namespace).await,
+        })
+    }
+
+    /// What could not be read, a sentence each.
+    pub(super) fn not_read(&self) -> Vec<String> {
+        let leases = self.leases.as_ref().err().map(|cause| format!("two controllers, from Leases: {cause}"));
+        let flow = self.flow_schemas.as_ref().err().map(|cause| format!("FlowSchemas: {cause}"));
+        let rights = self.reviews.as_ref().err();
+        let rights = rights.map(|cause| format!("the rights of ServiceAccount {}: {cause}", self.account));
+        leases.into_iter().chain(flow).chain(rights).collect()
+    }
+}
+
+/// The CronJobs of a list, with those Jobs of another that concern them. What cannot be decoded is left out.
+pub(super) fn seen<'a>(cron_jobs: impl Iterator<Item = &'a str>, jobs: &[&str], flags: &ControllerFlags) -> Vec<Seen> {
+    let interner = Interner::default();
+    let mut written: HashMap<Uid, Written> = HashMap::new();
+    let read = |json: &&str| {
+        let job = Job::decode(json, &interner).ok()?;
+        written.insert(job.uid.clone(), Written::of(json));
+        Some(job)
+    };
+    let jobs = by_owner(jobs.iter().filter_map(read));
+    let seen = |json: &str| {
+        let mut cron_job = CronJob::decode(json, &interner).ok()?;
+        flags.apply(&mut cron_job);
+        let handed_over = Manage::Annotated.takes(&mut cron_job);
+        let jobs = jobs.get(&(cron_job.name.namespace.to_string(), cron_job.name.name.to_string()));
+        let jobs = jobs.cloned().unwrap_or_default();
+        let started = jobs.iter().filter(|job| job.is_child_of(&cron_job) && job.slot_of(&cron_job).is_some());
+        let started = started.filter_map(|job| written.get(&job.uid));
+        let writers = Writers::of(&Written::of(json), started);
+        Some(Seen { cron_job: Arc::new(cron_job), handed_over, jobs, writers })
+    };
+    cron_jobs.filter_map(seen).collect()
+}
+
+async fn read_if_allowed<T: DeserializeOwned>(client: &Client, (path, query): (&str, &str)) -> Result<Vec<T>, String> {
+    let items = list(client, path, query).await.map_err(|error| error.to_string())?;
+    Ok(items.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect())
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    status: AnswerStatus,
+}
+
+#[derive(Deserialize)]
+struct AnswerStatus {
+    allowed: bool,
+}
+
+/// Asks for each right of the manifests whether `account` has it.
+async fn review(client: &Client, account: &Account, namespace: Option<&str>) -> Result<Vec<Review>, String> {
+    let mut reviews = Vec::new();
+    for right in rights::needed()? {
+        let body = right.review(account, namespace).to_string().into_bytes();
+        let answer = try_create(client, "/apis/authorization.k8s.io/v1/subjectaccessreviews", body).await;
+        let answer = answer.map_err(|cause| format!("create SubjectAccessReview: {}", words(&cause)))?;
+        let Answer { status } = serde_json::from_str(&answer)
+            .map_err(|cause| format!("read the answer to SubjectAccessReview: {cause}"))?;
+        reviews.push(Review { right, allowed: status.allowed });
+    }
+    Ok(reviews)
+}

@@ -1,0 +1,211 @@
+//! What the two controllers read differently in a CronJob.
+//!
+//! Guarantees: slots are the controller's, from the same code, with and without the policies. What the in-tree controller
+//! starts late is estimated as it does that. A difference after [`SLOTS`] slots is not looked for. Pure.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use schedule::missed::{Observed, next_schedule_time};
+use schedule::{Schedule, Zone};
+
+use super::old_slots::left_out;
+use super::read::Seen;
+use super::{Code, Finding, Object};
+use crate::api::batch_v1::{ConcurrencyPolicy, CronJob};
+use crate::api::crd::MAX_NAME_LENGTH;
+use crate::api::policy::{
+    AFTER_CHANGE, BACKLOG, Limits, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, Policy, REPLACE_WAITS, SCHEDULE, SPREAD,
+    STUCK_AFTER,
+};
+use crate::cli::output::{moment, stretch};
+
+/// How many slots are compared.
+const SLOTS: usize = 1000;
+
+/// The longest name of a Job: its Pods have it as the value of a label.
+const MAX_JOB_NAME_LENGTH: usize = 63;
+
+pub(super) fn find(seen: &Seen, local: Zone, now: DateTime<Utc>) -> Vec<Finding> {
+    let cron_job = &*seen.cron_job;
+    if cron_job.deleting {
+        return Vec::new();
+    }
+    let timing = cron_job.timing(local);
+    let own = timing.schedule.as_ref().ok().filter(|_| timing.time_zone.is_ok() && !cron_job.spec.suspend);
+    let slots = own.and_then(|own| schedule_differs(cron_job, own, local, now).or_else(|| lost(seen, own, local, now)));
+    let limits = own.and_then(|_| limits_differ(cron_job));
+    let zone = timing.zone_in_schedule.then(|| zone_in_schedule(cron_job, timing.schedule.is_ok()));
+    slots.into_iter().chain(limits).chain(zone).chain(long_name(cron_job, now)).collect()
+}
+
+/// The slot that the in-tree controller would start at `now`.
+pub(super) fn in_tree_slot(cron_job: &CronJob, own: &Schedule, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let slot = next_schedule_time(&observed(cron_job), now, own).ok()?.0?;
+    in_tree_finds(cron_job, own, now).then_some(slot)
+}
+
+/// The fields by which the in-tree controller counts.
+fn observed(cron_job: &CronJob) -> Observed {
+    Observed {
+        creation: cron_job.creation_timestamp,
+        last_schedule: cron_job.status.last_schedule_time,
+        starting_deadline_seconds: cron_job.spec.starting_deadline_seconds,
+    }
+}
+
+/// Whether the in-tree controller finds the slot that is due. It goes back by the first interval, as often as that fits, and
+/// misses the slot if none lies between. Matches `mostRecentScheduleTime` in pkg/controller/cronjob/utils.go.
+fn in_tree_finds(cron_job: &CronJob, own: &Schedule, now: DateTime<Utc>) -> bool {
+    let Observed { creation, last_schedule, starting_deadline_seconds } = observed(cron_job);
+    let deadline = starting_deadline_seconds.and_then(TimeDelta::try_seconds);
+    let deadline = deadline.and_then(|deadline| now.checked_sub_signed(deadline));
+    let earliest = last_schedule.unwrap_or(creation);
+    let earliest = deadline.map_or(earliest, |deadline| deadline.max(earliest));
+    let Some(first) = own.next_after(earliest).filter(|first| *first <= now) else { return true };
+    let Some(second) = own.next_after(first).filter(|second| *second <= now) else { return true };
+    let interval = (second - first).num_seconds().max(1);
+    let missed = (now - first).num_seconds() / interval + 1;
+    let from = TimeDelta::try_seconds((missed - 2) * interval).and_then(|delta| first.checked_add_signed(delta));
+    from.and_then(|from| own.next_after(from)).is_some_and(|slot| slot <= now)
+}
+
+/// The slot that is due here, and that the in-tree controller would lose.
+fn lost(seen: &Seen, own: &Schedule, local: Zone, now: DateTime<Utc>) -> Option<Finding> {
+    let cron_job = &seen.cron_job;
+    let slot = next_schedule_time(&observed(cron_job), now, own).ok()?.0?;
+    if in_tree_finds(cron_job, own, now) || seen.has_job_of(slot) {
+        return None;
+    }
+    let (object, zone) = (Object::of(cron_job), own.zone().unwrap_or(local));
+    let message = format!(
+        "{object} is due since {}, and the in-tree controller would not start it: the gaps between the slots of its schedule \
+         differ, and it estimates the newest one from the first gap.",
+        moment(zone, slot)
+    );
+    let finding = Finding::new(Code::ScheduleDiffers, object, message).changing_runs();
+    Some(Finding { slot: Some(zone.at(slot)), ..finding })
+}
+
+/// The next slots of which only one controller has a slot, and the delay of `spread`.
+fn schedule_differs(cron_job: &CronJob, own: &Schedule, local: Zone, now: DateTime<Utc>) -> Option<Finding> {
+    let policy = cron_job.policy().ok()??;
+    let schedule = policy.schedule(own);
+    let (object, zone) = (Object::of(cron_job), own.zone().unwrap_or(local));
+    let (mut parts, mut first) = (Vec::new(), None);
+    if !std::ptr::eq(schedule, own) {
+        let [only_in_tree, only_here] = differences(own, schedule, now);
+        if let Some(slot) = only_in_tree {
+            let annotation = left_out(policy, schedule, slot).unwrap_or(SCHEDULE);
+            parts.push(format!("would run at {}, which {annotation} leaves out here", moment(zone, slot)));
+        }
+        if let Some(slot) = only_here {
+            let annotation = if policy.has_lines() { SCHEDULE } else { crate::api::policy::DST };
+            parts.push(format!("would not run at {}, which {annotation} adds here", moment(zone, slot)));
+        }
+        first = only_in_tree.into_iter().chain(only_here).min();
+        if parts.is_empty() {
+            parts.push(format!("has the same next {SLOTS} slots, and other ones later"));
+        }
+    }
+    let changes = first.is_some();
+    if policy.spread().is_some() && !cron_job.offset().is_zero() {
+        parts.push(format!(
+            "would start each Job at its slot, {} earlier than with {SPREAD}",
+            stretch(cron_job.offset())
+        ));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let message = format!("Under the in-tree controller, {object} {}.", parts.join(", and "));
+    let finding = Finding::new(Code::ScheduleDiffers, object, message);
+    let finding = if changes { finding.changing_runs() } else { finding };
+    Some(Finding { slot: first.map(|slot| zone.at(slot)), ..finding })
+}
+
+/// The first slot after `now` that only `own` has, and the first that only `other` has.
+fn differences(own: &Schedule, other: &Schedule, now: DateTime<Utc>) -> [Option<DateTime<Utc>>; 2] {
+    let (mut one, mut two) = (own.next_after(now), other.next_after(now));
+    let mut found = [None; 2];
+    for _ in 0..SLOTS {
+        match (one, two) {
+            (Some(slot), Some(same)) if slot == same => {
+                (one, two) = (own.next_after(slot), other.next_after(same));
+            }
+            (Some(slot), later) if later.is_none_or(|later| slot < later) => {
+                found[0] = found[0].or(one);
+                one = own.next_after(slot);
+            }
+            (_, Some(slot)) => {
+                found[1] = found[1].or(two);
+                two = other.next_after(slot);
+            }
+            (_, None) => break,
+        }
+        if found.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    found
+}
+
+/// The annotations that have no effect there when a slot is due.
+fn limits_differ(cron_job: &CronJob) -> Option<Finding> {
+    let Limits { max_concurrent, backlog, replace_waits, waits_after_change, stuck_after, pause_after_failures } =
+        *cron_job.policy().ok().flatten().map(Policy::limits)?;
+    let annotations = [
+        (max_concurrent.is_some(), MAX_CONCURRENT),
+        (backlog.is_some(), BACKLOG),
+        (replace_waits, REPLACE_WAITS),
+        (waits_after_change, AFTER_CHANGE),
+        (stuck_after.is_some(), STUCK_AFTER),
+        (pause_after_failures.is_some(), PAUSE_AFTER_FAILURES),
+    ];
+    let set: Vec<&str> = annotations.into_iter().filter_map(|(is_set, name)| is_set.then_some(name)).collect();
+    if set.is_empty() {
+        return None;
+    }
+    let object = Object::of(cron_job);
+    let concurrency = match cron_job.spec.concurrency_policy {
+        ConcurrencyPolicy::Forbid => "Forbid",
+        ConcurrencyPolicy::Replace => "Replace",
+        ConcurrencyPolicy::Allow | ConcurrencyPolicy::Unknown => "Allow",
+    };
+    let (names, has) = (set.join(", "), if set.len() == 1 { "has" } else { "have" });
+    let message = format!(
+        "Under the in-tree controller, {names} of {object} {has} no effect: concurrencyPolicy {concurrency} alone decides when a \
+         slot is due."
+    );
+    Some(Finding::new(Code::LimitsDiffer, object, message).changing_runs())
+}
+
+fn zone_in_schedule(cron_job: &CronJob, is_valid: bool) -> Finding {
+    let (object, schedule) = (Object::of(cron_job), cron_job.spec.recurrence.schedule());
+    let effect = if is_valid {
+        "Both controllers run it in that zone, with a Warning UnsupportedSchedule at each sync"
+    } else {
+        "Neither controller runs it"
+    };
+    let message = format!(
+        "{object} has its time zone in spec.schedule ({schedule}). {effect}. The API server keeps it and refuses it in a new \
+         CronJob, so that a backup of it cannot be restored; use spec.timeZone."
+    );
+    Finding::new(Code::TimeZoneInSchedule, object, message)
+}
+
+fn long_name(cron_job: &CronJob, now: DateTime<Utc>) -> Option<Finding> {
+    let (object, name) = (Object::of(cron_job), &*cron_job.name.name);
+    if name.len() <= MAX_NAME_LENGTH {
+        return None;
+    }
+    let job = cron_job.controller_kind.child_name(name, now).len();
+    let effect = if job > MAX_JOB_NAME_LENGTH {
+        format!("The API server refuses its Jobs, whose names have {job}, so neither controller runs it")
+    } else {
+        format!("Its Jobs have names of {job}, which the API server accepts, so both controllers run it")
+    };
+    let message = format!(
+        "{object} has a name of {} characters, and the API server allows {MAX_NAME_LENGTH} for a new CronJob. {effect}.",
+        name.len()
+    );
+    Some(Finding::new(Code::LongName, object, message))
+}
