@@ -55,7 +55,7 @@ pub struct Known {
     pub told: Vec<Told>,
     /// The slot of the last create that was sent, for a CronJob with `backlog: 0`, until a Job was created.
     pub tried: Option<DateTime<Utc>>,
-    /// The record of decided slots that an edit removed with the policies, until the status has one.
+    /// The record of decided slots that an edit removed with the policies, until a sync writes it anew.
     pub record_removed: Option<Box<CountedFrom>>,
     /// Whether a name conflict was reported.
     pub name_conflict_told: bool,
@@ -177,12 +177,11 @@ impl Memories {
             recalled.vanished = known.own.vanished().to_vec();
             (recalled.name_taken, recalled.tried) = (known.name_taken, known.tried);
             recalled.told.clone_from(&known.told);
-            (recalled.carried, recalled.begun) = (known.pending.edits.clone(), known.pending.begun);
-            if recalled.cron_job.status.counted_from.is_some() {
-                known.record_removed = None;
-            } else if let Some(counted) = &known.record_removed {
-                recalled.carried.counted(counted);
+            // It is written once, although a server may not show it.
+            if let Some(counted) = known.record_removed.take() {
+                known.pending.edits.counted(&counted);
             }
+            (recalled.carried, recalled.begun) = (known.pending.edits.clone(), known.pending.begun);
             if let Some(slot) = known.own.taken(&recalled.cron_job) {
                 recalled.carried.scheduled(slot);
             }
