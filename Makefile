@@ -270,7 +270,8 @@ ORAS_VERSION := v1.3.6
 COSIGN_VERSION := v3.1.3
 
 # Checks the Dockerfile and the workflows: their syntax (actionlint) and their security (zizmor, without a network).
-lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint $(TOOLS)/bin/zizmor ## The Dockerfile and the workflows, judged
+lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint $(TOOLS)/bin/zizmor ## The Dockerfile and the workflows, judged; .ci's scripts tested
+	tests/ci/run
 	$(TOOLS)/bin/hadolint Dockerfile
 	$(TOOLS)/bin/actionlint
 	$(TOOLS)/bin/zizmor --offline --quiet .github
