@@ -170,7 +170,7 @@ $(SPECS)/ginkgo: $(SPECS)/conformance.test
 $(CONFORMANCE)/kwok:
 	GOBIN=$(CURDIR)/$(CONFORMANCE) CGO_ENABLED=0 go install -trimpath sigs.k8s.io/kwok/cmd/kwok@$(KWOK_VERSION)
 
-# Some seven minutes.
+# Some ten minutes; tests/install/run NAME runs one way.
 install-test: fixture build $(TOOLS)/bin/helm ## README's ways to install; helm upgrade and rollback under load
 	tests/install/run
 
