@@ -279,8 +279,7 @@ fn every_target_of_the_makefile_is_listed_by_make_help() {
 #[test]
 fn every_suite_by_hand_is_an_option_of_the_manual_workflow() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
-    let (guide, workflow, makefile) =
-        (read("CONTRIBUTING.md"), read(".github/workflows/manual.yml"), read("Makefile"));
+    let (guide, workflow, makefile) = (read("CONTRIBUTING.md"), read(".github/workflows/manual.yml"), read("Makefile"));
     let (_, options) = workflow.split_once("        options:\n").unwrap();
     let options: BTreeSet<&str> = options.lines().map_while(|line| line.strip_prefix("        - ")).collect();
     let name = Regex::new("`(?:make )?([a-z][a-z0-9-]+)[^`]*`").unwrap();
