@@ -20,6 +20,19 @@ IMAGE ?= $(or $(IMG),cronjob-controller:latest)
 OVERLAY ?= default
 PLATFORMS ?= linux/amd64,linux/arm64
 
+# Linters and the like, each from its registry. Set here, because make expands a rule's prerequisites as it reads the rule.
+TOOLS := target/tools
+HADOLINT_VERSION := 2.15.1
+ACTIONLINT_VERSION := v1.7.12
+ZIZMOR_VERSION := 1.32.0
+MDBOOK_VERSION := 0.5.4
+AXE_VERSION := 4.14.1
+AXE_SHA256 := 29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
+HELM_VERSION := v3.22.0
+ORAS_VERSION := v1.3.6
+COSIGN_VERSION := v3.1.3
+KREW_VERSION := v0.4.3
+
 .PHONY: all help build run fmt vet generate manifests check test e2e upgrade-test matrix fault-matrix pressure soak mutants bench bench-size
 .PHONY: pods-test oracle vectors vectors-compare bench-burst bench-paired bench-scrape conformance demo first-day fixture kubectl ci
 .PHONY: advisories chart cross-tools test-arm64 image-archive release-dry-run release-publish install-test restore-test
@@ -157,7 +170,7 @@ $(SPECS)/ginkgo: $(SPECS)/conformance.test
 $(CONFORMANCE)/kwok:
 	GOBIN=$(CURDIR)/$(CONFORMANCE) CGO_ENABLED=0 go install -trimpath sigs.k8s.io/kwok/cmd/kwok@$(KWOK_VERSION)
 
-# Some seven minutes.
+# Some ten minutes; tests/install/run NAME runs one way.
 install-test: fixture build $(TOOLS)/bin/helm ## README's ways to install; helm upgrade and rollback under load
 	tests/install/run
 
@@ -257,20 +270,9 @@ chart: ## The objects and the README of charts/cronjob-controller, from manifest
 ci: ## Everything that has to hold before a change goes in
 	.ci/run
 
-# Linters and the like, each from its registry.
-TOOLS := target/tools
-HADOLINT_VERSION := 2.15.1
-ACTIONLINT_VERSION := v1.7.12
-ZIZMOR_VERSION := 1.32.0
-MDBOOK_VERSION := 0.5.4
-AXE_VERSION := 4.14.1
-AXE_SHA256 := 29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
-HELM_VERSION := v3.22.0
-ORAS_VERSION := v1.3.6
-COSIGN_VERSION := v3.1.3
-
 # Checks the Dockerfile and the workflows: their syntax (actionlint) and their security (zizmor, without a network).
-lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint $(TOOLS)/bin/zizmor ## The Dockerfile and the workflows, judged
+lint: $(TOOLS)/bin/hadolint $(TOOLS)/bin/actionlint $(TOOLS)/bin/zizmor ## The Dockerfile and the workflows, judged; .ci's scripts tested
+	tests/ci/run
 	$(TOOLS)/bin/hadolint Dockerfile
 	$(TOOLS)/bin/actionlint
 	$(TOOLS)/bin/zizmor --offline --quiet .github
@@ -293,6 +295,10 @@ $(TOOLS)/bin/oras:
 
 $(TOOLS)/bin/cosign:
 	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install -trimpath github.com/sigstore/cosign/v3/cmd/cosign@$(COSIGN_VERSION)
+
+# Krew's own check of a manifest.
+$(TOOLS)/bin/validate-krew-manifest:
+	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install -trimpath sigs.k8s.io/krew/cmd/validate-krew-manifest@$(KREW_VERSION)
 
 $(TOOLS)/bin/actionlint:
 	GOBIN=$(CURDIR)/$(TOOLS)/bin CGO_ENABLED=0 go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
@@ -346,30 +352,34 @@ docker-buildx: ## The image IMG for PLATFORMS at once, to its registry
 	$(CONTAINER_TOOL) buildx build --builder=$(BUILDX_BUILDER) --push --platform=$(PLATFORMS) --provenance=false --sbom=false \
 		$(COMMIT_ARGS) $(BUILD_FLAGS) -t $(IMAGE) .
 
-# The platform of the targets below; arm64 is cross-compiled and needs `make cross-tools`.
+# The platform of the targets below. On another machine, arm64 is cross-compiled and needs `make cross-tools`.
 ARCH ?= amd64
 TRIPLE := $(if $(filter arm64,$(ARCH)),aarch64,x86_64)-unknown-linux-gnu
+ifneq ($(shell uname -m),aarch64)
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER ?= aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER ?= qemu-aarch64-static -L /usr/aarch64-linux-gnu
+endif
 
 # The image's files, alone in a directory: the static, stripped binary and all licences. The in-memory API server is
 # left out, and with it dev and check. Packed relocations make the binary a megabyte smaller.
 ROOT := target/image/root$(filter-out -amd64,-$(ARCH))
 CROSS := $(if $(filter arm64,$(ARCH)),--target $(TRIPLE))
+BUILT := $(or $(CARGO_TARGET_DIR),target)
 static: licenses ## The binary that the image holds, below target/image/root; ARCH=arm64 for the other platform
 	cargo rustc --profile dist --locked --package cronjob-controller --no-default-features --bin cronjob-controller $(CROSS) \
 		-- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,-z,pack-relative-relocs
-	install -m 0755 target/$(if $(CROSS),$(TRIPLE)/)dist/cronjob-controller $(ROOT)
+	install -m 0755 $(BUILT)/$(if $(CROSS),$(TRIPLE)/)dist/cronjob-controller $(ROOT)
 	touch --date=@$(SOURCE_DATE_EPOCH) $(ROOT)/*
 
 # The linker and the C library for arm64, and the emulator that runs its tests; Debian's packages.
 cross-tools: ## What ARCH=arm64 needs (root, Debian)
+	apt-get update --quiet
 	apt-get install --yes --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
 	rustup target add aarch64-unknown-linux-gnu
 
 # The unit tests of the library crates and of the controller, cross-compiled and emulated. CROSS_PACKAGES="-p schedule" is fast.
 CROSS_PACKAGES ?= --workspace
-test-arm64: ## Unit tests on arm64, by qemu-user
+test-arm64: ## Unit tests on arm64; by qemu-user on another machine
 	cargo test --locked --lib --target aarch64-unknown-linux-gnu $(CROSS_PACKAGES)
 
 licenses: ## Whose work the binary contains and under which terms, in target/image/root
@@ -403,14 +413,18 @@ image-test: image-offline fixture ## That image, run in an empty root against a 
 # The architectures whose binaries exist. CI has built that of amd64 for the image.
 RELEASE_ARCHITECTURES ?= amd64
 
-# Twice, because the digests have to be the same.
-release-dry-run: ## All files of a release, below target/release-files, twice; publishes nothing
+# Packages twice, because the digests have to be the same. With REBUILD=1 the binary is also compiled twice: what is packaged
+# the second time comes from a second compilation in another directory. Without it, nothing is said about the compilation.
+REBUILD ?=
+release-dry-run: $(TOOLS)/bin/validate-krew-manifest ## All files of a release, below target/release-files, packaged twice; REBUILD=1 compiles twice
 	hack/release $(RELEASE_ARCHITECTURES) >target/release-first.txt
+	$(if $(REBUILD),hack/rebuild $(RELEASE_ARCHITECTURES))
 	hack/release $(RELEASE_ARCHITECTURES) >target/release-second.txt
 	cat target/release-second.txt
 	cmp target/release-first.txt target/release-second.txt
+	hack/release-check $(RELEASE_ARCHITECTURES)
 
-release-publish: $(TOOLS)/bin/oras $(TOOLS)/bin/cosign $(TOOLS)/bin/helm ## The files of release-dry-run, signed, to IMAGE and a GitHub release
+release-publish: $(TOOLS)/bin/oras $(TOOLS)/bin/cosign $(TOOLS)/bin/helm $(TOOLS)/bin/validate-krew-manifest ## The files of release-dry-run, signed, to IMAGE and a GitHub release
 	hack/publish
 
 ##@ Deployment

@@ -149,6 +149,23 @@ fn namespace_of_the_release_replaces_the_overlays_everywhere() {
     }
 }
 
+#[test]
+fn releases_for_one_namespace_each_share_no_object() {
+    let Some(helm) = helm() else { return };
+    let of = |team| rendered(&helm, "single-namespace", team, &["--set=guard=true,prometheus.create=true"]);
+    let (first, second) = (of("team-a"), of("team-b"));
+    let shared: Vec<_> = first.keys().filter(|key| second.contains_key(*key)).collect();
+    assert!(shared.is_empty(), "{shared:?}");
+    for kind in ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] {
+        let key = |team: &str| (kind.to_owned(), String::new(), format!("cronjob-controller-jobs-{team}"));
+        let (first, second) = (&first[&key("team-a")], &second[&key("team-b")]);
+        assert!(first.to_string().contains("team-a") && !first.to_string().contains("team-b"), "{first}");
+        assert!(second.to_string().contains("team-b") && !second.to_string().contains("team-a"), "{second}");
+    }
+    let binding = ("ValidatingAdmissionPolicyBinding".into(), String::new(), "cronjob-controller-jobs-team-a".into());
+    assert_eq!(first[&binding]["spec"]["policyName"], "cronjob-controller-jobs-team-a");
+}
+
 /// The values, the object, the field as a JSON pointer, and its value.
 type Row = (&'static [&'static str], (&'static str, &'static str), &'static str, Value);
 

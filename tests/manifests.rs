@@ -413,6 +413,27 @@ async fn guard_refuses_jobs_that_are_not_a_cron_jobs_slots() {
     assert!(create(&foreign, "--v=0").0, "others may create any Job");
     let delete = |name: &str| kubectl(&kubeconfig, &["delete", "job", name, account, "--wait=false"]).status.success();
     assert!(delete("nightly-29923800") && !delete("nightly-1"));
+
+    // The same for an account in another namespace, by the command of docs/install.md.
+    let page = fs::read_to_string(manifests().join("../docs/install.md")).unwrap();
+    let command = page.lines().find(|line| line.starts_with("kubectl kustomize manifests/guard |")).unwrap();
+    assert!(kubectl(&kubeconfig, &["create", "namespace", "team-a"]).status.success());
+    let overlay = manifests().join("single-namespace");
+    assert!(kubectl(&kubeconfig, &["apply", "-k", overlay.to_str().unwrap()]).status.success());
+    let mut shell = Command::new("sh");
+    let ran = shell.args(["-c", command]).current_dir(manifests().join("..")).env("KUBECONFIG", &kubeconfig);
+    assert!(ran.status().unwrap().success(), "{command}");
+    let mut foreign = job("nightly-1", "ReplicaSet", "2026-11-23T10:00:00Z");
+    foreign["metadata"]["namespace"] = json!("team-a");
+    let account = "--as=system:serviceaccount:team-a:cronjob-controller";
+    driver::eventually("the policy of the other namespace is in force", driver::SOON, || async {
+        let (taken, said) = create(&foreign, account);
+        if taken {
+            kubectl(&kubeconfig, &["-n", "team-a", "delete", "job", "nightly-1"]);
+        }
+        said.contains("cronjob-controller-jobs-team-a").then_some(())
+    })
+    .await;
 }
 
 /// Those with cert-manager's or Prometheus's kinds cannot be applied: the embedded server has no definitions of them.

@@ -275,6 +275,27 @@ fn every_target_of_the_makefile_is_listed_by_make_help() {
     report("targets without a word behind ##", &silent.map(|target| (*target).to_owned()).collect::<Vec<_>>());
 }
 
+/// `make matrix` is the workflow `upstream`, a job for each release.
+#[test]
+fn every_suite_by_hand_is_an_option_of_the_manual_workflow() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let (guide, workflow, makefile) = (read("CONTRIBUTING.md"), read(".github/workflows/manual.yml"), read("Makefile"));
+    let (_, options) = workflow.split_once("        options:\n").unwrap();
+    let options: BTreeSet<&str> = options.lines().map_while(|line| line.strip_prefix("        - ")).collect();
+    let name = Regex::new("`(?:make )?([a-z][a-z0-9-]+)[^`]*`").unwrap();
+    let suites: BTreeSet<&str> = guide
+        .lines()
+        .filter(|line| line.starts_with("| `make ") && line.contains("by hand"))
+        .flat_map(|line| name.captures_iter(line.split(" | ").next().unwrap()))
+        .map(|found| found.get(1).unwrap().as_str())
+        .filter(|suite| *suite != "matrix")
+        .collect();
+    assert_eq!(options, suites, "the options of manual.yml, and the suites that CONTRIBUTING.md says are run by hand");
+    for option in options {
+        assert!(makefile.contains(&format!("\n{option}:")), "manual.yml: no target {option}");
+    }
+}
+
 #[test]
 fn every_patch_of_the_mutants_applies() {
     let patches = fs::read_dir(root().join("tests/mutants")).unwrap().map(|entry| entry.unwrap().path());

@@ -10,7 +10,8 @@
 {{- if not (has .object.kind $unwanted) }}yes{{ end }}
 {{- end }}
 
-{{/* Changes an object as the values say. Each field that a value does not mention stays as it is in manifests/. */}}
+{{/* Changes an object as the values say. Each field that a value does not mention stays as it is in manifests/. Arguments:
+object, values, chart, namespace (the release's). */}}
 {{- define "cronjob-controller.adjust" -}}
 {{- $values := .values }}
 {{- with $values.commonLabels }}{{ $_ := set $.object.metadata "labels" (merge (deepCopy .) ($.object.metadata.labels | default dict)) }}{{ end }}
@@ -24,6 +25,11 @@
 {{- end }}
 {{- if and (eq .object.kind "ClusterRoleBinding") (eq .object.metadata.name "cronjob-controller-metrics-reader") $values.prometheus.boundToken }}
 {{- range .object.subjects }}{{ $_ := set . "name" $values.prometheus.serviceAccount.name }}{{ $_ := set . "namespace" $values.prometheus.serviceAccount.namespace }}{{ end }}
+{{- end }}
+{{- if and (eq $values.mode "single-namespace") (has .object.kind (list "ValidatingAdmissionPolicy" "ValidatingAdmissionPolicyBinding" "ClusterRoleBinding")) (has .object.metadata.name (list "cronjob-controller-jobs" "cronjob-controller-metrics-reader")) }}
+{{- /* A cluster may have a release of this mode in each namespace, and these objects have none. */}}
+{{- $_ := set .object.metadata "name" (printf "%s-%s" .object.metadata.name .namespace) }}
+{{- if eq .object.kind "ValidatingAdmissionPolicyBinding" }}{{ $_ := set .object.spec "policyName" .object.metadata.name }}{{ end }}
 {{- end }}
 {{- if and (eq .object.kind "PrometheusRule") $values.prometheus.runbookURL }}
 {{- range .object.spec.groups }}{{ range .rules }}{{ if .annotations }}
