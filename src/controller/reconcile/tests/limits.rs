@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::policies::annotated;
 use super::*;
+use crate::api::Object as _;
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition};
 use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, CountedFrom, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, SPREAD,
@@ -727,4 +728,22 @@ proptest! {
         }
         prop_assert!(is_valid || world.started.is_empty());
     }
+}
+
+/// The cache shares the policies of a version with the one before. The time of the change is not among them.
+#[test]
+fn resume_that_a_watch_shows_starts_no_slot_from_before_it_with_after_change_wait() {
+    const RESUMED: &str = "2026-03-02T10:00:03Z";
+    let version = |record: &str, edit: &str, suspend: bool| {
+        let annotations = [(AFTER_CHANGE, "wait"), (COUNTED_FROM, record)];
+        annotated(&annotations, edit, json!({ "spec": { "suspend": suspend } }))
+    };
+    let new = version("", CREATED, true);
+    let record = new.recount(&new.status, Zone::UTC, time(CREATED)).unwrap().to_string();
+    let suspended = version(&record, CREATED, true);
+    let mut resumed = CronJob::clone(&version(&record, RESUMED, false));
+    resumed.succeed(&suspended);
+    let counted = resumed.recount(&resumed.status, Zone::UTC, now()).unwrap();
+    assert_eq!(counted.time(), time(RESUMED));
+    assert_eq!(run(observe(&Arc::new(resumed), &[]), now()).started, []);
 }
