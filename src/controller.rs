@@ -436,7 +436,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 jobs.push(Arc::clone(created));
             }
         }
-        jobs.retain(|job| job.is_child_of(cron_job) && !deleted.contains(&job.uid));
+        // Where a Job waits for others to be gone, one that was deleted here counts until then.
+        let waits = cron_job.limits().replace_waits;
+        let is_hidden = |job: &Job| deleted.contains(&job.uid) && !(waits && job.deleting);
+        jobs.retain(|job| job.is_child_of(cron_job) && !is_hidden(job));
         jobs.sort_unstable_by(|a, b| a.name.name.cmp(&b.name.name));
         jobs
     }

@@ -13,6 +13,8 @@ pub const MOST_PRUNED: usize = 32;
 
 /// The Jobs beyond both history limits of `cron_job`. Matches upstream `cleanupFinishedJobs`.
 ///
+/// A Job that is being deleted is not deleted again, however long a finalizer keeps it.
+///
 /// The Jobs of a backfill that is under way are kept, and do not count: their names show which slots it has started.
 ///
 /// kube-controller-manager's controller prunes a shared history as soon as a Job ends. If both controllers delete a
@@ -35,7 +37,8 @@ pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob) -> 
         Cow::Borrowed(observation.jobs.as_slice())
     };
     let beyond = |(limit, succeeded): (Option<i32>, bool)| Some(oldest_beyond_limit(&jobs, succeeded, limit?));
-    limits.into_iter().filter_map(beyond).flatten().collect()
+    let beyond = limits.into_iter().filter_map(beyond).flatten();
+    beyond.filter(|job| !job.deleting).collect()
 }
 
 /// The finished Jobs to prune: all but the `limit` newest by start time. Matches upstream `removeOldestJobs` and its

@@ -128,6 +128,19 @@ fn the_end_of_an_active_job_is_reported_if_it_cannot_be_pruned_after_its_sync_wa
     }
 }
 
+/// A finalizer may keep a Job for as long as it likes.
+#[test]
+fn a_finished_job_that_is_being_deleted_is_not_pruned_again() {
+    let cron_job = cron_job(json!({ "spec": { "successfulJobsHistoryLimit": 0 } }));
+    let old = job("report-29540700", "old", finished("Complete"));
+    let lingering = Arc::new(Job { deleting: true, ..Job::clone(&old) });
+    for (job, pruned) in [(&old, 1), (&lingering, 0)] {
+        let mut observation = observe(&cron_job, &[job]);
+        observation.create = Some(created());
+        assert_eq!(settle(&observation).prune.len(), pruned);
+    }
+}
+
 /// A linear search through the edits for each Job would take minutes.
 #[test]
 fn a_history_of_a_hundred_thousand_jobs_is_pruned_some_at_a_time() {
