@@ -192,7 +192,9 @@ impl State {
                     retained.entries as u64,
                 );
                 coverage.max("greatest", "bytes of templates in them", retained.template_bytes as u64);
-                if retained.deleted_jobs > 0 {
+                // One that lingers is kept until it is gone.
+                let lingering = self.model.jobs.values().filter(|job| job.deleting && job.deleted.is_none()).count();
+                if retained.deleted_jobs > lingering {
                     let text = format!("r{number} keeps {} deleted Jobs in shard {shard}", retained.deleted_jobs);
                     found.push(text);
                 }
@@ -226,7 +228,8 @@ impl State {
         let is_known = |job: &Job| {
             let is_own = job.answered && (job.author, job.term) == (Author::Replica(leader.0, leader.1), leader.2);
             let Some(deleted) = job.deleted else { return true };
-            (is_own || job.seen_by.contains(&leader)) && cron.was_readable(since.max(job.created), deleted)
+            (is_own || job.seen_by.iter().any(|sight| sight.by == leader))
+                && cron.was_readable(since.max(job.created), deleted)
         };
         let last = cron.newest().last_schedule_time();
         let mut missing = self.model.all_jobs_of(uid).filter(|job| job.slot > last).peekable();
@@ -246,6 +249,9 @@ fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
     let mut found = Vec::new();
     let version = cron.newest();
     let mut active: Vec<&str> = version.active();
+    // One that is being deleted is in it or not, by how it was deleted and when.
+    let is_leaving = |uid: &&str| model.jobs.get(*uid).is_some_and(|job| job.is_unfinished() && job.deleting);
+    active.retain(|uid| !is_leaving(uid));
     active.sort_unstable();
     let mut running: Vec<&str> = model
         .jobs_of(uid)
@@ -260,7 +266,7 @@ fn wrong_jobs(model: &Model, uid: &str, cron: &Cron) -> Vec<String> {
     let fields = limits_of(version.controller_kind());
     for (field, condition) in fields.into_iter().zip([Condition::Complete, Condition::Failed]) {
         let Some(limit) = version.spec()[field].as_u64() else { continue };
-        let kept = model.jobs_of(uid).filter(|job| job.finished == Some(condition)).count() as u64;
+        let kept = model.jobs_of(uid).filter(|job| job.finished == Some(condition) && !job.deleting).count() as u64;
         if kept > limit {
             found.push(format!("{kept} Jobs are kept, {field} is {limit}"));
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cronjob_controller::api::policy::{DST, EXCLUDE, LIMITS, NOT_AFTER, NOT_BEFORE, SCHEDULE, SPREAD};
 
 use crate::faults::{FaultKind, has_slow_admission};
+use crate::job_world::LINGERS;
 
 /// Counters by group and name.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +14,7 @@ pub struct Coverage(BTreeMap<(&'static str, String), u64>);
 /// The events required in a run of many seeds, besides every kind of fault. `MissSchedule` is not among them. The
 /// search for the due slot begins where the starting deadline ends, here as upstream, so it never finds a slot that is
 /// too late. Slots that are too late are counted as passed over.
-const REQUIRED: [(&str, &[&str]); 8] = [
+const REQUIRED: [(&str, &[&str]); 9] = [
     ("total", &["seeds of cronjob", "seeds of tutorial", "seeds of apiexample"]),
     (
         "judged",
@@ -22,8 +23,13 @@ const REQUIRED: [(&str, &[&str]); 8] = [
             "newest slot as without faults",
             "run of one taken back",
             "slot after a change of the timing policies",
+            "order of a backlog after a change of leader",
+            "slot that started after Jobs at a time held it",
+            "slot that started after a Job to be replaced held it",
+            "slot that started after failures held it",
         ],
     ),
+    ("fault", &[LINGERS]),
     ("policy", &["Allow", "Forbid", "Replace"]),
     ("timing", &[SPREAD, DST, EXCLUDE, NOT_BEFORE, NOT_AFTER, SCHEDULE]),
     ("limit", &LIMITS),
@@ -81,6 +87,7 @@ const REQUIRED: [(&str, &[&str]); 8] = [
             "limits changed",
             "deadline changed",
             "timing policies changed",
+            "timing policies and their record removed",
             "other policies changed",
             "suspended",
             "resumed",
@@ -90,6 +97,7 @@ const REQUIRED: [(&str, &[&str]); 8] = [
             "manual Job",
             "foreign Job",
             "Job deleted by hand",
+            "failed Jobs deleted by hand",
             "Job finished",
             "Job failed",
             "Job gone after its TTL",

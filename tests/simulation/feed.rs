@@ -260,8 +260,7 @@ impl Feed {
             if self.kind == Kind::Jobs {
                 if let Some(job) = state.model.jobs.get_mut(&metadata.uid) {
                     let term = state.replicas[replica].terms.get(&self.shard).copied().unwrap_or(0);
-                    job.seen_by.push((replica, incarnation, term));
-                    job.seen_by.dedup();
+                    job.shown((replica, incarnation, term), metadata.deletion_timestamp.is_some(), at);
                 }
                 continue;
             }

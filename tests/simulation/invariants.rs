@@ -1,6 +1,6 @@
 //! What must hold at every write, checked when it is sent and when it is committed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -70,7 +70,7 @@ impl Sent {
 }
 
 pub fn is_seen_by(job: &Job, author: Author, term: u32) -> bool {
-    matches!(author, Author::Replica(number, incarnation) if job.seen_by.contains(&(number, incarnation, term)))
+    job.sight(author, term).is_some()
 }
 
 /// The UID and name of the CronJob for which a request starts a Job, or deletes a running one under Replace.
@@ -90,6 +90,8 @@ fn started_for(model: &Model, call: &Call) -> Option<(String, String)> {
 pub struct Invariants {
     pub violations: Vec<Violation>,
     pub coverage: Coverage,
+    /// When the create of each slot of a CronJob, by its UID, was first sent.
+    pub tried: BTreeMap<(String, DateTime<Utc>), Millis>,
     /// The CronJobs whose statuses lack a slot that no controller can know.
     forgiven: BTreeSet<String>,
 }
@@ -124,7 +126,13 @@ impl Invariants {
         {
             self.violated("6", at, format!("{} sends {call} without resourceVersion", sent.author));
         }
+        if call.kind == Kind::Jobs && call.method == Method::DELETE {
+            self.deletes(model, call, sent);
+        }
         let Some((uid, name)) = started_for(model, call) else { return };
+        if let Some(slot) = slot_of(&call.json()).filter(|_| call.is_create_of_job()) {
+            self.tried.entry((uid.clone(), slot)).or_insert(at);
+        }
         let key = (call.namespace.clone(), name);
         let shown = view.cron_jobs.get(&key).filter(|shown| shown.uid == uid);
         match shown {
@@ -228,23 +236,6 @@ impl Invariants {
         if late > IN_TIME {
             let name = text(job, "name");
             self.violated("12", at, format!("{namespace}/{name} of {slot} is {late} ms late beside noisy namespaces"));
-        }
-    }
-
-    /// No slot starts that was due before a change of the timing policies that its author had seen.
-    pub fn started_after_changes(&mut self, model: &Model, job: &Value, sent: &Sent, at: Millis, scenario: &Scenario) {
-        let (Some((uid, _)), Some(slot), Some(view)) = (owner_of(job), slot_of(job), &sent.view) else { return };
-        let Some(differ) = scenario.clocks_differ().filter(|differ| *differ < TimeDelta::minutes(1)) else { return };
-        let Some(cron) = model.crons.get(&uid) else { return };
-        let Some(changed) = cron.retimed(view.revision) else { return };
-        self.coverage.count("judged", "slot after a change of the timing policies");
-        let changed = scenario.start + TimeDelta::milliseconds(i64::try_from(changed).unwrap());
-        let versions = cron.since(view.revision);
-        let due = versions.iter().map(|version| version.due(slot)).max().unwrap_or(slot);
-        // The server notes whole seconds.
-        if due < changed - differ - TimeDelta::seconds(1) {
-            let (author, name) = (sent.author, text(job, "name"));
-            self.violated("14", at, format!("{author} created {name} for {slot}, due {due}, changed {changed}"));
         }
     }
 

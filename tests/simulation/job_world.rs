@@ -5,12 +5,14 @@
 
 use chrono::SecondsFormat;
 use cronjob_controller::api::ControllerKind;
-use cronjob_controller::api::policy::STUCK_AFTER;
+use cronjob_controller::api::policy::{LIMITS, STUCK_AFTER};
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::agenda::Act;
 use crate::call::Call;
+use crate::limits::FINALIZER;
+use crate::model::text;
 use crate::rng::Rng;
 use crate::scenario::{Millis, SECOND};
 use crate::sim::Sim;
@@ -25,7 +27,14 @@ pub enum Step {
     /// A user deletes it, running or finished.
     Delete,
     Ttl,
+    /// It gets a finalizer that keeps it after its deletion.
+    Hold,
+    /// Its finalizer is removed, a while after its deletion.
+    Release,
 }
+
+/// The fault of a Job that lingers after its deletion.
+pub const LINGERS: &str = "deleted Job lingers with a finalizer";
 
 /// Decides a new Job's course.
 pub fn begins(sim: &Sim, uid: &str, at: Millis) {
@@ -46,6 +55,10 @@ pub fn begins(sim: &Sim, uid: &str, at: Millis) {
     if spec.is_some_and(|cron_job| cron_job.policies.contains_key(STUCK_AFTER)) {
         state.plan(at + Rng::fork(sim.scenario.seed, &uid).range(0, 2 * SECOND), Act::Job(uid.clone(), Step::Begin));
     }
+    let may_linger = spec.is_some_and(|cron_job| LIMITS.iter().any(|name| cron_job.policies.contains_key(name)));
+    if may_linger && Rng::fork(sim.scenario.seed, &format!("linger {uid}")).percent(40) {
+        state.plan(at, Act::Job(uid.clone(), Step::Hold));
+    }
     match drawn {
         "quick" => state.plan(at + seconds(&mut rng, 0, 15), Act::Job(uid, Step::Finish)),
         "slow" => state.plan(at + seconds(&mut rng, 30, 130), Act::Job(uid, Step::Finish)),
@@ -62,6 +75,14 @@ pub fn begins(sim: &Sim, uid: &str, at: Millis) {
             }
         }
     }
+}
+
+/// The UID of a Job, and how long it lingers after its deletion.
+pub fn lingering(seed: u64, job: &Value) -> (String, Millis) {
+    let uid = text(job, "uid").to_owned();
+    let mut rng = Rng::fork(seed, &format!("release {uid}"));
+    let seconds = rng.weighted(&[(45, 20), (35, 120), (20, 500)]);
+    (uid, rng.range(SECOND, seconds * SECOND))
 }
 
 /// Takes a step of a Job's course.
@@ -81,6 +102,8 @@ pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
         Step::Fail => "Job failed",
         Step::Delete => "Job deleted by hand",
         Step::Ttl => "Job gone after its TTL",
+        Step::Hold => "Job gets a finalizer",
+        Step::Release => "Job loses its finalizer",
     };
     sim.state.lock().invariants.coverage.count("world", what);
     let code = match step {
@@ -91,6 +114,10 @@ pub fn step(sim: &Sim, uid: &str, step: Step, at: Millis) {
         Step::Finish | Step::Fail => {
             let status = status(sim, slot, at, step == Step::Finish);
             sim.act(&Call::world(Method::PATCH, format!("{path}/status"), &json!({ "status": status })))
+        }
+        Step::Hold | Step::Release => {
+            let names = if step == Step::Hold { json!([FINALIZER]) } else { json!([]) };
+            sim.act(&Call::world(Method::PATCH, path, &json!({ "metadata": { "finalizers": names } })))
         }
         Step::Delete | Step::Ttl => {
             let options = json!({"propagationPolicy": "Background", "preconditions": {"uid": uid}});

@@ -11,15 +11,20 @@ use cronjob_controller::api::policy::{
 };
 use serde_json::{Value, json};
 
+use crate::call::Call;
 use crate::disguise::disguised;
 use crate::invariants::{Invariants, Sent, is_seen_by};
-use crate::model::{Condition, Job, Model, Version, owner_of, slot_of, text};
+use crate::model::{Author, Condition, Job, Model, Version, owner_of, slot_of, text};
 use crate::policies::Annotations;
 use crate::rng::Rng;
-use crate::scenario::{MINUTE, Millis};
+use crate::scenario::{CronJob, MINUTE, Millis, SECOND};
+use crate::waiting::LINGERING;
 
 /// By when every watch has shown a change: a silent one is noticed after three minutes.
-const SHOWN_WITHIN: Millis = 4 * MINUTE;
+pub const SHOWN_WITHIN: Millis = 4 * MINUTE;
+
+/// By when a sync that began before its watch showed something has sent its last request.
+pub const LONGEST_SYNC: Millis = MINUTE;
 
 /// The policies of a new CronJob.
 pub fn draw(rng: &mut Rng) -> Annotations {
@@ -34,6 +39,31 @@ pub fn draw(rng: &mut Rng) -> Annotations {
         drawn.remove(if drawn.contains_key(REPLACE_WAITS) { STUCK_AFTER } else { REPLACE_WAITS });
     }
     drawn
+}
+
+/// Changes the rest of a new CronJob so that its policies may be combined, and often hold a slot.
+pub fn fit(rng: &mut Rng, cron_job: &mut CronJob) {
+    let CronJob { spec, policies, .. } = cron_job;
+    if policies.contains_key(REPLACE_WAITS) {
+        policies.retain(|name, value| match *name {
+            MAX_CONCURRENT | STUCK_AFTER => false,
+            BACKLOG => value.as_deref() == Some("0"),
+            _ => true,
+        });
+        spec.policy = "Replace";
+    } else if policies.contains_key(BACKLOG) || policies.contains_key(STUCK_AFTER) {
+        spec.policy = "Forbid";
+    } else if policies.contains_key(MAX_CONCURRENT) && spec.policy == "Replace" {
+        spec.policy = "Allow";
+    }
+    if policies.get(MAX_CONCURRENT).is_some_and(|value| value.as_deref() == Some("0")) {
+        policies.insert(MAX_CONCURRENT, Some("2".to_owned()));
+    }
+    if policies.contains_key(PAUSE_AFTER_FAILURES) {
+        spec.limits = (Some(3), Some(3));
+    }
+    spec.schedule = (*rng.pick(&["* * * * *", "* * * * *", "*/2 * * * *"])).to_owned();
+    spec.fate = rng.weighted(&[(30, "mixed"), (30, "slow"), (15, "fails"), (15, "hangs"), (10, "vanishes")]);
 }
 
 /// A change of the policies.
@@ -79,6 +109,21 @@ impl Version {
         self.number(MAX_CONCURRENT)
     }
 
+    /// How many slots wait.
+    pub fn backlog(&self) -> Option<usize> {
+        self.number(BACKLOG)
+    }
+
+    /// After how many failures nothing starts.
+    pub fn pauses_after(&self) -> Option<usize> {
+        self.number(PAUSE_AFTER_FAILURES)
+    }
+
+    /// Whether no slot starts that was due before a change. Policies that cannot be read say nothing.
+    pub fn waits_after_change(&self) -> bool {
+        self.limits().get(AFTER_CHANGE).is_some_and(|value| value == "wait") && self.schedule().is_some()
+    }
+
     /// How long a Job that blocks a slot runs before it is deleted.
     pub fn rescues_after(&self) -> Option<TimeDelta> {
         let limits = self.limits();
@@ -97,6 +142,14 @@ impl Version {
     }
 }
 
+/// The finalizer that keeps a Job for a while after its deletion.
+pub const FINALIZER: &str = "simulation.example.com/linger";
+
+/// Whether the object has [`FINALIZER`].
+pub fn is_held(object: &Value) -> bool {
+    object["metadata"]["finalizers"].as_array().is_some_and(|names| names.contains(&json!(FINALIZER)))
+}
+
 /// Whether a deletion of the object waits for its dependents.
 pub fn in_foreground(object: &Value) -> bool {
     object["metadata"]["finalizers"].as_array().is_some_and(|names| names.contains(&json!("foregroundDeletion")))
@@ -109,9 +162,6 @@ impl Invariants {
         let Some(cron) = model.crons.get(&uid) else { return };
         let versions = cron.since(view.revision);
         let name = format!("{} created {}/{} for {slot}", sent.author, text(job, "namespace"), text(job, "name"));
-        if let Some(decided) = versions[0].decided_until(sent.clock).filter(|decided| *decided >= slot) {
-            self.violated("15", at, format!("{name}, which was decided until {decided}"));
-        }
         for policy in versions.last().map(Version::limits).unwrap_or_default().keys() {
             self.coverage.count("limit", policy);
         }
@@ -119,9 +169,8 @@ impl Invariants {
         let is_known = |other: &&Job| other.is_made_by_controller() || is_seen_by(other, sent.author, sent.term);
         let wrong = [
             Self::too_many(versions, &others, sent, is_known),
-            Self::beside_a_replaced_one(versions, &others),
+            Self::beside_a_replaced_one(versions, &others, sent),
             Self::while_paused(versions, &others, cron.newest().last_successful_time(), at),
-            Self::out_of_order(model, &uid, versions, job, slot, sent),
         ];
         for (invariant, what) in wrong.into_iter().flatten() {
             if others.iter().any(|other| self.is_excused_beside(model, other)) {
@@ -146,9 +195,15 @@ impl Invariants {
         (number >= most).then(|| ("16", format!("beside {number} unfinished ones, though max-concurrent is {most}")))
     }
 
-    /// With `replace-waits`, the Jobs of earlier slots are gone.
-    fn beside_a_replaced_one(versions: &[Version], others: &[&Job]) -> Option<(&'static str, String)> {
-        let is_there = |job: &&&Job| job.is_made_by_controller() && (job.finished.is_none() || job.deleting);
+    /// With `replace-waits`, the Jobs of earlier slots are gone. A finished one that is being deleted counts when its watch
+    /// has shown that to the author.
+    fn beside_a_replaced_one(versions: &[Version], others: &[&Job], sent: &Sent) -> Option<(&'static str, String)> {
+        let is_shown = |job: &Job| {
+            let seen = job.sight(sent.author, sent.term).and_then(|sight| sight.deleting);
+            seen.is_some_and(|seen| seen + 10 * SECOND < sent.at)
+        };
+        let is_there =
+            |job: &&&Job| job.is_made_by_controller() && (job.finished.is_none() || job.deleting && is_shown(job));
         let other = others.iter().find(is_there).filter(|_| versions.iter().all(Version::replace_waits))?;
         Some(("17", format!("while {} is not gone, though it waits for that", other.name)))
     }
@@ -160,7 +215,7 @@ impl Invariants {
         succeeded: Option<DateTime<Utc>>,
         at: Millis,
     ) -> Option<(&'static str, String)> {
-        let limits: Option<Vec<usize>> = versions.iter().map(|version| version.number(PAUSE_AFTER_FAILURES)).collect();
+        let limits: Option<Vec<usize>> = versions.iter().map(Version::pauses_after).collect();
         let most = limits?.into_iter().max()?;
         let has_success = succeeded.is_some() || others.iter().any(|job| job.succeeded.is_some());
         let is_shown = |job: &&&Job| job.ended.is_some_and(|ended| ended + SHOWN_WITHIN < at);
@@ -169,29 +224,71 @@ impl Invariants {
         (number >= most && !has_success).then(|| ("18", format!("after {number} failures without a success")))
     }
 
-    /// With `backlog`, slots start in order.
-    fn out_of_order(
-        model: &Model,
-        uid: &str,
-        versions: &[Version],
-        job: &Value,
-        slot: DateTime<Utc>,
-        sent: &Sent,
-    ) -> Option<(&'static str, String)> {
-        if !versions.iter().all(|version| version.limits().contains_key(BACKLOG)) {
-            return None;
+    /// A replica sends the deletion of a Job. It names the Job's UID. In the foreground it is sent once: before it, the Job
+    /// is read live, which shows one that was committed, whoever sent it.
+    pub fn deletes(&mut self, model: &Model, call: &Call, sent: &Sent) {
+        let body = call.json();
+        let Some(uid) = body["preconditions"]["uid"].as_str() else {
+            return self.violated("5", sent.at, format!("{} sends {call} without the UID", sent.author));
+        };
+        let Some(job) = model.jobs.get(uid).filter(|_| body["propagationPolicy"] == "Foreground") else { return };
+        let is_again = |(_, author): (Millis, Author)| matches!(author, Author::Replica(..));
+        if job.marked.is_some_and(is_again) && job.deleted.is_none() {
+            let text = format!("{} sends {call} for {uid}, whose deletion was committed before", sent.author);
+            self.violated("20", sent.at, text);
         }
-        let is_own = |other: &&Job| (other.author, other.term) == (sent.author, sent.term) && other.answered;
-        let others = model.all_jobs_of(uid).filter(|other| other.uid != text(job, "uid")).filter(is_own);
-        let newer = others.filter_map(|other| other.slot).find(|other| *other > slot)?;
-        Some(("19", format!("after the one for {newer}, though slots wait in order")))
+        self.beside_lingering_ones(model, job, call, sent);
+    }
+
+    /// Whether a write that changed nothing is upstream's: Replace deletes an active Job whether or not it is terminating.
+    pub fn is_excused_replacement(&mut self, model: &Model, call: &Call, sent: &Sent) -> bool {
+        let uid = call.json()["preconditions"]["uid"].as_str().map(str::to_owned);
+        let job = uid.and_then(|uid| model.jobs.get(&uid)).filter(|job| job.is_unfinished() && job.deleting);
+        let Some((owner, _)) = job.and_then(|job| job.owner.as_ref()) else { return false };
+        let versions =
+            model.crons.get(owner).map(|cron| cron.since(sent.view.as_ref().map_or(0, |view| view.revision)));
+        let replaces = |version: &Version| version.policy() == "Replace" && !version.replace_waits();
+        let is_excused = versions.is_some_and(|versions| versions.iter().any(replaces));
+        if is_excused {
+            self.coverage.count("excused", "terminating Job deleted again to be replaced, as upstream");
+        }
+        is_excused
+    }
+
+    /// No stuck Job is deleted while others that were linger, as the author has seen for long enough.
+    fn beside_lingering_ones(&mut self, model: &Model, job: &Job, call: &Call, sent: &Sent) {
+        let (Some((uid, _)), Some(view)) = (&job.owner, &sent.view) else { return };
+        let Some(versions) = model.crons.get(uid).map(|cron| cron.since(view.revision)) else { return };
+        let is_stuck = |job: &Job, before: Millis| {
+            let then = sent.clock - TimeDelta::milliseconds(i64::try_from(before).unwrap());
+            versions.iter().all(|version| version.is_stuck(job, then))
+        };
+        let lingers = |other: &&Job| {
+            let seen = other.sight(sent.author, sent.term).and_then(|sight| sight.deleting);
+            other.finished.is_none() && seen.is_some_and(|seen| seen + LONGEST_SYNC < sent.at)
+        };
+        let limited = model.jobs_of(uid).filter(|other| is_stuck(other, LONGEST_SYNC)).filter(lingers);
+        let number = limited.count();
+        if number > 0 {
+            self.coverage.max("greatest", "stuck Jobs that linger when another one is deleted", number as u64);
+        }
+        if is_stuck(job, 0) && number >= LINGERING {
+            self.violated("20", sent.at, format!("{} sends {call} beside {number} that linger", sent.author));
+        }
     }
 
     /// A replica's deletion in the foreground left a Job terminating. A Pod terminates after any deletion, and its removal is
     /// judged.
     pub fn marked(&mut self, model: &Model, before: &Value, after: &Value, sent: &Sent, at: Millis) {
         let is_terminating = |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
-        if is_terminating(before) || !is_terminating(after) || !in_foreground(after) {
+        if is_terminating(before) || !is_terminating(after) {
+            return;
+        }
+        if !in_foreground(after) {
+            // It lingers. Without the finalizer it would have gone at once, and been judged then.
+            if is_held(after) {
+                self.deleted(model, before, sent, at);
+            }
             return;
         }
         let name = format!("{} deleted {}/{}", sent.author, text(before, "namespace"), text(before, "name"));

@@ -29,14 +29,17 @@
 //!     within two seconds, beginning two minutes after the first fault.
 //! 13. In the final state, no controller keeps state for a deleted CronJob.
 //! 14. After a change of its timing policies was shown to the author, no slot of a CronJob starts that was due before
-//!     the change. Worlds whose clocks differ by a minute are left out: there a record of decided slots may count as
-//!     absent.
-//!
-//! 15. No Job is created for a slot that the record of decided slots has decided, as the author knew it.
+//!     the change; with `after-change: wait`, after any change of its schedule and after a resume. Worlds whose clocks
+//!     differ by a minute are left out: there a record of decided slots may count as absent.
+//! 15. No Job is created for a slot that the record of decided slots has decided, as the author knew it. A new leader
+//!     knows what there was when it got its lease.
 //! 16. With `max-concurrent`, a replica creates no Job beside as many unfinished ones.
 //! 17. With `replace-waits`, no Job is created before the earlier ones are gone.
 //! 18. With `pause-after-failures`, no Job is created after as many failures without a success.
-//! 19. With `backlog`, a replica creates the Jobs in the order of their slots.
+//! 19. Slots start in order, also over changes of leader: none that is not after lastScheduleTime, as the author knew it.
+//!     With `backlog`, none starts before an older one that waits; with `backlog: 0`, none starts late.
+//! 20. A Job is deleted by its UID, and in the foreground once. No stuck one is deleted beside three that linger.
+//! 21. In the final state, a slot that no policy holds any more starts within a few seconds.
 //!
 //! One exception to 1, 2 and 16 to 19 is allowed, and counted: a second Job of a slot whose first Job a third party removed (a
 //! TTL, a user) while another create of it was on its way. Then no name conflict prevents the second one.
@@ -60,6 +63,7 @@ mod journal;
 mod limits;
 mod model;
 mod network;
+mod order;
 mod people;
 mod policies;
 mod rng;
@@ -68,6 +72,7 @@ mod scenario;
 mod shrink;
 mod sim;
 mod view;
+mod waiting;
 
 use std::process::ExitCode;
 

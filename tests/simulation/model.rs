@@ -216,6 +216,8 @@ pub struct Job {
     pub owner: Option<(String, String)>,
     /// The slot in its annotation.
     pub slot: Option<DateTime<Utc>>,
+    /// The time of its creation, according to its metadata.
+    pub creation: Option<DateTime<Utc>>,
     pub author: Author,
     /// The author's term in its shard.
     pub term: u32,
@@ -228,13 +230,26 @@ pub struct Job {
     /// When it succeeded, according to its status.
     pub succeeded: Option<DateTime<Utc>>,
     pub deleting: bool,
+    /// When it was first marked for deletion, and by whom. A finalizer may keep it after that.
+    pub marked: Option<(Millis, Author)>,
     pub deleted: Option<Millis>,
     /// The author of the deletion.
     pub deleted_by: Option<Author>,
     /// Whether its author received the answer to the create.
     pub answered: bool,
-    /// The replicas that saw it in a watch or a list, as `(replica, incarnation, term in the shard)`.
-    pub seen_by: Vec<(usize, u32, u32)>,
+    /// The replicas that saw it in a watch.
+    pub seen_by: Vec<Sight>,
+}
+
+/// What a watch showed a replica of a Job.
+#[derive(Clone, Debug)]
+pub struct Sight {
+    /// The replica, its incarnation, and its term in the shard.
+    pub by: (usize, u32, u32),
+    /// When it first saw the Job.
+    pub at: Millis,
+    /// When it first saw that the Job is being deleted.
+    pub deleting: Option<Millis>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,6 +262,23 @@ impl Job {
     /// Whether a CronJob controller created it, and not `create job --from`.
     pub fn is_made_by_controller(&self) -> bool {
         self.owner.is_some() && self.slot.is_some()
+    }
+
+    /// A watch shows it to a replica.
+    pub fn shown(&mut self, by: (usize, u32, u32), is_deleting: bool, at: Millis) {
+        let known = self.seen_by.iter().position(|sight| sight.by == by);
+        let place = known.unwrap_or_else(|| {
+            self.seen_by.push(Sight { by, at, deleting: None });
+            self.seen_by.len() - 1
+        });
+        let deleting = &mut self.seen_by[place].deleting;
+        *deleting = deleting.or(is_deleting.then_some(at));
+    }
+
+    /// What a replica had seen of it in that term.
+    pub fn sight(&self, author: Author, term: u32) -> Option<&Sight> {
+        let Author::Replica(number, incarnation) = author else { return None };
+        self.seen_by.iter().find(|sight| sight.by == (number, incarnation, term))
     }
 
     /// Whether a third party removed it, so that its name does not prevent a second one.
@@ -351,6 +383,7 @@ impl Model {
             uid: uid.clone(),
             owner,
             slot: slot_of(object),
+            creation: text(object, "creationTimestamp").parse().ok(),
             author,
             term,
             created: at,
@@ -359,6 +392,7 @@ impl Model {
             started: None,
             succeeded: None,
             deleting: false,
+            marked: None,
             deleted: None,
             deleted_by: None,
             answered: false,
@@ -367,7 +401,7 @@ impl Model {
         self.jobs.insert(uid, job);
     }
 
-    pub fn job_changed(&mut self, object: &Value, at: Millis) {
+    pub fn job_changed(&mut self, object: &Value, author: Author, at: Millis) {
         let deleting = !object["metadata"]["deletionTimestamp"].is_null();
         if let Some(job) = self.jobs.get_mut(text(object, "uid")) {
             job.finished = condition(object);
@@ -376,6 +410,7 @@ impl Model {
             let completed = object["status"]["completionTime"].as_str().and_then(|time| time.parse().ok());
             job.succeeded = completed.filter(|_| job.finished == Some(Condition::Complete));
             job.deleting = deleting;
+            job.marked = job.marked.or(deleting.then_some((at, author)));
             job.owner = owner_of(object);
         }
     }
@@ -383,7 +418,8 @@ impl Model {
     pub fn job_deleted(&mut self, uid: &str, author: Author, at: Millis) {
         if let Some(job) = self.jobs.get_mut(uid) {
             job.deleted = Some(at);
-            job.deleted_by = Some(author);
+            // Who takes the last finalizer away only ends what another author began.
+            job.deleted_by = Some(job.marked.map_or(author, |(_, author)| author));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use cronjob_controller::api::manage::{MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
+use cronjob_controller::api::policy::COUNTED_FROM;
 use cronjob_controller::api::{ControllerKind, Manage};
 use http::Method;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use crate::agenda::Act;
 use crate::call::Call;
 use crate::calm::limits_of;
 use crate::disguise::READS_AS;
-use crate::model::text;
+use crate::model::{Condition, text};
 use crate::scenario::{Action, CronJob, Millis, Spec};
 use crate::sim::Sim;
 
@@ -104,7 +105,11 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
         }
         Action::Deadline(seconds) => patch("deadline changed", json!({"spec": {"startingDeadlineSeconds": seconds}})),
         Action::Limited(change) => patch("other policies changed", json!({"metadata": {"annotations": change}})),
-        Action::Timing(change) => patch("timing policies changed", json!({"metadata": {"annotations": change}})),
+        Action::Timing(change) => {
+            let is_all = change.contains_key(COUNTED_FROM) && change.len() > 1;
+            let what = if is_all { "timing policies and their record removed" } else { "timing policies changed" };
+            patch(what, json!({"metadata": {"annotations": change}}));
+        }
         Action::Suspend(suspend) => patch(if *suspend { "suspended" } else { "resumed" }, {
             // Of the CronJobs that are handed over, some are suspended, and the others released.
             let is_taken_back = *suspend && edit.at.is_multiple_of(2);
@@ -148,6 +153,7 @@ pub fn edit(sim: &Sim, place: usize, at: Millis) {
             sim.act(&Call::world(Method::POST, jobs(sim, cron_job), &job));
         }
         Action::DeleteJob => delete_newest_job(sim, cron_job),
+        Action::DeleteFailures => delete_failures(sim, cron_job),
     }
 }
 
@@ -193,6 +199,20 @@ fn delete_newest_job(sim: &Sim, cron_job: &CronJob) {
         jobs.max_by_key(|job| job.created).map(|job| job.name.clone())
     };
     if let Some(name) = newest {
+        let path = format!("{}/{name}", jobs(sim, cron_job));
+        sim.act(&Call::world(Method::DELETE, path, &json!({"propagationPolicy": "Background"})));
+    }
+}
+
+fn delete_failures(sim: &Sim, cron_job: &CronJob) {
+    let names: Vec<String> = {
+        let mut state = sim.state.lock();
+        state.invariants.coverage.count("world", "failed Jobs deleted by hand");
+        let uid = state.model.names.get(&(cron_job.namespace.to_owned(), cron_job.name.clone())).cloned();
+        let jobs = uid.iter().flat_map(|uid| state.model.jobs_of(uid));
+        jobs.filter(|job| job.finished == Some(Condition::Failed)).map(|job| job.name.clone()).collect()
+    };
+    for name in names {
         let path = format!("{}/{name}", jobs(sim, cron_job));
         sim.act(&Call::world(Method::DELETE, path, &json!({"propagationPolicy": "Background"})));
     }

@@ -54,6 +54,8 @@ pub fn change(rng: &mut Rng, start: DateTime<Utc>) -> Annotations {
         (10, TIMING.iter().map(|name| (*name, None)).collect()),
         // A tool that prunes what it did not apply.
         (15, Annotations::from([(COUNTED_FROM, None)])),
+        // `kubectl replace` with a manifest that has none of them.
+        (15, TIMING.iter().chain([&COUNTED_FROM]).map(|name| (*name, None)).collect()),
     ])
 }
 

@@ -15,6 +15,7 @@ use crate::invariants::Violation;
 use crate::scenario::{Millis, SECOND, Scenario};
 use crate::shrink;
 use crate::sim::Sim;
+use crate::waiting::{STEP, Watcher};
 
 /// A run of at least this many seeds must have seen every required event.
 const MANY: u64 = 200;
@@ -43,8 +44,14 @@ pub fn run(scenario: &Scenario, is_journal_kept: bool) -> Outcome {
         sim.run_until(end).await;
         in_order(&sim, &mut end).await;
         sim.state.lock().settled_since = Some(end);
-        end = scenario.active + SETTLED_WITHIN + QUIET;
-        sim.run_until(end).await;
+        let quiet_until = scenario.active + SETTLED_WITHIN + QUIET;
+        let mut watcher = Watcher::default();
+        while end < quiet_until {
+            end = (end + STEP).min(quiet_until);
+            sim.run_until(end).await;
+            watcher.look(&sim);
+        }
+        end = quiet_until;
         let started = sim.started();
         in_order(&sim, &mut end).await;
         let mut state = sim.state.lock();

@@ -9,6 +9,7 @@ use cronjob_controller::api::{ControllerKind, Manage};
 use cronjob_controller::leader_election::shares::Names;
 use cronjob_controller::sharding::Shard;
 
+use crate::calm::SETTLED_WITHIN;
 use crate::faults::{Fault, FaultKind, has_slow_admission};
 use crate::limits;
 use crate::policies::{self, Annotations};
@@ -96,6 +97,8 @@ pub enum Action {
     ForeignJob(i64),
     /// Deletes its newest Job.
     DeleteJob,
+    /// Deletes its failed Jobs, which ends a pause.
+    DeleteFailures,
     /// Clients read this instead of the schedule: an invalid value that old API servers accepted.
     ReadsAs(&'static str),
 }
@@ -220,16 +223,25 @@ impl Scenario {
 
     /// Gives CronJobs the policies that choose no slots, and users edits of them.
     fn adopt_limits(&mut self, rng: &mut Rng) {
-        if self.controller_kind.counted_from.is_none() || rng.percent(60) {
+        if self.controller_kind.counted_from.is_none() || rng.percent(40) {
             return;
         }
         for (number, cron_job) in self.cron_jobs.iter_mut().enumerate() {
             if rng.percent(70) {
                 cron_job.policies.extend(limits::draw(rng));
+                if rng.percent(75) {
+                    limits::fit(rng, cron_job);
+                }
             }
             for _ in 0..rng.weighted(&[(60, 0), (25, 1), (15, 3)]) {
                 let (at, change) = (rng.range(20 * SECOND, self.active), limits::change(rng));
                 self.edits.push(Edit { at, cron_job: number, action: Action::Limited(change) });
+            }
+            // Also after the last fault: what a policy holds is then judged.
+            if rng.percent(40) {
+                let at = rng.range(self.active, self.active + SETTLED_WITHIN + MINUTE);
+                let action = rng.weighted(&[(60, Action::DeleteFailures), (40, Action::ManualJob)]);
+                self.edits.push(Edit { at, cron_job: number, action });
             }
         }
     }

@@ -27,7 +27,9 @@ use crate::agenda::Act;
 use crate::call::{Call, Kind};
 use crate::faults::{Fault, FaultKind};
 use crate::invariants::{Invariants, Sent};
+use crate::job_world::{self, LINGERS, Step};
 use crate::journal::Journal;
+use crate::limits::is_held;
 use crate::model::{self, Author, Model, owner_of, text};
 use crate::rng::Rng;
 use crate::scenario::{Millis, Scenario};
@@ -324,8 +326,8 @@ impl State {
                             invariants.coverage.count("plan", "create");
                             invariants.created(model, object, sent, at);
                             invariants.started_within_limits(model, object, sent, at);
+                            invariants.started_in_order(model, object, sent, at, scenario);
                             invariants.started_in_time(model, object, at, scenario);
-                            invariants.started_after_changes(model, object, sent, at, scenario);
                         }
                         let uid = text(object, "uid").to_owned();
                         self.plan(at, Act::JobBegins(uid));
@@ -337,7 +339,14 @@ impl State {
                         if let (Some(sent), Some(before)) = (sent, before) {
                             invariants.marked(model, before, object, sent, at);
                         }
-                        model.job_changed(object, at);
+                        model.job_changed(object, author, at);
+                        let is_deleting = |job: &Value| !job["metadata"]["deletionTimestamp"].is_null();
+                        let was_deleting = before.as_ref().is_some_and(|before| is_deleting(before));
+                        if is_held(object) && is_deleting(object) && !was_deleting {
+                            self.invariants.coverage.count("fault", LINGERS);
+                            let (uid, stays) = job_world::lingering(scenario.seed, object);
+                            self.plan(at + stays, Act::Job(uid, Step::Release));
+                        }
                     }
                     (ChangeKind::Deleted, sent, before) => {
                         if let (Some(sent), Some(before)) = (sent, before) {
@@ -391,7 +400,7 @@ impl State {
         }
         if changes == 0 {
             self.journal.note(at, format_args!("{} -> {call}: {code}", sent.author));
-            if (200..300).contains(&code) {
+            if (200..300).contains(&code) && !self.invariants.is_excused_replacement(&self.model, call, sent) {
                 self.invariants.violated("9", at, format!("{} wrote {call}, which changed nothing", sent.author));
             }
             return;
@@ -432,7 +441,8 @@ impl std::fmt::Display for Line<'_> {
         write!(f, "{namespace}/{name} {}@{revision}", &uid[..uid.len().min(4)])?;
         if self.is_job {
             let owner = model::owner_of(object).map(|(uid, _)| uid).unwrap_or_default();
-            return write!(f, " of {} {:?}", &owner[..owner.len().min(4)], model::condition(object));
+            let end = if object["metadata"]["deletionTimestamp"].is_null() { "" } else { " terminating" };
+            return write!(f, " of {} {:?}{end}", &owner[..owner.len().min(4)], model::condition(object));
         }
         let (spec, status) = (&object["spec"], &object["status"]);
         let active = status["active"].as_array().map_or(0, Vec::len);
