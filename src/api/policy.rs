@@ -246,9 +246,10 @@ impl PolicyReading {
         }
     }
 
-    /// Whether `other`, of an object with the same schedule, says the same.
+    /// Whether `other`, of an object with the same schedule, says the same. A resume changes nothing but the time of the edit.
     pub fn is_same(&self, other: &Self) -> bool {
         self.timing == other.timing
+            && self.last_edit == other.last_edit
             && self.unknown == other.unknown
             && self.offset == other.offset
             && self.has_limits_of(other)
