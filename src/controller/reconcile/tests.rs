@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+mod changes;
 mod limits;
 mod policies;
 mod publish;
