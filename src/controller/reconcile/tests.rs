@@ -2,6 +2,7 @@
 
 mod changes;
 mod limits;
+mod pairs;
 mod policies;
 mod publish;
 
