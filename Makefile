@@ -155,7 +155,7 @@ pressure: fixture ## Slow webhooks, noisy tenants and floods, beside in-tree; PR
 conformance: fixture $(SPECS)/conformance.test $(SPECS)/ginkgo $(CONFORMANCE)/kwok ## Upstream's own end-to-end specs
 	cargo test --locked --test conformance
 
-# Seven minutes, once everything is built.
+# Seven minutes, once everything is built. `PODS_SLOTS=30` runs thirty slots of each CronJob, in half an hour.
 pods-test: fixture $(CONFORMANCE)/kwok ## Policies about Jobs that do not go away, with Pods
 	cargo test --locked --test pods
 

@@ -350,7 +350,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         observation.ownership = if is_shared { Ownership::Shared } else { Ownership::Exclusive };
         // kube-controller-manager's controller reports a Job as unexpected until the status names it.
         observation.settle_later = !is_shared && !self.parts.queue.shutting_down();
-        observation.carried = recalled.carried;
+        (observation.carried, observation.record_is_new) = (recalled.carried, recalled.record_is_new);
         observation.pending_create = recalled.begun.and_then(|begun| begun.pending());
         observation.takeover_wait = self.takeover_wait();
         observation.vanished = recalled.vanished;

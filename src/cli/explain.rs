@@ -311,24 +311,6 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn suspended(&self) -> String {
-        let then = match self.resumption() {
-            Resumption::Starts(slot) => format!("the missed run of {slot} would start at once"),
-            Resumption::Waits(next) => format!("it would run at {next}"),
-            Resumption::Never => "it would not run either".to_owned(),
-        };
-        format!("It does not run: it is suspended (spec.suspend). If it were resumed now, {then}.")
-    }
-
-    fn resumption(&self) -> Resumption {
-        let resumed = self.rehearse(|cron_job| cron_job.spec.suspend = false, &self.facts.jobs, self.now);
-        match (resumed.starts(), resumed.settlement.outcome.next_slot()) {
-            (Some((_, slot)), _) => Resumption::Starts(self.moment(*slot)),
-            (None, Some(next)) => Resumption::Waits(self.moment(next.slot)),
-            (None, None) => Resumption::Never,
-        }
-    }
-
     /// Running Jobs block the run, because of `rule`.
     fn blocked(&self, rule: &str) -> String {
         let noun = self.noun();
@@ -539,6 +521,12 @@ impl<'a> Case<'a> {
             ));
         }
         notes.extend(self.timing_notes(state));
+        if state != State::BeingDeleted {
+            notes.extend(self.passed_over_by_change());
+        }
+        if !matches!(state, State::Suspended | State::BeingDeleted) {
+            notes.extend(self.stuck());
+        }
         let recurrence = &self.cron_job.spec.recurrence;
         let has_zone = recurrence.time_zone().is_some() || self.cron_job.timing(self.local).zone_in_schedule;
         if !has_zone && self.schedule().and_then(Schedule::zone).is_some() {
@@ -561,6 +549,7 @@ impl<'a> Case<'a> {
             "JobAlreadyActive",
             "Paused",
             "PassedOver",
+            "RunStuck",
             "TooManyMissedTimes",
             "SuccessfulCreate",
             "SuccessfulDelete",

@@ -167,6 +167,9 @@ impl CronJobStatsSet {
                 vacant.insert(Place { stats: CronJobStats::open(cron_job, &observation.jobs), _held: held })
             }
         };
+        if let Some(slot) = settlement.passed_over {
+            place.stats.passed_over(cron_job, self.local_zone, slot);
+        }
         place.stats.decided(cron_job, self.local_zone, settlement.verdict, now);
         place.stats.is_stuck = settlement.told.iter().any(|told| told.reason == RUN_STUCK);
         place.stats.is_refused = match &observation.create {

@@ -1,8 +1,9 @@
 //! Statistics of one CronJob's slots.
 //!
 //! Guarantees: pure. Every slot is counted at most once, under the one reason for which it was started or not, however
-//! many syncs see it. Nothing is decided here: the counts cover the decisions of syncs, and the slots between two
-//! decisions, which were not started. At most [`AT_MOST`] of those are counted.
+//! many syncs see it. One that was held counts once more when it starts or when a change passes over it. Nothing is decided
+//! here: the counts cover the decisions of syncs, and the slots between two decisions, which were not started. At most
+//! [`AT_MOST`] of those are counted.
 
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ pub struct Skipped {
     pub replacing: u64,
     /// See [`Skip::Paused`].
     pub paused: u64,
-    /// See [`Skip::PassedOver`].
+    /// See [`Skip::PassedOver`]. Those that a change passed over count, too.
     pub passed_over: u64,
     /// See [`Skip::Suspended`].
     pub suspended: u64,
@@ -139,6 +140,12 @@ impl CronJobStats {
                 self.is_invalid = true;
             }
         }
+    }
+
+    /// Counts the slots up to `slot` that a change passed over. The newest is one that would have started, so it counts even if
+    /// it was held or suspended before.
+    pub fn passed_over(&mut self, cron_job: &CronJob, local: Zone, slot: DateTime<Utc>) {
+        self.skipped.passed_over += self.pass(cron_job, local, slot).max(1);
     }
 
     /// Counts Jobs that have ended.

@@ -38,6 +38,9 @@ pub fn decided(cron_job: &ObjectName, settlement: &Settlement) {
             }
         }
     }
+    if let Some(slot) = settlement.passed_over {
+        info!(cronjob = %cron_job, slot = rfc3339(slot), "Passed over the slots before a change");
+    }
     match settlement.verdict {
         Verdict::Open | Verdict::NothingDue | Verdict::Started { missed: Missed::None, .. } => {}
         Verdict::Started { slot, missed } => {

@@ -88,6 +88,8 @@ pub struct Recollection {
     pub tried: Option<DateTime<Utc>>,
     /// The edits that the status lacks, with the newest slot that had its Job.
     pub carried: Edits,
+    /// Whether these have a record of decided slots for the first time.
+    pub record_is_new: bool,
     /// The last create that was sent, while its result is not known.
     pub begun: Option<BegunCreate>,
     /// See [`Memory::confirmed`].
@@ -180,6 +182,7 @@ impl Memories {
             // It is written once, although a server may not show it.
             if let Some(counted) = known.record_removed.take() {
                 known.pending.edits.counted(&counted);
+                recalled.record_is_new = true;
             }
             (recalled.carried, recalled.begun) = (known.pending.edits.clone(), known.pending.begun);
             if let Some(slot) = known.own.taken(&recalled.cron_job) {
@@ -354,6 +357,7 @@ impl Recollection {
             told: Vec::new(),
             tried: None,
             carried: Edits::default(),
+            record_is_new: false,
             begun: None,
             confirmed: 0,
             timed_out: false,

@@ -1,9 +1,9 @@
 //! Texts of Events. Those that upstream records, too, are upstream's.
 
 use apimachinery::quoting::quote;
-use chrono::TimeDelta;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
-use crate::api::policy::{BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, STUCK_AFTER};
+use crate::api::policy::{AFTER_CHANGE, BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, STUCK_AFTER};
 
 /// The reason of the Warning about a Job that blocks a slot for too long.
 pub(super) const RUN_STUCK: &str = "RunStuck";
@@ -56,6 +56,21 @@ pub(super) fn passed_over(backlog: usize) -> String {
         0 => format!("Passed over a run that could not start within 60 s: {BACKLOG} is 0"),
         most => format!("Passed over runs that could not start in time: {BACKLOG} lets the newest {most} wait"),
     }
+}
+
+/// `slot` is the newest that was passed over; slots after `until` start.
+pub(super) fn passed_over_by_change(slot: DateTime<Utc>, until: DateTime<Utc>, waits: bool) -> String {
+    let rfc3339 = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let change = if waits {
+        format!("the last edit or resume, and {AFTER_CHANGE} is wait")
+    } else {
+        "an annotation was changed that decides when it runs".to_owned()
+    };
+    format!(
+        "Passed over the run of {}: it was due before {change}. Slots after {} count",
+        rfc3339(slot),
+        rfc3339(until)
+    )
 }
 
 pub(super) fn overtaken_backlog() -> String {

@@ -76,6 +76,8 @@ pub struct Observation {
     pub leads_since: Option<DateTime<Utc>>,
     /// Status edits that an earlier sync decided and did not write.
     pub carried: Edits,
+    /// Whether `carried` has a record of decided slots that no sync has seen yet.
+    pub record_is_new: bool,
     /// Whether the CronJob changed, or the slot's starting deadline passed, while the sync waited for answers. Nothing
     /// more is sent for the slot then.
     pub is_overtaken: bool,
@@ -117,6 +119,7 @@ impl Observation {
             tried: None,
             leads_since: None,
             carried: Edits::default(),
+            record_is_new: false,
             is_overtaken: false,
             pending_create: None,
             takeover_wait: None,

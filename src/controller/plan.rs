@@ -91,6 +91,8 @@ pub struct Settlement {
     pub name_taken: Option<DateTime<Utc>>,
     /// The slot whose Job existed before this process could create it.
     pub already_there: Option<DateTime<Utc>>,
+    /// The newest due slot that a change of the CronJob passed over, in the sync that finds the change.
+    pub passed_over: Option<DateTime<Utc>>,
     /// Finished Jobs beyond the history limits, to be deleted after the status write: the oldest, at most `MOST_PRUNED`
     /// (32).
     pub prune: Vec<Arc<Job>>,

@@ -13,6 +13,7 @@
 //! the divergences listed in docs/divergences.md.
 
 mod backlog;
+mod changes;
 mod publish;
 mod running;
 
@@ -93,8 +94,9 @@ impl Sync<'_> {
             Some(Ok(live)) if live.uid != self.draft.base.uid => return failed(Failure::Recreated(live.name.clone())),
             _ => {}
         }
-        self.count_slots();
+        let before = self.count_slots();
         self.adopt_own_children();
+        self.tell_of_passed_slots(before);
         self.adopt_begun_job()?;
         self.forget_pruned_jobs();
         self.walk_children()?;
@@ -135,17 +137,6 @@ impl Sync<'_> {
             draft.set_conditions(conditions::of(self.observation, &draft, &outcome, self.now));
         }
         Plan::Settle(Settlement { prune, not_pruned, ..draft.settle(outcome) })
-    }
-
-    /// Records that a change of the policies decides the slots before it.
-    fn count_slots(&mut self) {
-        let cron_job = self.draft.base;
-        if cron_job.deleting || self.is_taken_back() {
-            return;
-        }
-        if let Some(counted) = cron_job.recount(&self.draft.status, self.observation.local_zone, self.now) {
-            self.draft.counted(counted);
-        }
     }
 
     /// A child whose name and scheduled-timestamp agree was made by a CronJob controller, which may have died before

@@ -113,6 +113,8 @@ pub struct Draft<'a> {
     pub name_taken: Option<DateTime<Utc>>,
     /// The slot whose Job existed before this process could create it.
     pub already_there: Option<DateTime<Utc>>,
+    /// The newest due slot that a change of the CronJob passed over.
+    pub passed_over: Option<DateTime<Utc>>,
     /// The decision about the due slots.
     pub verdict: Verdict,
     edits: Edits,
@@ -128,7 +130,8 @@ impl<'a> Draft<'a> {
         carried.apply(&mut status);
         let (edits, verdict) = (carried.clone(), Verdict::Open);
         let (events, told, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { base, status, name_taken: None, already_there: None, verdict, edits, events, told, notes }
+        let (name_taken, already_there, passed_over) = (None, None, None);
+        Self { base, status, name_taken, already_there, passed_over, verdict, edits, events, told, notes }
     }
 
     /// Applies the edits to a fresher version. Upstream continues with the fresher copy but writes the older one.
@@ -296,7 +299,7 @@ impl<'a> Draft<'a> {
 
     /// Ends the sync without a status write; the edits are left to a later sync.
     pub fn put_off(self, outcome: Outcome) -> Settlement {
-        let Self { base, name_taken, already_there, verdict, edits, events, told, notes, .. } = self;
+        let Self { base, name_taken, already_there, passed_over, verdict, edits, events, told, notes, .. } = self;
         let edits = edits.needed_by(&base.status);
         let (prune, not_pruned) = (Vec::new(), 0);
         Settlement {
@@ -306,6 +309,7 @@ impl<'a> Draft<'a> {
             told,
             name_taken,
             already_there,
+            passed_over,
             prune,
             not_pruned,
             verdict,
@@ -316,7 +320,7 @@ impl<'a> Draft<'a> {
 
     /// Ends the sync.
     pub fn settle(self, outcome: Outcome) -> Settlement {
-        let Self { base, status, name_taken, already_there, verdict, edits, events, told, notes } = self;
+        let Self { base, status, name_taken, already_there, passed_over, verdict, edits, events, told, notes } = self;
         let status = changed(status, base).map(|status| StatusWrite { base: Arc::clone(base), status });
         let edits = if status.is_some() { edits.needed_by(&base.status) } else { Edits::default() };
         let (prune, not_pruned) = (Vec::new(), 0);
@@ -327,6 +331,7 @@ impl<'a> Draft<'a> {
             told,
             name_taken,
             already_there,
+            passed_over,
             prune,
             not_pruned,
             verdict,

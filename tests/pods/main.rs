@@ -5,7 +5,8 @@
 //! kube-scheduler, and kwok as the kubelet of one node. A CronJob without the policy runs beside each, and does what the policy
 //! prevents: a cluster that cannot fail would show nothing.
 //!
-//! `make pods-test` builds what is needed and runs it, for seven minutes. `cargo test` does not run it.
+//! `make pods-test` builds what is needed and runs it, for seven minutes. `PODS_SLOTS=30` runs thirty slots of each CronJob,
+//! which takes half an hour. `cargo test` does not run it.
 #![allow(clippy::unwrap_used)]
 
 mod lives;
@@ -13,9 +14,10 @@ mod lives;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use cronjob_controller::api::policy::{REPLACE_WAITS, STUCK_AFTER};
 use serde_json::{Value, json};
-use testkit::driver::{CRON_JOBS, Namespace, Resource, cron_job, eventually};
+use testkit::driver::{CRON_JOBS, EVENTS, JOBS, Namespace, Resource, cron_job, eventually};
 use testkit::fixture;
 use testkit::fixture::cluster::Cluster;
 use testkit::fixture::control_plane::Extras;
@@ -28,9 +30,15 @@ use lives::Lives;
 const PODS: Resource = Resource("api/v1", "pods");
 /// Each runs in its own Pod's time to terminate.
 const WAITING: [&str; 5] = ["5s", "15s", "25s", "35s", "45s"];
-/// Of each of them; thirty in all.
+/// The slots of each of them, unless PODS_SLOTS says otherwise; thirty in all.
 const SLOTS: usize = 6;
-const LIMIT: Duration = Duration::from_secs(9 * 60);
+const MINUTE: Duration = Duration::from_mins(1);
+/// The time limit for what happens within a few slots.
+const LIMIT: Duration = Duration::from_mins(9);
+/// Not a multiple of the schedule's interval: the Event comes by its own timer and not with a slot.
+const STUCK: TimeDelta = TimeDelta::seconds(90);
+/// How late the Event may be, whose time has whole seconds.
+const TOLERANCE: TimeDelta = TimeDelta::seconds(3);
 
 fn main() -> ExitCode {
     match block_on(run()) {
@@ -50,7 +58,11 @@ async fn run() -> Result<(), String> {
     println!("pods: {}", cluster.versions().await?);
     let ns = world.namespace("pods").await;
     let lives = Lives::watch(&world.plane.admin(), ns.path(PODS, "")).await?;
-    tokio::join!(replaced(&ns, &lives), stuck(&ns, &lives));
+    let slots = match std::env::var("PODS_SLOTS") {
+        Ok(text) => text.parse().map_err(|_| format!("PODS_SLOTS={text} is no number"))?,
+        Err(_) => SLOTS,
+    };
+    tokio::join!(replaced(&ns, &lives, slots), stuck(&ns, &lives));
     controller.check_running()?;
     world.verify().await
 }
@@ -70,8 +82,10 @@ fn sleeper(name: &str, policy: &str, terminates_in: &str, annotations: &[(&str, 
     object
 }
 
-/// Thirty slots, and one CronJob with plain Replace.
-async fn replaced(ns: &Namespace, lives: &Lives) {
+/// So many slots of each CronJob, and one CronJob with plain Replace.
+async fn replaced(ns: &Namespace, lives: &Lives, slots: usize) {
+    // A slot a minute, and some for the start.
+    let limit = MINUTE * u32::try_from(slots).unwrap() + 3 * MINUTE;
     let name = |terminates_in: &str| format!("waits-{terminates_in}");
     for terminates_in in WAITING {
         let object = sleeper(&name(terminates_in), "Replace", terminates_in, &[(REPLACE_WAITS, "true")]);
@@ -79,8 +93,8 @@ async fn replaced(ns: &Namespace, lives: &Lives) {
     }
     ns.create(CRON_JOBS, &sleeper("plain", "Replace", "25s", &[])).await;
     for cron_job in WAITING.map(name).iter().map(String::as_str).chain(["plain"]) {
-        eventually(format!("{SLOTS} Pods of {cron_job}"), LIMIT, || async {
-            (lives.of(cron_job).started >= SLOTS).then_some(())
+        eventually(format!("{slots} Pods of {cron_job}"), limit, || async {
+            (lives.of(cron_job).started >= slots).then_some(())
         })
         .await;
     }
@@ -97,7 +111,8 @@ async fn replaced(ns: &Namespace, lives: &Lives) {
 /// A Pod that never goes, under Forbid.
 async fn stuck(ns: &Namespace, lives: &Lives) {
     let names = ["stuck", "still"];
-    ns.create(CRON_JOBS, &sleeper("stuck", "Forbid", "never", &[(STUCK_AFTER, "1m")])).await;
+    let stuck_after = format!("{}s", STUCK.num_seconds());
+    ns.create(CRON_JOBS, &sleeper("stuck", "Forbid", "never", &[(STUCK_AFTER, &stuck_after)])).await;
     ns.create(CRON_JOBS, &sleeper("still", "Forbid", "never", &[])).await;
     for name in names {
         eventually(format!("a Pod of {name}"), LIMIT, || async { (lives.of(name).started > 0).then_some(()) }).await;
@@ -107,16 +122,27 @@ async fn stuck(ns: &Namespace, lives: &Lives) {
             ns.delete(PODS, pod["metadata"]["name"].as_str().unwrap()).await;
         }
     }
-    let message = eventually("RunStuck", LIMIT, || async {
-        let events = ns.list(testkit::driver::EVENTS).await;
-        let told = events.into_iter().find(|event| event["reason"] == "RunStuck");
-        told.map(|event| event["message"].as_str().unwrap().to_owned())
+    let event = eventually("RunStuck", LIMIT, || async {
+        ns.list(EVENTS).await.into_iter().find(|event| event["reason"] == "RunStuck")
     })
     .await;
-    println!("pods: a Pod stuck in Terminating under Forbid: {message}");
+    let jobs = ns.list(JOBS).await;
+    let job = jobs.iter().find(|job| job["metadata"]["ownerReferences"][0]["name"] == "stuck").unwrap();
+    let late = time(&event["firstTimestamp"]) - (time(&job["status"]["startTime"]) + STUCK);
+    println!("pods: a Pod stuck in Terminating under Forbid: {}, {late} late", event["message"]);
+    assert!((TimeDelta::zero()..=TOLERANCE).contains(&late), "RunStuck is {late} late");
     assert_eq!(lives.of("stuck").started, 1, "told, and no more");
-    ns.patch(CRON_JOBS, "stuck", &json!({"metadata": {"annotations": {STUCK_AFTER: "1m, delete"}}})).await;
+    ns.patch(
+        CRON_JOBS,
+        "stuck",
+        &json!({"metadata": {"annotations": {STUCK_AFTER: format!("{stuck_after}, delete")}}}),
+    )
+    .await;
     eventually("the next slot's Pod", LIMIT, || async { (lives.of("stuck").started == 2).then_some(()) }).await;
     assert_eq!(lives.of("still").started, 1, "without the policy it stands still");
     println!("pods: with `delete` the next slot ran; without the policy it stands still");
+}
+
+fn time(value: &Value) -> DateTime<Utc> {
+    value.as_str().unwrap().parse().unwrap()
 }

@@ -119,6 +119,12 @@ pub fn next_requeue_time(o: &Observed, now: DateTime<Utc>, schedule: &Schedule) 
     }
 }
 
+/// The newest start after `after` and not after `until`, if there is one.
+pub fn newest_start(schedule: &Schedule, after: DateTime<Utc>, until: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let observed = Observed { creation: after, last_schedule: None, starting_deadline_seconds: None };
+    most_recent_schedule_time(&observed, until, schedule, false).ok()?.most_recent
+}
+
 fn saturating_sub(t: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
     let limit = if seconds < 0 { DateTime::<Utc>::MAX_UTC } else { DateTime::<Utc>::MIN_UTC };
     TimeDelta::try_seconds(seconds).and_then(|delta| t.checked_sub_signed(delta)).unwrap_or(limit)

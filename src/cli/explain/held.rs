@@ -1,17 +1,50 @@
-//! What `explain` says where a policy holds a run or passes it over.
+//! What `explain` says where a suspension or a policy holds a run or passes it over.
 //!
 //! Guarantee: the annotation to change is named. Pure.
 
 use chrono::{DateTime, Utc};
 
-use super::Case;
-use crate::api::policy::{BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES};
+use schedule::missed::newest_start;
+
+use super::{Case, MAX_WARNINGS, Resumption};
+use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, Job};
+use crate::api::policy::{
+    AFTER_CHANGE, BACKLOG, COUNTED_FROM, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, STUCK_AFTER, StuckAfter,
+};
+use crate::controller::plan::{Skip, Verdict};
+use crate::controller::reconcile::is_too_late;
 
 /// Why a run waits for the Job that it replaces.
 pub(super) const REPLACES: &str =
     "a run starts when the one that it replaces is gone (cronjob-controller.dev/replace-waits)";
 
 impl Case<'_> {
+    pub(super) fn suspended(&self) -> String {
+        let then = match self.resumption() {
+            Resumption::Starts(slot) => format!("the missed run of {slot} would start at once"),
+            Resumption::Waits(next) => format!("it would run at {next}"),
+            Resumption::Never => "it would not run either".to_owned(),
+        };
+        format!("It does not run: it is suspended (spec.suspend). If it were resumed now, {then}.")
+    }
+
+    pub(super) fn resumption(&self) -> Resumption {
+        let resume = |cron_job: &mut CronJob| {
+            cron_job.spec.suspend = false;
+            // The resume is an edit of now, which the object does not show yet.
+            if cron_job.limits().waits_after_change {
+                let counted = cron_job.counted_at(cron_job.nominal(self.now));
+                cron_job.status.counted_from = Some(Box::new(counted));
+            }
+        };
+        let resumed = self.rehearse(resume, &self.facts.jobs, self.now);
+        match (resumed.starts(), resumed.settlement.outcome.next_slot()) {
+            (Some((_, slot)), _) => Resumption::Starts(self.moment(*slot)),
+            (None, Some(next)) => Resumption::Waits(self.moment(next.slot)),
+            (None, None) => Resumption::Never,
+        }
+    }
+
     /// Why unfinished Jobs block a run.
     pub(super) fn at_limit(&self) -> String {
         let limit = self.cron_job.limits().max_concurrent.unwrap_or_default();
@@ -33,6 +66,67 @@ impl Case<'_> {
         format!(
             "The run of {slot} was passed over: it could not start within 60 s ({BACKLOG}). It waits for the next run."
         )
+    }
+
+    /// The newest run that a change passed over, until a later one starts.
+    pub(super) fn passed_over_by_change(&self) -> Option<String> {
+        let (cron_job, settlement) = (self.cron_job, &self.sync.settlement);
+        if matches!(settlement.verdict, Verdict::Skipped(Skip::PassedOver(_) | Skip::Paused(_))) {
+            return None;
+        }
+        // The record as a sync leaves it: that of the latest change may not be written yet.
+        let status = settlement.status.as_ref().map_or(&cron_job.status, |write| &write.status);
+        let until = cron_job.decided_until(status, self.now)?;
+        let last = self.last_slot().unwrap_or(cron_job.creation_timestamp);
+        let slot = newest_start(self.schedule()?, last, until)?;
+        if is_too_late(slot, cron_job.spec.starting_deadline_seconds, until) {
+            return None;
+        }
+        let limits = cron_job.limits();
+        let is_of_another_policy = limits.backlog == Some(0) || limits.pause_after_failures.is_some();
+        let why = match (limits.waits_after_change, is_of_another_policy) {
+            (_, true) => format!("a change or a policy decided so ({COUNTED_FROM})"),
+            (true, false) => format!("it was due before the last edit or resume ({AFTER_CHANGE} is wait)"),
+            (false, false) => "it was due before an annotation was changed that decides when it runs".to_owned(),
+        };
+        Some(format!(
+            "The run of {} was passed over: {why}. Slots after {} count.",
+            self.moment(slot),
+            self.moment(until)
+        ))
+    }
+
+    /// When each Job that can block a run counts as stuck, and what is done about it; the oldest first.
+    pub(super) fn stuck(&self) -> Vec<String> {
+        let (cron_job, limits) = (self.cron_job, self.cron_job.limits());
+        let counts_all = limits.max_concurrent.is_some();
+        let is_limited = counts_all || cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid;
+        let Some(policy) = limits.stuck_after.filter(|_| is_limited) else { return Vec::new() };
+        let can_block = |job: &&&Job| !job.of_backfill && (counts_all || cron_job.status.in_active_list(&job.uid));
+        let running = self.running();
+        let jobs = running.iter().map(|job| &***job);
+        jobs.filter(|job| can_block(&job)).filter_map(|job| self.stuck_job(job, policy)).take(MAX_WARNINGS).collect()
+    }
+
+    /// `None` for a Job that has not started, which is never stuck.
+    fn stuck_job(&self, job: &Job, StuckAfter { age, delete }: StuckAfter) -> Option<String> {
+        let since = job.start_time?.checked_add_signed(age)?;
+        let (job_name, at) = (format!("{} {}", self.noun(), job.name.name), self.moment(since));
+        if since > self.now {
+            let then =
+                if delete { "it is deleted then if it blocks a run" } else { "a Warning says so if it blocks a run" };
+            return Some(format!("{job_name} counts as stuck from {at} on ({STUCK_AFTER}): {then}."));
+        }
+        // While so many linger, none is deleted, and all of them block.
+        let others_linger = self.sync.event("StuckRunsLinger").is_some();
+        let then = match (delete, job.deleting) {
+            (false, _) => "a Warning RunStuck says so once an hour while it blocks a run",
+            (true, true) if others_linger => "it was deleted and still exists",
+            (true, true) => "it was deleted and still exists, and does not block a run",
+            (true, false) if others_linger => "it is not deleted while others that were deleted still exist",
+            (true, false) => "it is deleted when it blocks a run",
+        };
+        Some(format!("{job_name} counts as stuck since {at} ({STUCK_AFTER}): {then}."))
     }
 
     /// When the next run is due, or a waiting one starts.

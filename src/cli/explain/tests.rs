@@ -293,8 +293,95 @@ fn policies_that_hold_a_run_are_explained() {
         ),
     ];
     check(rows);
-    let stuck = explained(&held("stuck-after", "1h", "Forbid"), running(), NOW);
-    assert!(stuck.notes.iter().any(|note| note.contains("RunStuck")), "{:?}", stuck.notes);
+}
+
+/// The notes about the Job of Thursday with `stuck-after`, under a policy; it is Sunday.
+#[test]
+fn stuck_job_is_explained_with_since_when_and_what_is_done() {
+    let thursday = "2026-11-19T02:00:00Z";
+    let name = "Job nightly-29917560 counts as stuck";
+    let key = "(cronjob-controller.dev/stuck-after)";
+    let since = format!("{name} since Thu 2026-11-19 03:00:00 +00:00 {key}: ");
+    let from = format!("{name} from Sun 2026-11-22 22:00:00 +00:00 on {key}: ");
+    let rows = [
+        ("1h", "Forbid", false, format!("{since}a Warning RunStuck says so once an hour while it blocks a run.")),
+        ("1h", "Forbid", true, format!("{since}a Warning RunStuck says so once an hour while it blocks a run.")),
+        ("1h, delete", "Forbid", false, format!("{since}it is deleted when it blocks a run.")),
+        ("1h, delete", "Forbid", true, format!("{since}it was deleted and still exists, and does not block a run.")),
+        ("92h", "Forbid", false, format!("{from}a Warning says so if it blocks a run.")),
+        ("92h, delete", "Forbid", false, format!("{from}it is deleted then if it blocks a run.")),
+        ("1h", "Allow", false, String::new()),
+        ("1h", "Replace", false, String::new()),
+    ];
+    for (value, policy, deleting, want) in rows {
+        let change = json!({
+            "metadata": {"annotations": {"cronjob-controller.dev/stuck-after": value}},
+            "spec": {"concurrencyPolicy": policy},
+            "status": {"lastScheduleTime": thursday, "active": [active(thursday)]},
+        });
+        let runs = Arc::new(Job { deleting, ..Job::clone(&job(thursday, "cj", None)) });
+        let notes = explained(&change, vec![runs], NOW).notes;
+        let about_stuck: Vec<_> = notes.iter().filter(|note| note.to_lowercase().contains("stuck")).collect();
+        assert_eq!(
+            about_stuck,
+            Vec::from_iter(Some(&want).filter(|want| !want.is_empty())),
+            "{value} {policy} {deleting}"
+        );
+    }
+}
+
+#[test]
+fn run_that_a_change_passed_over_is_explained_until_a_later_one_starts() {
+    let changed = |annotations: Value, last: &str| {
+        let managers = json!([{ "manager": "kubectl", "operation": "Update", "time": "2026-11-22T09:00:00Z" }]);
+        json!({
+            "metadata": {"annotations": annotations, "managedFields": managers},
+            "status": {"lastScheduleTime": last},
+        })
+    };
+    let (friday, today) = ("2026-11-20T02:00:00Z", "2026-11-22T02:00:00Z");
+    let wait = || json!({"cronjob-controller.dev/after-change": "wait"});
+    let exclude = json!({"cronjob-controller.dev/exclude": "Tue"});
+    // The record of a sync after the change.
+    let recorded = |annotations: Value, last: &str| {
+        let mut change = changed(annotations, last);
+        let record = cron_job(&change).counted_at(instant("2026-11-22T09:00:00Z")).to_string();
+        change["metadata"]["annotations"]["cronjob-controller.dev/counted-from"] = json!(record);
+        change
+    };
+    let text = |why: &str| {
+        format!(
+            "The run of Sun 2026-11-22 02:00:00 +00:00 was passed over: {why}. Slots after Sun 2026-11-22 09:00:00 +00:00 count."
+        )
+    };
+    let after_change = text("it was due before the last edit or resume (cronjob-controller.dev/after-change is wait)");
+    let timing = text("it was due before an annotation was changed that decides when it runs");
+    let rows = [
+        ("not recorded yet", changed(wait(), friday), Some(&after_change)),
+        ("recorded", recorded(wait(), friday), Some(&after_change)),
+        ("a timing annotation", recorded(exclude, friday), Some(&timing)),
+        ("it has run", recorded(wait(), today), None),
+        ("no policy", changed(json!({}), friday), None),
+    ];
+    for (sentence, change, want) in rows {
+        let notes = explained(&change, vec![], NOW).notes;
+        assert_eq!(notes.iter().find(|note| note.contains("passed over")), want, "{sentence}: {notes:?}");
+    }
+}
+
+/// The resume is an edit that the object does not show yet.
+#[test]
+fn resume_with_after_change_wait_is_said_to_start_nothing() {
+    let change = json!({
+        "metadata": {"annotations": {"cronjob-controller.dev/after-change": "wait"}},
+        "spec": {"suspend": true},
+        "status": {"lastScheduleTime": "2026-11-20T02:00:00Z"},
+    });
+    assert_eq!(
+        explained(&change, vec![], NOW).summary,
+        "It does not run: it is suspended (spec.suspend). If it were resumed now, it would run at Mon 2026-11-23 02:00:00 \
+         +00:00."
+    );
 }
 
 #[test]

@@ -166,6 +166,25 @@ fn a_start_ends_the_row_of_forbidden_slots() {
     }
 }
 
+/// A run that was held counts again if a change passes over it, as one that starts does.
+#[test]
+fn slots_that_a_change_passes_over_are_counted_with_the_one_that_would_have_started() {
+    let cron_job = cron_job(json!({}));
+    for (sentence, verdicts, want) in [
+        ("downtime", vec![], 2),
+        ("held", vec![("10:00:01", Skip::Forbid(at("10:00:00"))), ("11:00:01", Skip::Forbid(at("11:00:00")))], 1),
+        ("suspended", vec![("11:00:01", Skip::Suspended)], 1),
+    ] {
+        let mut stats = CronJobStats::open(&cron_job, &[]);
+        for (now, skip) in verdicts {
+            stats.decided(&cron_job, Zone::UTC, skipped(skip), at(now));
+        }
+        stats.passed_over(&cron_job, Zone::UTC, at("11:00:00"));
+        stats.decided(&cron_job, Zone::UTC, Verdict::NothingDue, at("11:30:00"));
+        assert_eq!((stats.skipped.passed_over, stats.missed), (want, 0), "{sentence}");
+    }
+}
+
 proptest! {
     /// For any decisions at any times, every decided slot is in exactly one count.
     #[test]

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
+mod changes;
 mod limits;
+mod pairs;
 mod policies;
 mod publish;
 

@@ -30,6 +30,11 @@ fn slots(world: &World) -> Vec<String> {
     world.seen().iter().map(slot).collect()
 }
 
+/// How often an Event said that slots are passed over.
+async fn passed_over(world: &World) -> usize {
+    world.reasons().await.iter().filter(|reason| *reason == "PassedOver").count()
+}
+
 /// The record of decided slots.
 async fn counted_from(world: &World) -> String {
     let cron_job = world.get("c").await;
@@ -164,6 +169,7 @@ async fn edit_that_also_removes_the_record_starts_nothing_older() {
     assert_eq!(slots(&world), [""; 0]);
     let record = counted_from(&world).await;
     assert!(record.starts_with("2026-03-02T10:30:00Z v1:"), "{record}");
+    assert_eq!(passed_over(&world).await, 1, "the slot of 10:00, once");
     let world = world.successor().await;
     let stop = world.work(2);
     world.pass_until("2026-03-02T11:30:00Z").await;
@@ -240,6 +246,36 @@ async fn tutorial_cron_job_has_its_record_in_its_status() {
     world.pass_until("2026-03-02T13:30:00Z").await;
     stop.cancel();
     assert_eq!(slots(&world), ["03-02T10:00", "03-02T13:00"]);
+    assert_eq!(
+        passed_over(&world).await,
+        1,
+        "the removal passes over 11:00 and 12:00; the exclusion passed over nothing"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn resume_that_passes_over_a_slot_is_told_once_and_costs_no_further_request() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "schedule": "0 * * * *" }), &[("after-change", "wait")]).await;
+    let stop = world.work(2);
+    let suspend = |suspend: bool| json!({ "spec": { "suspend": suspend } });
+    let path = format!("{CRON_JOBS}/c");
+    for (time, is_suspended, told) in
+        [("2026-03-02T09:59:40Z", true, 0), ("2026-03-02T10:30:00Z", false, 0), ("2026-03-02T10:40:00Z", true, 1)]
+    {
+        world.pass_until(time).await;
+        assert_eq!(passed_over(&world).await, told, "until {time}");
+        world.write("PATCH", &path, &suspend(is_suspended)).await;
+    }
+    world.pass_until("2026-03-02T10:50:00Z").await;
+    world.write("PATCH", &path, &suspend(false)).await;
+    world.pass_until("2026-03-02T10:59:00Z").await;
+    assert_eq!((passed_over(&world).await, slots(&world)), (1, vec![]), "no slot was due after the first resume");
+    // The first record, and one for each of the four changes.
+    assert_eq!(world.wire.count(Verb::Patch, "cronjobs/status"), 5);
+    world.pass_until("2026-03-02T11:30:00Z").await;
+    stop.cancel();
+    assert_eq!(slots(&world), ["03-02T11:00"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use crate::api::policy::{
 };
 use crate::controller::plan::{Propagation, Skip, Told, Verdict};
 
-const CREATED: &str = "2026-03-02T08:30:00Z";
+pub(super) const CREATED: &str = "2026-03-02T08:30:00Z";
 
 #[allow(clippy::needless_pass_by_value, reason = "callers write it with json!")]
 fn with(annotations: &[(&str, &str)], spec: Value) -> Arc<CronJob> {
@@ -23,7 +23,7 @@ fn with(annotations: &[(&str, &str)], spec: Value) -> Arc<CronJob> {
 }
 
 /// A running Job that began at `start`.
-fn running(name: &str, start: &str) -> Arc<Job> {
+pub(super) fn running(name: &str, start: &str) -> Arc<Job> {
     job(name, name, json!({ "metadata": { "creationTimestamp": start }, "status": { "startTime": start } }))
 }
 
@@ -31,7 +31,7 @@ fn terminating(name: &str, start: &str) -> Arc<Job> {
     Arc::new(Job { deleting: true, ..Job::clone(&running(name, start)) })
 }
 
-fn ended(name: &str, start: &str, kind: &str) -> Arc<Job> {
+pub(super) fn ended(name: &str, start: &str, kind: &str) -> Arc<Job> {
     job(
         name,
         name,
@@ -44,18 +44,18 @@ fn ended(name: &str, start: &str, kind: &str) -> Arc<Job> {
 
 /// The slots that start, the Jobs that are deleted, and the end of a sync in which all requests succeed.
 #[derive(Debug, Default)]
-struct Ran {
-    started: Vec<DateTime<Utc>>,
-    deleted: Vec<(String, Propagation)>,
+pub(super) struct Ran {
+    pub(super) started: Vec<DateTime<Utc>>,
+    pub(super) deleted: Vec<(String, Propagation)>,
     settlement: Option<Settlement>,
 }
 
 impl Ran {
-    fn end(&self) -> &Settlement {
+    pub(super) fn end(&self) -> &Settlement {
         self.settlement.as_ref().unwrap()
     }
 
-    fn skip(&self) -> Option<&'static str> {
+    pub(super) fn skip(&self) -> Option<&'static str> {
         match self.end().verdict {
             Verdict::Skipped(skip) => Some(skip.as_str()),
             _ => None,
@@ -100,7 +100,7 @@ fn run(mut observation: Observation, now: DateTime<Utc>) -> Ran {
     panic!("the sync does not end");
 }
 
-fn sync(cron_job: &Arc<CronJob>, jobs: &[&Arc<Job>], now: &str) -> Ran {
+pub(super) fn sync(cron_job: &Arc<CronJob>, jobs: &[&Arc<Job>], now: &str) -> Ran {
     let active = |job: &&&Arc<Job>| job.finished.is_none() && !job.of_backfill;
     let active = jobs.iter().filter(active).map(|job| job.reference(cron_job.controller_kind)).collect();
     let status = CronJobStatus { active, ..cron_job.status.clone() };

@@ -7,7 +7,7 @@ use crate::api::policy::{COUNTED_FROM, CountedFrom, DST, EXCLUDE, NOT_AFTER, NOT
 use crate::controller::plan::Verdict;
 
 /// How `spread: 30m` delays `ns/report`.
-const OFFSET: TimeDelta = TimeDelta::seconds(25 * 60 + 1);
+pub(super) const OFFSET: TimeDelta = TimeDelta::seconds(25 * 60 + 1);
 
 /// The hourly CronJob with these annotations, last changed other than in its status at `edit`.
 pub(super) fn annotated(annotations: &[(&str, &str)], edit: &str, patch: Value) -> Arc<CronJob> {

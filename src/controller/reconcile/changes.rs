@@ -1,0 +1,55 @@
+//! Which slots a change of the CronJob decides, and what is said about them.
+//!
+//! Guarantees: the record of decided slots moves in one sync, and that sync tells of the slots that it passes over. Later syncs
+//! see the record and say nothing. A slot that has its Job, may have it, or could not start anyway is not passed over.
+
+use chrono::{DateTime, Utc};
+use schedule::missed::newest_start;
+
+use super::{Sync, is_too_late};
+use crate::controller::messages::{PASSED_OVER, passed_over_by_change};
+
+/// The record of decided slots has moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moved {
+    /// Up to which time slots were decided before.
+    from: Option<DateTime<Utc>>,
+}
+
+impl Sync<'_> {
+    /// Records that a change of the policies decides the slots before it. Returns whether that is news.
+    pub(super) fn count_slots(&mut self) -> Option<Moved> {
+        let cron_job = self.draft.base;
+        if cron_job.deleting || self.is_taken_back() {
+            return None;
+        }
+        let counted = cron_job.recount(&self.draft.status, self.observation.local_zone, self.now);
+        let known = if self.observation.record_is_new { &cron_job.status } else { &*self.draft.status };
+        let from = cron_job.decided_until(known, self.now);
+        let moved = (counted.is_some() || self.observation.record_is_new).then_some(Moved { from });
+        if let Some(counted) = counted {
+            self.draft.counted(counted);
+        }
+        moved
+    }
+
+    /// Says that slots were due that the change passes over. Jobs that an earlier sync or another controller started are
+    /// adopted by now.
+    pub(super) fn tell_of_passed_slots(&mut self, moved: Option<Moved>) {
+        let cron_job = self.draft.base;
+        let Some((Moved { from }, schedule)) = moved.zip(cron_job.schedule(self.observation.local_zone)) else {
+            return;
+        };
+        let Some(until) = cron_job.decided_until(&self.draft.status, self.now) else { return };
+        let last = self.draft.status.last_schedule_time.unwrap_or(cron_job.creation_timestamp);
+        let known =
+            [from, self.observation.pending_create.map(|pending| pending.slot), self.observation.name_taken_reported];
+        let from = known.into_iter().flatten().fold(last, DateTime::max);
+        let Some(slot) = newest_start(schedule, from, until) else { return };
+        if is_too_late(slot, cron_job.spec.starting_deadline_seconds, self.nominal_now()) {
+            return;
+        }
+        self.draft.passed_over = Some(slot);
+        self.draft.normal(PASSED_OVER, passed_over_by_change(slot, until, self.limits.waits_after_change));
+    }
+}
