@@ -26,7 +26,6 @@ const REQUIRED: [(&str, &[&str]); 9] = [
             "order of a backlog after a change of leader",
             "slot that started after Jobs at a time held it",
             "slot that started after a Job to be replaced held it",
-            "slot that started after failures held it",
         ],
     ),
     ("fault", &[LINGERS]),

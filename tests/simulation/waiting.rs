@@ -94,7 +94,9 @@ impl Version {
             None if self.policy() != "Forbid" => return (None, None),
             limit => limit.unwrap_or(1),
         };
-        let counts = |job: &&&Job| job.is_made_by_controller() || self.max_concurrent().is_some();
+        // Forbid counts the active Jobs. For the tutorial's kind these are all.
+        let counts_all = self.max_concurrent().is_some() || self.controller_kind().every_child_is_active;
+        let counts = |job: &&&Job| job.is_made_by_controller() || counts_all;
         let unfinished: Vec<&Job> = jobs.iter().filter(counts).copied().filter(|job| job.is_unfinished()).collect();
         let is_stuck = |job: &&&Job| self.is_stuck(job, now);
         let can_rescue = unfinished.iter().filter(is_stuck).filter(|job| job.deleting).count() < LINGERING;
