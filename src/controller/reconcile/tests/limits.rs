@@ -745,5 +745,5 @@ fn resume_that_a_watch_shows_starts_no_slot_from_before_it_with_after_change_wai
     resumed.succeed(&suspended);
     let counted = resumed.recount(&resumed.status, Zone::UTC, now()).unwrap();
     assert_eq!(counted.time(), time(RESUMED));
-    assert_eq!(run(observe(&Arc::new(resumed), &[]), now()).started, []);
+    assert!(run(observe(&Arc::new(resumed), &[]), now()).started.is_empty());
 }
