@@ -37,9 +37,8 @@ impl Sync<'_> {
     /// adopted by now.
     pub(super) fn tell_of_passed_slots(&mut self, moved: Option<Moved>) {
         let cron_job = self.draft.base;
-        let Some((Moved { from }, schedule)) = moved.zip(cron_job.schedule(self.observation.local_zone)) else {
-            return;
-        };
+        let Some(Moved { from }) = moved else { return };
+        let Some(schedule) = cron_job.schedule(self.observation.local_zone) else { return };
         let Some(until) = cron_job.decided_until(&self.draft.status, self.now) else { return };
         let last = self.draft.status.last_schedule_time.unwrap_or(cron_job.creation_timestamp);
         let known =
