@@ -240,11 +240,17 @@ impl Invariants {
         self.beside_lingering_ones(model, job, call, sent);
     }
 
-    /// Whether a write that changed nothing is upstream's: Replace deletes an active Job whether or not it is terminating.
-    pub fn is_excused_replacement(&mut self, model: &Model, call: &Call, sent: &Sent) -> bool {
+    /// Whether a deletion may change nothing: the author's sync began before its watch showed the first one, or Replace deletes
+    /// an active Job whether or not it is terminating, as upstream.
+    pub fn is_excused_deletion(&mut self, model: &Model, call: &Call, sent: &Sent) -> bool {
         let uid = call.json()["preconditions"]["uid"].as_str().map(str::to_owned);
-        let job = uid.and_then(|uid| model.jobs.get(&uid)).filter(|job| job.is_unfinished() && job.deleting);
-        let Some((owner, _)) = job.and_then(|job| job.owner.as_ref()) else { return false };
+        let Some(job) = uid.and_then(|uid| model.jobs.get(&uid)).filter(|job| job.deleting) else { return false };
+        let seen = job.sight(sent.author, sent.term).and_then(|sight| sight.deleting);
+        if seen.is_none_or(|seen| seen + LONGEST_SYNC >= sent.at) {
+            self.coverage.count("excused", "terminating Job deleted again by a sync that began before");
+            return true;
+        }
+        let Some((owner, _)) = job.owner.as_ref().filter(|_| job.is_unfinished()) else { return false };
         let versions =
             model.crons.get(owner).map(|cron| cron.since(sent.view.as_ref().map_or(0, |view| view.revision)));
         let replaces = |version: &Version| version.policy() == "Replace" && !version.replace_waits();
