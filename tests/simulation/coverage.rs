@@ -110,14 +110,7 @@ const REQUIRED: [(&str, &[&str]); 9] = [
 
 /// Additional events required in worlds with slow admission.
 const REQUIRED_OF_SLOW_ADMISSION: [(&str, &[&str]); 2] = [
-    (
-        "late",
-        &[
-            "create committed after its client gave up",
-            "create committed while another holds the lease",
-            "create cut off by the server",
-        ],
-    ),
+    ("late", &["create committed after its client gave up", "create cut off by the server"]),
     ("judged", &["slot of a calm namespace beside a noisy one"]),
 ];
 
