@@ -6,7 +6,8 @@
 //! - info: a run that is skipped although the spec asks for it, and an adopted Job;
 //! - warn: a state that lasts until a user fixes it.
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Zone;
 use schedule::missed::Missed;
 use tracing::{debug, info, warn};
 
@@ -17,7 +18,7 @@ use crate::api::batch_v1::{FinishedCondition, Job};
 /// A Job was created.
 pub fn created(cron_job: &ObjectName, job: &Job, slot: DateTime<Utc>, skew: TimeDelta) {
     let skew_ms = skew.num_milliseconds();
-    debug!(cronjob = %cron_job, job = %job.name.name, slot = rfc3339(slot), skew_ms, "Created Job");
+    debug!(cronjob = %cron_job, job = %job.name.name, slot = Zone::UTC.rfc3339(slot), skew_ms, "Created Job");
 }
 
 /// A Job was deleted: replaced by the next one, or beyond the history limits.
@@ -30,7 +31,7 @@ pub fn decided(cron_job: &ObjectName, settlement: &Settlement) {
     for note in &settlement.notes {
         match note {
             Note::Adopted(job, slot) => {
-                info!(cronjob = %cron_job, job = %job.name.name, slot = rfc3339(*slot), "Adopted Job");
+                info!(cronjob = %cron_job, job = %job.name.name, slot = Zone::UTC.rfc3339(*slot), "Adopted Job");
             }
             Note::Ended(job) => {
                 let condition = job.finished.map(FinishedCondition::as_str);
@@ -39,12 +40,12 @@ pub fn decided(cron_job: &ObjectName, settlement: &Settlement) {
         }
     }
     if let Some(slot) = settlement.passed_over {
-        info!(cronjob = %cron_job, slot = rfc3339(slot), "Passed over the slots before a change");
+        info!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), "Passed over the slots before a change");
     }
     match settlement.verdict {
         Verdict::Open | Verdict::NothingDue | Verdict::Started { missed: Missed::None, .. } => {}
         Verdict::Started { slot, missed } => {
-            info!(cronjob = %cron_job, slot = rfc3339(slot), ?missed, "Missed the slots before this one");
+            info!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), ?missed, "Missed the slots before this one");
         }
         Verdict::Skipped(why) => skipped(cron_job, why),
     }
@@ -54,19 +55,15 @@ fn skipped(cron_job: &ObjectName, why: Skip) {
     let reason = why.as_str();
     match why {
         Skip::Forbid(slot) | Skip::MaxConcurrent(slot) | Skip::Replacing(slot) => {
-            debug!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot");
+            debug!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), reason, "Skipped the slot");
         }
         Skip::Deadline(slot) | Skip::PassedOver(slot) => {
-            info!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot");
+            info!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), reason, "Skipped the slot");
         }
         Skip::NameTaken(slot) | Skip::Paused(slot) => {
-            warn!(cronjob = %cron_job, slot = rfc3339(slot), reason, "Skipped the slot");
+            warn!(cronjob = %cron_job, slot = Zone::UTC.rfc3339(slot), reason, "Skipped the slot");
         }
         Skip::Suspended => debug!(cronjob = %cron_job, reason, "Skipping every slot"),
         Skip::Invalid => warn!(cronjob = %cron_job, reason, "Skipping every slot"),
     }
-}
-
-fn rfc3339(slot: DateTime<Utc>) -> String {
-    slot.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -1,7 +1,8 @@
 //! Texts of Events. Those that upstream records, too, are upstream's.
 
 use apimachinery::quoting::quote;
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use schedule::Zone;
 
 use crate::api::policy::{AFTER_CHANGE, BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, STUCK_AFTER};
 
@@ -60,7 +61,6 @@ pub(super) fn passed_over(backlog: usize) -> String {
 
 /// `slot` is the newest that was passed over; slots after `until` start.
 pub(super) fn passed_over_by_change(slot: DateTime<Utc>, until: DateTime<Utc>, waits: bool) -> String {
-    let rfc3339 = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
     let change = if waits {
         format!("the last edit or resume, and {AFTER_CHANGE} is wait")
     } else {
@@ -68,8 +68,8 @@ pub(super) fn passed_over_by_change(slot: DateTime<Utc>, until: DateTime<Utc>, w
     };
     format!(
         "Passed over the run of {}: it was due before {change}. Slots after {} count",
-        rfc3339(slot),
-        rfc3339(until)
+        Zone::UTC.rfc3339(slot),
+        Zone::UTC.rfc3339(until)
     )
 }
 
