@@ -42,7 +42,13 @@ async fn stuck_job_is_deleted_once_and_the_slot_starts() {
     assert_eq!(world.seen_names(), ["c-29540760", "c-29540820"]);
     assert_eq!(world.wire.count(Verb::Delete, "jobs"), 1);
     assert_eq!(count(&world, "RunStuck").await, 1);
-    world.write("PATCH", &format!("{JOBS}/c-29540820/status"), &support_status("2026-03-02T11:35:00Z")).await;
+    world
+        .write(
+            "PATCH",
+            &format!("{JOBS}/c-29540820/status"),
+            &completed("2026-03-02T11:30:00Z", "2026-03-02T11:35:00Z"),
+        )
+        .await;
     stop.cancel();
     let world = world.successor().await;
     let stop = world.work(2);
@@ -54,9 +60,9 @@ async fn stuck_job_is_deleted_once_and_the_slot_starts() {
     assert!(old["metadata"]["deletionTimestamp"].is_string(), "{old}");
 }
 
-fn support_status(end: &str) -> Value {
+fn completed(start: &str, end: &str) -> Value {
     json!({ "status": {
-        "startTime": "2026-03-02T11:30:00Z", "completionTime": end, "succeeded": 1,
+        "startTime": start, "completionTime": end, "succeeded": 1,
         "conditions": [
             { "type": "SuccessCriteriaMet", "status": "True", "lastTransitionTime": end },
             { "type": "Complete", "status": "True", "lastTransitionTime": end },
@@ -81,6 +87,31 @@ async fn replaced_job_is_gone_before_the_next_one_starts() {
     assert_eq!(world.seen_names(), ["c-29540760", "c-29540762"], "the newest slot");
     let status = world.get("c").await["status"].clone();
     assert_eq!(status["active"].as_array().unwrap().len(), 1, "{status}");
+}
+
+/// What the controller itself deleted, also as history, counts until it is gone.
+#[tokio::test(start_paused = true)]
+async fn replacing_job_waits_for_a_finished_one_that_was_pruned_moments_ago() {
+    for (finalizers, while_it_lingers) in [(&[HOLD] as &[_], 1), (&[], 2)] {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        let spec = json!({ "concurrencyPolicy": "Replace", "successfulJobsHistoryLimit": 0 });
+        create(&world, spec, &[("replace-waits", "true")]).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:00:30Z").await;
+        begin(&world, "c-29540760", "2026-03-02T10:00:00Z", finalizers).await;
+        world.pass_until("2026-03-02T10:00:55Z").await;
+        let end = completed("2026-03-02T10:00:00Z", "2026-03-02T10:00:55Z");
+        world.write("PATCH", &format!("{JOBS}/c-29540760/status"), &end).await;
+        world.pass_until("2026-03-02T10:01:10Z").await;
+        assert_eq!(world.wire.count(Verb::Delete, "jobs"), 1, "pruned");
+        assert_eq!(world.seen_names().len(), while_it_lingers, "{finalizers:?}");
+        if !finalizers.is_empty() {
+            release(&world, "c-29540760").await;
+        }
+        world.pass(seconds(5)).await;
+        stop.cancel();
+        assert_eq!(world.seen_names(), ["c-29540760", "c-29540761"], "{finalizers:?}");
+    }
 }
 
 /// Nothing is written about slots that wait, and a new leader goes on with them in order.
