@@ -98,7 +98,7 @@ pub async fn killed_backfill(world: Arc<World>) -> String {
     format!("{SLOTS} slots once each, with three kills")
 }
 
-fn migrate_check(world: &World, namespace: &str) -> (Option<i32>, Value) {
+pub fn migrate_check(world: &World, namespace: &str) -> (Option<i32>, Value) {
     let args = ["migrate", "check", "-n", namespace, "-o", "json"];
     let output = command(&world.plane.admin_kubeconfig(), &args).output().unwrap();
     let answer = serde_json::from_slice(&output.stdout);
@@ -106,7 +106,7 @@ fn migrate_check(world: &World, namespace: &str) -> (Option<i32>, Value) {
 }
 
 /// The codes that the answer names, without those about the installation.
-fn codes(answer: &Value) -> BTreeSet<String> {
+pub fn codes(answer: &Value) -> BTreeSet<String> {
     let codes = answer["findings"].as_array().unwrap().iter().map(|found| found["code"].as_str().unwrap().to_owned());
     codes.filter(|code| !["missing-right", "flow-schema", "in-tree-may-be-on"].contains(&code.as_str())).collect()
 }

@@ -36,13 +36,20 @@ async fn metrics_reader(client: &kube::Client, name: &str, subjects: &Value) {
     request(client, Method::POST, &format!("{RBAC}/clusterrolebindings"), Some(&binding)).await.unwrap();
 }
 
-/// The token of a new ServiceAccount.
+/// A new ServiceAccount and its token for the API server.
 async fn account(client: &kube::Client, namespace: &str, name: &str) -> String {
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
     request(client, Method::POST, &accounts, Some(&account)).await.unwrap();
-    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    let answer = request(client, Method::POST, &format!("{accounts}/{name}/token"), Some(&body)).await.unwrap();
+    token(client, namespace, name, &[]).await
+}
+
+/// A token of a ServiceAccount for these audiences; none means the API server.
+async fn token(client: &kube::Client, namespace: &str, name: &str, audiences: &[&str]) -> String {
+    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+    let spec = json!({"audiences": audiences});
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
+    let answer = request(client, Method::POST, &path, Some(&body)).await.unwrap();
     answer["status"]["token"].as_str().unwrap().to_owned()
 }
 
@@ -233,10 +240,16 @@ pub async fn holds(world: Arc<World>) -> String {
         file("client-ca-file", "ca.crt"),
         format!("--authentication-kubeconfig={}", admin.display()),
         format!("--authorization-kubeconfig={}", admin.display()),
+        "--authentication-token-audiences=metrics".to_owned(),
     ];
     world.namespace("held").await;
-    let subject = json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"}]);
-    metrics_reader(&world.plane.admin(), "held-metrics-reader", &subject).await;
+    let for_api_server = account(&world.plane.admin(), "held", "scraper").await;
+    let for_metrics = token(&world.plane.admin(), "held", "scraper", &["metrics"]).await;
+    let subjects = json!([
+        {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"},
+        {"kind": "ServiceAccount", "name": "scraper", "namespace": "held"},
+    ]);
+    metrics_reader(&world.plane.admin(), "held-metrics-reader", &subjects).await;
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let controller = world.start_controller("held", &args).await.unwrap();
     let (port, trusted) = (controller.port, certificate.0.as_str());
@@ -249,10 +262,14 @@ pub async fn holds(world: Arc<World>) -> String {
     .await;
     let filler = "x".repeat(64 << 10);
     let oversized = format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\nfiller: {filler}\r\n\r\n");
+    let bearing =
+        |token: &str| format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n");
     let with_body = "POST /livez HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10000000000\r\n\r\n";
     for (sentence, shown, sent, status) in [
         ("a certificate of another CA", Some(&stranger), metrics, 401),
         ("no certificate", None, metrics, 403),
+        ("a token for the metrics", None, &bearing(&for_metrics), 200),
+        ("the same account's token for the API server", None, &bearing(&for_api_server), 401),
         ("a header of 64 KiB", None, oversized.as_str(), 431),
         ("a body", None, with_body, 413),
     ] {

@@ -24,6 +24,8 @@ use testkit::driver::{
 use testkit::fixture::controller::{Controller, Running};
 use testkit::world::World;
 
+use super::past::{codes, migrate_check};
+
 /// The number of CronJobs that change controllers.
 pub const LOAD: Range<usize> = 0..40;
 /// The number of CronJobs of each kind that is handed over.
@@ -111,10 +113,8 @@ async fn change_hands(
     returned.notify_one();
 
     // A user forgets to turn one of them off; this controller is made the slower one.
-    let rival = world
-        .start_controller("rival", &["--namespace=takeover", "--kube-api-qps=10", "--kube-api-burst=1"])
-        .await
-        .unwrap();
+    let slowest = ["--namespace=takeover", "--kube-api-qps=10", "--kube-api-burst=1", "--leader-elect=true"];
+    let rival = world.start_controller("rival", &slowest).await.unwrap();
     assert!(third - Utc::now() > TimeDelta::seconds(31), "what a predecessor left is not counted");
     sleep_until(third, TimeDelta::zero()).await;
     seen_at_least(world, ns, 3 * load).await;
@@ -126,7 +126,12 @@ async fn change_hands(
         Some(external_jobs(&rival).await).filter(|foreign| *foreign > 0)
     })
     .await;
-    rival.kill();
+    eventually("migrate check to name the two controllers", WORK, || async {
+        codes(&migrate_check(world, &ns.name).1).contains("two-controllers").then_some(())
+    })
+    .await;
+    // Its lease must not outlive it.
+    rival.terminate(Duration::from_secs(20)).await.unwrap();
     let text = format!(
         "{} slots once each: the in-tree one killed at {before} of {load}, ours stopped at {stopped} of {load}, and of {load} \
          {foreign} noticed that another controller had started while both were there",
