@@ -209,7 +209,7 @@ fn is_repeatable(seed: u64) -> bool {
 }
 
 fn is_dense(coverage: &Coverage, runs: u64, fires: u64, faults: u64) -> bool {
-    let missing = coverage.missing();
+    let missing = coverage.missing(runs);
     for what in &missing {
         println!("never happened: {what}");
     }
