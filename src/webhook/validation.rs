@@ -20,7 +20,8 @@ pub fn validate_cron_job(request: &Request) -> Verdict {
     if !judged || object["metadata"]["deletionTimestamp"].is_string() {
         return Verdict::Allowed;
     }
-    let faults: Vec<FieldError> = name_fault(object).into_iter().chain(schedule_fault(object)).collect();
+    let faults: Vec<FieldError> =
+        name_fault(object).into_iter().chain(schedule_fault(object)).chain(limit_faults(object)).collect();
     if faults.is_empty() {
         return Verdict::Allowed;
     }
@@ -42,4 +43,14 @@ fn schedule_fault(object: &Value) -> Option<FieldError> {
     // Whether a schedule is valid does not depend on its zone.
     let fault = Schedule::parse_standard(text, Zone::UTC).err()?;
     Some(invalid_field(field, schedule, &fault.to_string()))
+}
+
+/// The history limits that are no 32-bit integers. Before v1.36 the API server does not check the format in a schema, and the
+/// tutorial's webhook fails to decode such an object.
+fn limit_faults(object: &Value) -> impl Iterator<Item = FieldError> + '_ {
+    let limits = ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"];
+    let limits = limits.into_iter().map(|name| (format!("spec.{name}"), &object["spec"][name]));
+    let fits = |limit: &Value| limit.as_i64().is_some_and(|limit| i32::try_from(limit).is_ok());
+    let wrong = limits.filter(move |(_, limit)| limit.is_number() && !fits(limit));
+    wrong.map(|(field, limit)| invalid_field(&field, limit, "must be of type integer with format int32"))
 }

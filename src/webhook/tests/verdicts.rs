@@ -130,6 +130,14 @@ fn invalid_field_is_reported_with_kubernetes_error_texts() {
             vec!["metadata.name"],
         ),
         (
+            "a history limit that the API server takes before v1.36",
+            cron_job("report", &json!({ "schedule": "@hourly", "failedJobsHistoryLimit": 1_i64 << 31 })),
+            "CronJob.batch.tutorial.kubebuilder.io \"report\" is invalid: spec.failedJobsHistoryLimit: Invalid value: \
+             2147483648: must be of type integer with format int32"
+                .to_owned(),
+            vec!["spec.failedJobsHistoryLimit"],
+        ),
+        (
             "two faults at once",
             cron_job(&long, &json!({ "schedule": "@often" })),
             format!(
