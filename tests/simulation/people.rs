@@ -204,7 +204,8 @@ fn delete_newest_job(sim: &Sim, cron_job: &CronJob) {
     }
 }
 
-fn delete_failures(sim: &Sim, cron_job: &CronJob) {
+/// Deletes the failed Jobs of a CronJob.
+pub fn delete_failures(sim: &Sim, cron_job: &CronJob) {
     let names: Vec<String> = {
         let mut state = sim.state.lock();
         state.invariants.coverage.count("world", "failed Jobs deleted by hand");
