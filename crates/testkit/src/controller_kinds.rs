@@ -145,10 +145,10 @@ pub async fn refusals(cluster: &TestCluster) -> usize {
         (
             API_EXAMPLES,
             pods(json!({ "schedule": "every day" })),
-            "spec.schedule: Invalid value: \"every day\": \
-             must have five fields, or be a descriptor such as @daily or @every 90s",
+            // Before v1.35 the API server tells the value's type instead of the value.
+            "must have five fields, or be a descriptor such as @daily or @every 90s",
         ),
-        (API_EXAMPLES, pods(json!({ "schedule": "" })), "spec.schedule: Invalid value: \"\": must have five fields"),
+        (API_EXAMPLES, pods(json!({ "schedule": "" })), "must have five fields"),
         (API_EXAMPLES, example(&long, &json!({})), "metadata.name: Too long"),
     ];
     for (resource, object, want) in &rows {
