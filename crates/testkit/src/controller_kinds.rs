@@ -137,7 +137,8 @@ pub async fn refusals(cluster: &TestCluster) -> usize {
         (
             CRON_JOBS,
             of(json!({ "jobTemplate": template(twice) })),
-            "spec.jobTemplate.spec.template.spec.containers[1]: Duplicate value: {\"name\":\"a\"}",
+            // Before v1.34 the value is written as Go does.
+            "spec.jobTemplate.spec.template.spec.containers[1]: Duplicate value: ",
         ),
         (CRON_JOBS, tutorial(&long, &json!({})), "metadata.name: Too long: may not be more than 52 bytes"),
         (API_EXAMPLES, pods(json!({ "failedJobHistoryLimit": -1 })), "spec.failedJobHistoryLimit: Invalid value: -1"),

@@ -16,6 +16,8 @@ use testkit::world::World;
 const QUIET: Duration = Duration::from_secs(3);
 /// The first minor version that keeps `hostnameOverride` and image volumes by default.
 const FIELDS_SINCE: u32 = 35;
+/// The first minor version that keeps a Pod's own `resources` by default.
+const POD_RESOURCES_SINCE: u32 = 34;
 
 /// Makes `name` fire for the slot ten minutes ago, and then makes the slot three minutes ago due by an edit.
 async fn two_slots(ns: &Namespace, name: &str, policy: &str) -> (DateTime<Utc>, DateTime<Utc>) {
@@ -221,6 +223,9 @@ pub async fn template(world: Arc<World>) -> String {
         let pod = template.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut).unwrap();
         pod.remove("hostnameOverride");
         pod.insert("volumes".to_owned(), json!([{"name": "v", "emptyDir": {}}]));
+    }
+    if world.plane.minor() < POD_RESOURCES_SINCE {
+        template["spec"]["template"]["spec"].as_object_mut().unwrap().remove("resources");
     }
     let object = cron_job("rich", &hourly_at(slot), &json!({"jobTemplate": template}));
     ns.create_overdue(&object, slot - TimeDelta::hours(1)).await;
