@@ -14,6 +14,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::join_all;
 use http::Method;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -126,10 +127,9 @@ async fn change_hands(
         Some(external_jobs(&rival).await).filter(|foreign| *foreign > 0)
     })
     .await;
-    eventually("migrate check to name the two controllers", WORK, || async {
-        codes(&migrate_check(world, &ns.name).1).contains("two-controllers").then_some(())
-    })
-    .await;
+    work_on_one(ns, &in_tree, &rival).await;
+    let (_, answer) = migrate_check(world, &ns.name);
+    assert!(codes(&answer).contains("two-controllers"), "{answer}");
     // Its lease must not outlive it.
     rival.terminate(Duration::from_secs(20)).await.unwrap();
     let text = format!(
@@ -138,6 +138,18 @@ async fn change_hands(
         3 * load,
     );
     (text, in_tree)
+}
+
+/// One controller starts the Job of a CronJob, and the other records its end.
+async fn work_on_one(ns: &Namespace, in_tree: &Running, rival: &Running) {
+    let slot = minutes_ago(10);
+    rival.signal(Signal::STOP);
+    ns.create_overdue(&cron_job("contested", &hourly_at(slot), &json!({})), slot - TimeDelta::hours(1)).await;
+    ns.status("contested", "the slot", |status| status["lastScheduleTime"] == rfc3339(slot)).await;
+    in_tree.signal(Signal::STOP);
+    rival.signal(Signal::CONT);
+    ns.status("contested", "the end of its Job", |status| !status["lastSuccessfulTime"].is_null()).await;
+    in_tree.signal(Signal::CONT);
 }
 
 /// Creates the minutely CronJobs, with each of the policies.
