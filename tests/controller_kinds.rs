@@ -59,7 +59,7 @@ fn bare() -> (ApiServer, TestCluster) {
     let client = server.client();
     server.set_webhook_caller(Arc::new(|call| ask(call).boxed()));
     let namespace = Namespace::existing(client.clone(), "default");
-    (server, TestCluster { client, clock, namespace })
+    (server, TestCluster { client, clock, namespace, minor: 37 })
 }
 
 /// A server with the definitions.

@@ -1,5 +1,6 @@
 //! CronJobs whose slots wait for other Jobs, from the API server to their Jobs.
 
+use super::support::final_status;
 use super::*;
 
 const PREFIX: &str = "cronjob-controller.dev";
@@ -42,13 +43,7 @@ async fn stuck_job_is_deleted_once_and_the_slot_starts() {
     assert_eq!(world.seen_names(), ["c-29540760", "c-29540820"]);
     assert_eq!(world.wire.count(Verb::Delete, "jobs"), 1);
     assert_eq!(count(&world, "RunStuck").await, 1);
-    world
-        .write(
-            "PATCH",
-            &format!("{JOBS}/c-29540820/status"),
-            &completed("2026-03-02T11:30:00Z", "2026-03-02T11:35:00Z"),
-        )
-        .await;
+    complete(&world, "c-29540820", "2026-03-02T11:30:00Z", "2026-03-02T11:35:00Z").await;
     stop.cancel();
     let world = world.successor().await;
     let stop = world.work(2);
@@ -60,14 +55,10 @@ async fn stuck_job_is_deleted_once_and_the_slot_starts() {
     assert!(old["metadata"]["deletionTimestamp"].is_string(), "{old}");
 }
 
-fn completed(start: &str, end: &str) -> Value {
-    json!({ "status": {
-        "startTime": start, "completionTime": end, "succeeded": 1,
-        "conditions": [
-            { "type": "SuccessCriteriaMet", "status": "True", "lastTransitionTime": end },
-            { "type": "Complete", "status": "True", "lastTransitionTime": end },
-        ],
-    } })
+/// Completes a Job.
+async fn complete(world: &World, name: &str, started: &str, ended: &str) {
+    let status = final_status(Ending::Complete, objects::time(started), objects::time(ended));
+    world.write("PATCH", &format!("{JOBS}/{name}/status"), &json!({ "status": status })).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,8 +91,7 @@ async fn replacing_job_waits_for_a_finished_one_that_was_pruned_moments_ago() {
         world.pass_until("2026-03-02T10:00:30Z").await;
         begin(&world, "c-29540760", "2026-03-02T10:00:00Z", finalizers).await;
         world.pass_until("2026-03-02T10:00:55Z").await;
-        let end = completed("2026-03-02T10:00:00Z", "2026-03-02T10:00:55Z");
-        world.write("PATCH", &format!("{JOBS}/c-29540760/status"), &end).await;
+        complete(&world, "c-29540760", "2026-03-02T10:00:00Z", "2026-03-02T10:00:55Z").await;
         world.pass_until("2026-03-02T10:01:10Z").await;
         assert_eq!(world.wire.count(Verb::Delete, "jobs"), 1, "pruned");
         assert_eq!(world.seen_names().len(), while_it_lingers, "{finalizers:?}");

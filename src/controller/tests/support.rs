@@ -373,7 +373,7 @@ impl ResourceEventHandler<Job> for Finisher {
     fn on_delete(&self, _: &Arc<Job>, _: bool) {}
 }
 
-fn final_status(ending: Ending, started: DateTime<Utc>, ended: DateTime<Utc>) -> Value {
+pub fn final_status(ending: Ending, started: DateTime<Utc>, ended: DateTime<Utc>) -> Value {
     let text = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
     let condition = |kind: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": text(ended) });
     match ending {

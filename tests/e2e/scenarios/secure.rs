@@ -16,6 +16,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use testkit::driver::{SOON, eventually, request};
+use testkit::fixture::account::token;
 use testkit::fixture::control_plane::local_client;
 use testkit::world::World;
 
@@ -41,16 +42,7 @@ async fn account(client: &kube::Client, namespace: &str, name: &str) -> String {
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
     request(client, Method::POST, &accounts, Some(&account)).await.unwrap();
-    token(client, namespace, name, &[]).await
-}
-
-/// A token of a ServiceAccount for these audiences; none means the API server.
-async fn token(client: &kube::Client, namespace: &str, name: &str, audiences: &[&str]) -> String {
-    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
-    let spec = json!({"audiences": audiences});
-    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
-    let answer = request(client, Method::POST, &path, Some(&body)).await.unwrap();
-    answer["status"]["token"].as_str().unwrap().to_owned()
+    token(client, namespace, name, &[]).await.unwrap()
 }
 
 /// Status and body of a GET with this token, or without one if it is empty.
@@ -244,7 +236,7 @@ pub async fn holds(world: Arc<World>) -> String {
     ];
     world.namespace("held").await;
     let for_api_server = account(&world.plane.admin(), "held", "scraper").await;
-    let for_metrics = token(&world.plane.admin(), "held", "scraper", &["metrics"]).await;
+    let for_metrics = token(&world.plane.admin(), "held", "scraper", &["metrics"]).await.unwrap();
     let subjects = json!([
         {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"},
         {"kind": "ServiceAccount", "name": "scraper", "namespace": "held"},

@@ -37,7 +37,8 @@ pub async fn admission(world: Arc<World>) -> String {
         request(&admin, Method::POST, &ns.path(CRON_JOBS, ""), Some(&probe)).await.ok()
     })
     .await;
-    let cluster = TestCluster { client: admin.clone(), clock: Arc::new(SystemClock), namespace: ns.clone() };
+    let minor = world.plane.minor();
+    let cluster = TestCluster { client: admin.clone(), clock: Arc::new(SystemClock), namespace: ns.clone(), minor };
     controller_kinds::defaults(&cluster).await;
     let refused = controller_kinds::refusals(&cluster).await;
     controller_kinds::columns(&cluster).await;
