@@ -111,6 +111,12 @@ impl Sync<'_> {
         had_leader || self.was_blocked(due)
     }
 
+    /// With `backlog: 0`: the first second in which a slot that is blocked until then is passed over.
+    pub(super) fn passed_over_at(&self, slot: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let late = IN_TIME + TimeDelta::seconds(1);
+        self.draft.base.due(slot).checked_add_signed(late).filter(|_| self.limits.backlog == Some(0))
+    }
+
     /// Whether earlier Jobs blocked a slot from `due` on for as long as it may be late.
     fn was_blocked(&self, due: DateTime<Utc>) -> bool {
         let limit = match self.limits.max_concurrent {

@@ -145,7 +145,8 @@ impl Sync<'_> {
         }
         self.draft.verdict = Verdict::Skipped(skip);
         self.tell_of_stuck_jobs();
-        self.wait_until(self.next_stuck(), schedule)
+        let next = self.next_stuck().into_iter().chain(self.passed_over_at(slot)).min();
+        self.wait_until(next, schedule)
     }
 
     /// When the next of the blocking Jobs counts as stuck.

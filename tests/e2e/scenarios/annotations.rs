@@ -175,7 +175,7 @@ fn kubectl(kubeconfig: &Path, args: &[&str], manifest: &Value) -> Output {
     command.output().unwrap()
 }
 
-fn explain(world: &World, namespace: &str, name: &str) -> Value {
+pub fn explain(world: &World, namespace: &str, name: &str) -> Value {
     let kubeconfig = world.plane.admin_kubeconfig();
     let output = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
         .args(["explain", name, "--namespace", namespace, "--output", "json", "--kubeconfig"])

@@ -3,6 +3,7 @@
 mod annotations;
 mod certificates;
 mod failures;
+mod limits;
 mod minute;
 mod operations;
 mod past;
@@ -65,6 +66,18 @@ pub fn all() -> Vec<Scenario> {
             Together,
             annotations::terminating,
             "a Job stuck in Terminating is told and then does not block, and under Replace the next one waits for it",
+            Some("it knows no policies")
+        ),
+        scenario!(
+            Together,
+            limits::at_once,
+            "a Job made by hand counts for max-concurrent, and what backlog: \"0\" passed over does not start",
+            Some("it knows no policies")
+        ),
+        scenario!(
+            Together,
+            limits::paused,
+            "failed Jobs pause a CronJob until one is deleted or another succeeds",
             Some("it knows no policies")
         ),
         scenario!(Together, annotations::spread_namespace, "the sample spreads the CronJobs of a labelled namespace"),

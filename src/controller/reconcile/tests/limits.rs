@@ -273,6 +273,12 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     observation.leads_since = leads_since("2026-03-02T10:20:00Z");
     let ran = run(observation, time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), ran.end().status.is_none()), (Some("passed_over"), true));
+    // The controller comes back when the slot is too late, and not only with the next one.
+    let ran = sync(&blocked, &[&earlier], "2026-03-02T10:00:30Z");
+    assert_eq!((ran.skip(), requeued_at(ran.end())), (Some("forbid"), Some(time("2026-03-02T10:01:01Z"))));
+    let ran = sync(&blocked, &[&earlier], "2026-03-02T10:01:01Z");
+    assert_eq!((ran.skip(), requeued_at(ran.end())), (Some("passed_over"), Some(time("2026-03-02T11:00:00Z"))));
+    assert_eq!(reasons(ran.end()), ["PassedOver"]);
     let mut observation = observe(&blocked, &[&ended("report-29540700", "2026-03-02T09:00:00Z", "Failed")]);
     observation.leads_since = leads_since("2026-03-02T10:20:00Z");
     assert_eq!(run(observation, time("2026-03-02T10:30:00Z")).skip(), Some("passed_over"));
