@@ -280,3 +280,45 @@ pub async fn spread_namespace(world: Arc<World>) -> String {
     assert_eq!(create("other", &[(DST, "once")]).await, "10m");
     String::new()
 }
+
+/// With `--publish`, kubectl shows when each CronJob runs next and last failed.
+pub async fn published(world: Arc<World>) -> String {
+    let controller = world.start_controller("publishes", &["--publish=next-run,last-failure"]).await.unwrap();
+    let ns = world.namespace("published").await;
+    let slot = minutes_ago(10);
+    let next = slot + TimeDelta::hours(1);
+    ns.create_overdue(&cron_job("nightly", &hourly_at(slot), &json!({})), slot - TimeDelta::hours(1)).await;
+    let spread = [(SPREAD, "40m"), (NOT_BEFORE, &rfc3339(slot + TimeDelta::minutes(1)))];
+    ns.create(CRON_JOBS, &annotated("spread", &hourly_at(slot), &json!({}), &spread)).await;
+    ns.create(CRON_JOBS, &cron_job("off", &hourly_at(slot), &json!({"suspend": true}))).await;
+    let offset = Spread::new(2_400_000_000_000).unwrap().offset("", &ObjectName::new("published", "spread"));
+    let job = job_name("nightly", slot);
+    ns.job("nightly", slot).await;
+    ns.finish_job(&job, &["FailureTarget", "Failed"], Utc::now()).await;
+    let job = ns.get(JOBS, &job).await.unwrap();
+    let failed = job["status"]["conditions"][1]["lastTransitionTime"].as_str().unwrap();
+    // The command of the page.
+    let columns =
+        include_str!("../../../docs/policies.md").lines().find_map(|line| line.split_once("custom-columns='"));
+    let columns = format!("custom-columns={}", columns.unwrap().1.trim_end_matches('\''));
+    let row = async |name: &str, next: &str, failed: &str| {
+        eventually(format!("{next} and {failed} as the times of {name}"), SOON, || async {
+            let output = Command::new("kubectl")
+                .arg(format!("--kubeconfig={}", world.plane.admin_kubeconfig().display()))
+                .args(["get", "cronjobs", "--namespace=published", "--no-headers", "--output", &columns])
+                .output()
+                .unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            rows.any(|row| row == ["published", name, next, failed]).then_some(())
+        })
+        .await;
+    };
+    row("nightly", &rfc3339(next), failed).await;
+    row("spread", &rfc3339(next + offset), "<none>").await;
+    row("off", "<none>", "<none>").await;
+    ns.patch(CRON_JOBS, "nightly", &json!({"spec": {"suspend": true}})).await;
+    row("nightly", "<none>", failed).await;
+    controller.kill();
+    String::new()
+}

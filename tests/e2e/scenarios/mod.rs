@@ -153,6 +153,12 @@ pub fn all() -> Vec<Scenario> {
         ),
         scenario!(
             Alone,
+            annotations::published,
+            "with --publish, kubectl shows when each CronJob runs next and when it last failed",
+            Some("it has no such flag")
+        ),
+        scenario!(
+            Alone,
             past::killed_backlog,
             "a backlog starts oldest first and once each, though the controller is killed between two of its Jobs",
             Some("it knows no policies")
