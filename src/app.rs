@@ -10,6 +10,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use apimachinery::clock::{SharedClock, SystemClock};
 use chrono::TimeDelta;
@@ -61,6 +62,10 @@ use self::caches::{Caches, LookAtCaches};
 use self::election::Candidate;
 pub use self::error::AppError;
 pub use self::replica::{Replica, ReplicaObserver, run_replica};
+
+/// How long status writes and Events wait when slots are due, so that the Jobs do not share the API server with them. About the
+/// time that it takes for the Jobs of a second of `spread`; in a larger burst the Jobs go first anyway.
+const PAUSE_AT_DUE: Duration = Duration::from_millis(60);
 
 /// How many events may wait to be written: a burst of thousands of CronJobs records as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;
@@ -331,7 +336,9 @@ impl ControllerContext {
         let controller_kind = *controller_kind;
         let Self { config, client, clock, metrics, cache_metrics, observer, ends, .. } = self;
         let queue: WorkQueue<ObjectName> = WorkQueue::new(
-            workqueue::Config::new(controller_kind.name, Arc::clone(clock)).grouped_by(ObjectName::namespace_of),
+            workqueue::Config::new(controller_kind.name, Arc::clone(clock))
+                .grouped_by(ObjectName::namespace_of)
+                .pausing_at_due(PAUSE_AT_DUE),
         );
         let counted = Arc::new(queues.join(&queue));
         let seed = seed ^ (controller_kind as u64);

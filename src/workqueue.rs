@@ -24,7 +24,8 @@
 //!   have been computed from a clock that ran ahead.
 //! - One task keeps all timers. Without timers it does not wake. With monotonic timers only, it wakes for them alone. With
 //!   wall timers it wakes once per slice to look at a clock that does not report its steps.
-//! - Keys of low priority can be paused ([`WorkQueue::pause_low_priority`]), but no key for longer than [`STARVATION_LIMIT`].
+//! - Keys of low priority can be paused, for a time ([`WorkQueue::pause_low_priority`]) or when the wall time of others comes
+//!   ([`Config::pause_at_due`]), but no key for longer than [`STARVATION_LIMIT`].
 //! - No thread, no global state, no clock but tokio's and the configured one: on paused time the queue is deterministic.
 
 mod delaying;
@@ -74,18 +75,27 @@ pub struct Config<K> {
     pub clock: SharedClock,
     /// The name of a key's group; the empty name is a valid group.
     pub group: fn(&K) -> &str,
+    /// How long keys of low priority are paused once the wall time of others has come, so that what is due does not share the
+    /// API server with what can wait.
+    pub pause_at_due: Duration,
 }
 
 impl<K: Key> Config<K> {
-    /// All keys belong to one group.
+    /// All keys belong to one group, and none is paused when others are due.
     pub fn new(name: impl Into<String>, clock: SharedClock) -> Self {
-        Self { name: name.into(), clock, group: |_| "" }
+        Self { name: name.into(), clock, group: |_| "", pause_at_due: Duration::ZERO }
     }
 
     /// Divides the keys into groups that share the workers fairly.
     #[must_use]
     pub fn grouped_by(self, group: fn(&K) -> &str) -> Self {
         Self { group, ..self }
+    }
+
+    /// Pauses low priority for that long when the wall time of keys has come.
+    #[must_use]
+    pub fn pausing_at_due(self, pause_at_due: Duration) -> Self {
+        Self { pause_at_due, ..self }
     }
 }
 
@@ -98,6 +108,7 @@ pub struct WorkQueue<K> {
 struct Shared<K> {
     name: String,
     clock: SharedClock,
+    pause_at_due: Duration,
     rate_limiter: Mutex<ItemExponentialFailure<K>>,
     state: Mutex<State<K>>,
     /// A key became ready, or shutdown began: workers check the queue.
@@ -134,6 +145,7 @@ impl<K: Key> WorkQueue<K> {
         let shared = Arc::new(Shared {
             name: config.name,
             clock: config.clock,
+            pause_at_due: config.pause_at_due,
             rate_limiter: Mutex::default(),
             state: Mutex::new(State { queue: Queue::new(config.group), delays: Delays::new() }),
             ready: Notify::new(),
@@ -442,10 +454,15 @@ impl<K: Key> Shared<K> {
             let State { queue, delays } = &mut *self.state.lock();
             delays.look(now, wall);
             let mut left = BATCH;
+            let mut is_due = false;
             while left > 0 {
                 let Some((key, priority)) = delays.pop_due(now, wall) else { break };
                 ready += usize::from(queue.add(key, priority, now));
+                is_due |= priority == Priority::High;
                 left -= 1;
+            }
+            if is_due && !self.pause_at_due.is_zero() {
+                queue.pause_low_priority(self.pause_at_due, now);
             }
             ready += usize::from(queue.advance(now));
             let looks = [delays.next_look(now, wall, slice), queue.next_release(now), queue.next_advance()];

@@ -3,6 +3,7 @@
 
 mod leases;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use apimachinery::clock::TestClock;
@@ -139,13 +140,55 @@ fn server(clock: &SharedClock) -> ApiServer {
     ApiServer::new(apiserver::Config::new(Arc::clone(clock), resources))
 }
 
+#[tokio::test(start_paused = true)]
+async fn jobs_that_are_due_at_once_are_created_before_any_status_is_written() {
+    let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
+    let server = server(&clock);
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        create_named(&server, ControllerKind::CronJob, name).await;
+    }
+    // There are more workers than CronJobs, so all creates are sent at once. Each takes ten milliseconds more than the one before.
+    let inner = server.clone().into_service();
+    let sent = Arc::new(AtomicU64::new(0));
+    let client = client::on_service(tower::service_fn(move |request: Request<kube::client::Body>| {
+        let (inner, sent) = (inner.clone(), Arc::clone(&sent));
+        async move {
+            if request.method() == http::Method::POST && request.uri().path().ends_with("/jobs") {
+                let number = sent.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(10 * number)).await;
+            }
+            tower::ServiceExt::oneshot(inner, request).await.map_err(tower::BoxError::from)
+        }
+    }));
+    let before = server.changes_after(0).len();
+    let stop = CancellationToken::new();
+    let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
+    let ended = tokio::spawn({
+        let config =
+            Config { concurrent_cronjob_syncs: 64.try_into().unwrap(), ..config(vec![ControllerKind::CronJob]) };
+        let stop = stop.clone();
+        async move { run_replica(&config, replica, stop).await }
+    });
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    stop.cancel();
+    ended.await.unwrap().unwrap();
+    let changes = server.changes_after(0).into_iter().skip(before).map(|change| change.collection.to_string());
+    let written: Vec<_> = changes.filter(|to| ["jobs.batch", "cronjobs.batch"].contains(&to.as_str())).collect();
+    assert_eq!(written, [["jobs.batch"; 4], ["cronjobs.batch"; 4]].concat());
+}
+
 /// Creates a CronJob that runs every minute.
 async fn create(server: &ApiServer, controller_kind: ControllerKind) {
+    create_named(server, controller_kind, "minutely").await;
+}
+
+async fn create_named(server: &ApiServer, controller_kind: ControllerKind, name: &str) {
     let container = json!({"name": "main", "image": "example.com/none"});
     let pod = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});
     let template = if controller_kind == ControllerKind::ApiExample { pod } else { json!({"spec": {"template": pod}}) };
     let object = json!({
-        "apiVersion": controller_kind.parent.api_version(), "kind": controller_kind.parent.kind, "metadata": {"name": "minutely"},
+        "apiVersion": controller_kind.parent.api_version(), "kind": controller_kind.parent.kind, "metadata": {"name": name},
         "spec": {"schedule": "* * * * *", "jobTemplate": template},
     });
     let request =

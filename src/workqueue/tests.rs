@@ -397,6 +397,27 @@ async fn low_priority_keys_wait_for_the_end_of_the_pause_or_the_starvation_limit
 }
 
 #[tokio::test(start_paused = true)]
+async fn low_priority_keys_wait_when_the_wall_time_of_others_has_come() {
+    let clock = TestClock::silent(noon());
+    let config = Config::new("cronjob", Arc::<TestClock>::clone(&clock)).pausing_at_due(Duration::from_millis(60));
+    let queue = WorkQueue::new(config);
+    queue.add("before");
+    assert_eq!(get_now(&queue), Some(Some("before")), "nothing is due");
+    queue.done(&"before");
+    queue.add_at("due", clock.now() + TimeDelta::seconds(1));
+    queue.add_after("backoff", Duration::from_millis(500));
+    queue.add_after("settles", Duration::from_millis(1010));
+    let mut seen = Vec::new();
+    let start = Instant::now();
+    for _ in 0..3 {
+        let key = queue.get().await.unwrap();
+        seen.push((key, start.elapsed().as_millis()));
+    }
+    // A timer of the monotonic clock pauses nothing.
+    assert_eq!(seen, [("backoff", 500), ("due", 1000), ("settles", 1060)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_paused_key_leaves_at_its_starvation_limit() {
     let (queue, _clock) = queue_with_clock();
     let start = Instant::now();
