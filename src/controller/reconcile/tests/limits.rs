@@ -459,6 +459,21 @@ fn job_of_a_backfill_is_not_stuck_not_waited_for_and_no_failure_of_the_schedule(
     }
 }
 
+#[test]
+fn job_of_a_backfill_is_not_adopted_although_it_has_the_name_and_the_time_of_its_slot() {
+    let slot = json!({ "metadata": { "annotations": {
+        "batch.kubernetes.io/cronjob-scheduled-timestamp": SLOT
+    } } });
+    let started = job("report-29540760", "u", slot);
+    let cron_job = annotated(&[], CREATED, json!({}));
+    for (of_backfill, starts) in [(false, 0), (true, 1)] {
+        let job = Arc::new(Job { of_backfill, ..Job::clone(&started) });
+        let ran = sync(&cron_job, &[&job], "2026-03-02T10:30:00Z");
+        assert_eq!(ran.started.len(), starts, "of_backfill: {of_backfill}");
+        assert_eq!(written(ran.end()).active[0].uid == job.uid, !of_backfill);
+    }
+}
+
 /// What was edited, the record's CronJob, the edit's time, and the slot that starts.
 #[test]
 fn after_change_wait_starts_nothing_older_than_the_change() {
