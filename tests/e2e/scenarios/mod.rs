@@ -131,13 +131,13 @@ pub fn all() -> Vec<Scenario> {
             Alone,
             failures::controller_restart,
             "kill -9 of the controller in a burst loses nothing and fires nothing twice",
-            Some("a crash between create and status leaves CronJobs without active and lastScheduleTime")
+            Some("before v1.37, a crash between create and status leaves CronJobs without active and lastScheduleTime")
         ),
         scenario!(
             Alone,
             failures::api_server_restart,
             "kill -9 of the API server in a burst loses nothing and fires nothing twice",
-            Some("a create whose answer is lost leaves the CronJob without active and lastScheduleTime")
+            Some("before v1.37, a create whose answer is lost leaves the CronJob without active and lastScheduleTime")
         ),
         scenario!(
             Alone,
