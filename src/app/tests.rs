@@ -173,7 +173,7 @@ async fn jobs_that_are_due_at_once_are_created_before_any_status_is_written() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     stop.cancel();
     ended.await.unwrap().unwrap();
-    let changes = server.changes_after(0).into_iter().skip(before).map(|change| change.collection.to_string());
+    let changes = server.changes_after(0).into_iter().skip(before).map(|change| change.collection);
     let written: Vec<_> = changes.filter(|to| ["jobs.batch", "cronjobs.batch"].contains(&to.as_str())).collect();
     assert_eq!(written, [["jobs.batch"; 4], ["cronjobs.batch"; 4]].concat());
 }
