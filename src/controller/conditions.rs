@@ -33,7 +33,9 @@ pub fn of(observation: &Observation, draft: &Draft<'_>, outcome: &Outcome, now: 
     } else {
         (true, "Active", "Something runs.")
     };
-    let finished = observation.children().filter_map(|job| Some(((job.start_time, &job.name), job.finished?)));
+    // One that is being deleted is hidden for a time where this process deleted it, so it counts in none.
+    let remaining = observation.children().filter(|job| !job.deleting);
+    let finished = remaining.filter_map(|job| Some(((job.start_time, &job.name), job.finished?)));
     let degraded = match finished.max_by_key(|(began, _)| *began) {
         Some((_, FinishedCondition::Failed)) => (true, "Failed", "What ended last has failed."),
         Some((_, FinishedCondition::Complete)) => (false, "Succeeded", "What ended last has succeeded."),

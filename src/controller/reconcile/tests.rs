@@ -15,9 +15,11 @@ use serde_json::{Value, json};
 use super::reconcile;
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::{ApiError, Delivery, ObjectName, Uid};
+use crate::controller::conditions;
 use crate::controller::history::{MOST_PRUNED, oldest_beyond_limit};
 use crate::controller::observation::{CreateReply, Observation, Ownership, PendingCreate};
 use crate::controller::plan::{Failure, Lookup, Outcome, Plan, Settlement};
+use crate::controller::status::Draft;
 use crate::controller::tests::objects::{cron_job, job, merge, merged, time};
 
 /// 10:00:00 on the day of these tests; the schedule is hourly unless a row says otherwise.
@@ -140,6 +142,22 @@ fn a_finished_job_that_is_being_deleted_is_not_pruned_again() {
         let mut observation = observe(&cron_job, &[job]);
         observation.create = Some(created());
         assert_eq!(settle(&observation).prune.len(), pruned);
+    }
+}
+
+/// Where this process deleted it, it is hidden for a while and then seen again: the condition must not change.
+#[test]
+fn a_finished_job_that_is_being_deleted_counts_in_no_condition() {
+    let cron_job = cron_job(json!({}));
+    let failed = job("report-29540700", "old", finished("Failed"));
+    let lingering = Arc::new(Job { deleting: true, ..Job::clone(&failed) });
+    for (jobs, reason) in
+        [(vec![], "NothingFailed"), (vec![&lingering], "NothingFailed"), (vec![&lingering, &failed], "Failed")]
+    {
+        let observation = observe(&cron_job, &jobs);
+        let draft = Draft::new(&observation.cron_job, &observation.carried);
+        let [.., degraded] = conditions::of(&observation, &draft, &Outcome::Done, now());
+        assert_eq!(degraded.reason, reason);
     }
 }
 
