@@ -111,10 +111,12 @@ impl Sync<'_> {
         had_leader || self.was_blocked(due)
     }
 
-    /// With `backlog: 0`: the first second in which a slot that is blocked until then is passed over.
+    /// With `backlog: 0`: the first second in which a slot that is blocked until then is passed over. `None` once that has
+    /// passed, for a slot that waits for its deadline: it must not hide a later time.
     pub(super) fn passed_over_at(&self, slot: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let late = IN_TIME + TimeDelta::seconds(1);
-        self.draft.base.due(slot).checked_add_signed(late).filter(|_| self.limits.backlog == Some(0))
+        self.limits.backlog.filter(|most| *most == 0)?;
+        let time = self.draft.base.due(slot).checked_add_signed(IN_TIME + TimeDelta::seconds(1));
+        time.filter(|time| *time > self.now)
     }
 
     /// Whether earlier Jobs blocked a slot from `due` on for as long as it may be late.

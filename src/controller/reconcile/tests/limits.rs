@@ -279,6 +279,12 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     let ran = sync(&blocked, &[&earlier], "2026-03-02T10:01:01Z");
     assert_eq!((ran.skip(), requeued_at(ran.end())), (Some("passed_over"), Some(time("2026-03-02T11:00:00Z"))));
     assert_eq!(reasons(ran.end()), ["PassedOver"]);
+    // A slot that waits for its deadline instead keeps the timer of `stuck-after`.
+    let stuck = with(&[(BACKLOG, "0"), (MAX_CONCURRENT, "1"), (STUCK_AFTER, "100m")], json!({}));
+    let mut observation = observe(&stuck, &[&earlier]);
+    observation.tried = Some(slot);
+    let ran = run(observation, time("2026-03-02T10:30:00Z"));
+    assert_eq!((ran.skip(), requeued_at(ran.end())), (Some("max_concurrent"), Some(time("2026-03-02T10:40:00Z"))));
     let mut observation = observe(&blocked, &[&ended("report-29540700", "2026-03-02T09:00:00Z", "Failed")]);
     observation.leads_since = leads_since("2026-03-02T10:20:00Z");
     assert_eq!(run(observation, time("2026-03-02T10:30:00Z")).skip(), Some("passed_over"));
