@@ -86,26 +86,37 @@ enum Creates {
     Slow(u64),
 }
 
+/// A client of the server, in which `first` precedes each create of a Job.
+fn client_with<F>(server: &ApiServer, first: impl Fn() -> F + Clone + Send + 'static) -> kube::Client
+where
+    F: Future<Output = Result<(), tower::BoxError>> + Send,
+{
+    let inner = server.clone().into_service();
+    client::on_service(tower::service_fn(move |request: Request<kube::client::Body>| {
+        let (inner, first) = (inner.clone(), first.clone());
+        async move {
+            if request.method() == http::Method::POST && request.uri().path().ends_with("/jobs") {
+                first().await?;
+            }
+            tower::ServiceExt::oneshot(inner, request).await.map_err(tower::BoxError::from)
+        }
+    }))
+}
+
 /// Runs a replica whose creates of Jobs meet this and stops it two seconds after the slot. Returns how it ended, and who
 /// holds the lease a minute later.
 async fn ended_in_a_create(creates: Creates) -> (Result<(), AppError>, String) {
     let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
     let server = server(&clock);
     create(&server, ControllerKind::CronJob).await;
-    let inner = server.clone().into_service();
-    let client = client::on_service(tower::service_fn(move |request: Request<kube::client::Body>| {
-        let inner = inner.clone();
-        async move {
-            if request.method() == http::Method::POST && request.uri().path().ends_with("/jobs") {
-                match creates {
-                    Creates::Swallowed => std::future::pending().await,
-                    Creates::Broken => return Err(tower::BoxError::from("connection reset")),
-                    Creates::Slow(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
-                }
-            }
-            tower::ServiceExt::oneshot(inner, request).await.map_err(tower::BoxError::from)
+    let client = client_with(&server, move || async move {
+        match creates {
+            Creates::Swallowed => std::future::pending().await,
+            Creates::Broken => return Err(tower::BoxError::from("connection reset")),
+            Creates::Slow(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
         }
-    }));
+        Ok(())
+    });
     let stop = CancellationToken::new();
     let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
     let ended = tokio::spawn({
@@ -149,18 +160,14 @@ async fn jobs_that_are_due_at_once_are_created_before_any_status_is_written() {
         create_named(&server, ControllerKind::CronJob, name).await;
     }
     // There are more workers than CronJobs, so all creates are sent at once. Each takes ten milliseconds more than the one before.
-    let inner = server.clone().into_service();
     let sent = Arc::new(AtomicU64::new(0));
-    let client = client::on_service(tower::service_fn(move |request: Request<kube::client::Body>| {
-        let (inner, sent) = (inner.clone(), Arc::clone(&sent));
+    let client = client_with(&server, move || {
+        let number = sent.fetch_add(1, Ordering::Relaxed);
         async move {
-            if request.method() == http::Method::POST && request.uri().path().ends_with("/jobs") {
-                let number = sent.fetch_add(1, Ordering::Relaxed);
-                tokio::time::sleep(Duration::from_millis(10 * number)).await;
-            }
-            tower::ServiceExt::oneshot(inner, request).await.map_err(tower::BoxError::from)
+            tokio::time::sleep(Duration::from_millis(10 * number)).await;
+            Ok(())
         }
-    }));
+    });
     let before = server.changes_after(0).len();
     let stop = CancellationToken::new();
     let replica = Replica { client, clock, identity: "me".into(), seed: 1, observer: None };
