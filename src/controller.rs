@@ -436,9 +436,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
                 jobs.push(Arc::clone(created));
             }
         }
-        // Where a Job waits for others to be gone, one that was deleted here counts until then.
+        // Where a Job waits for others to be gone, one that was deleted here counts until then. One that ends while it lingers
+        // may have succeeded.
         let waits = cron_job.limits().replace_waits;
-        let is_hidden = |job: &Job| deleted.contains(&job.uid) && !(waits && job.deleting);
+        let is_hidden = |job: &Job| deleted.contains(&job.uid) && !(job.deleting && (waits || job.finished.is_some()));
         jobs.retain(|job| job.is_child_of(cron_job) && !is_hidden(job));
         jobs.sort_unstable_by(|a, b| a.name.name.cmp(&b.name.name));
         jobs

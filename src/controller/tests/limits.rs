@@ -1,4 +1,4 @@
-//! CronJobs whose slots wait for other Jobs, from the API server to their Jobs.
+//! CronJobs whose slots wait for other Jobs or replace them, from the API server to their Jobs.
 
 use super::support::final_status;
 use super::*;
@@ -102,6 +102,25 @@ async fn replacing_job_waits_for_a_finished_one_that_was_pruned_moments_ago() {
         stop.cancel();
         assert_eq!(world.seen_names(), ["c-29540760", "c-29540761"], "{finalizers:?}");
     }
+}
+
+/// Also when it ends within the time for which what this process deleted is hidden: the next slot is an hour away.
+#[tokio::test(start_paused = true)]
+async fn replaced_job_that_succeeds_while_a_finalizer_keeps_it_is_recorded() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "schedule": "0 * * * *", "concurrencyPolicy": "Replace" }), &[]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    begin(&world, "c-29540760", "2026-03-02T10:00:00Z", &[HOLD]).await;
+    world.pass_until("2026-03-02T11:00:10Z").await;
+    assert_eq!(world.seen_names(), ["c-29540760", "c-29540820"]);
+    complete(&world, "c-29540760", "2026-03-02T10:00:00Z", "2026-03-02T11:00:10Z").await;
+    world.pass_until("2026-03-02T11:05:00Z").await;
+    stop.cancel();
+    assert_eq!(world.wire.count(Verb::Delete, "jobs"), 1, "once");
+    let status = world.get("c").await["status"].clone();
+    assert_eq!(status["lastSuccessfulTime"], "2026-03-02T11:00:10Z", "{status}");
+    assert_eq!(status["active"].as_array().unwrap().len(), 1, "{status}");
 }
 
 /// Nothing is written about slots that wait, and a new leader goes on with them in order.
