@@ -179,8 +179,10 @@ impl Memories {
             recalled.vanished = known.own.vanished().to_vec();
             (recalled.name_taken, recalled.tried) = (known.name_taken, known.tried);
             recalled.told.clone_from(&known.told);
-            // It is written once, although a server may not show it.
-            if let Some(counted) = known.record_removed.take() {
+            // It is written once, although a server may not show it. A record that is shown was written since, by the leader
+            // of that time.
+            let has_record = recalled.cron_job.status.counted_from.is_some();
+            if let Some(counted) = known.record_removed.take().filter(|_| !has_record) {
                 known.pending.edits.counted(&counted);
                 recalled.record_is_new = true;
             }

@@ -177,6 +177,25 @@ async fn edit_that_also_removes_the_record_starts_nothing_older() {
     assert_eq!(slots(&world), ["03-02T11:00"]);
 }
 
+/// This process sees the edit late, and leads after the one that recorded it in time has died.
+#[tokio::test(start_paused = true)]
+async fn record_of_an_earlier_leader_counts_and_not_when_a_standby_saw_the_edit() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "schedule": "*/30 * * * *" }), &[("exclude", "Mon")]).await;
+    world.pass_until("2026-03-02T10:30:10Z").await;
+    annotate(&world, &[("exclude", None)]).await;
+    world.pass(seconds(1)).await;
+    let seen = world.controller.parts.cron_jobs.get(&key("c")).unwrap();
+    let record = seen.counted_at(time("2026-03-02T10:29:50Z")).to_string();
+    annotate(&world, &[("counted-from", Some(&record))]).await;
+    world.pass(seconds(1)).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:31:00Z").await;
+    stop.cancel();
+    assert_eq!(slots(&world), ["03-02T10:30"]);
+    assert_eq!(counted_from(&world).await, record);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_record_is_written_once_for_each_change() {
     let world = World::new("2026-03-02T09:59:30Z").await;
