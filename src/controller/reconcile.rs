@@ -387,6 +387,11 @@ impl Sync<'_> {
             if is_late || is_decided || !schedule.has(pending.slot) {
                 return Ok(Some(self.come_back_after(wait, schedule)));
             }
+            if self.limits.replace_waits
+                && let Some(outcome) = self.replace_and_wait(pending.slot, schedule)?
+            {
+                return Ok(Some(outcome));
+            }
             let outcome = self.create_job(&name, pending.slot, Missed::None, schedule)?;
             // The next sync starts the slot that is due now.
             let is_done = matches!(outcome, Outcome::Requeue(_) | Outcome::Done);

@@ -316,6 +316,26 @@ fn replace_waits_starts_when_the_replaced_job_is_gone() {
     assert_eq!(newer.started, [time("2026-03-02T11:00:00Z")], "a newer slot supersedes");
 }
 
+/// The create for 10:00 was sent when nothing was left of the others, and has no answer; it is 11:00:05.
+#[test]
+fn create_without_an_answer_is_repeated_only_when_no_job_is_left_under_replace_waits() {
+    let cron_job = with(&[(REPLACE_WAITS, "true")], json!({ "concurrencyPolicy": "Replace" }));
+    let finished = ended("report-29540700", "2026-03-02T09:00:00Z", "Complete");
+    let pruned = Arc::new(Job { deleting: true, ..Job::clone(&finished) });
+    let step = |job: &Arc<Job>, live: Option<&Arc<Job>>| {
+        let mut observation = observe(&cron_job, &[job]);
+        let (slot, wait) = (time("2026-03-02T10:00:00Z"), Some(TimeDelta::seconds(20)));
+        observation.pending_create = Some(PendingCreate { slot, wait });
+        if let Some(live) = live {
+            observation.learn_job(live.name.clone(), Ok(Arc::clone(live)));
+        }
+        next_step(&observation, "2026-03-02T11:00:05Z")
+    };
+    assert_eq!(step(&finished, None), "create report-29540760", "as history it does not count");
+    assert_eq!(step(&pruned, None), "read report-29540700", "pruned since, it may linger");
+    assert_eq!(step(&pruned, Some(&pruned)), "wait until 12:00:00", "it lingers; or until it is gone");
+}
+
 #[test]
 fn replace_waits_deletes_nothing_past_the_deadline_and_tells_of_a_missed_run() {
     let spec = json!({ "concurrencyPolicy": "Replace", "startingDeadlineSeconds": 30 });
