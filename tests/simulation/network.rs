@@ -103,7 +103,7 @@ impl Network {
         let replica = &state.replicas[self.replica];
         let clock = apimachinery::clock::Clock::now(&*replica.clock);
         let shard = self.sim.scenario.shard_of(&call.namespace);
-        let view = state.cron_job_of(self.replica, shard, call);
+        let view = state.cron_job_of(self.replica, shard, call).map(|view| view.before(at));
         let term = replica.terms.get(&shard).copied().unwrap_or(0);
         let sent = Sent { author, identity: self.identity.clone(), term, at, clock, view };
         if call.is_fenced() {

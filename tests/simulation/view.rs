@@ -14,7 +14,21 @@ pub struct Delivered {
     pub revision: u64,
     pub suspend: bool,
     pub deleting: bool,
+    /// Since when it is suspended or deleted, or is not.
     pub at: Millis,
+    /// When this version was delivered, and the newest one before that instant.
+    shown: Millis,
+    earlier: u64,
+}
+
+impl Delivered {
+    /// The version that the client has acted on at `at`: what was delivered in the same millisecond may have come too late.
+    pub fn before(mut self, at: Millis) -> Self {
+        if self.shown == at {
+            self.revision = self.earlier;
+        }
+        self
+    }
 }
 
 /// What a replica's watches have delivered since its start.
@@ -84,15 +98,19 @@ impl View {
             suspend,
             deleting: metadata.deletion_timestamp.is_some(),
             at,
+            shown: at,
+            earlier: 0,
         };
         let key = (metadata.namespace, metadata.name);
         match self.cron_jobs.get(&key) {
             Some(old) if old.uid != delivered.uid => drop(self.gone.insert(old.uid.clone(), at)),
-            // Known since then.
-            Some(old) if (old.suspend, old.deleting) == (delivered.suspend, delivered.deleting) => {
-                delivered.at = old.at
+            Some(old) => {
+                delivered.earlier = if old.shown == at { old.earlier } else { old.revision };
+                if (old.suspend, old.deleting) == (delivered.suspend, delivered.deleting) {
+                    delivered.at = old.at;
+                }
             }
-            _ => {}
+            None => {}
         }
         self.gone.remove(&delivered.uid);
         self.cron_jobs.insert(key, delivered);
