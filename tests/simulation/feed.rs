@@ -260,7 +260,8 @@ impl Feed {
             if self.kind == Kind::Jobs {
                 if let Some(job) = state.model.jobs.get_mut(&metadata.uid) {
                     let term = state.replicas[replica].terms.get(&self.shard).copied().unwrap_or(0);
-                    job.shown((replica, incarnation, term), metadata.deletion_timestamp.is_some(), at);
+                    let revision = metadata.resource_version.parse().unwrap_or(0);
+                    job.shown((replica, incarnation, term), revision, metadata.deletion_timestamp.is_some(), at);
                 }
                 continue;
             }

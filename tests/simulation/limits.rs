@@ -245,12 +245,15 @@ impl Invariants {
     pub fn is_excused_deletion(&mut self, model: &Model, call: &Call, sent: &Sent) -> bool {
         let uid = call.json()["preconditions"]["uid"].as_str().map(str::to_owned);
         let Some(job) = uid.and_then(|uid| model.jobs.get(&uid)).filter(|job| job.deleting) else { return false };
-        let seen = job.sight(sent.author, sent.term).and_then(|sight| sight.deleting);
+        let sight = job.sight(sent.author, sent.term);
+        let seen = sight.and_then(|sight| sight.deleting);
         if seen.is_none_or(|seen| seen + LONGEST_SYNC >= sent.at) {
             self.coverage.count("excused", "terminating Job deleted again by a sync that began before");
             return true;
         }
-        let Some((owner, _)) = job.owner.as_ref().filter(|_| job.is_unfinished()) else { return false };
+        // As far as the author's watch has shown.
+        let is_unfinished = job.ended_with.is_none_or(|end| sight.is_some_and(|sight| sight.revision < end));
+        let Some((owner, _)) = job.owner.as_ref().filter(|_| is_unfinished) else { return false };
         let versions =
             model.crons.get(owner).map(|cron| cron.since(sent.view.as_ref().map_or(0, |view| view.revision)));
         let replaces = |version: &Version| version.policy() == "Replace" && !version.replace_waits();

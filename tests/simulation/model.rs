@@ -225,6 +225,8 @@ pub struct Job {
     pub finished: Option<Condition>,
     /// When it finished.
     pub ended: Option<Millis>,
+    /// The revision of that.
+    pub ended_with: Option<u64>,
     /// Its start, according to its status.
     pub started: Option<DateTime<Utc>>,
     /// When it succeeded, according to its status.
@@ -250,6 +252,8 @@ pub struct Sight {
     pub at: Millis,
     /// When it first saw that the Job is being deleted.
     pub deleting: Option<Millis>,
+    /// The newest version that it saw.
+    pub revision: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,14 +269,15 @@ impl Job {
     }
 
     /// A watch shows it to a replica.
-    pub fn shown(&mut self, by: (usize, u32, u32), is_deleting: bool, at: Millis) {
+    pub fn shown(&mut self, by: (usize, u32, u32), revision: u64, is_deleting: bool, at: Millis) {
         let known = self.seen_by.iter().position(|sight| sight.by == by);
         let place = known.unwrap_or_else(|| {
-            self.seen_by.push(Sight { by, at, deleting: None });
+            self.seen_by.push(Sight { by, at, deleting: None, revision });
             self.seen_by.len() - 1
         });
-        let deleting = &mut self.seen_by[place].deleting;
-        *deleting = deleting.or(is_deleting.then_some(at));
+        let sight = &mut self.seen_by[place];
+        sight.deleting = sight.deleting.or(is_deleting.then_some(at));
+        sight.revision = sight.revision.max(revision);
     }
 
     /// What a replica had seen of it in that term.
@@ -389,6 +394,7 @@ impl Model {
             created: at,
             finished: None,
             ended: None,
+            ended_with: None,
             started: None,
             succeeded: None,
             deleting: false,
@@ -406,6 +412,7 @@ impl Model {
         if let Some(job) = self.jobs.get_mut(text(object, "uid")) {
             job.finished = condition(object);
             job.ended = job.ended.or(job.finished.map(|_| at));
+            job.ended_with = job.ended_with.or(job.finished.map(|_| revision(object)));
             job.started = object["status"]["startTime"].as_str().and_then(|time| time.parse().ok());
             let completed = object["status"]["completionTime"].as_str().and_then(|time| time.parse().ok());
             job.succeeded = completed.filter(|_| job.finished == Some(Condition::Complete));
