@@ -301,7 +301,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let signal = outcome.as_ref().map_or(Signal::Neutral, |outcome| retry::signal(outcome, start.elapsed()));
         self.adjust_limits(key, attempt, signal);
         match outcome {
-            Ok(Outcome::Done) => self.parts.queue.forget(key),
+            Ok(Outcome::Done) => {
+                self.parts.queue.forget(key);
+                self.wait_for_the_past(key);
+            }
             // The template budget enqueues the key again.
             Ok(Outcome::AwaitTemplate) => {}
             Ok(Outcome::Requeue(requeue)) => {
@@ -454,6 +457,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     fn enqueue_at_slot(&self, key: ObjectName, slot: DateTime<Utc>) {
         if !self.stands_by() {
             self.parts.queue.add_at(key, self.time_of(slot));
+        }
+    }
+
+    /// Sets a timer that is due only if the wall clock is set back: a policy may have ended the schedule, and a clock that
+    /// ran ahead does not show whether it has. Without policies, no schedule ends.
+    fn wait_for_the_past(&self, key: &ObjectName) {
+        let may_return = |cron_job: &CronJob| cron_job.policies.is_some() && !cron_job.spec.suspend;
+        if self.parts.cron_jobs.get(key).is_some_and(|cron_job| may_return(&cron_job)) {
+            self.enqueue_at_slot(key.clone(), DateTime::<Utc>::MAX_UTC);
         }
     }
 

@@ -102,6 +102,24 @@ async fn exclusions_bounds_and_lines_choose_the_slots() {
     }
 }
 
+/// By the clock that ran ahead, no slot was left.
+#[tokio::test(start_paused = true)]
+async fn slots_before_the_end_of_a_schedule_are_not_lost_to_a_clock_that_ran_ahead() {
+    for policy in [("not-after", "2026-03-02T11:00:00Z"), ("schedule", "@at 2026-03-02T10:30")] {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        let spec = json!({ "schedule": "30 10 * * *", "startingDeadlineSeconds": 600 });
+        create(&world, spec, &[policy]).await;
+        world.clock.step(TimeDelta::hours(2));
+        let stop = world.work(1);
+        world.pass(seconds(2)).await;
+        assert_eq!(slots(&world), [""; 0], "{policy:?}");
+        world.clock.step(TimeDelta::hours(-2));
+        world.pass_until("2026-03-02T10:31:00Z").await;
+        stop.cancel();
+        assert_eq!(slots(&world), ["03-02T10:30"], "{policy:?}");
+    }
+}
+
 /// The excluded slot before the edit does not start, neither by this leader nor by the next.
 #[tokio::test(start_paused = true)]
 async fn edit_of_an_annotation_starts_nothing_older_over_a_change_of_the_leader() {
