@@ -225,8 +225,7 @@ impl Sim {
                 controllers.filter_map(Weak::upgrade).filter(|controller| !controller.queue().shutting_down());
             for name in working.flat_map(|controller| controller.unattended()) {
                 // A live read may already have shown what the watch has not: that there is nothing to wait for.
-                let key = (name.namespace.to_string(), name.name.to_string());
-                let cron = state.model.names.get(&key).and_then(|uid| state.model.crons.get(uid));
+                let cron = state.model.cron_named(&name.namespace, &name.name);
                 if cron.is_none_or(|cron| !cron.newest().is_schedulable(replica.clock.now())) {
                     continue;
                 }

@@ -370,8 +370,8 @@ impl Invariants {
     /// Whether a status is written that has a record of decided slots, and clients do not see that the CronJob has it. Each
     /// leader that saw how it vanished writes it once.
     pub fn is_record_of_hidden_one(&mut self, model: &Model, call: &Call) -> bool {
-        let uid = model.names.get(&(call.namespace.clone(), call.name.clone())).filter(|_| call.kind == Kind::CronJobs);
-        let Some(cron) = uid.and_then(|uid| model.crons.get(uid)) else { return false };
+        let cron = model.cron_named(&call.namespace, &call.name).filter(|_| call.kind == Kind::CronJobs);
+        let Some(cron) = cron else { return false };
         let object = &cron.newest().object;
         let is_hidden = counted_from(object).is_some() && counted_from(&disguised(object)).is_none();
         let is_excused = is_hidden && counted_from(&call.json()).is_some();

@@ -369,6 +369,11 @@ impl Model {
         cron.versions.push(Version { at, revision: revision(object), object: Arc::clone(object) });
     }
 
+    /// The newest CronJob of that name.
+    pub fn cron_named(&self, namespace: &str, name: &str) -> Option<&Cron> {
+        self.crons.get(self.names.get(&(namespace.to_owned(), name.to_owned()))?)
+    }
+
     pub fn cron_job_deleted(&mut self, object: &Value, at: Millis) {
         if let Some(cron) = self.crons.get_mut(text(object, "uid")) {
             cron.deleted = Some(at);
