@@ -69,7 +69,7 @@ fn step(soonest: Option<(Duration, usize)>, used: Option<Used>, now: Instant) ->
         return Step { open: None, pause: LEAD };
     };
     if left > LEAD {
-        return Step { open: None, pause: LEAD.min(left - LEAD) };
+        return Step { open: None, pause: LEAD.min(left.saturating_sub(LEAD)) };
     }
     let is_warm = used.is_some_and(|used| used.connections >= due && now.duration_since(used.at) < FRESH);
     Step { open: (!is_warm).then_some(due), pause: left + AFTER }
