@@ -20,7 +20,7 @@ fn size(full: u32) -> u32 {
 }
 
 fn runtime(workers: usize) -> Runtime {
-    Builder::new_multi_thread().worker_threads(workers).enable_time().build().expect("a runtime can be built")
+    Builder::new_multi_thread().worker_threads(workers).enable_all().build().expect("a runtime can be built")
 }
 
 fn queue() -> WorkQueue<Arc<str>> {

@@ -63,9 +63,10 @@ use self::election::Candidate;
 pub use self::error::AppError;
 pub use self::replica::{Replica, ReplicaObserver, run_replica};
 
-/// How long status writes and Events wait when slots are due, so that the Jobs do not share the API server with them. About the
-/// time that it takes for the Jobs of a second of `spread`; in a larger burst the Jobs go first anyway.
-const PAUSE_AT_DUE: Duration = Duration::from_millis(60);
+/// How long status writes and Events wait at most while the Jobs of due slots are created, so that these do not share the API
+/// server with them. Several times what the Jobs of a second of `spread` take; in a larger burst the Jobs go first anyway. A
+/// create that takes longer, for example because of a webhook, does not hold up the statuses of others.
+const PAUSE_AT_DUE: Duration = Duration::from_millis(250);
 
 /// How many events may wait to be written: a burst of thousands of CronJobs records as many at once.
 const MAX_PENDING_EVENTS: usize = 16_384;

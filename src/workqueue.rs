@@ -24,8 +24,8 @@
 //!   have been computed from a clock that ran ahead.
 //! - One task keeps all timers. Without timers it does not wake. With monotonic timers only, it wakes for them alone. With
 //!   wall timers it wakes once per slice to look at a clock that does not report its steps.
-//! - Keys of low priority can be paused, for a time ([`WorkQueue::pause_low_priority`]) or when the wall time of others comes
-//!   ([`Config::pause_at_due`]), but no key for longer than [`STARVATION_LIMIT`].
+//! - Keys of low priority can be paused, for a time ([`WorkQueue::pause_low_priority`]) or while keys whose wall time has come
+//!   are being processed ([`Config::pause_at_due`]), but no key for longer than [`STARVATION_LIMIT`].
 //! - No thread, no global state, no clock but tokio's and the configured one: on paused time the queue is deterministic.
 
 mod delaying;
@@ -75,8 +75,8 @@ pub struct Config<K> {
     pub clock: SharedClock,
     /// The name of a key's group; the empty name is a valid group.
     pub group: fn(&K) -> &str,
-    /// How long keys of low priority are paused once the wall time of others has come, so that what is due does not share the
-    /// API server with what can wait.
+    /// How long at most keys of low priority are paused once the wall time of others has come. The pause ends when those are
+    /// done, so that what is due does not share the API server with what can wait.
     pub pause_at_due: Duration,
 }
 
@@ -92,7 +92,7 @@ impl<K: Key> Config<K> {
         Self { group, ..self }
     }
 
-    /// Pauses low priority for that long when the wall time of keys has come.
+    /// Pauses low priority for that long at most while keys whose wall time has come are being processed.
     #[must_use]
     pub fn pausing_at_due(self, pause_at_due: Duration) -> Self {
         Self { pause_at_due, ..self }
@@ -398,8 +398,11 @@ impl<K: Key> WorkQueue<K> {
         let (answer, wakes, rearms) = {
             let queue = &mut self.shared.state.lock().queue;
             match queue.get(now) {
-                // If that key was starved, another worker should look for the next one.
-                Some(key) => (Some(Some(key)), queue.is_waited_for(), queue.is_holding()),
+                // If that key was starved, another worker should look for the next one, and its starvation has another time.
+                Some((key, priority)) => {
+                    let rearms = priority == Priority::Low && queue.is_holding();
+                    (Some(Some(key)), queue.is_waited_for(), rearms)
+                }
                 None if queue.shutting_down() => (Some(None), false, false),
                 None => (None, false, queue.next_advance().is_some()),
             }
@@ -436,7 +439,7 @@ impl<K: Key> Shared<K> {
                 // Every wake-up leads to the same: check again.
                 Next::Sleep(until) => tokio::select! {
                     biased;
-                    () = tokio::time::sleep_until(until) => {}
+                    () = self.clock.sleep_until(until) => {}
                     () = self.rearm.notified() => {}
                     () = stepped(steps.as_mut()) => {}
                 },
@@ -462,7 +465,7 @@ impl<K: Key> Shared<K> {
                 left -= 1;
             }
             if is_due && !self.pause_at_due.is_zero() {
-                queue.pause_low_priority(self.pause_at_due, now);
+                queue.yield_to_urgent(self.pause_at_due, now);
             }
             ready += usize::from(queue.advance(now));
             let looks = [delays.next_look(now, wall, slice), queue.next_release(now), queue.next_advance()];

@@ -148,7 +148,7 @@ fn time_next(vector: &Vector, nanos: u64) -> f64 {
 /// client-go's `BenchmarkQueue` (util/workqueue/queue_test.go): a hundred times add, get and done on a fresh queue.
 /// Returns the time for the hundred, in nanoseconds.
 fn time_queue(times: usize, metrics: bool) -> f64 {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let keys: Vec<Arc<str>> = (0..100).map(|key| format!("key-{key}").into()).collect();
     let mut took = Duration::ZERO;
     for _ in 0..times {

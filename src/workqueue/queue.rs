@@ -6,7 +6,8 @@
 //! which they became ready with it. Groups take turns ([`Groups`], which also decides which groups have to wait). A key is
 //! handed out before all keys of lower priority that may be handed out. Once the first of those has been dirty for
 //! [`STARVATION_LIMIT`], it is starved, and such keys get every second turn. While low priority is paused, only starved keys
-//! of it are handed out. After shutdown began no key is accepted, nothing is paused, and there are no limits.
+//! of it are handed out. It is paused for a time, or for a time while urgent keys, those of the highest priority, are being
+//! processed. After shutdown began no key is accepted, nothing is paused, and there are no limits.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -51,6 +52,10 @@ pub(super) struct Queue<K> {
     impatient_had_its_turn: bool,
     /// Low priority is paused until then.
     held_until: Option<Instant>,
+    /// While urgent keys are being processed, it is paused until then.
+    yields_until: Option<Instant>,
+    /// How many urgent keys are being processed.
+    urgent: usize,
     /// Whether a worker may sleep although keys are ready.
     stall: Stall,
     shutting_down: bool,
@@ -113,6 +118,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             dirty: 0,
             impatient_had_its_turn: false,
             held_until: None,
+            yields_until: None,
+            urgent: 0,
             stall: Stall::None,
             shutting_down: false,
             draining: false,
@@ -166,8 +173,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         true
     }
 
-    /// Hands out the key that has its turn.
-    pub(super) fn get(&mut self, now: impl Fn() -> Instant) -> Option<K> {
+    /// Hands out the key that has its turn, with its priority.
+    pub(super) fn get(&mut self, now: impl Fn() -> Instant) -> Option<(K, Priority)> {
         let is_limited = self.groups.is_limited();
         if is_limited {
             self.groups.advance(now());
@@ -186,12 +193,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
         entry.processing = Some(Processing { priority, since, work: self.groups.started(group, priority, since) });
         entry.ticket = 0;
+        self.urgent += usize::from(priority == Priority::High);
         self.ready -= 1;
         self.dirty -= 1;
         if self.stall == Stall::Now {
             self.stall = Stall::Earlier;
         }
-        Some(key)
+        Some((key, priority))
     }
 
     /// Whether a worker should be woken after a change that may let a ready key be handed out. Such changes are an end of
@@ -209,7 +217,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let lanes = [Priority::High, Priority::Retry, Priority::Low];
         let first = lanes.into_iter().find_map(|lane| Some((lane, self.first(lane)?)))?;
         if first.0 == Priority::Low {
-            let may_leave = self.held_until.is_none() || {
+            let may_leave = !self.is_holding() || {
                 let now = now();
                 !self.holds_low(now) || self.since(first).is_some_and(|since| since + STARVATION_LIMIT <= now)
             };
@@ -281,6 +289,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if let (Some(stats), Some(since)) = (&mut self.stats, processing.since) {
             stats.done(now().saturating_duration_since(since));
         }
+        self.urgent -= usize::from(processing.priority == Priority::High);
         self.groups.finished(entry.group, processing.work, &now);
         if entry.dirty_since.is_some() {
             self.ready += 1;
@@ -298,29 +307,37 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.held_until = self.held_until.max(Some(now + time.min(STARVATION_LIMIT)));
     }
 
+    /// Pauses low priority while urgent keys are being processed, for `time` from now on, [`STARVATION_LIMIT`] at most.
+    pub(super) fn yield_to_urgent(&mut self, time: Duration, now: Instant) {
+        self.yields_until = self.yields_until.max(Some(now + time.min(STARVATION_LIMIT)));
+    }
+
     /// Whether low priority is paused.
     pub(super) fn holds_low(&self, now: Instant) -> bool {
-        self.held_until.is_some_and(|until| now < until) && !self.shutting_down
+        let lasts = |until: Option<Instant>| until.is_some_and(|until| now < until);
+        (lasts(self.held_until) || (self.urgent > 0 && lasts(self.yields_until))) && !self.shutting_down
     }
 
-    /// Whether a pause has yet to be released.
+    /// Whether the time of a pause has yet to be released.
     pub(super) fn is_holding(&self) -> bool {
-        self.held_until.is_some()
+        self.held_until.is_some() || self.yields_until.is_some()
     }
 
-    /// Releases a pause that has ended. True if workers should look, also because a paused key is starved.
+    /// Releases pauses whose time has ended. True if workers should look, also because a paused key is starved.
     pub(super) fn release(&mut self, now: Instant) -> bool {
-        let Some(until) = self.held_until else { return false };
-        if until <= now {
-            self.held_until = None;
+        if !self.is_holding() {
+            return false;
         }
-        until <= now || self.first_low().is_some_and(|since| since + STARVATION_LIMIT <= now)
+        let has_ended = |until: &mut Option<Instant>| until.take_if(|until| *until <= now).is_some();
+        let released = has_ended(&mut self.held_until) | has_ended(&mut self.yields_until);
+        released || self.first_low().is_some_and(|since| since + STARVATION_LIMIT <= now)
     }
 
     /// When to wake the workers for paused keys. A pause lasts at most [`STARVATION_LIMIT`] after the last request for it, so
     /// a key that is added during the pause is not starved before it ends.
     pub(super) fn next_release(&mut self, now: Instant) -> Option<Instant> {
-        let until = self.held_until.filter(|until| now < *until)?;
+        let ends = [self.held_until, self.yields_until].into_iter().flatten();
+        let until = ends.filter(|until| now < *until).min()?;
         let patient_until = self.first_low().map(|since| since + STARVATION_LIMIT).filter(|patient| now < *patient);
         Some(patient_until.map_or(until, |patient| patient.min(until)))
     }

@@ -418,6 +418,38 @@ async fn low_priority_keys_wait_when_the_wall_time_of_others_has_come() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_pause_for_keys_whose_wall_time_has_come_ends_when_all_of_them_are_done() {
+    let clock = TestClock::silent(noon());
+    let config = Config::new("cronjob", Arc::<TestClock>::clone(&clock)).pausing_at_due(Duration::from_millis(60));
+    let queue = WorkQueue::new(config);
+    let start = Instant::now();
+    for key in ["due", "due too"] {
+        queue.add_at(key, noon() + TimeDelta::seconds(1));
+    }
+    for key in ["due", "due too"] {
+        assert_eq!(queue.get().await, Some(key));
+    }
+    for key in ["status", "another"] {
+        queue.add(key);
+    }
+    let workers = [queue.clone(), queue.clone()].map(|queue| {
+        tokio::spawn(async move {
+            let key = queue.get().await.unwrap();
+            (key, start.elapsed().as_millis())
+        })
+    });
+    sleep_millis(10).await;
+    queue.done(&"due");
+    assert!(queue.is_busy(), "one is still being processed");
+    sleep_millis(10).await;
+    queue.done(&"due too");
+    let mut seen: Vec<_> = join_all(workers).await.into_iter().map(Result::unwrap).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, [("another", 1020), ("status", 1020)], "both workers were woken");
+    assert!(!queue.is_busy());
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_paused_key_leaves_at_its_starvation_limit() {
     let (queue, _clock) = queue_with_clock();
     let start = Instant::now();

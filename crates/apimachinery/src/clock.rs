@@ -6,7 +6,11 @@
 //! The machine's clock can be stepped without notice, so code that sleeps until a wall time must recheck it at intervals. A
 //! clock that reports its steps ([`Clock::steps`]) needs no such check.
 
+#[cfg(target_os = "linux")]
+mod timer;
+
 use std::fmt::Debug;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -23,12 +27,24 @@ pub trait Clock: Debug + Send + Sync + 'static {
     fn steps(&self) -> Option<watch::Receiver<()>> {
         None
     }
+
+    /// Sleeps until `deadline`, and never ends earlier. Without an implementation of its own it uses tokio's timers, which
+    /// follow a paused time. They count in milliseconds and end up to two of them late.
+    ///
+    /// # Panics
+    /// When it is polled outside a tokio runtime that has I/O and time.
+    fn sleep_until(&self, deadline: Instant) -> Sleep {
+        Box::pin(tokio::time::sleep_until(deadline))
+    }
 }
+
+/// A sleep until an instant.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A clock with shared ownership.
 pub type SharedClock = Arc<dyn Clock>;
 
-/// The machine's clock.
+/// The machine's clock. On Linux it sleeps by a timer of the kernel, not by tokio's, so it does not follow a paused time.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
@@ -36,6 +52,11 @@ impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is the clock")]
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sleep_until(&self, deadline: Instant) -> Sleep {
+        Box::pin(timer::sleep_until(deadline))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Code that API servers and their clients share: Status errors, rules for names, quoting, and the clock.
 //!
 //! Guarantees: every text equals upstream's for the same arguments (k8s.io/apimachinery), except those of [`causes`]. Nothing
-//! here does I/O.
+//! here does I/O, except for the clock's timer.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
 
 pub mod causes;

@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::future::Future;
 use std::time::Duration;
 
+use apimachinery::clock::{Clock, SystemClock};
 use chrono::{DateTime, SecondsFormat, SubsecRound, TimeDelta, Timelike, Utc};
 use http::{Method, Request};
 use serde_json::{Value, json};
@@ -254,7 +255,7 @@ pub async fn upcoming_minute() -> DateTime<Utc> {
 /// Sleeps until `offset` after `instant`.
 pub async fn sleep_until(instant: DateTime<Utc>, offset: TimeDelta) {
     let wait = (instant + offset - Utc::now()).to_std().unwrap_or_default();
-    tokio::time::sleep(wait).await;
+    SystemClock.sleep_until(tokio::time::Instant::now() + wait).await;
 }
 
 pub fn rfc3339(time: DateTime<Utc>) -> String {

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::type_complexity)]
 
-use apimachinery::clock::SystemClock;
+use apimachinery::clock::TestClock;
+use chrono::DateTime;
 use proptest::prelude::*;
 
 use super::*;
@@ -13,7 +14,7 @@ fn key(namespace: &str, name: usize) -> ObjectName {
 }
 
 fn budget() -> (Arc<TemplateBudget>, WorkQueue<ObjectName>) {
-    let queue = WorkQueue::new(Config::new("test", Arc::new(SystemClock)));
+    let queue = WorkQueue::new(Config::new("test", TestClock::new(DateTime::UNIX_EPOCH)));
     (TemplateBudget::new(queue.clone()), queue)
 }
 

@@ -196,7 +196,7 @@ fn play(moves: Vec<Move>) {
                 queue.add(key, priority, model.now);
                 model.add(key, priority);
             }
-            Move::Get => model.got(queue.get(|| model.now)),
+            Move::Get => model.got(queue.get(|| model.now).map(|(key, _)| key)),
             Move::Done(index) => {
                 let all: Vec<Key> =
                     model.groups.iter().flat_map(|group| &group.processing).map(|(key, _)| *key).collect();
@@ -282,7 +282,7 @@ fn fast_key_of_low_priority_does_not_make_its_group_prompt() {
 /// Hands out keys of `queue` until it gives none; how many of each group.
 fn drain(queue: &mut Queue<Key>, now: Instant) -> Vec<usize> {
     let mut counts = vec![0; NAMES.len()];
-    while let Some(key) = queue.get(|| now) {
+    while let Some((key, _)) = queue.get(|| now) {
         counts[key.0] += 1;
     }
     counts
@@ -329,7 +329,7 @@ fn group_that_was_prompt_comes_back_beside_two_hundred_that_hang() {
     queue.add((calm, 0), Priority::High, now);
     (1..=200).for_each(|group| _ = queue.add((group, 0), Priority::High, now));
     let get_all = |queue: &mut Queue<(usize, usize)>, now: Instant| -> Vec<usize> {
-        std::iter::from_fn(|| queue.get(|| now).map(|key| key.0)).collect()
+        std::iter::from_fn(|| queue.get(|| now).map(|(key, _)| key.0)).collect()
     };
     assert_eq!(get_all(&mut queue, now).len(), 48, "three quarters");
     queue.done(&(calm, 0), || now + Duration::from_millis(5));

@@ -1,0 +1,56 @@
+//! Sleep by a timer of the Linux kernel.
+//!
+//! Guarantees: it ends within a fraction of a millisecond after its deadline, if a CPU is free, and never before it. Without a
+//! timer, for example because the process has no file descriptor left, tokio's takes its place.
+
+use std::io;
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{self, Instant};
+
+/// Sleeps until `deadline`.
+pub(super) async fn sleep_until(deadline: Instant) {
+    if expires_at(deadline).await.is_err() {
+        time::sleep_until(deadline).await;
+    }
+}
+
+#[allow(
+    deprecated,
+    reason = "what replaces `with_interest` is unsafe; the descriptor is owned, so it stays what it is"
+)]
+async fn expires_at(deadline: Instant) -> io::Result<()> {
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        // The kernel takes zero for no timer.
+        return Ok(());
+    }
+    let never_again = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let it_value = Timespec::try_from(left).map_err(io::Error::other)?;
+    timerfd_settime(&timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: never_again, it_value })?;
+    let timer = AsyncFd::with_interest(timer, Interest::READABLE)?;
+    drop(timer.readable().await?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn it_never_ends_before_its_deadline() {
+        let lengths = [0, 1, 999, 1_000_000, 1_500_001];
+        for length in lengths.map(Duration::from_nanos) {
+            let deadline = Instant::now() + length;
+            sleep_until(deadline).await;
+            assert!(Instant::now() >= deadline, "{length:?}");
+        }
+    }
+}
