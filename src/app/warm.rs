@@ -2,11 +2,11 @@
 //!
 //! Guarantees: when several keys come due at one instant, enough connections are used within [`FRESH`] before it: one for
 //! each key, but no more than there are workers. So no TLS handshake delays the creation of Jobs. The cost is that many
-//! reads of `/version`, which every account may make. They are made between the whole seconds at which slots are due, so
-//! they delay no Job of an earlier instant, and not again while the last ones are fresh: CronJobs spread over an hour are
-//! due every second. With fewer than two due keys there is no cost. A failure has no effect. It looks at the timers at
-//! least every [`LEAD`], so it also sees those that are set shortly before they are due: at a start, and after a change of
-//! a schedule.
+//! reads of `/version`, which every account may make. They are made between the whole seconds at which slots are due, except
+//! those of the first look after a start, so they delay no Job of an earlier instant. They are not made again while the last
+//! ones are fresh: CronJobs spread over an hour are due every second. With fewer than two due keys there is no cost. A failure
+//! has no effect. It looks at the timers at least every [`LEAD`], so it also sees those that are set shortly before they are
+//! due: at a start, and after a change of a schedule.
 
 use std::time::Duration;
 
