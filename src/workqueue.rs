@@ -22,10 +22,10 @@
 //!   slept, or at once if the clock reports its steps. No instant and no delay is too far away.
 //! - When the wall clock is set back by more than [`SET_BACK`], every key with a wall timer is ready at once: its time may
 //!   have been computed from a clock that ran ahead.
-//! - One task keeps all timers. Without timers it does not wake. With monotonic timers only, it wakes for them alone. With
+//! - One task keeps all timers. Without timers it does not wake, and no worker wakes it for a time at which it looks anyway. With monotonic timers only, it wakes for them alone. With
 //!   wall timers it wakes once per slice to look at a clock that does not report its steps.
 //! - Keys of low priority can be paused, for a time ([`WorkQueue::pause_low_priority`]) or while keys whose wall time has come
-//!   are being processed ([`Config::pause_at_due`]), but no key for longer than [`STARVATION_LIMIT`].
+//!   are being processed and shortly after ([`Config::pause_at_due`]), but no key for longer than [`STARVATION_LIMIT`].
 //! - No thread, no global state, no clock but tokio's and the configured one: on paused time the queue is deterministic.
 
 mod delaying;
@@ -75,8 +75,8 @@ pub struct Config<K> {
     pub clock: SharedClock,
     /// The name of a key's group; the empty name is a valid group.
     pub group: fn(&K) -> &str,
-    /// How long at most keys of low priority are paused once the wall time of others has come. The pause ends when those are
-    /// done, so that what is due does not share the API server with what can wait.
+    /// How long at most keys of low priority are paused once the wall time of others has come. The pause ends a few
+    /// milliseconds after those are done, so that what is due does not share the API server with what can wait.
     pub pause_at_due: Duration,
 }
 
@@ -122,6 +122,21 @@ struct Shared<K> {
 struct State<K> {
     queue: Queue<K>,
     delays: Delays<K>,
+    /// When the timer task looks next, unless it is woken before.
+    looks_at: Option<Instant>,
+}
+
+impl<K: Key> State<K> {
+    /// Whether the timer task must be woken, because it would look at the queue too late.
+    fn must_look_sooner(&mut self, now: std::time::Instant) -> bool {
+        let looks = [self.queue.next_release(now), self.queue.next_advance()];
+        let Some(next) = looks.into_iter().flatten().min().map(Instant::from) else { return false };
+        let is_sooner = self.looks_at.is_none_or(|planned| next < planned);
+        if is_sooner {
+            self.looks_at = Some(next);
+        }
+        is_sooner
+    }
 }
 
 /// What the timer task does next.
@@ -147,7 +162,7 @@ impl<K: Key> WorkQueue<K> {
             clock: config.clock,
             pause_at_due: config.pause_at_due,
             rate_limiter: Mutex::default(),
-            state: Mutex::new(State { queue: Queue::new(config.group), delays: Delays::new() }),
+            state: Mutex::new(State { queue: Queue::new(config.group), delays: Delays::new(), looks_at: None }),
             ready: Notify::new(),
             drained: Notify::new(),
             rearm: Notify::new(),
@@ -286,10 +301,15 @@ impl<K: Key> WorkQueue<K> {
     /// Ends the processing of `key`. If it was added meanwhile it is ready again. Does nothing for a key that is not
     /// being processed.
     pub fn done(&self, key: &K) {
-        let (ready, drained) = {
-            let queue = &mut self.shared.state.lock().queue;
-            (queue.done(key, now), queue.shutting_down() && queue.drained())
+        let (ready, drained, rearms) = {
+            let state = &mut *self.shared.state.lock();
+            let ready = state.queue.done(key, now);
+            let is_over = state.queue.shutting_down() && state.queue.drained();
+            (ready, is_over, state.queue.is_calm() && state.must_look_sooner(now()))
         };
+        if rearms {
+            self.shared.rearm.notify_one();
+        }
         if ready {
             self.shared.ready.notify_one();
         }
@@ -396,15 +416,15 @@ impl<K: Key> WorkQueue<K> {
     #[allow(clippy::option_option)]
     fn try_get(&self) -> Option<Option<K>> {
         let (answer, wakes, rearms) = {
-            let queue = &mut self.shared.state.lock().queue;
-            match queue.get(now) {
+            let state = &mut *self.shared.state.lock();
+            match state.queue.get(now) {
                 // If that key was starved, another worker should look for the next one, and its starvation has another time.
                 Some((key, priority)) => {
-                    let rearms = priority == Priority::Low && queue.is_holding();
-                    (Some(Some(key)), queue.is_waited_for(), rearms)
+                    let is_paused = priority == Priority::Low && state.queue.is_holding();
+                    (Some(Some(key)), state.queue.is_waited_for(), is_paused && state.must_look_sooner(now()))
                 }
-                None if queue.shutting_down() => (Some(None), false, false),
-                None => (None, false, queue.next_advance().is_some()),
+                None if state.queue.shutting_down() => (Some(None), false, false),
+                None => (None, false, state.must_look_sooner(now())),
             }
         };
         if wakes {
@@ -454,7 +474,7 @@ impl<K: Key> Shared<K> {
         let (now, wall) = (now(), self.clock.now());
         let mut ready = 0;
         let (next, released) = {
-            let State { queue, delays } = &mut *self.state.lock();
+            let State { queue, delays, looks_at } = &mut *self.state.lock();
             delays.look(now, wall);
             let mut left = BATCH;
             let mut is_due = false;
@@ -469,7 +489,9 @@ impl<K: Key> Shared<K> {
             }
             ready += usize::from(queue.advance(now));
             let looks = [delays.next_look(now, wall, slice), queue.next_release(now), queue.next_advance()];
-            let next = match looks.into_iter().flatten().min() {
+            let soonest = looks.into_iter().flatten().min();
+            *looks_at = if left == 0 { Some(now.into()) } else { soonest.map(Instant::from) };
+            let next = match soonest {
                 _ if queue.shutting_down() => Next::End,
                 None => Next::Idle,
                 Some(_) if left == 0 => Next::Yield,

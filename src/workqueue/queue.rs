@@ -22,6 +22,9 @@ use super::metrics::Stats;
 /// lower priorities under any load of higher ones.
 pub const STARVATION_LIMIT: Duration = Duration::from_secs(5);
 
+/// The pause for urgent keys outlasts them by this: what they have caused, such as the events of watches, is still on its way.
+pub(super) const AFTER_URGENT: Duration = Duration::from_millis(5);
+
 /// Which keys go first. A key that is added with two priorities has the higher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
@@ -52,10 +55,12 @@ pub(super) struct Queue<K> {
     impatient_had_its_turn: bool,
     /// Low priority is paused until then.
     held_until: Option<Instant>,
-    /// While urgent keys are being processed, it is paused until then.
+    /// It is paused until then for urgent keys, or until [`AFTER_URGENT`] after the last of them.
     yields_until: Option<Instant>,
     /// How many urgent keys are being processed.
     urgent: usize,
+    /// When the last of them was done, if low priority is paused for them.
+    calm_since: Option<Instant>,
     /// Whether a worker may sleep although keys are ready.
     stall: Stall,
     shutting_down: bool,
@@ -120,6 +125,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             held_until: None,
             yields_until: None,
             urgent: 0,
+            calm_since: None,
             stall: Stall::None,
             shutting_down: false,
             draining: false,
@@ -289,7 +295,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if let (Some(stats), Some(since)) = (&mut self.stats, processing.since) {
             stats.done(now().saturating_duration_since(since));
         }
-        self.urgent -= usize::from(processing.priority == Priority::High);
+        if processing.priority == Priority::High {
+            self.urgent -= 1;
+            if self.urgent == 0 && self.yields_until.is_some() {
+                self.calm_since = Some(now());
+            }
+        }
         self.groups.finished(entry.group, processing.work, &now);
         if entry.dirty_since.is_some() {
             self.ready += 1;
@@ -307,15 +318,28 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.held_until = self.held_until.max(Some(now + time.min(STARVATION_LIMIT)));
     }
 
-    /// Pauses low priority while urgent keys are being processed, for `time` from now on, [`STARVATION_LIMIT`] at most.
+    /// Pauses low priority until [`AFTER_URGENT`] after the last urgent key is done, for `time` from now on at most, and no
+    /// longer than [`STARVATION_LIMIT`].
     pub(super) fn yield_to_urgent(&mut self, time: Duration, now: Instant) {
+        self.calm_since = None;
         self.yields_until = self.yields_until.max(Some(now + time.min(STARVATION_LIMIT)));
+    }
+
+    /// Whether low priority is paused for urgent keys that are all done.
+    pub(super) fn is_calm(&self) -> bool {
+        self.urgent == 0 && self.calm_since.is_some()
+    }
+
+    /// When the pause for urgent keys ends, if no other one is handed out.
+    fn yield_ends(&self) -> Option<Instant> {
+        let until = self.yields_until?;
+        let calm_since = self.calm_since.filter(|_| self.is_calm());
+        Some(calm_since.map_or(until, |since| until.min(since + AFTER_URGENT)))
     }
 
     /// Whether low priority is paused.
     pub(super) fn holds_low(&self, now: Instant) -> bool {
-        let lasts = |until: Option<Instant>| until.is_some_and(|until| now < until);
-        (lasts(self.held_until) || (self.urgent > 0 && lasts(self.yields_until))) && !self.shutting_down
+        self.held_until.max(self.yield_ends()).is_some_and(|until| now < until) && !self.shutting_down
     }
 
     /// Whether the time of a pause has yet to be released.
@@ -328,15 +352,18 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if !self.is_holding() {
             return false;
         }
-        let has_ended = |until: &mut Option<Instant>| until.take_if(|until| *until <= now).is_some();
-        let released = has_ended(&mut self.held_until) | has_ended(&mut self.yields_until);
+        let mut released = self.held_until.take_if(|until| *until <= now).is_some();
+        if self.yield_ends().is_some_and(|until| until <= now) {
+            (self.yields_until, self.calm_since) = (None, None);
+            released = true;
+        }
         released || self.first_low().is_some_and(|since| since + STARVATION_LIMIT <= now)
     }
 
     /// When to wake the workers for paused keys. A pause lasts at most [`STARVATION_LIMIT`] after the last request for it, so
     /// a key that is added during the pause is not starved before it ends.
     pub(super) fn next_release(&mut self, now: Instant) -> Option<Instant> {
-        let ends = [self.held_until, self.yields_until].into_iter().flatten();
+        let ends = [self.held_until, self.yield_ends()].into_iter().flatten();
         let until = ends.filter(|until| now < *until).min()?;
         let patient_until = self.first_low().map(|since| since + STARVATION_LIMIT).filter(|patient| now < *patient);
         Some(patient_until.map_or(until, |patient| patient.min(until)))

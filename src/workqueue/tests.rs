@@ -418,7 +418,7 @@ async fn low_priority_keys_wait_when_the_wall_time_of_others_has_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pause_for_keys_whose_wall_time_has_come_ends_when_all_of_them_are_done() {
+async fn the_pause_for_keys_whose_wall_time_has_come_ends_soon_after_all_of_them_are_done() {
     let clock = TestClock::silent(noon());
     let config = Config::new("cronjob", Arc::<TestClock>::clone(&clock)).pausing_at_due(Duration::from_millis(60));
     let queue = WorkQueue::new(config);
@@ -445,8 +445,43 @@ async fn the_pause_for_keys_whose_wall_time_has_come_ends_when_all_of_them_are_d
     queue.done(&"due too");
     let mut seen: Vec<_> = join_all(workers).await.into_iter().map(Result::unwrap).collect();
     seen.sort_unstable();
-    assert_eq!(seen, [("another", 1020), ("status", 1020)], "both workers were woken");
+    assert_eq!(seen, [("another", 1025), ("status", 1025)], "both workers were woken");
     assert!(!queue.is_busy());
+}
+
+/// Counts how often the timer task goes to sleep.
+#[derive(Debug)]
+struct SleepCounter(Arc<TestClock>, AtomicUsize);
+
+impl Clock for SleepCounter {
+    fn now(&self) -> DateTime<Utc> {
+        self.0.now()
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> apimachinery::clock::Sleep {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.sleep_until(deadline)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_that_find_only_paused_keys_do_not_wake_the_timer_task() {
+    let clock = Arc::new(SleepCounter(TestClock::silent(noon()), AtomicUsize::new(0)));
+    let queue = WorkQueue::new(
+        Config::new("cronjob", Arc::<SleepCounter>::clone(&clock)).pausing_at_due(Duration::from_millis(60)),
+    );
+    queue.set_limit(8);
+    queue.add_at("due", noon() + TimeDelta::seconds(1));
+    assert_eq!(queue.get().await, Some("due"));
+    queue.add("status");
+    assert_eq!(get_now(&queue), None, "it is paused");
+    sleep_millis(1).await;
+    let before = clock.1.load(Ordering::Relaxed);
+    for _ in 0..10 {
+        assert_eq!(get_now(&queue), None, "it is paused");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(clock.1.load(Ordering::Relaxed), before);
 }
 
 #[tokio::test(start_paused = true)]
