@@ -24,12 +24,12 @@ pub(super) async fn sleep_until(deadline: Instant) {
     reason = "what replaces `with_interest` is unsafe; the descriptor is owned, so it stays what it is"
 )]
 async fn expires_at(deadline: Instant) -> io::Result<()> {
-    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
         // The kernel takes zero for no timer.
         return Ok(());
     }
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
     let never_again = Timespec { tv_sec: 0, tv_nsec: 0 };
     let it_value = Timespec::try_from(left).map_err(io::Error::other)?;
     timerfd_settime(&timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: never_again, it_value })?;
