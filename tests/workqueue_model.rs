@@ -4,7 +4,7 @@
 //! after every move. No key is lost, and no key has two workers. The sooner timer wins, and no key becomes ready before
 //! its time, or too late unless the wall clock is set back. Keys of one priority leave in the order in which they
 //! became ready with it. No key is overtaken by one of lower priority, except by one that is past the starvation limit,
-//! and no key is held for long. The second property lets real workers, some of which stop waiting at random, race with
+//! and no key is held for longer than the pauses last. The second property lets real workers, some of which stop waiting at random, race with
 //! producers.
 #![allow(clippy::unwrap_used)]
 
@@ -24,6 +24,10 @@ use tokio::time::Instant;
 /// tokio's timers have a resolution of a millisecond, and the queue may need a second try to meet the wall clock.
 const GRAIN: Duration = Duration::from_millis(2);
 const KEYS: u8 = 6;
+/// How long keys of low priority are paused at most when a wall timer comes due.
+const PAUSE: Duration = Duration::from_millis(250);
+/// How long that pause outlasts the last key of high priority.
+const AFTER_URGENT: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone)]
 enum Move {
@@ -121,6 +125,10 @@ struct Model {
     processing: Vec<(u8, Priority)>,
     added_while_processing: BTreeMap<u8, Ready>,
     held_until: Option<Instant>,
+    /// The pause for due keys ends between these two, unless they are done before.
+    yields_until: Option<(Instant, Instant)>,
+    /// Since when no key of high priority is being processed, if one was during that pause.
+    calm_since: Option<Instant>,
     /// The last key was past the starvation limit, and came before one of high priority.
     impatient_had_its_turn: bool,
     failures: BTreeMap<u8, u32>,
@@ -196,8 +204,35 @@ impl Model {
         self.held_until = self.held_until.max(Some(Instant::now() + time.min(STARVATION_LIMIT)));
     }
 
-    fn is_held(&self) -> bool {
-        self.held_until.is_some_and(|until| Instant::now() < until) && !self.shut_down
+    /// When the pause for due keys ends, at the earliest and at the latest.
+    fn yield_ends(&self) -> Option<(Instant, Instant)> {
+        let (earliest, latest) = self.yields_until?;
+        let is_calm = self.processing.iter().all(|(_, priority)| *priority < Priority::High);
+        let calm = self.calm_since.filter(|_| is_calm).map(|since| since + AFTER_URGENT);
+        Some(calm.map_or((earliest, latest), |end| (earliest.min(end), latest.min(end))))
+    }
+
+    /// Whether keys of low priority are paused: certainly, and possibly.
+    fn is_held(&self) -> (bool, bool) {
+        let lasts = |until: Option<Instant>| until.is_some_and(|until| Instant::now() < until) && !self.shut_down;
+        let (earliest, latest) = self.yield_ends().unzip();
+        (lasts(self.held_until.max(earliest)), lasts(self.held_until.max(latest)))
+    }
+
+    /// Ends the pause for due keys if its time has passed, and begins one for those that came due between these two.
+    fn yield_to(&mut self, due: &[(Instant, Instant)]) {
+        let now = Instant::now();
+        if self.yield_ends().is_some_and(|(_, latest)| latest + GRAIN <= now) {
+            (self.yields_until, self.calm_since) = (None, None);
+        } else if let Some((earliest, _)) = self.yield_ends().filter(|(earliest, _)| *earliest <= now) {
+            // The queue may have to notice it yet, and until then another urgent key would continue it.
+            self.yields_until = self.yields_until.map(|(_, latest)| (earliest, latest));
+        }
+        for (earliest, latest) in due {
+            self.calm_since = None;
+            let known = self.yields_until.unwrap_or((*earliest, *earliest));
+            self.yields_until = Some((known.0.max(*earliest + PAUSE), known.1.max(*latest.min(&now) + PAUSE)));
+        }
     }
 
     fn is_out_of_patience(ready: &Ready) -> (bool, bool) {
@@ -209,8 +244,9 @@ impl Model {
     #[allow(clippy::option_option)]
     fn get(&mut self, got: Option<Option<u8>>) {
         let Some(Some(key)) = got else {
-            let wrongly_held =
-                |ready: &&Ready| ready.priority > Priority::Low || !self.is_held() || Self::is_out_of_patience(ready).0;
+            let wrongly_held = |ready: &&Ready| {
+                ready.priority > Priority::Low || !self.is_held().1 || Self::is_out_of_patience(ready).0
+            };
             // Only the first key of low priority is checked against the starvation limit.
             let lost = self.ready.iter().filter(|r| !self.ready.iter().any(|o| o.before(r))).find(wrongly_held);
             assert!(lost.is_none(), "lost: {lost:?}");
@@ -231,7 +267,7 @@ impl Model {
         let is_passed_by = self.ready.iter().any(|other| other.priority > ready.priority);
         let (_, perhaps) = Self::is_out_of_patience(ready);
         if ready.priority == Priority::Low {
-            assert!(!self.is_held() || perhaps, "{ready:?} was held");
+            assert!(!self.is_held().0 || perhaps, "{ready:?} was held");
         }
         assert!(!is_passed_by || perhaps, "{ready:?} came before one of higher priority");
         assert!(!(is_passed_by && self.impatient_had_its_turn), "{ready:?} had two turns");
@@ -249,7 +285,12 @@ impl Model {
     }
 
     fn done(&mut self, key: u8) {
-        self.processing.retain(|(other, _)| *other != key);
+        let place = self.processing.iter().position(|(other, _)| *other == key);
+        let (_, priority) = self.processing.remove(place.unwrap());
+        let is_urgent = |(_, priority): &(u8, Priority)| *priority == Priority::High;
+        if priority == Priority::High && !self.processing.iter().any(is_urgent) && self.yields_until.is_some() {
+            self.calm_since = Some(Instant::now());
+        }
         if let Some(dirty) = self.added_while_processing.remove(&key) {
             self.ready.push(Ready { dirty: dirty.dirty, ..self.now(key, dirty.priority) });
         }
@@ -281,6 +322,7 @@ impl Model {
         let noticed = self.last_step.map_or(start, |step| step + WALL_SLICE);
         let (set_back, perhaps_set_back) = self.set_back(queue, start, wall);
         let timers = std::mem::take(&mut self.timers);
+        let mut due_keys = Vec::new();
         for (key, timer) in timers {
             let left = queue.scheduled_for(&key).unwrap_or_default();
             let mut moments = Vec::new();
@@ -306,6 +348,7 @@ impl Model {
                     let fired = Scheduled { after: None, at: timer.at };
                     let earliest = if perhaps_set_back { start } else { due.max(start) };
                     moments.push((Priority::High, fired, (earliest, latest)));
+                    due_keys.push((earliest, latest));
                 } else {
                     assert!(!set_back, "the wall clock was set back, and {key} was not brought forward");
                     assert!(at > wall || now <= latest, "the wall time of {key} is overdue");
@@ -327,6 +370,7 @@ impl Model {
                 self.timers.insert(key, left);
             }
         }
+        self.yield_to(&due_keys);
     }
 
     /// Every query of the queue has the model's result.
@@ -357,7 +401,7 @@ fn soonest(moments: impl Iterator<Item = (Instant, Instant)> + Clone) -> (Instan
 
 async fn play(moves: Vec<Move>) {
     let clock = TestClock::silent("2026-01-01T12:00:00.000250Z".parse().unwrap());
-    let queue = WorkQueue::new(Config::new("model", Arc::<TestClock>::clone(&clock)));
+    let queue = WorkQueue::new(Config::new("model", Arc::<TestClock>::clone(&clock)).pausing_at_due(PAUSE));
     let mut model = Model { looked: BTreeSet::from([None]), ..Model::default() };
     for next in moves {
         model.epoch += 1;
@@ -528,7 +572,8 @@ async fn work(worker: Worker, queue: WorkQueue<u8>, history: Rc<RefCell<KeyHisto
 async fn race(producers: Vec<Vec<Move>>, workers: Vec<Worker>, limits: Limits) {
     let clock = TestClock::silent("2026-01-01T12:00:00.000250Z".parse().unwrap());
     let group = |key: &u8| ["even", "odd"][usize::from(*key % 2)];
-    let queue = WorkQueue::new(Config::new("race", Arc::<TestClock>::clone(&clock)).grouped_by(group));
+    let config = Config::new("race", Arc::<TestClock>::clone(&clock)).grouped_by(group).pausing_at_due(PAUSE);
+    let queue = WorkQueue::new(config);
     if let Some(limit) = limits.all {
         queue.set_limit(limit);
     }
