@@ -127,7 +127,7 @@ struct State<K> {
 }
 
 impl<K: Key> State<K> {
-    /// Whether the timer task must be woken, because it would look at the queue too late.
+    /// Whether the timer task must be woken, because it would look at the queue too late. True once for each such time.
     fn must_look_sooner(&mut self, now: std::time::Instant) -> bool {
         let looks = [self.queue.next_release(now), self.queue.next_advance()];
         let Some(next) = looks.into_iter().flatten().min().map(Instant::from) else { return false };
