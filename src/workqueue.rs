@@ -22,8 +22,9 @@
 //!   slept, or at once if the clock reports its steps. No instant and no delay is too far away.
 //! - When the wall clock is set back by more than [`SET_BACK`], every key with a wall timer is ready at once: its time may
 //!   have been computed from a clock that ran ahead.
-//! - One task keeps all timers. Without timers it does not wake, and no worker wakes it for a time at which it looks anyway. With monotonic timers only, it wakes for them alone. With
-//!   wall timers it wakes once per slice to look at a clock that does not report its steps.
+//! - One task keeps all timers. Without timers it does not wake, and no worker wakes it for a time at which it looks anyway.
+//!   With monotonic timers only, it wakes for them alone. With wall timers it wakes once per slice to look at a clock that does
+//!   not report its steps.
 //! - Keys of low priority can be paused, for a time ([`WorkQueue::pause_low_priority`]) or while keys whose wall time has come
 //!   are being processed and shortly after ([`Config::pause_at_due`]), but no key for longer than [`STARVATION_LIMIT`].
 //! - No thread, no global state, no clock but tokio's and the configured one: on paused time the queue is deterministic.
