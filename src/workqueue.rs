@@ -130,8 +130,7 @@ struct State<K> {
 impl<K: Key> State<K> {
     /// Whether the timer task must be woken, because it would look at the queue too late. True once for each such time.
     fn must_look_sooner(&mut self, now: std::time::Instant) -> bool {
-        let looks = [self.queue.next_release(now), self.queue.next_advance()];
-        let Some(next) = looks.into_iter().flatten().min().map(Instant::from) else { return false };
+        let Some(next) = self.queue.next_look(now).map(Instant::from) else { return false };
         let is_sooner = self.looks_at.is_none_or(|planned| next < planned);
         if is_sooner {
             self.looks_at = Some(next);
@@ -489,8 +488,7 @@ impl<K: Key> Shared<K> {
                 queue.yield_to_urgent(self.pause_at_due, now);
             }
             ready += usize::from(queue.advance(now));
-            let looks = [delays.next_look(now, wall, slice), queue.next_release(now), queue.next_advance()];
-            let soonest = looks.into_iter().flatten().min();
+            let soonest = [delays.next_look(now, wall, slice), queue.next_look(now)].into_iter().flatten().min();
             *looks_at = if left == 0 { Some(now.into()) } else { soonest.map(Instant::from) };
             let next = match soonest {
                 _ if queue.shutting_down() => Next::End,

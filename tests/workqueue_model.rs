@@ -4,8 +4,8 @@
 //! after every move. No key is lost, and no key has two workers. The sooner timer wins, and no key becomes ready before
 //! its time, or too late unless the wall clock is set back. Keys of one priority leave in the order in which they
 //! became ready with it. No key is overtaken by one of lower priority, except by one that is past the starvation limit,
-//! and no key is held for longer than the pauses last. The second property lets real workers, some of which stop waiting at random, race with
-//! producers.
+//! and no key is held for longer than the pauses last. The second property lets real workers, some of which stop waiting
+//! at random, race with producers.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;

@@ -59,7 +59,7 @@ pub(super) struct Queue<K> {
     yields_until: Option<Instant>,
     /// How many urgent keys are being processed.
     urgent: usize,
-    /// When the last of them was done, if low priority is paused for them.
+    /// When the last of them was done, if low priority is paused for them and none has been handed out since.
     calm_since: Option<Instant>,
     /// Whether a worker may sleep although keys are ready.
     stall: Stall,
@@ -199,7 +199,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
         entry.processing = Some(Processing { priority, since, work: self.groups.started(group, priority, since) });
         entry.ticket = 0;
-        self.urgent += usize::from(priority == Priority::High);
+        if priority == Priority::High {
+            self.urgent += 1;
+            self.calm_since = None;
+        }
         self.ready -= 1;
         self.dirty -= 1;
         if self.stall == Stall::Now {
@@ -271,7 +274,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     /// When to call [`Self::advance`] next although no worker looks.
-    pub(super) fn next_advance(&mut self) -> Option<Instant> {
+    fn next_advance(&mut self) -> Option<Instant> {
         self.is_waited_for().then(|| self.groups.next_advance()).flatten()
     }
 
@@ -327,14 +330,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Whether low priority is paused for urgent keys that are all done.
     pub(super) fn is_calm(&self) -> bool {
-        self.urgent == 0 && self.calm_since.is_some()
+        self.calm_since.is_some()
     }
 
     /// When the pause for urgent keys ends, if no other one is handed out.
     fn yield_ends(&self) -> Option<Instant> {
         let until = self.yields_until?;
-        let calm_since = self.calm_since.filter(|_| self.is_calm());
-        Some(calm_since.map_or(until, |since| until.min(since + AFTER_URGENT)))
+        Some(self.calm_since.map_or(until, |since| until.min(since + AFTER_URGENT)))
     }
 
     /// Whether low priority is paused.
@@ -362,11 +364,16 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// When to wake the workers for paused keys. A pause lasts at most [`STARVATION_LIMIT`] after the last request for it, so
     /// a key that is added during the pause is not starved before it ends.
-    pub(super) fn next_release(&mut self, now: Instant) -> Option<Instant> {
+    fn next_release(&mut self, now: Instant) -> Option<Instant> {
         let ends = [self.held_until, self.yield_ends()].into_iter().flatten();
         let until = ends.filter(|until| now < *until).min()?;
         let patient_until = self.first_low().map(|since| since + STARVATION_LIMIT).filter(|patient| now < *patient);
         Some(patient_until.map_or(until, |patient| patient.min(until)))
+    }
+
+    /// When the timer task is to look at the queue next, for [`Self::release`] or [`Self::advance`].
+    pub(super) fn next_look(&mut self, now: Instant) -> Option<Instant> {
+        [self.next_release(now), self.next_advance()].into_iter().flatten().min()
     }
 
     /// The priority for a retry of `key`: [`Priority::Retry`] if it is being processed and is urgent.
