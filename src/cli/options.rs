@@ -23,6 +23,7 @@ use super::check::{CheckFormat, Rules, Severity};
 use super::dispatch::{Invocation, no_command};
 use super::explain::read::Target;
 use super::kubectl::Program;
+use super::next::cron_jobs::Given;
 use super::output::Format;
 use super::{Command, next, pages};
 use crate::api::ControllerKind;
@@ -347,7 +348,7 @@ fn question(raw: &Next, count: &str, faults: &mut Faults) -> (next::cron_jobs::Q
     let zone = raw.time_zone.as_deref().map(|name| faults.read("time-zone", name, ZONES, zone_named));
     let zone = zone.flatten().unwrap_or(Zone::UTC);
     let count = faults.whole("count", count, 1..=10_000);
-    let from = raw.from.as_deref().and_then(|text| faults.read("from", text, TIMES, |text| time_from(text, zone)));
+    let from = raw.from.as_deref().and_then(|text| faults.read("from", text, TIMES, given_time));
     if faults.boolean("previous", &raw.previous) == Some(true) {
         faults.add("previous", "true", "it with a SCHEDULE");
     }
@@ -526,13 +527,18 @@ fn zone_named(name: &str) -> Option<Zone> {
 
 /// RFC 3339, a local time, or the start of a day, in `zone`.
 fn time_from(text: &str, zone: Zone) -> Option<DateTime<Utc>> {
+    given_time(text)?.in_zone(zone)
+}
+
+/// RFC 3339, a local time, or the start of a day.
+fn given_time(text: &str) -> Option<Given> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
-        return Some(time.to_utc());
+        return Some(Given::Instant(time.to_utc()));
     }
     let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(NaiveTime::MIN));
     let forms = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
     let local = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok()).or_else(day)?;
-    zone.instant(local)
+    Some(Given::Local(local))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, NaiveDateTime, TimeDelta, Utc};
 use schedule::{LeftOut, Schedule, Zone, missed};
 use serde::Serialize;
 
@@ -15,6 +15,25 @@ use crate::cli::clock_changes::{clocks, effects};
 use crate::cli::output::{MOMENT, Report};
 use crate::terminal;
 
+/// A time as it is given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Given {
+    /// With an offset.
+    Instant(DateTime<Utc>),
+    /// Without: local time in the zone of each schedule.
+    Local(NaiveDateTime),
+}
+
+impl Given {
+    /// The instant; `None` beyond chrono's range.
+    pub fn in_zone(self, zone: Zone) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Instant(time) => Some(time),
+            Self::Local(time) => zone.instant(time),
+        }
+    }
+}
+
 /// What is asked of CronJobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
@@ -22,8 +41,8 @@ pub struct Question {
     pub zone: Zone,
     /// The controller's `--spread-seed`.
     pub seed: Arc<str>,
-    /// List the runs that are due after this instant; without it, now.
-    pub from: Option<DateTime<Utc>>,
+    /// List the runs that are due after this time; without it, now.
+    pub from: Option<Given>,
     /// The number of runs of each CronJob.
     pub count: usize,
     /// Whether to list what policies leave out.
@@ -99,9 +118,10 @@ impl Answer {
 impl CronJobRuns {
     /// The runs of a CronJob. Those of an `@every` that has run, or that exists, follow the last one.
     pub fn of(cron_job: &CronJob, question: &Question, now: DateTime<Utc>) -> Self {
-        let (from, count) = (question.from.unwrap_or(now), question.count);
+        let count = question.count;
         let schedule = valid_schedule(cron_job, question.zone);
         let zone = schedule.and_then(Schedule::zone).unwrap_or(question.zone);
+        let from = question.from.and_then(|from| from.in_zone(zone)).unwrap_or(now);
         let start = cron_job.nominal(from);
         let slots: Vec<DateTime<Utc>> = slots_after(cron_job, question.zone, start, now).take(count).collect();
         let ends = slots.len() < count;

@@ -202,7 +202,7 @@ fn next_of_files_has_its_own_defaults_and_refuses_a_schedule() {
     let want = next::cron_jobs::Question {
         zone: Zone::UTC,
         seed: "".into(),
-        from: Some("2027-03-27T00:00:00Z".parse().unwrap()),
+        from: Some(Given::Local("2027-03-27T00:00:00".parse().unwrap())),
         count: 20,
         all: false,
     };

@@ -6,7 +6,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cli::next::cron_jobs::{CronJobRuns, Question as Next};
+use crate::cli::next::cron_jobs::{CronJobRuns, Given, Question as Next};
 use crate::cli::next::manifests::read;
 
 const NOW: &str = "2026-11-22T10:20:30Z";
@@ -71,7 +71,7 @@ fn load_of_a_day_and_next_runs_of_a_thousand_random_cron_jobs_are_those_of_next(
             // One more than start on the day, so that `next` must say that no other does.
             let count = question(std::slice::from_ref(cron_job)).load(start, minutes).iter().sum::<u32>() as usize + 1;
             let from = Some(start - TimeDelta::nanoseconds(1));
-            let next = Next { zone: Zone::UTC, seed: "".into(), from, count, all: false };
+            let next = Next { zone: Zone::UTC, seed: "".into(), from: from.map(Given::Instant), count, all: false };
             let answer = serde_json::to_value(CronJobRuns::of(cron_job, &next, now())).unwrap();
             let due = answer["runs"].as_array().unwrap().iter().map(|run| run["due"].as_str().unwrap());
             let starts = due.map(|due| (DateTime::parse_from_rfc3339(due).unwrap().to_utc() - start).num_minutes());

@@ -6,6 +6,7 @@ use schedule::Zone;
 use super::*;
 use crate::api::policy::{DST, EXCLUDE};
 use crate::cli::check::{Rules, check};
+use crate::cli::next::cron_jobs::Given;
 use crate::cli::output::{Format, Report, render};
 
 const BACKUP: &str = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: backup\n  namespace: default\n  annotations:\n    \
@@ -14,7 +15,7 @@ const BACKUP: &str = "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: ba
                       jobTemplate: {spec: {template: {spec: {}}}}\n";
 
 fn question(from: &str, count: usize, all: bool) -> Question {
-    Question { zone: Zone::UTC, seed: "".into(), from: Some(from.parse().unwrap()), count, all }
+    Question { zone: Zone::UTC, seed: "".into(), from: Some(Given::Instant(from.parse().unwrap())), count, all }
 }
 
 fn ask_in(namespace: &str, text: &str, question: &Question) -> Result<Answer, ManifestError> {
@@ -45,6 +46,16 @@ fn each_run_has_its_slot_its_due_time_and_a_note() {
     ]);
     assert_eq!(answer["runs"], want);
     assert!(answer["leftOut"].is_null());
+}
+
+#[test]
+fn a_time_without_an_offset_is_in_the_zone_of_each_schedule() {
+    let tokyo = BACKUP.replace("name: backup", "name: tokyo").replace("Europe/Berlin", "Asia/Tokyo");
+    let from = Some(Given::Local("2027-03-26T00:00:00".parse().unwrap()));
+    let answers =
+        json(&format!("{BACKUP}---\n{tokyo}"), &Question { from, ..question("2000-01-01T00:00:00Z", 1, false) });
+    let from = [&answers[0]["from"], &answers[1]["from"]];
+    assert_eq!(from, [&json!("2027-03-26T00:00:00+01:00"), &json!("2027-03-26T00:00:00+09:00")]);
 }
 
 #[test]
