@@ -236,7 +236,7 @@ impl Checker {
                     faults.extend(timed.judge(self.today));
                     let text = object["spec"]["schedule"].as_str().unwrap_or_default();
                     faults.extend(mistakes::of_schedule(text, self.today));
-                    faults.extend(mistakes::of_spec(object));
+                    faults.extend(mistakes::of_rest(object));
                     if !timed.suspended {
                         let (name, place, line) = (name.clone(), place.clone(), line_of("spec.schedule"));
                         let window = self.rules.what_if_spread.filter(|_| controller_kind.counted_from.is_some());

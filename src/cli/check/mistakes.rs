@@ -6,7 +6,8 @@ use chrono::{DateTime, Datelike, Months, Utc};
 use schedule::{Schedule, Zone};
 use serde_json::Value;
 
-use super::{Code, Fault};
+use super::{Code, Fault, policies};
+use crate::api::manage::MANAGED_ANNOTATION;
 
 const SCHEDULE: &str = "spec.schedule";
 /// How far ahead months are looked at: four years have a leap year, except around some centuries.
@@ -44,10 +45,15 @@ pub(super) fn of_schedule(text: &str, today: DateTime<Utc>) -> Vec<Fault> {
     faults
 }
 
-/// The mistakes in the other fields of a CronJob.
-pub(super) fn of_spec(object: &Value) -> Vec<Fault> {
+/// The mistakes in the other fields of a CronJob, and in the annotation that hands it over.
+pub(super) fn of_rest(object: &Value) -> Vec<Fault> {
     let spec = &object["spec"];
     let mut faults = Vec::new();
+    let managed = object["metadata"]["annotations"][MANAGED_ANNOTATION].as_str();
+    if managed.is_some_and(|managed| !matches!(managed, "true" | "false")) {
+        let message = "is neither \"true\" nor \"false\", and has no effect";
+        faults.push(Fault::warning(Code::UnknownPolicy, policies::field(MANAGED_ANNOTATION), message));
+    }
     if spec["concurrencyPolicy"] == "Forbid" {
         if spec["startingDeadlineSeconds"].is_null() {
             let message = "is Forbid, without startingDeadlineSeconds: a run that an earlier one blocks starts when that one ends, \
@@ -229,9 +235,19 @@ mod tests {
             ),
         ];
         for (spec, want) in rows {
-            let found = of_spec(&json!({ "spec": spec }));
+            let found = of_rest(&json!({ "spec": spec }));
             let found: Vec<(Code, &str)> = found.iter().map(|fault| (fault.code, fault.field.as_str())).collect();
             assert_eq!(found, want, "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_that_hands_over_nothing_is_found() {
+        for (value, is_found) in [("true", false), ("false", false), ("yes", true), ("", true)] {
+            let found = of_rest(&json!({ "metadata": { "annotations": { MANAGED_ANNOTATION: value } } }));
+            let want =
+                is_found.then_some((Code::UnknownPolicy, "metadata.annotations[cronjob-controller.dev/managed]"));
+            assert_eq!(found.first().map(|fault| (fault.code, fault.field.as_str())), want, "{value:?}");
         }
     }
 }

@@ -45,9 +45,13 @@ pub(super) fn key(object: &Value) -> ObjectName {
     ObjectName::new(text("namespace").unwrap_or("default"), text("name").unwrap_or_default())
 }
 
+/// The field of an annotation.
+pub(super) fn field(annotation: &str) -> String {
+    format!("metadata.annotations[{annotation}]")
+}
+
 /// What is wrong with the annotations. `own` is `spec.schedule` in its zone.
 pub(super) fn judge(reading: &PolicyReading, own: &Schedule, now: DateTime<Utc>) -> Vec<Fault> {
-    let field = |annotation: &str| format!("metadata.annotations[{annotation}]");
     let unknown = reading.unknown.iter().map(|name| {
         Fault::warning(Code::UnknownPolicy, field(name), "is no annotation of this controller, and has no effect")
     });

@@ -201,7 +201,21 @@ fn policies_are_read_as_the_controller_reads_them() {
             Some(("warning", "excludes nothing after 2026-12-26; add")),
         ),
         ("dates of the next year", "exclude", "2026-12-24/2027-01-01", None),
-        ("no time is left", "not-after", "2026-01-01T00:00:00Z", Some(("warning", "it never fires: "))),
+        (
+            "no time is left",
+            "not-after",
+            "2026-01-01T00:00:00Z",
+            Some((
+                "warning",
+                "metadata.annotations[cronjob-controller.dev/not-after]: it never fires: no time is left",
+            )),
+        ),
+        (
+            "no day is left",
+            "exclude",
+            "Sun,Mon,Tue,Wed,Thu,Fri,Sat",
+            Some(("warning", "metadata.annotations[cronjob-controller.dev/exclude]: it never fires: no time is left")),
+        ),
     ];
     for (sentence, annotation, value, want) in rows {
         let found = found(&annotated("a", annotation, value));

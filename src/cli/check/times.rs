@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::{Code, Fault, policies};
 use crate::api::ControllerKind;
-use crate::api::policy::{Policy, PolicyReading};
+use crate::api::policy::{Policy, PolicyReading, SCHEDULE};
 use crate::cli::clock_changes::{Effect, clocks, effects, runs_in_every_hour};
+use crate::cli::next::cron_jobs::annotation;
 use crate::cli::output::count;
 
 /// How far ahead clock changes are searched: over at least one spring and one autumn, whatever the weekday.
@@ -52,9 +53,7 @@ impl Timed {
         let mut faults: Vec<Fault> =
             self.policies.iter().flat_map(|policies| policies::judge(policies, &self.own, now)).collect();
         let Some(first) = self.schedule.next_after(now) else {
-            let message =
-                "it never fires: it matches no time in the next five years (to suspend a CronJob, use spec.suspend)";
-            faults.push(Fault::warning(Code::NeverFires, field, message));
+            faults.push(self.never_fires(now));
             return faults;
         };
         let unit = self.controller_kind.seconds_in_name;
@@ -78,6 +77,18 @@ impl Timed {
             Some(Fault::warning(Code::ClockChange, field, sentence(alike.first()?, alike.len(), zone)))
         }));
         faults
+    }
+
+    /// That it has no run, at the field or the annotation that is the reason.
+    fn never_fires(&self, now: DateTime<Utc>) -> Fault {
+        let (field, reason) = match self.schedule.nominal(now).next().and_then(|nominal| nominal.left_out) {
+            Some(left_out) => (policies::field(annotation(left_out)), "no time is left"),
+            None if self.own.next_after(now).is_some() => (policies::field(SCHEDULE), "it matches no time"),
+            None => ("spec.schedule".to_owned(), "it matches no time"),
+        };
+        let message =
+            format!("it never fires: {reason} in the next five years (to suspend a CronJob, use spec.suspend)");
+        Fault::warning(Code::NeverFires, field, message)
     }
 }
 
