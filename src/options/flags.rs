@@ -28,11 +28,16 @@ const MISC: &str = "Misc flags";
 const USAGE: &str =
     "cronjob-controller [flags]           the controller; outside a Pod it needs --kubeconfig or --master
        cronjob-controller dev [flags]       a cluster in this process, to try it out
-       cronjob-controller crd [flags]       the CustomResourceDefinitions, as YAML
-       cronjob-controller next SCHEDULE     the next runs of a schedule
+       cronjob-controller list              the CronJobs, and which of them are not fine
        cronjob-controller explain NAME      why a CronJob did or did not run
-       cronjob-controller ui [flags]        a page in a browser: state, load and history of CronJobs
+       cronjob-controller next SCHEDULE     the next runs of a schedule, or of CronJobs
+       cronjob-controller trigger NAME      start a Job now
+       cronjob-controller suspend NAME      start no Jobs until resume NAME
+       cronjob-controller backfill NAME     start the Jobs of slots in the past
        cronjob-controller check -f FILE     what is wrong with manifests of CronJobs
+       cronjob-controller migrate check     what changes between the in-tree controller and this one
+       cronjob-controller ui [flags]        a page in a browser: state, load and history of CronJobs
+       cronjob-controller crd [flags]       the CustomResourceDefinitions, as YAML
        cronjob-controller completion SHELL  completions for bash, zsh, fish, powershell or elvish
        cronjob-controller man               the manual's page";
 
@@ -131,7 +136,7 @@ pub(super) struct RawFlags {
     #[arg(long, value_name = "IP", default_value = "0.0.0.0", help_heading = SECURE)]
     pub bind_address: String,
 
-    /// The port for HTTPS: health checks, metrics and configuration, for whom the API server allows it. 0 turns it off.
+    /// The port for HTTPS: health checks, metrics and configuration, with authentication and authorization by the API server. 0 turns it off.
     #[arg(long, value_name = "INT", default_value = "10257", help_heading = SECURE)]
     pub secure_port: String,
 
@@ -146,7 +151,7 @@ pub(super) struct RawFlags {
     #[command(flatten)]
     pub secure: SecureFlags,
 
-    /// The address for metrics over plain HTTP, such as :8080 or 127.0.0.1:8080, for everybody. "0" turns it off.
+    /// The address for metrics over plain HTTP, such as :8080 or 127.0.0.1:8080, open to every client. "0" turns it off.
     #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = PLAIN)]
     pub metrics_bind_address: String,
 

@@ -95,7 +95,7 @@ pub(super) struct SecureFlags {
     pub authentication_token_webhook_cache_ttl: String,
 
     /// The file with the CA of client certificates (PEM), whose common name is a user and whose organizations are
-    /// groups [default: the CA that kube-apiserver tells in kube-system/extension-apiserver-authentication]
+    /// groups [default: the CA that kube-apiserver publishes in kube-system/extension-apiserver-authentication]
     #[arg(long, value_name = "FILE", default_value = "", help_heading = AUTHENTICATION,
           verbatim_doc_comment)]
     pub client_ca_file: String,
@@ -113,7 +113,7 @@ pub(super) struct SecureFlags {
     #[arg(long, value_name = "FILE", default_value = "", help_heading = AUTHORIZATION)]
     pub authorization_kubeconfig: String,
 
-    /// The paths of --secure-port that everybody may read, without a question to the API server; one that ends in "*"
+    /// The paths of --secure-port that every client may read, without a request to the API server; one that ends in "*"
     /// stands for all that begin alike. May be repeated and takes commas
     #[arg(long, value_name = "STRINGS", action = ArgAction::Append, default_value = "/healthz,/readyz,/livez",
           help_heading = AUTHORIZATION, verbatim_doc_comment)]

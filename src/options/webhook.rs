@@ -49,11 +49,11 @@ pub struct SelfSignedWebhook {
     #[arg(long = "webhook-service", value_name = "STRING", default_value = "cronjob-controller-webhook")]
     pub service: String,
 
-    /// The MutatingWebhookConfiguration that --webhook-self-signed tells the CA.
+    /// The MutatingWebhookConfiguration into which --webhook-self-signed writes the CA.
     #[arg(long = MUTATING, value_name = "STRING", default_value = "cronjob-controller-mutating-webhook")]
     pub mutating: String,
 
-    /// The ValidatingWebhookConfiguration that --webhook-self-signed tells the CA.
+    /// The ValidatingWebhookConfiguration into which --webhook-self-signed writes the CA.
     #[arg(long = VALIDATING, value_name = "STRING", default_value = "cronjob-controller-validating-webhook")]
     pub validating: String,
 }

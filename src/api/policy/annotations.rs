@@ -125,8 +125,8 @@ pub const ANNOTATIONS: [Annotation; 18] = [
         form: "once|upstream",
         allowed: "once or upstream",
         meaning: "`once`: each wall-clock time of the schedule runs exactly once on its date. If the clocks skip it, \
-                  it runs when they have; if they repeat it, the first time. A schedule of all 24 hours runs as it \
-                  does without the annotation.",
+                  it runs at the first instant after the gap; if they repeat it, the first time. A schedule of all 24 \
+                  hours runs as it does without the annotation.",
     },
     Annotation {
         name: EXCLUDE,
