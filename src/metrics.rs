@@ -92,7 +92,7 @@ impl ControllerMetrics {
             job_creation_skew: histogram(
                 registry,
                 "cronjob_controller_job_creation_skew_seconds",
-                "[ALPHA] Time between a slot of a cronjob and the creation of its job, in buckets finer than a second.",
+                "[ALPHA] Time between when a cronjob is due and the creation of its job, in buckets finer than a second.",
                 SKEW_SECONDS.to_vec(),
             )?,
             sync_panics_total: {

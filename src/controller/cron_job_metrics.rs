@@ -344,7 +344,7 @@ const FAMILIES: [Family; 11] = [
     Family {
         name: "last_skew_seconds",
         kind: MetricType::GAUGE,
-        help: "From the last slot that was started to the creation of its job.",
+        help: "From when the last slot that was started was due to the creation of its job.",
         samples: |shown, sample| {
             if let Some(skew) = shown.stats.last_skew {
                 sample(None, skew.as_seconds_f64());
