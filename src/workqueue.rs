@@ -116,7 +116,8 @@ struct Shared<K> {
     ready: Notify,
     /// Shutdown began or the last key was done: tasks that wait for the drain check again.
     drained: Notify,
-    /// A timer became the soonest, or shutdown began: the timer task checks its timers.
+    /// A timer became the soonest, the end of a pause or a look at slow groups came closer, or shutdown began: the timer task
+    /// checks again.
     rearm: Notify,
 }
 
@@ -489,12 +490,16 @@ impl<K: Key> Shared<K> {
             }
             ready += usize::from(queue.advance(now));
             let soonest = [delays.next_look(now, wall, slice), queue.next_look(now)].into_iter().flatten().min();
-            *looks_at = if left == 0 { Some(now.into()) } else { soonest.map(Instant::from) };
             let next = match soonest {
                 _ if queue.shutting_down() => Next::End,
                 None => Next::Idle,
                 Some(_) if left == 0 => Next::Yield,
                 Some(at) => Next::Sleep(at.into()),
+            };
+            *looks_at = match next {
+                Next::Yield => Some(now.into()),
+                Next::Sleep(at) => Some(at),
+                Next::Idle | Next::End => None,
             };
             (next, queue.release(now))
         };

@@ -148,6 +148,36 @@ impl Share {
     }
 }
 
+/// The groups of one standing with keys in one lane, in two orders.
+#[derive(Debug, Default)]
+struct Ring {
+    /// By place; the first has its turn.
+    turns: BTreeMap<u64, GroupId>,
+    /// By the ticket of their first key; that of the first group has been ready for longest.
+    ages: BTreeMap<u64, GroupId>,
+}
+
+impl Ring {
+    fn insert(&mut self, place: u64, ticket: u64, id: GroupId) {
+        self.turns.insert(place, id);
+        self.ages.insert(ticket, id);
+    }
+
+    fn remove(&mut self, place: u64, ticket: u64) {
+        self.turns.remove(&place);
+        self.ages.remove(&ticket);
+    }
+}
+
+/// In which order groups are considered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// They take turns.
+    Turns,
+    /// The one whose first key became ready first.
+    Ages,
+}
+
 /// All groups.
 #[derive(Debug)]
 pub(super) struct Groups<K> {
@@ -155,8 +185,8 @@ pub(super) struct Groups<K> {
     /// The free places in `slots`.
     free: Vec<GroupId>,
     by_name: HashMap<Box<str>, GroupId, RandomState>,
-    /// For each lane and standing the groups with keys in that lane, by place; the first has its turn.
-    rings: [[BTreeMap<u64, GroupId>; STANDINGS.len()]; LANES],
+    /// For each lane and standing the groups with keys in that lane.
+    rings: [[Ring; STANDINGS.len()]; LANES],
     /// For each lane, the standing whose turn it is.
     turns: [usize; LANES],
     /// How many keys of groups of each standing are being processed.
@@ -209,9 +239,11 @@ impl<K> Groups<K> {
         }
         // Keys that are left in the lanes have been handed out with a higher priority.
         for lane in 0..LANES {
-            group.lanes[lane].clear();
             let place = std::mem::take(&mut group.places[lane]);
-            self.rings[lane][group.standing as usize].remove(&place);
+            if let Some((_, ticket)) = group.lanes[lane].front() {
+                self.rings[lane][group.standing as usize].remove(place, *ticket);
+                group.lanes[lane].clear();
+            }
         }
         let held_by_others = self.processing - self.held[Standing::Prompt as usize];
         group.last_end = match group.last_end {
@@ -236,16 +268,17 @@ impl<K> Groups<K> {
         group.lanes[lane].push_back((key, self.sequence));
         if group.places[lane] == 0 {
             group.places[lane] = self.sequence;
-            self.rings[lane][group.standing as usize].insert(self.sequence, id);
+            self.rings[lane][group.standing as usize].insert(self.sequence, self.sequence, id);
         }
         self.sequence
     }
 
-    /// The group with the next turn in this lane, if one of its keys may be handed out; `unbounded` ignores the limits. Drops
-    /// the keys before its first valid one.
+    /// The first group of a lane, in this order, of which a key may be handed out; `unbounded` ignores the limits. Drops the
+    /// keys before its first valid one.
     pub(super) fn first(
         &mut self,
         lane: Priority,
+        order: Order,
         unbounded: bool,
         is_valid: impl Fn(&K, u64) -> bool,
     ) -> Option<GroupId> {
@@ -253,22 +286,40 @@ impl<K> Groups<K> {
             return None;
         }
         let lane = lane as usize;
-        for at in 0..STANDINGS.len() {
-            let standing = (self.turns[lane] + at) % STANDINGS.len();
-            let share = self.share(STANDINGS[standing]);
-            if !unbounded && !share.any && !share.first {
-                continue;
-            }
-            loop {
-                // Each group that is passed over has a key in processing, so there are no more of them than workers.
-                let is_admitted = |id: &&GroupId| unbounded || share.admits(&self.slots[**id]);
-                let Some(id) = self.rings[lane][standing].values().find(is_admitted).copied() else { break };
-                if self.drop_stale(id, lane, &is_valid) {
-                    return Some(id);
-                }
+        let turn = self.turns[lane];
+        let mut firsts = (0..STANDINGS.len()).filter_map(|at| {
+            let standing = (turn + at) % STANDINGS.len();
+            let id = self.first_of(standing, lane, order, unbounded, &is_valid)?;
+            Some((self.slots[id].lanes[lane].front()?.1, id))
+        });
+        let first = match order {
+            Order::Turns => firsts.next(),
+            Order::Ages => firsts.min(),
+        };
+        first.map(|(_, id)| id)
+    }
+
+    fn first_of(
+        &mut self,
+        standing: usize,
+        lane: usize,
+        order: Order,
+        unbounded: bool,
+        is_valid: impl Fn(&K, u64) -> bool,
+    ) -> Option<GroupId> {
+        let share = self.share(STANDINGS[standing]);
+        if !unbounded && !share.any && !share.first {
+            return None;
+        }
+        loop {
+            let ring = &self.rings[lane][standing];
+            let groups = if order == Order::Turns { &ring.turns } else { &ring.ages };
+            // Each group that is passed over has a key in processing, so there are no more of them than workers.
+            let id = groups.values().find(|id| unbounded || share.admits(&self.slots[**id])).copied()?;
+            if self.drop_stale(id, lane, &is_valid) {
+                return Some(id);
             }
         }
-        None
     }
 
     /// The first key of a group's lane.
@@ -279,17 +330,15 @@ impl<K> Groups<K> {
     /// Takes the first key of a group's lane; the next turn goes to another group.
     pub(super) fn pop(&mut self, id: GroupId, lane: Priority) -> Option<K> {
         let (group, lane) = (&mut self.slots[id], lane as usize);
-        let (key, _) = group.lanes[lane].pop_front()?;
+        let (key, ticket) = group.lanes[lane].pop_front()?;
         let standing = group.standing as usize;
         self.turns[lane] = (standing + 1) % STANDINGS.len();
         let ring = &mut self.rings[lane][standing];
-        if group.lanes[lane].is_empty() {
-            ring.remove(&std::mem::take(&mut group.places[lane]));
-        } else if ring.len() > 1 {
-            ring.remove(&group.places[lane]);
+        ring.remove(std::mem::take(&mut group.places[lane]), ticket);
+        if let Some((_, next)) = group.lanes[lane].front() {
             self.sequence += 1;
             group.places[lane] = self.sequence;
-            ring.insert(self.sequence, id);
+            ring.insert(self.sequence, *next, id);
         }
         Some(key)
     }
@@ -339,8 +388,9 @@ impl<K> Groups<K> {
         any
     }
 
-    /// When [`Self::advance`] next has an effect if no processing ends before.
+    /// When [`Self::advance`] next has an effect if no processing ends before. Without a limit it has none.
     pub(super) fn next_advance(&self) -> Option<Instant> {
+        self.is_limited().then_some(())?;
         self.young.first_key_value().map(|(_, (since, _))| *since + UNANSWERED)
     }
 
@@ -352,11 +402,8 @@ impl<K> Groups<K> {
     /// Sets how many keys of a group may be processed at a time; `None`: only the limit of the queue applies.
     pub(super) fn set_group_limit(&mut self, name: &str, limit: Option<usize>) {
         let id = match limit {
-            Some(_) => self.find_or_insert(name),
-            None => match self.by_name.get(name) {
-                Some(id) => *id,
-                None => return,
-            },
+            None if !name.is_empty() && !self.by_name.contains_key(name) => return,
+            _ => self.find_or_insert(name),
         };
         self.slots[id].limit = limit.map_or(UNLIMITED, |limit| limit.max(1));
         self.remove_if_unneeded(id);
@@ -393,7 +440,7 @@ impl<K> Groups<K> {
             Standing::Unproven => Share { any: any_unknown, first: is_bounded && unknown < (free - free / 4).max(1) },
             Standing::Slow => {
                 // Groups of unknown speed come first.
-                let is_unknown_due = !self.rings[Priority::High as usize][Standing::Unproven as usize].is_empty();
+                let is_unknown_due = !self.rings[Priority::High as usize][Standing::Unproven as usize].turns.is_empty();
                 Share { any: slow < (self.limit / if is_unknown_due { 4 } else { 2 }).max(1), first: false }
             }
         }
@@ -410,9 +457,10 @@ impl<K> Groups<K> {
         }
         self.held[before] -= group.processing;
         self.held[after] += group.processing;
-        for (rings, place) in self.rings.iter_mut().zip(group.places) {
-            if rings[before].remove(&place).is_some() {
-                rings[after].insert(place, id);
+        for ((rings, lane), place) in self.rings.iter_mut().zip(&group.lanes).zip(group.places) {
+            if let Some((_, ticket)) = lane.front() {
+                rings[before].remove(place, *ticket);
+                rings[after].insert(place, *ticket, id);
             }
         }
     }
@@ -420,13 +468,18 @@ impl<K> Groups<K> {
     /// Drops invalid entries from the front of a lane. False if the lane is empty now, so that the group has left the ring.
     fn drop_stale(&mut self, id: GroupId, lane: usize, is_valid: impl Fn(&K, u64) -> bool) -> bool {
         let group = &mut self.slots[id];
+        let ring = &mut self.rings[lane][group.standing as usize];
         while let Some((key, ticket)) = group.lanes[lane].front() {
             if is_valid(key, *ticket) {
                 return true;
             }
+            ring.remove(group.places[lane], *ticket);
             group.lanes[lane].pop_front();
+            match group.lanes[lane].front() {
+                Some((_, next)) => ring.insert(group.places[lane], *next, id),
+                None => group.places[lane] = 0,
+            }
         }
-        self.rings[lane][group.standing as usize].remove(&std::mem::take(&mut group.places[lane]));
         false
     }
 

@@ -4,9 +4,9 @@
 //! it. At any moment a key is ready at most once or processed at most once, and never both. A key that is added while it is
 //! processed becomes ready when that processing is done. Keys of one group and one priority are handed out in the order in
 //! which they became ready with it. Groups take turns ([`Groups`], which also decides which groups have to wait). A key is
-//! handed out before all keys of lower priority that may be handed out. Once the first of those has been dirty for
-//! [`STARVATION_LIMIT`], it is starved, and such keys get every second turn. While low priority is paused, only starved keys
-//! of it are handed out. It is paused for a time, or for a time while urgent keys, those of the highest priority, are being
+//! handed out before all keys of lower priority that may be handed out. Once one of those has been dirty for
+//! [`STARVATION_LIMIT`], it is starved, and such keys get every second turn: that of the group in turn, else the one that
+//! became ready first, whatever its group. While low priority is paused, only starved keys of it are handed out. It is paused for a time, or for a time while urgent keys, those of the highest priority, are being
 //! processed. After shutdown began no key is accepted, nothing is paused, and there are no limits.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 
-use super::groups::{GroupId, Groups, Work};
+use super::groups::{GroupId, Groups, Order, Work};
 use super::metrics::Stats;
 
 /// How long a key may be passed over for keys of higher priority; from then on they take turns. It bounds the starvation of
@@ -52,7 +52,7 @@ pub(super) struct Queue<K> {
     /// How many entries are dirty.
     dirty: usize,
     /// Whether the last turn went to a starved key.
-    impatient_had_its_turn: bool,
+    starved_had_its_turn: bool,
     /// Low priority is paused until then.
     held_until: Option<Instant>,
     /// It is paused until then for urgent keys, or until [`AFTER_URGENT`] after the last of them.
@@ -121,7 +121,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             ready: 0,
             entries: HashMap::default(),
             dirty: 0,
-            impatient_had_its_turn: false,
+            starved_had_its_turn: false,
             held_until: None,
             yields_until: None,
             urgent: 0,
@@ -224,37 +224,45 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// The priority and the group that have this turn.
     fn turn(&mut self, now: impl Fn() -> Instant) -> Option<(Priority, GroupId)> {
         let lanes = [Priority::High, Priority::Retry, Priority::Low];
-        let first = lanes.into_iter().find_map(|lane| Some((lane, self.first(lane)?)))?;
+        let first = lanes.into_iter().find_map(|lane| Some((lane, self.first(lane, Order::Turns)?)))?;
         if first.0 == Priority::Low {
-            let may_leave = !self.is_holding() || {
-                let now = now();
-                !self.holds_low(now) || self.since(first).is_some_and(|since| since + STARVATION_LIMIT <= now)
-            };
-            return may_leave.then_some(first);
+            if self.is_holding() && self.holds_low(now()) {
+                return self.starved(Priority::Low, now()).map(|(_, turn)| turn);
+            }
+            return Some(first);
         }
-        let late = self.late_below(first.0, now).filter(|_| !self.impatient_had_its_turn);
-        self.impatient_had_its_turn = late.is_some();
-        Some(late.unwrap_or(first))
+        let starved = self.starved_below(first.0, now).filter(|_| !self.starved_had_its_turn);
+        self.starved_had_its_turn = starved.is_some();
+        Some(starved.unwrap_or(first))
     }
 
-    /// Of the keys of lower priority that have the next turns, the one that has been dirty for longest, if it is starved.
-    fn late_below(&mut self, lane: Priority, now: impl Fn() -> Instant) -> Option<(Priority, GroupId)> {
+    /// Of the lower priorities, the starved key that has been dirty for longest.
+    fn starved_below(&mut self, lane: Priority, now: impl Fn() -> Instant) -> Option<(Priority, GroupId)> {
         let lower = [Priority::Retry, Priority::Low].into_iter().filter(|lower| *lower < lane);
-        let firsts = lower.filter_map(|lower| {
-            let turn = (lower, self.first(lower)?);
-            Some((self.since(turn)?, turn))
+        let starved = lower.filter_map(|lower| {
+            self.first(lower, Order::Turns)?;
+            self.starved(lower, now())
         });
-        let (since, turn) = firsts.min_by_key(|(since, _)| *since)?;
-        (since + STARVATION_LIMIT <= now()).then_some(turn)
+        starved.min_by_key(|(since, _)| *since).map(|(_, turn)| turn)
     }
 
-    /// The group that has the next turn of a lane.
-    fn first(&mut self, lane: Priority) -> Option<GroupId> {
+    /// The starved key that a lane hands out next, and since when it is dirty: that of the group in turn, else the one that
+    /// became ready first. So a fresh key of one group never holds up the starved ones of others.
+    fn starved(&mut self, lane: Priority, now: Instant) -> Option<(Instant, (Priority, GroupId))> {
+        [Order::Turns, Order::Ages].into_iter().find_map(|order| {
+            let turn = (lane, self.first(lane, order)?);
+            let since = self.since(turn)?;
+            (since + STARVATION_LIMIT <= now).then_some((since, turn))
+        })
+    }
+
+    /// The first group of a lane, in this order.
+    fn first(&mut self, lane: Priority, order: Order) -> Option<GroupId> {
         let entries = &self.entries;
         // No key is moved out of the highest lane.
         let is_valid =
             |key: &K, ticket| lane == Priority::High || entries.get(key).is_some_and(|entry| entry.ticket == ticket);
-        self.groups.first(lane, self.shutting_down, is_valid)
+        self.groups.first(lane, order, self.shutting_down, is_valid)
     }
 
     /// Since when the key that has this turn is dirty.
@@ -262,10 +270,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.entries.get(self.groups.peek(group, lane)?)?.dirty_since
     }
 
-    /// Since when the first key of low priority that may be handed out is dirty.
+    /// Since when the key of low priority is dirty that is starved next, of those that may be handed out.
     fn first_low(&mut self) -> Option<Instant> {
-        let group = self.first(Priority::Low)?;
-        self.since((Priority::Low, group))
+        let firsts = [Order::Turns, Order::Ages].map(|order| {
+            let group = self.first(Priority::Low, order)?;
+            self.since((Priority::Low, group))
+        });
+        firsts.into_iter().flatten().min()
     }
 
     /// Marks groups that have become slow; true if a worker should be woken because other groups may use their workers.

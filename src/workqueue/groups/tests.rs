@@ -237,7 +237,7 @@ fn group_without_keys_is_forgotten_at_once_or_after_a_while_if_it_was_slow() {
     for (millis, left) in [(10, 0), (2000, 1)] {
         let id = groups.enter("a", start);
         groups.push(id, Priority::High, 1);
-        assert_eq!(groups.first(Priority::High, false, |_, _| true), Some(id));
+        assert_eq!(groups.first(Priority::High, Order::Turns, false, |_, _| true), Some(id));
         assert_eq!(groups.pop(id, Priority::High), Some(1));
         let work = groups.started(id, Priority::High, Some(start));
         let end = start + Duration::from_millis(millis);

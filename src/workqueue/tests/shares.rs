@@ -193,3 +193,90 @@ async fn calm_group_beside_two_hundred_groups_that_are_never_answered_waits_for_
         assert!(minute == 0 || *longest < UNANSWERED, "minute {minute}: {longest:?}");
     }
 }
+
+/// Fresh keys of another group, one in turn and one behind it, beside a backlog that is starved.
+#[tokio::test(start_paused = true)]
+async fn starved_keys_wait_for_no_fresh_key_of_another_group() {
+    for paused in [true, false] {
+        let (queue, clock) = (grouped(), noon());
+        keys("backlog", 3).for_each(|key| queue.add(key));
+        sleep_millis(4_900).await;
+        queue.add(("fresh", 0));
+        sleep_millis(100).await;
+        let mut wants: Vec<Key> = keys("backlog", 3).collect();
+        if paused {
+            queue.pause_low_priority(STARVATION_LIMIT);
+        } else {
+            (0..3).for_each(|at| queue.add_at(("due", at), clock));
+            wants = (0..3).flat_map(|at| [("backlog", at), ("due", at)]).collect();
+        }
+        let got: Vec<Key> = take(&queue).into_iter().take(wants.len()).collect();
+        assert_eq!(got, wants, "paused: {paused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_starved_key_behind_a_fresh_one_wakes_a_worker_in_a_pause() {
+    let queue = grouped();
+    let start = Instant::now();
+    keys("backlog", 2).for_each(|key| queue.add(key));
+    sleep_millis(1_000).await;
+    queue.add(("fresh", 0));
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        sleep_millis(500).await;
+        queue.pause_low_priority(STARVATION_LIMIT);
+    }
+    let (pausing, again) = (queue.clone(), async |queue: WorkQueue<Key>| loop {
+        sleep_millis(500).await;
+        queue.pause_low_priority(STARVATION_LIMIT);
+    });
+    let pauses = tokio::spawn(async move { again(pausing).await });
+    for _ in 0..3 {
+        seen.push((queue.get().await.unwrap(), start.elapsed().as_millis()));
+    }
+    pauses.abort();
+    assert_eq!(seen, [(("backlog", 0), 5_000), (("backlog", 1), 5_000), (("fresh", 0), 6_000)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_that_hang_are_noticed_after_a_batch_of_timers() {
+    let queue = grouped();
+    queue.set_limit(8);
+    for key in keys("timers", BATCH) {
+        queue.add_after(key, Duration::from_millis(10));
+    }
+    sleep_millis(20).await;
+    loop {
+        let taken = take(&queue);
+        if taken.is_empty() {
+            break;
+        }
+        finish(&queue, &taken);
+    }
+    for group in ["a", "b", "c", "d", "e", "f"] {
+        queue.add((group, 0));
+    }
+    queue.add((CALM, 0));
+    queue.add((CALM, 1));
+    let start = Instant::now();
+    take(&queue);
+    let next = tokio::time::timeout(DEADLINE, queue.get()).await;
+    assert!(next.is_ok(), "no worker was woken");
+    assert!(start.elapsed() < UNANSWERED + Duration::from_millis(300), "after {:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_lifted_leaves_nothing_to_look_at() {
+    let queue = grouped();
+    queue.set_limit(8);
+    queue.set_group_limit("", Some(1));
+    queue.add(("", 0));
+    queue.add(("", 1));
+    assert_eq!(take(&queue), [("", 0)], "the group without a name has a limit, too");
+    queue.set_limit(usize::MAX);
+    sleep_millis(2_000).await;
+    assert_eq!(take(&queue), []);
+    queue.set_group_limit("", None);
+    assert_eq!(take(&queue), [("", 1)]);
+}
