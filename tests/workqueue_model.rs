@@ -123,12 +123,14 @@ struct Model {
     ready: Vec<Ready>,
     /// With the priority with which each was handed out.
     processing: Vec<(u8, Priority)>,
+    /// Those of high priority that were handed out during the pause for due keys, certainly or possibly.
+    urgent: [BTreeSet<u8>; 2],
     added_while_processing: BTreeMap<u8, Ready>,
     held_until: Option<Instant>,
     /// The pause for due keys ends between these two, unless they are done before.
     yields_until: Option<(Instant, Instant)>,
-    /// Since when no key of high priority is being processed, if one was during that pause.
-    calm_since: Option<Instant>,
+    /// Since when none of them is being processed, if one was: of those that certainly were, and of all.
+    calm_since: [Option<Instant>; 2],
     /// The last key was past the starvation limit, and came before one of high priority.
     impatient_had_its_turn: bool,
     failures: BTreeMap<u8, u32>,
@@ -207,9 +209,9 @@ impl Model {
     /// When the pause for due keys ends, at the earliest and at the latest.
     fn yield_ends(&self) -> Option<(Instant, Instant)> {
         let (earliest, latest) = self.yields_until?;
-        let is_calm = self.processing.iter().all(|(_, priority)| *priority < Priority::High);
-        let calm = self.calm_since.filter(|_| is_calm).map(|since| since + AFTER_URGENT);
-        Some(calm.map_or((earliest, latest), |end| (earliest.min(end), latest.min(end))))
+        let ends = self.calm_since.map(|since| since.map(|since| since + AFTER_URGENT));
+        let [one, other] = ends.map(|end| end.map_or((earliest, latest), |end| (earliest.min(end), latest.min(end))));
+        Some((one.0.min(other.0), one.1.max(other.1)))
     }
 
     /// Whether keys of low priority are paused: certainly, and possibly.
@@ -223,13 +225,18 @@ impl Model {
     fn yield_to(&mut self, due: &[(Instant, Instant)]) {
         let now = Instant::now();
         if self.yield_ends().is_some_and(|(_, latest)| latest + GRAIN <= now) {
-            (self.yields_until, self.calm_since) = (None, None);
+            (self.yields_until, self.calm_since) = (None, [None; 2]);
         } else if let Some((earliest, _)) = self.yield_ends().filter(|(earliest, _)| *earliest <= now) {
             // The queue may have to notice it yet, and until then another urgent key would continue it.
             self.yields_until = self.yields_until.map(|(_, latest)| (earliest, latest));
         }
         for (earliest, latest) in due {
-            self.calm_since = None;
+            if self.yields_until.is_none() {
+                self.urgent.iter_mut().for_each(BTreeSet::clear);
+            } else if self.yield_ends().is_some_and(|(end, _)| end <= now) {
+                self.urgent[0].clear();
+            }
+            self.calm_since = [None; 2];
             let known = self.yields_until.unwrap_or((*earliest, *earliest));
             self.yields_until = Some((known.0.max(*earliest + PAUSE), known.1.max(*latest.min(&now) + PAUSE)));
         }
@@ -260,6 +267,10 @@ impl Model {
             self.ready.iter().filter(|other| other.priority == ready.priority && other.before(&ready)).collect();
         assert!(overtaken.is_empty(), "{ready:?} came before {overtaken:?}");
         self.turn_was_right(&ready);
+        if ready.priority == Priority::High {
+            self.urgent.iter_mut().for_each(|urgent| _ = urgent.insert(key));
+            self.calm_since = [None; 2];
+        }
         self.processing.push((key, ready.priority));
     }
 
@@ -286,10 +297,11 @@ impl Model {
 
     fn done(&mut self, key: u8) {
         let place = self.processing.iter().position(|(other, _)| *other == key);
-        let (_, priority) = self.processing.remove(place.unwrap());
-        let is_urgent = |(_, priority): &(u8, Priority)| *priority == Priority::High;
-        if priority == Priority::High && !self.processing.iter().any(is_urgent) && self.yields_until.is_some() {
-            self.calm_since = Some(Instant::now());
+        self.processing.remove(place.unwrap());
+        for (urgent, calm_since) in self.urgent.iter_mut().zip(&mut self.calm_since) {
+            if urgent.remove(&key) && urgent.is_empty() && self.yields_until.is_some() {
+                *calm_since = Some(Instant::now());
+            }
         }
         if let Some(dirty) = self.added_while_processing.remove(&key) {
             self.ready.push(Ready { dirty: dirty.dirty, ..self.now(key, dirty.priority) });

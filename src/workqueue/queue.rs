@@ -57,8 +57,10 @@ pub(super) struct Queue<K> {
     held_until: Option<Instant>,
     /// It is paused until then for urgent keys, or until [`AFTER_URGENT`] after the last of them.
     yields_until: Option<Instant>,
-    /// How many urgent keys are being processed.
+    /// How many urgent keys are being processed that were handed out since that pause began.
     urgent: usize,
+    /// The number of that pause, or of the last one.
+    pause: u64,
     /// When the last of them was done, if low priority is paused for them and none has been handed out since.
     calm_since: Option<Instant>,
     /// Whether a worker may sleep although keys are ready.
@@ -106,6 +108,8 @@ impl Entry {
 struct Processing {
     /// The priority with which the key was handed out.
     priority: Priority,
+    /// The number of the last pause for urgent keys then.
+    pause: u64,
     /// When, if metrics are on.
     since: Option<Instant>,
     /// The group's record of this processing.
@@ -125,6 +129,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             held_until: None,
             yields_until: None,
             urgent: 0,
+            pause: 0,
             calm_since: None,
             stall: Stall::None,
             shutting_down: false,
@@ -197,7 +202,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if let (Some(stats), Some(now)) = (&mut self.stats, since) {
             stats.get(dirty_since.map(|since| now.saturating_duration_since(since)).unwrap_or_default());
         }
-        entry.processing = Some(Processing { priority, since, work: self.groups.started(group, priority, since) });
+        let work = self.groups.started(group, priority, since);
+        entry.processing = Some(Processing { priority, pause: self.pause, since, work });
         entry.ticket = 0;
         if priority == Priority::High {
             self.urgent += 1;
@@ -309,7 +315,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if let (Some(stats), Some(since)) = (&mut self.stats, processing.since) {
             stats.done(now().saturating_duration_since(since));
         }
-        if processing.priority == Priority::High {
+        if processing.priority == Priority::High && processing.pause == self.pause {
             self.urgent -= 1;
             if self.urgent == 0 && self.yields_until.is_some() {
                 self.calm_since = Some(now());
@@ -333,8 +339,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     /// Pauses low priority until [`AFTER_URGENT`] after the last urgent key is done, for `time` from now on at most, and no
-    /// longer than [`STARVATION_LIMIT`].
+    /// longer than [`STARVATION_LIMIT`]. An urgent key that was handed out before the pause does not prolong it: one that
+    /// hangs would do so each time.
     pub(super) fn yield_to_urgent(&mut self, time: Duration, now: Instant) {
+        if self.yields_until.is_none() {
+            self.pause += 1;
+            self.urgent = 0;
+        }
         self.calm_since = None;
         self.yields_until = self.yields_until.max(Some(now + time.min(STARVATION_LIMIT)));
     }

@@ -817,3 +817,19 @@ async fn many_producers_and_workers_on_many_threads_never_share_or_lose_a_key() 
     assert!(processed.iter().all(|times| *times > 0), "{processed:?}");
     assert!(queue.is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_hangs_since_an_earlier_time_does_not_prolong_the_pause() {
+    let clock = TestClock::silent(noon());
+    let config = Config::new("cronjob", Arc::<TestClock>::clone(&clock)).pausing_at_due(Duration::from_millis(250));
+    let queue = WorkQueue::new(config);
+    let start = Instant::now();
+    queue.add_at("hangs", noon() + TimeDelta::seconds(1));
+    queue.add_at("due", noon() + TimeDelta::seconds(2));
+    assert_eq!(queue.get().await, Some("hangs"));
+    assert_eq!(queue.get().await, Some("due"));
+    queue.add("status");
+    queue.done(&"due");
+    assert_eq!(queue.get().await, Some("status"));
+    assert_eq!(start.elapsed().as_millis(), 2_005);
+}
