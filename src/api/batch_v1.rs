@@ -264,8 +264,11 @@ pub struct Job {
     pub controller: Option<Arc<ControllerRef>>,
     /// The slot in the annotation of its owner's kind, where present and well formed.
     pub scheduled_timestamp: Option<DateTime<Utc>>,
-    /// When the Job's controller first acted on it.
+    /// When the Job's controller first acted on it, or resumed it.
     pub start_time: Option<DateTime<Utc>>,
+    /// Whether it is suspended, or its resumption has yet to be seen by the Job's controller. Before Kubernetes 1.36 a
+    /// suspended Job keeps its start time.
+    pub suspended: bool,
     /// When it completed successfully.
     pub completion_time: Option<DateTime<Utc>>,
     /// How it ended: the first true condition among Complete and Failed, or a Pod's phase. Matches upstream
@@ -329,7 +332,7 @@ impl Object for Job {
 
     fn decode(json: &str, interner: &Interner) -> Result<Self, DecodeError> {
         let wire: wire::Job<'_> = decode(json, Self::RESOURCE.kind)?;
-        let wire::Job { metadata, status } = wire;
+        let wire::Job { metadata, spec, status } = wire;
         let is_short = |owner: &&wire::OwnerReference<'_>| {
             owner.api_version.len() + owner.kind.len() + owner.name.len() + owner.uid.text_len() <= LONGEST_OWNER
         };
@@ -351,6 +354,7 @@ impl Object for Job {
             creation_timestamp: metadata.creation_timestamp.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
             start_time: status.start_time,
+            suspended: spec.suspend == Some(true) || status.conditions.suspended,
             completion_time: status.completion_time,
             finished: status.conditions.finished.or(status.phase.finished()),
             succeeded: status.conditions.succeeded || status.phase == wire::Phase::Succeeded,

@@ -146,7 +146,8 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     }
 
     /// After a change of schedule or zone, the key is requeued at the next slot; if the old timer fires earlier, its
-    /// sync finds nothing to do. Any other change is synced at once, and one of the policies, too: it must be recorded.
+    /// sync finds nothing to do. Any other change is synced at once, and one of the policies, too: it must be recorded. So is
+    /// every change where the next run is published.
     fn update_cron_job(&self, old: &CronJob, new: &CronJob) {
         if let Some(stats_set) = &self.parts.stats_set {
             stats_set.edited(old, new);
@@ -159,12 +160,16 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             self.enqueue(new.name.clone());
             return;
         }
+        let is_published = self.parts.publish.next_run;
         if new.timing(self.parts.local_zone).schedule.is_err() {
             let text = format!("unparseable schedule for cronjob: {}", new.spec.recurrence.schedule());
             self.record(new, EventType::Warning, "UnParseableCronJobSchedule", text);
+            if is_published {
+                self.enqueue(new.name.clone());
+            }
             return;
         }
-        match self.next_slot(new) {
+        match self.next_slot(new).filter(|_| !is_published) {
             Some(slot) => self.enqueue_at_slot(new.name.clone(), slot),
             // The schedule has no slot: the sync reports that.
             None => self.enqueue(new.name.clone()),

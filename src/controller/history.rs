@@ -15,7 +15,8 @@ pub const MOST_PRUNED: usize = 32;
 ///
 /// A Job that is being deleted is not deleted again, however long a finalizer keeps it.
 ///
-/// The Jobs of a backfill that is under way are kept, and do not count: their names show which slots it has started.
+/// The Jobs of a backfill that is under way are kept, and do not count: their names show which slots it has started. With
+/// `pause-after-failures`, its failed Jobs have a history of their own afterwards: the failures that hold the CronJob stay.
 ///
 /// kube-controller-manager's controller prunes a shared history as soon as a Job ends. If both controllers delete a
 /// Job, the second attempt records a Warning. So this controller waits until it has started the next Job, and then
@@ -36,7 +37,15 @@ pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob) -> 
     } else {
         Cow::Borrowed(observation.jobs.as_slice())
     };
-    let beyond = |(limit, succeeded): (Option<i32>, bool)| Some(oldest_beyond_limit(&jobs, succeeded, limit?));
+    let is_apart = cron_job.limits().pause_after_failures.is_some() && jobs.iter().any(|job| job.of_backfill);
+    let beyond = |(limit, succeeded): (Option<i32>, bool)| {
+        let limit = limit?;
+        if succeeded || !is_apart {
+            return Some(oldest_beyond_limit(&jobs, succeeded, limit));
+        }
+        let (of_backfill, own): (Vec<_>, Vec<_>) = jobs.iter().cloned().partition(|job| job.of_backfill);
+        Some([own, of_backfill].iter().flat_map(|jobs| oldest_beyond_limit(jobs, succeeded, limit)).collect())
+    };
     let beyond = limits.into_iter().filter_map(beyond).flatten();
     beyond.filter(|job| !job.deleting).collect()
 }

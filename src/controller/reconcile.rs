@@ -17,6 +17,8 @@ mod changes;
 mod publish;
 mod running;
 
+pub use self::running::old_at;
+
 use std::sync::Arc;
 
 use apimachinery::quoting::quote;

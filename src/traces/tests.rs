@@ -51,6 +51,7 @@ fn job(job: &str, cron_job: &str) -> Arc<Job> {
         })),
         scheduled_timestamp: Some(slot()),
         start_time: None,
+        suspended: false,
         completion_time: None,
         finished: None,
         succeeded: false,

@@ -78,7 +78,7 @@ impl CronJob {
 
     /// The record of decided slots that `status` has to hold at `now`. `None` if it holds that one already, or if the
     /// CronJob needs none. After a change of a timing annotation, and with `after-change: wait` after any change of the
-    /// fingerprint, no slot that was due before the change is started.
+    /// fingerprint, no slot that was due before the change is started. A change is judged once the policies can be read.
     pub fn recount(&self, status: &CronJobStatus, local: Zone, now: DateTime<Utc>) -> Option<CountedFrom> {
         let policies = self.policies.as_deref()?;
         let current = self.fingerprint();
@@ -88,6 +88,8 @@ impl CronJob {
         let passed_at = |edit| self.passed_at(edit, status, local, now);
         let time = match counted {
             Counted::Unchanged(_) => return None,
+            // Whether `after-change` is wait is not known.
+            Counted::Changed { .. } if policies.policy.is_err() => return None,
             Counted::Absent if !policies.has_timing() && !waits => return None,
             Counted::Changed { time, .. } if !waits => time,
             Counted::Outdated(time) => time,

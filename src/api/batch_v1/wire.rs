@@ -275,7 +275,15 @@ pub struct Job<'a> {
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
     #[serde(default, deserialize_with = "null_as_default")]
+    pub spec: JobSpec,
+    #[serde(default, deserialize_with = "null_as_default")]
     pub status: JobStatus,
+}
+
+#[derive(Default, serde::Deserialize)]
+pub struct JobSpec {
+    #[serde(default)]
+    pub suspend: Option<bool>,
 }
 
 #[derive(Default, serde::Deserialize)]
@@ -320,6 +328,8 @@ pub struct Conditions {
     pub succeeded: bool,
     /// When the condition that finished the Job became true, if that is Failed.
     pub failed_at: Option<DateTime<Utc>>,
+    /// Whether the condition Suspended is true.
+    pub suspended: bool,
 }
 
 #[derive(serde::Deserialize)]
@@ -338,6 +348,10 @@ impl Fold<Condition<'_>> for Conditions {
         let met = match (&*condition.kind, &*condition.status) {
             ("Complete", "True") => FinishedCondition::Complete,
             ("Failed", "True") => FinishedCondition::Failed,
+            ("Suspended", "True") => {
+                self.suspended = true;
+                return;
+            }
             _ => return,
         };
         if self.finished.is_none() {

@@ -12,7 +12,7 @@ use crate::api::policy::{
     AFTER_CHANGE, BACKLOG, COUNTED_FROM, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, STUCK_AFTER, StuckAfter,
 };
 use crate::controller::plan::{Skip, Verdict};
-use crate::controller::reconcile::is_too_late;
+use crate::controller::reconcile::{is_too_late, old_at};
 
 /// Why a run waits for the Job that it replaces.
 pub(super) const REPLACES: &str =
@@ -102,15 +102,15 @@ impl Case<'_> {
         let counts_all = limits.max_concurrent.is_some();
         let is_limited = counts_all || cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid;
         let Some(policy) = limits.stuck_after.filter(|_| is_limited) else { return Vec::new() };
-        let can_block = |job: &&&Job| !job.of_backfill && (counts_all || cron_job.status.in_active_list(&job.uid));
+        let can_block = |job: &&&Job| counts_all || cron_job.status.in_active_list(&job.uid);
         let running = self.running();
         let jobs = running.iter().map(|job| &***job);
         jobs.filter(|job| can_block(&job)).filter_map(|job| self.stuck_job(job, policy)).take(MAX_WARNINGS).collect()
     }
 
-    /// `None` for a Job that has not started, which is never stuck.
+    /// `None` for a Job that is never stuck.
     fn stuck_job(&self, job: &Job, StuckAfter { age, delete }: StuckAfter) -> Option<String> {
-        let since = job.start_time?.checked_add_signed(age)?;
+        let since = old_at(job, age)?;
         let (job_name, at) = (format!("{} {}", self.noun(), job.name.name), self.moment(since));
         if since > self.now {
             let then =

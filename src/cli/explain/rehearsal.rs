@@ -96,6 +96,7 @@ fn create(cron_job: &CronJob, jobs: &[Arc<Job>], name: &ObjectName, slot: DateTi
         controller: None,
         scheduled_timestamp: Some(slot),
         start_time: None,
+        suspended: false,
         completion_time: None,
         finished: None,
         succeeded: false,

@@ -130,7 +130,9 @@ impl Sync<'_> {
             let ended_late = job.completion_time.is_some_and(|end| end.signed_duration_since(due) > IN_TIME);
             job.start_time.unwrap_or(job.creation_timestamp) <= due && (is_active || ended_late)
         };
-        self.blocker().is_some() || self.observation.children().filter(covers).count() >= limit
+        // Of these only a reference is known.
+        let unknown = self.unfinished().filter(Option::is_none).count();
+        unknown + self.observation.children().filter(covers).count() >= limit
     }
 
     /// Leaves out a slot for good. Once nothing blocks the next one, the record of decided slots says so.

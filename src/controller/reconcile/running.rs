@@ -31,8 +31,8 @@ pub(super) enum Blocker {
 }
 
 /// When a Job has run for that long; `None` for one that does not run, and for one of a backfill, which is never stuck.
-fn old_at(job: &Job, age: TimeDelta) -> Option<DateTime<Utc>> {
-    job.start_time.filter(|_| !job.of_backfill)?.checked_add_signed(age)
+pub fn old_at(job: &Job, age: TimeDelta) -> Option<DateTime<Utc>> {
+    job.start_time.filter(|_| !job.suspended && !job.of_backfill)?.checked_add_signed(age)
 }
 
 impl Sync<'_> {
@@ -51,7 +51,7 @@ impl Sync<'_> {
 
     /// The Jobs that count against the limit of those at a time; `None` for one of which only a reference is known. Under
     /// Forbid these are the active ones, with `max-concurrent` all that are not finished.
-    fn unfinished(&self) -> impl Iterator<Item = Option<&Arc<Job>>> {
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = Option<&Arc<Job>>> {
         let status = &self.draft.status;
         let active = status.active.iter().map(move |reference| self.child(&reference.uid));
         let counts_all = self.limits.max_concurrent.is_some();
@@ -158,7 +158,10 @@ impl Sync<'_> {
 
     fn tell_of_stuck_jobs(&mut self) {
         let Some(StuckAfter { age, delete }) = self.limits.stuck_after else { return };
-        let stuck = self.unfinished().flatten().filter(|job| self.is_older(job, age));
+        // One that was deleted blocks nothing, unless so many linger that no more are deleted.
+        let frees = self.rescues_after().is_some();
+        let blocks = |job: &&Arc<Job>| self.is_older(job, age) && !(frees && job.deleting);
+        let stuck = self.unfinished().flatten().filter(blocks);
         let Some(name) = stuck.min_by_key(|job| job.start_time).map(|job| job.name.name.to_string()) else { return };
         let number = self.lingering(age);
         let lingers = delete && number >= LINGERING;

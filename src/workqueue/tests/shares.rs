@@ -227,9 +227,11 @@ async fn a_starved_key_behind_a_fresh_one_wakes_a_worker_in_a_pause() {
         sleep_millis(500).await;
         queue.pause_low_priority(STARVATION_LIMIT);
     }
-    let (pausing, again) = (queue.clone(), async |queue: WorkQueue<Key>| loop {
-        sleep_millis(500).await;
-        queue.pause_low_priority(STARVATION_LIMIT);
+    let (pausing, again) = (queue.clone(), async |queue: WorkQueue<Key>| {
+        loop {
+            sleep_millis(500).await;
+            queue.pause_low_priority(STARVATION_LIMIT);
+        }
     });
     let pauses = tokio::spawn(async move { again(pausing).await });
     for _ in 0..3 {

@@ -285,6 +285,13 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     observation.tried = Some(slot);
     let ran = run(observation, time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), requeued_at(ran.end())), (Some("max_concurrent"), Some(time("2026-03-02T10:40:00Z"))));
+    // What began after the slot was due did not keep it from starting in time.
+    let by_hand = running("by-hand", "2026-03-02T10:03:00Z");
+    let one = with(&[(BACKLOG, "0"), (MAX_CONCURRENT, "1")], json!({}));
+    let mut observation = observe(&one, &[&by_hand]);
+    observation.leads_since = leads_since("2026-03-02T10:20:00Z");
+    let ran = run(observation, time("2026-03-02T10:30:00Z"));
+    assert_eq!((ran.skip(), reasons(ran.end()).contains(&"PassedOver")), (Some("max_concurrent"), false));
     let mut observation = observe(&blocked, &[&ended("report-29540700", "2026-03-02T09:00:00Z", "Failed")]);
     observation.leads_since = leads_since("2026-03-02T10:20:00Z");
     assert_eq!(run(observation, time("2026-03-02T10:30:00Z")).skip(), Some("passed_over"));
@@ -359,8 +366,16 @@ fn stuck_job_is_told_or_deleted() {
     let since = "2026-03-02T09:00:00Z";
     let (runs, ends) = (running("report-29540700", since), terminating("report-29540700", since));
     let unstarted = job("report-29540700", "u", json!({}));
+    // Before Kubernetes 1.36, a suspension does not remove the start time.
+    let suspended_as = |spec: Value, conditions: Value| {
+        let status = json!({ "startTime": since, "conditions": conditions });
+        job("report-29540700", "u", json!({ "spec": spec, "status": status }))
+    };
+    let by_spec = suspended_as(json!({ "suspend": true }), json!([]));
+    let by_condition = suspended_as(json!({ "suspend": false }), json!([{ "type": "Suspended", "status": "True" }]));
+    let resumed = suspended_as(json!({ "suspend": false }), json!([{ "type": "Suspended", "status": "False" }]));
     let wake = Some("2026-03-02T10:30:00Z");
-    let rows: [Stuck<'_>; 8] = [
+    let rows: [Stuck<'_>; 11] = [
         ("not yet", "90m", &runs, "2026-03-02T10:00:05Z", (false, 0, false, wake)),
         ("not yet, to be deleted", "90m,delete", &runs, "2026-03-02T10:00:05Z", (false, 0, false, wake)),
         ("told", "1h", &runs, "2026-03-02T10:00:05Z", (false, 0, true, None)),
@@ -369,6 +384,9 @@ fn stuck_job_is_told_or_deleted() {
         ("terminating does not block", "1h, delete", &ends, "2026-03-02T10:00:05Z", (true, 0, false, None)),
         ("terminating but young", "90m, delete", &ends, "2026-03-02T10:00:05Z", (false, 0, false, wake)),
         ("suspended", "1s, delete", &unstarted, "2026-03-02T10:00:05Z", (false, 0, false, None)),
+        ("suspended while it ran", "1s, delete", &by_spec, "2026-03-02T10:00:05Z", (false, 0, false, None)),
+        ("resumed, and not seen", "1s, delete", &by_condition, "2026-03-02T10:00:05Z", (false, 0, false, None)),
+        ("resumed", "1s, delete", &resumed, "2026-03-02T10:00:05Z", (true, 1, true, None)),
     ];
     for (sentence, stuck, job, now, (starts, deleted, told, wake)) in rows {
         let ran = sync(&with(&[(STUCK_AFTER, stuck)], forbid.clone()), &[job], now);
@@ -376,6 +394,21 @@ fn stuck_job_is_told_or_deleted() {
         assert_eq!(reasons(ran.end()).contains(&"RunStuck"), told, "{sentence}");
         let back = wake.unwrap_or("2026-03-02T11:00:00Z");
         assert_eq!(requeued_at(ran.end()), Some(time(back)), "{sentence}");
+    }
+}
+
+/// A Job that was deleted as stuck blocks nothing, so the Warning is not about it.
+#[test]
+fn stuck_job_that_lingers_is_not_told_of_while_a_younger_one_blocks() {
+    let lingers = terminating("report-29540640", "2026-03-02T06:00:00Z");
+    let young = running("report-29540700", "2026-03-02T09:30:00Z");
+    let old = running("report-29540700", "2026-03-02T07:00:00Z");
+    for (sentence, blocks, about) in [("young", &young, None), ("old", &old, Some("job report-29540700 blocks"))] {
+        let cron_job = with(&[(STUCK_AFTER, "2h, delete")], json!({ "concurrencyPolicy": FORBID }));
+        let ran = sync(&cron_job, &[&lingers, blocks], "2026-03-02T10:00:05Z");
+        let told: Vec<_> = ran.end().events.iter().filter(|event| event.reason == "RunStuck").collect();
+        assert_eq!(told.len(), usize::from(about.is_some()), "{sentence}");
+        assert!(told.iter().all(|event| event.message.starts_with(about.unwrap())), "{sentence}: {told:?}");
     }
 }
 
@@ -485,6 +518,22 @@ fn job_of_a_backfill_is_not_stuck_not_waited_for_and_no_failure_of_the_schedule(
     }
 }
 
+/// The failures that hold a CronJob are its own: those of a backfill have a history of their own.
+#[test]
+fn failed_jobs_of_a_backfill_do_not_end_a_pause() {
+    let of_backfill = |job: Arc<Job>| Arc::new(Job { of_backfill: true, ..Job::clone(&job) });
+    let own = ["a", "b"].map(|name| ended(name, "2026-03-02T08:00:00Z", "Failed"));
+    let past = ["p", "q", "r"].map(|name| of_backfill(ended(name, "2026-03-02T09:00:00Z", "Failed")));
+    let jobs: Vec<&Arc<Job>> = own.iter().chain(&past).collect();
+    let limits = json!({ "failedJobsHistoryLimit": 2 });
+    for (annotations, pruned) in [(&[(PAUSE_AFTER_FAILURES, "2")][..], vec!["p"]), (&[], vec!["a", "b", "p"])] {
+        let ran = sync(&with(annotations, limits.clone()), &jobs, "2026-03-02T10:00:05Z");
+        let mut names: Vec<&str> = ran.end().prune.iter().map(|job| &*job.name.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, pruned, "{annotations:?}");
+    }
+}
+
 #[test]
 fn job_of_a_backfill_is_not_adopted_although_it_has_the_name_and_the_time_of_its_slot() {
     let slot = json!({ "metadata": { "annotations": {
@@ -533,6 +582,13 @@ fn after_change_wait_starts_nothing_older_than_the_change() {
         let started = run(observe(&cron_job, &[]), time("2026-03-02T10:45:00Z")).started;
         assert_eq!(started, if starts { vec![time(SLOT)] } else { vec![] }, "{sentence}");
     }
+    // While a policy cannot be read, whether to wait is not known: the change is judged afterwards.
+    let record = record(&[wait], suspended);
+    let unreadable = annotated(&[wait, (MAX_CONCURRENT, "many"), (COUNTED_FROM, &record)], SLOT, json!({}));
+    let ran = run(observe(&unreadable, &[]), time("2026-03-02T10:30:00Z"));
+    assert_eq!((reasons(ran.end()), ran.end().status.is_none()), (vec!["InvalidPolicy"], true));
+    let fixed = annotated(&[wait, (MAX_CONCURRENT, "3"), (COUNTED_FROM, &record)], "2026-03-02T10:40:00Z", json!({}));
+    assert!(run(observe(&fixed, &[]), time("2026-03-02T10:45:00Z")).started.is_empty());
     // Alone it is recorded, and counts from the creation.
     let ran = sync(&with(&[wait], json!({})), &[], "2026-03-02T10:00:05Z");
     assert_eq!(ran.started, [time(SLOT)]);
