@@ -54,7 +54,7 @@ pub struct Nominal {
 /// Why a slot is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
-    /// [`Calendar::exclude`] has its date.
+    /// [`Calendar::exclude`] has its date; with [`ClockChanges::Once`], the dates of all wall-clock times that meet at it.
     Excluded,
     /// It is before [`Calendar::not_before`].
     TooEarly,

@@ -40,6 +40,10 @@ fn exclude(text: &str) -> Calendar {
     Calendar { exclude: Exclusions::parse(text).unwrap(), ..Calendar::default() }
 }
 
+fn once_without(text: &str) -> Calendar {
+    Calendar { clock_changes: ClockChanges::Once, ..exclude(text) }
+}
+
 fn bounds(not_before: Option<&str>, not_after: Option<&str>) -> Calendar {
     Calendar { not_before: not_before.map(at), not_after: not_after.map(at), ..Calendar::default() }
 }
@@ -172,6 +176,46 @@ fn slots_with_a_calendar() {
             Calendar { exclude: Exclusions::parse("2025-03-29").unwrap(), ..once() },
             "2025-03-29T12:00:00Z",
             &["2025-03-31T00:30:00Z"],
+        ),
+        (
+            "a time after a gap over midnight, at one instant with an excluded one in it",
+            "America/Nuuk",
+            "0 0,23 * * *",
+            once_without("Sat"),
+            "2027-03-27T03:00:00Z",
+            &["2027-03-28T01:00:00Z", "2027-03-29T00:00:00Z", "2027-03-29T01:00:00Z"],
+        ),
+        (
+            "the same elsewhere",
+            "America/Scoresbysund",
+            "0 0,23 * * *",
+            once_without("Sat"),
+            "2027-03-27T03:00:00Z",
+            &["2027-03-28T01:00:00Z", "2027-03-29T00:00:00Z"],
+        ),
+        (
+            "both of them excluded",
+            "America/Nuuk",
+            "0 0,23 * * *",
+            once_without("Sat,Sun"),
+            "2027-03-27T03:00:00Z",
+            &["2027-03-29T01:00:00Z"],
+        ),
+        (
+            "that time alone, in an inclusive bound",
+            "America/Nuuk",
+            "0 0,23 * * *",
+            Calendar { not_after: Some(at("2027-03-28T01:00:00Z")), ..once_without("Sat") },
+            "2027-03-27T03:00:00Z",
+            &["2027-03-28T01:00:00Z", "."],
+        ),
+        (
+            "a gap over midnight that ends after it",
+            "America/Toronto",
+            "15,45 0,23 * * *",
+            once_without("1919-03-30"),
+            "1919-03-30T12:00:00Z",
+            &["1919-03-31T04:30:00Z", "1919-03-31T04:45:00Z"],
         ),
         (
             "an inclusive bound",
@@ -391,6 +435,24 @@ fn nominal_slots_are_listed_with_what_leaves_them_out() {
     assert!(plain.nominal(at("2026-10-24T00:00:00Z")).take(9).all(|nominal| nominal.left_out.is_none()));
 }
 
+/// The clocks skip 23:00 to 23:59 of a Saturday.
+#[test]
+fn nominal_slot_is_excluded_only_if_all_times_at_its_instant_are() {
+    let listed = |spec: &str, calendar: &Calendar| {
+        let schedule = parse(spec, zone("America/Nuuk")).with_calendar(calendar).unwrap();
+        let listed = schedule.nominal(at("2027-03-27T03:00:00Z"));
+        listed.take(2).map(|nominal| (nominal.slot, nominal.left_out)).collect::<Vec<_>>()
+    };
+    let (gap_end, sunday, monday) =
+        (at("2027-03-28T01:00:00Z"), at("2027-03-29T00:00:00Z"), at("2027-03-29T01:00:00Z"));
+    let excluded = Some(LeftOut::Excluded);
+    assert_eq!(listed("0 0,23 * * *", &once_without("Sat")), [(gap_end, None), (sunday, None)]);
+    assert_eq!(listed("0 0,23 * * *", &once_without("Sun")), [(gap_end, None), (sunday, excluded)]);
+    assert_eq!(listed("0 0,23 * * *", &once_without("Sat,Sun")), [(gap_end, excluded), (sunday, excluded)]);
+    assert_eq!(listed("0 23 * * *", &once_without("Sat")), [(gap_end, excluded), (sunday, None)]);
+    assert_eq!(listed("0 0 * * *", &once_without("Sat")), [(gap_end, None), (monday, None)]);
+}
+
 /// A schedule, and whether it has an hour and minute of a date.
 type Spec = (&'static str, fn(i64, i64) -> bool, fn(NaiveDate) -> bool);
 
@@ -447,6 +509,35 @@ fn each_wall_clock_time_has_one_slot_in_every_zone() {
         }
     }
     assert!(windows > 10_000 && compared > 250_000, "{windows} windows, {compared} slots");
+}
+
+/// With either date excluded, at every gap over midnight of every zone.
+#[test]
+fn time_in_a_gap_over_midnight_is_excluded_by_its_own_date() {
+    let (begin, end) = (at("1900-01-01T00:00:00Z"), at("2038-01-01T00:00:00Z"));
+    let (mut gaps, mut compared) = (0, 0);
+    for zone in TZ_VARIANTS.map(|tz| zone(tz.name())) {
+        let changes = std::iter::successors(zone.next_change(begin, end), |change| zone.next_change(change.at, end));
+        for change in changes {
+            let t = change.at.timestamp();
+            let local = [change.before, change.after].map(|offset| unix(t + i64::from(offset)).date_naive());
+            if local[0] >= local[1] {
+                continue;
+            }
+            gaps += 1;
+            for spec in ["0 0,23 * * *", "15,45 0,23 * * *", "59 23 * * *", "*/20 0-22 * * *", "7 0,22,23 * * 1-6"] {
+                for excluded in [local[0].to_string(), local[1].to_string(), format!("{}/{}", local[0], local[1])] {
+                    let calendar = Calendar { exclude: Exclusions::parse(&excluded).unwrap(), ..once() };
+                    let schedule = parse(spec, zone).with_calendar(&calendar).unwrap();
+                    let (from, until) = (t - 2 * SECONDS_PER_DAY, t + 2 * SECONDS_PER_DAY);
+                    let want = wall_clock_slots(spec, &calendar.exclude, zone, from, until);
+                    assert_eq!(slots(&schedule, from, until), want, "{spec} without {excluded} at {}", change.at);
+                    compared += want.len();
+                }
+            }
+        }
+    }
+    assert!(gaps > 300 && compared > 200_000, "{gaps} gaps, {compared} slots");
 }
 
 /// The wall-clock minutes of three days around a change, each with the instant at which it is first shown or passed over, in
@@ -521,19 +612,29 @@ fn is_regular(zone: Zone, from: i64) -> bool {
     })
 }
 
-/// Whether nothing depends on upstream's walk where it is irregular.
-fn is_certain(text: &str, clock_changes: ClockChanges, zone: Zone, from: i64) -> bool {
-    let is_upstream =
-        clock_changes == ClockChanges::Upstream || text.split('\n').any(|line| line.split(' ').nth(1) == Some("*"));
-    !is_upstream || is_regular(zone, from)
+/// Whether one of the lines has robfig's slots around a change.
+fn is_upstream(text: &str, clock_changes: ClockChanges) -> bool {
+    clock_changes == ClockChanges::Upstream || text.split('\n').any(|line| line.split(' ').nth(1) == Some("*"))
 }
 
-fn has_gap_over_midnight(zone: Zone, from: i64, until: i64) -> bool {
-    let (first, until) = (unix(from - SECONDS_PER_DAY), unix(until));
-    std::iter::successors(zone.next_change(first, until), |change| zone.next_change(change.at, until)).any(|change| {
-        let day = |offset: i32| (change.at.timestamp() + i64::from(offset)).div_euclid(SECONDS_PER_DAY);
-        day(change.before) < day(change.after)
-    })
+/// Whether nothing depends on upstream's walk where it is irregular.
+fn is_certain(text: &str, clock_changes: ClockChanges, zone: Zone, from: i64) -> bool {
+    !is_upstream(text, clock_changes) || is_regular(zone, from)
+}
+
+/// Each wall-clock time of a line from `from` on and up to `until`, on its own date. UTC has no gaps and no overlaps, so a
+/// schedule in it lists wall-clock times.
+fn wall_clock_slots(text: &str, exclude: &Exclusions, zone: Zone, from: i64, until: i64) -> Vec<i64> {
+    let (zone, wall_clock) = (zone.transitions(), parse("@daily", Zone::UTC).with_calendar(&lines(text)).unwrap());
+    let midnight = |day: i64| zone.first_instant(day * SECONDS_PER_DAY);
+    let is_shown = |day: i64| midnight(day) < midnight(day + 1);
+    let is_open =
+        |local: &i64| is_shown(local.div_euclid(SECONDS_PER_DAY)) && !exclude.contains(unix(*local).date_naive());
+    let local = slots(&wall_clock, from - 2 * SECONDS_PER_DAY, until + 2 * SECONDS_PER_DAY);
+    let mut slots: Vec<i64> = local.into_iter().filter(is_open).map(|local| zone.first_instant(local)).collect();
+    slots.dedup();
+    slots.retain(|slot| (from + 1..=until).contains(slot));
+    slots
 }
 
 fn exclusions() -> impl Strategy<Value = String> {
@@ -584,7 +685,8 @@ proptest! {
         }
     }
 
-    /// Compared with all slots of the lines, each by its own date. In a gap over midnight the fields' date is another.
+    /// Compared with all wall-clock times of the line, each on its own date; as upstream, with all its slots, each on the date
+    /// of its instant.
     #[test]
     fn exclusions_leave_out_the_slots_of_their_dates(
         text in line(),
@@ -593,12 +695,15 @@ proptest! {
         (zone, from) in zone_and_start(),
     ) {
         prop_assume!(is_certain(&text, clock_changes, zone, from));
-        prop_assume!(!has_gap_over_midnight(zone, from, from + SPAN));
         let base = Calendar { clock_changes, ..lines(&text) };
         let calendar = Calendar { exclude: Exclusions::parse(&excluded).unwrap(), ..base.clone() };
         let [base, schedule] = [&base, &calendar].map(|calendar| parse("@daily", zone).with_calendar(calendar).unwrap());
-        let open = |t: &i64| !calendar.exclude.contains(zone.at(unix(*t)).date_naive());
-        let want: Vec<i64> = slots(&base, from, from + SPAN).into_iter().filter(open).collect();
+        let want = if is_upstream(&text, clock_changes) {
+            let open = |t: &i64| !calendar.exclude.contains(zone.at(unix(*t)).date_naive());
+            slots(&base, from, from + SPAN).into_iter().filter(open).collect()
+        } else {
+            wall_clock_slots(&text, &calendar.exclude, zone, from, from + SPAN)
+        };
         let got = slots(&schedule, from, from + SPAN);
         prop_assert!(got == want, "{} without {} in {} after {}", text, excluded, zone, unix(from));
     }

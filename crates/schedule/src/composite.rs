@@ -1,8 +1,9 @@
 //! A schedule with a calendar.
 //!
 //! Guarantees: [`Composite::next`] returns the first slot after `t` that some line has and the calendar does not leave out. An
-//! instant that several lines choose is one slot. The cost of a search is bounded by the number of lines and by forty years of
-//! months; excluded days are skipped without looking at their slots. Nothing is allocated.
+//! instant that several lines or several wall-clock times choose is one slot. It is excluded only if all their dates are. The
+//! cost of a search is bounded by the number of lines and by forty years of months; excluded days are skipped without looking
+//! at their slots. Nothing is allocated.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -153,7 +154,7 @@ impl Composite {
                     if self.calendar.exclude.is_empty() {
                         line.next_at(from, &span, transitions)
                     } else {
-                        self.next_of(line, from, end)
+                        self.first_open(line, line.next(from)?, end)
                     }
                 });
                 let singles = after(at, from).iter().find(|single| !single.excluded).map(|single| single.slot);
@@ -163,20 +164,34 @@ impl Composite {
         (next <= end).then_some(next)
     }
 
-    /// The first slot of a line after `t` on a day that is not excluded. Beyond `end`, excluded slots count too.
-    fn next_of(&self, line: &Line, t: i64, end: i64) -> Option<i64> {
+    /// The first slot of a line that is not on an excluded day, beginning with `slot`. Beyond `end`, excluded slots count too.
+    fn first_open(&self, line: &Line, mut slot: Slot, end: i64) -> Option<i64> {
         let zone = line.fields.zone.transitions();
-        let mut t = t;
         for _ in 0..MOST_SKIPS {
-            let slot = line.next(t)?;
             if slot.at > end || !self.calendar.exclude.has(slot.day) {
                 return Some(slot.at);
             }
             let open = self.calendar.exclude.next_open_day(slot.day, |year, month| line.fields.days_in(year, month))?;
-            // After a change of the offset, an earlier day may come again.
-            t = (zone.first_instant(open * SECONDS_PER_DAY) - 1).min(zone.span(slot.at).end - 1).max(slot.at);
+            let midnight = open * SECONDS_PER_DAY;
+            slot = if line.once {
+                // By the wall clock, as a time of the open day may be at the same instant, after a gap over midnight.
+                line.next_on_wall_clock(midnight - 1)?
+            } else {
+                // After a change of the offset, an earlier day may come again.
+                line.next((zone.first_instant(midnight) - 1).min(zone.span(slot.at).end - 1).max(slot.at))?
+            };
         }
         None
+    }
+
+    /// Whether all slots that a line has at one instant are on excluded days. `slot` is the first of them.
+    fn excludes(&self, line: &Line, slot: Slot) -> bool {
+        if !self.calendar.exclude.has(slot.day) {
+            return false;
+        }
+        // Only a gap over midnight has times of several days at its end.
+        let is_over_midnight = line.once && slot.day < day_of(slot.at, line.fields.zone.transitions());
+        !is_over_midnight || self.first_open(line, slot, slot.at) != Some(slot.at)
     }
 
     /// The first slot after `t` of the lines alone, and what leaves it out. The repetitions that [`ClockChanges::Once`] leaves
@@ -190,8 +205,8 @@ impl Composite {
             Source::Lines { lines, at, .. } => (lines, after(at, t)),
         };
         let excluded = |excluded: bool| excluded.then_some(LeftOut::Excluded);
-        let of_lines = lines.iter().filter_map(|line| line.next(t));
-        let of_lines = of_lines.map(|slot| (slot.at, excluded(self.calendar.exclude.has(slot.day))));
+        let of_lines = lines.iter().filter_map(|line| Some((line, line.next(t)?)));
+        let of_lines = of_lines.map(|(line, slot)| (slot.at, excluded(self.excludes(line, slot))));
         let repeated = lines.iter().filter(|line| line.once).filter_map(|line| Line { once: false, ..*line }.next(t));
         let repeated = repeated.map(|slot| (slot.at, Some(LeftOut::Repeated)));
         let singles = at.iter().map(|single| (single.slot, excluded(single.excluded))).take(1);
@@ -215,22 +230,26 @@ impl Line {
         }
     }
 
-    /// The first slot after `t`.
+    /// The first slot after `t`. Of several at one instant, that of the earliest wall-clock time.
     fn next(&self, t: i64) -> Option<Slot> {
         let zone = self.fields.zone.transitions();
-        if !self.once {
-            let at = forward(t, |from| self.fields.next(from))?;
-            return Some(Slot { at, day: day_of(at, zone) });
+        if self.once {
+            return self.next_on_wall_clock(zone.latest_local(t));
         }
+        let at = forward(t, |from| self.fields.next(from))?;
+        Some(Slot { at, day: day_of(at, zone) })
+    }
+
+    /// The slot of the first wall-clock time after `local` that has one, if each has one slot.
+    fn next_on_wall_clock(&self, mut local: i64) -> Option<Slot> {
         // The wall clock has no gaps and no overlaps.
         let wall_clock = Fields { zone: Zone::UTC, ..self.fields };
-        let mut shown = zone.latest_local(t);
         loop {
-            let Search::Found(local) = wall_clock.next(shown + 1) else { return None };
-            if let Some(slot) = slot_of_local(local, zone) {
+            let Search::Found(time) = wall_clock.next(local + 1) else { return None };
+            if let Some(slot) = slot_of_local(time, self.fields.zone.transitions()) {
                 return Some(slot);
             }
-            shown = (local.div_euclid(SECONDS_PER_DAY) + 1) * SECONDS_PER_DAY - 1;
+            local = (time.div_euclid(SECONDS_PER_DAY) + 1) * SECONDS_PER_DAY - 1;
         }
     }
 }
