@@ -22,12 +22,13 @@
 //!   slept, or at once if the clock reports its steps. No instant and no delay is too far away.
 //! - When the wall clock is set back by more than [`SET_BACK`], every key with a wall timer is ready at once: its time may
 //!   have been computed from a clock that ran ahead.
-//! - One task keeps all timers. Without timers it does not wake, and no worker wakes it for a time at which it looks anyway.
-//!   With monotonic timers only, it wakes for them alone. With wall timers it wakes once per slice to look at a clock that does
-//!   not report its steps.
+//! - One task keeps all timers. Without timers it does not wake, and a worker wakes it only for a sooner time than that at
+//!   which it looks anyway. With monotonic timers only, it wakes for them alone. With wall timers it wakes once per slice to
+//!   look at a clock that does not report its steps.
 //! - Keys of low priority can be paused, for a time ([`WorkQueue::pause_low_priority`]) or while keys whose wall time has come
 //!   are being processed and shortly after ([`Config::pause_at_due`]), but no key for longer than [`STARVATION_LIMIT`].
-//! - No thread, no global state, no clock but tokio's and the configured one: on paused time the queue is deterministic.
+//! - No thread, no global state, no clock but tokio's and the configured one: on paused time and with a clock of a test, the
+//!   queue is deterministic.
 
 mod delaying;
 mod groups;
@@ -146,7 +147,7 @@ enum Next {
     Yield,
     /// Sleep until that time, or until woken.
     Sleep(Instant),
-    /// No timer waits: sleep until woken.
+    /// There is nothing to look at later: sleep until woken.
     Idle,
     /// The queue is shut down.
     End,
@@ -156,7 +157,8 @@ impl<K: Key> WorkQueue<K> {
     /// An empty queue and its timer task.
     ///
     /// # Panics
-    /// Outside a tokio runtime whose time driver is on.
+    /// Outside a tokio runtime whose time driver is on. On Linux the system's clock needs the runtime's I/O driver, too:
+    /// without it the timer task panics.
     pub fn new(config: Config<K>) -> Self {
         let shared = Arc::new(Shared {
             name: config.name,
@@ -238,8 +240,14 @@ impl<K: Key> WorkQueue<K> {
     /// Pauses keys of low priority for `time`, [`STARVATION_LIMIT`] at most, because the API server or a client is
     /// overloaded. Keys of higher priority pass, and so does a key that has waited for [`STARVATION_LIMIT`].
     pub fn pause_low_priority(&self, time: Duration) {
-        self.shared.state.lock().queue.pause_low_priority(time, now());
-        self.shared.rearm.notify_one();
+        let rearms = {
+            let mut state = self.shared.state.lock();
+            state.queue.pause_low_priority(time, now());
+            state.must_look_sooner(now())
+        };
+        if rearms {
+            self.shared.rearm.notify_one();
+        }
     }
 
     /// Limits how many keys, at least one, are processed at a time; initially there is no limit. Processing that has begun
@@ -306,7 +314,7 @@ impl<K: Key> WorkQueue<K> {
             let state = &mut *self.shared.state.lock();
             let ready = state.queue.done(key, now);
             let is_over = state.queue.shutting_down() && state.queue.drained();
-            (ready, is_over, state.queue.is_calm() && state.must_look_sooner(now()))
+            (ready, is_over, state.queue.is_urgent_done() && state.must_look_sooner(now()))
         };
         if rearms {
             self.shared.rearm.notify_one();
@@ -421,7 +429,7 @@ impl<K: Key> WorkQueue<K> {
             match state.queue.get(now) {
                 // If that key was starved, another worker should look for the next one, and its starvation has another time.
                 Some((key, priority)) => {
-                    let is_paused = priority == Priority::Low && state.queue.is_holding();
+                    let is_paused = priority == Priority::Low && state.queue.has_pause();
                     (Some(Some(key)), state.queue.is_waited_for(), is_paused && state.must_look_sooner(now()))
                 }
                 None if state.queue.shutting_down() => (Some(None), false, false),
@@ -486,7 +494,7 @@ impl<K: Key> Shared<K> {
                 left -= 1;
             }
             if is_due && !self.pause_at_due.is_zero() {
-                queue.yield_to_urgent(self.pause_at_due, now);
+                queue.pause_for_urgent(self.pause_at_due, now);
             }
             ready += usize::from(queue.advance(now));
             let soonest = [delays.next_look(now, wall, slice), queue.next_look(now)].into_iter().flatten().min();
@@ -525,7 +533,7 @@ impl<K: Key> Source for Shared<K> {
 
     fn is_busy(&self) -> bool {
         let queue = &self.state.lock().queue;
-        queue.is_busy() || queue.holds_low(now())
+        queue.is_busy() || queue.is_low_paused(now())
     }
 }
 

@@ -35,7 +35,7 @@ enum Move {
     AddAfter(u8, Duration),
     AddAt(u8, TimeDelta),
     AddRateLimited(u8),
-    HoldLow(Duration),
+    PauseLow(Duration),
     Forget(u8),
     Get,
     /// A get that is dropped; between its start and its end the key is added.
@@ -73,7 +73,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         8 => (key(), delay()).prop_map(|(key, delay)| Move::AddAfter(key, delay)),
         8 => (key(), offset()).prop_map(|(key, at)| Move::AddAt(key, at)),
         4 => key().prop_map(Move::AddRateLimited),
-        1 => delay().prop_map(Move::HoldLow),
+        1 => delay().prop_map(Move::PauseLow),
         2 => key().prop_map(Move::Forget),
         16 => Just(Move::Get),
         2 => key().prop_map(Move::DroppedGet),
@@ -126,13 +126,13 @@ struct Model {
     /// Those of high priority that were handed out during the pause for due keys, certainly or possibly.
     urgent: [BTreeSet<u8>; 2],
     added_while_processing: BTreeMap<u8, Ready>,
-    held_until: Option<Instant>,
+    paused_until: Option<Instant>,
     /// The pause for due keys ends between these two, unless they are done before.
-    yields_until: Option<(Instant, Instant)>,
+    urgent_pause_until: Option<(Instant, Instant)>,
     /// Since when none of them is being processed, if one was: of those that certainly were, and of all.
-    calm_since: [Option<Instant>; 2],
+    urgent_done_at: [Option<Instant>; 2],
     /// The last key was past the starvation limit, and came before one of high priority.
-    impatient_had_its_turn: bool,
+    starved_had_its_turn: bool,
     failures: BTreeMap<u8, u32>,
     last_step: Option<Instant>,
     /// The sum of the wall clock's steps.
@@ -203,46 +203,46 @@ impl Model {
     }
 
     fn pause_low_priority(&mut self, time: Duration) {
-        self.held_until = self.held_until.max(Some(Instant::now() + time.min(STARVATION_LIMIT)));
+        self.paused_until = self.paused_until.max(Some(Instant::now() + time.min(STARVATION_LIMIT)));
     }
 
     /// When the pause for due keys ends, at the earliest and at the latest.
-    fn yield_ends(&self) -> Option<(Instant, Instant)> {
-        let (earliest, latest) = self.yields_until?;
-        let ends = self.calm_since.map(|since| since.map(|since| since + AFTER_URGENT));
+    fn urgent_pause_ends(&self) -> Option<(Instant, Instant)> {
+        let (earliest, latest) = self.urgent_pause_until?;
+        let ends = self.urgent_done_at.map(|since| since.map(|since| since + AFTER_URGENT));
         let [one, other] = ends.map(|end| end.map_or((earliest, latest), |end| (earliest.min(end), latest.min(end))));
         Some((one.0.min(other.0), one.1.max(other.1)))
     }
 
     /// Whether keys of low priority are paused: certainly, and possibly.
-    fn is_held(&self) -> (bool, bool) {
+    fn is_paused(&self) -> (bool, bool) {
         let lasts = |until: Option<Instant>| until.is_some_and(|until| Instant::now() < until) && !self.shut_down;
-        let (earliest, latest) = self.yield_ends().unzip();
-        (lasts(self.held_until.max(earliest)), lasts(self.held_until.max(latest)))
+        let (earliest, latest) = self.urgent_pause_ends().unzip();
+        (lasts(self.paused_until.max(earliest)), lasts(self.paused_until.max(latest)))
     }
 
     /// Ends the pause for due keys if its time has passed, and begins one for those that came due between these two.
-    fn yield_to(&mut self, due: &[(Instant, Instant)]) {
+    fn pause_for(&mut self, due: &[(Instant, Instant)]) {
         let now = Instant::now();
-        if self.yield_ends().is_some_and(|(_, latest)| latest + GRAIN <= now) {
-            (self.yields_until, self.calm_since) = (None, [None; 2]);
-        } else if let Some((earliest, _)) = self.yield_ends().filter(|(earliest, _)| *earliest <= now) {
+        if self.urgent_pause_ends().is_some_and(|(_, latest)| latest + GRAIN <= now) {
+            (self.urgent_pause_until, self.urgent_done_at) = (None, [None; 2]);
+        } else if let Some((earliest, _)) = self.urgent_pause_ends().filter(|(earliest, _)| *earliest <= now) {
             // The queue may have to notice it yet, and until then another urgent key would continue it.
-            self.yields_until = self.yields_until.map(|(_, latest)| (earliest, latest));
+            self.urgent_pause_until = self.urgent_pause_until.map(|(_, latest)| (earliest, latest));
         }
         for (earliest, latest) in due {
-            if self.yields_until.is_none() {
+            if self.urgent_pause_until.is_none() {
                 self.urgent.iter_mut().for_each(BTreeSet::clear);
-            } else if self.yield_ends().is_some_and(|(end, _)| end <= now) {
+            } else if self.urgent_pause_ends().is_some_and(|(end, _)| end <= now) {
                 self.urgent[0].clear();
             }
-            self.calm_since = [None; 2];
-            let known = self.yields_until.unwrap_or((*earliest, *earliest));
-            self.yields_until = Some((known.0.max(*earliest + PAUSE), known.1.max(*latest.min(&now) + PAUSE)));
+            self.urgent_done_at = [None; 2];
+            let known = self.urgent_pause_until.unwrap_or((*earliest, *earliest));
+            self.urgent_pause_until = Some((known.0.max(*earliest + PAUSE), known.1.max(*latest.min(&now) + PAUSE)));
         }
     }
 
-    fn is_out_of_patience(ready: &Ready) -> (bool, bool) {
+    fn is_starved(ready: &Ready) -> (bool, bool) {
         let since = |at: Instant| Instant::now().saturating_duration_since(at) >= STARVATION_LIMIT;
         (since(ready.dirty.1), since(ready.dirty.0))
     }
@@ -251,9 +251,8 @@ impl Model {
     #[allow(clippy::option_option)]
     fn get(&mut self, got: Option<Option<u8>>) {
         let Some(Some(key)) = got else {
-            let wrongly_held = |ready: &&Ready| {
-                ready.priority > Priority::Low || !self.is_held().1 || Self::is_out_of_patience(ready).0
-            };
+            let wrongly_held =
+                |ready: &&Ready| ready.priority > Priority::Low || !self.is_paused().1 || Self::is_starved(ready).0;
             // Only the first key of low priority is checked against the starvation limit.
             let lost = self.ready.iter().filter(|r| !self.ready.iter().any(|o| o.before(r))).find(wrongly_held);
             assert!(lost.is_none(), "lost: {lost:?}");
@@ -269,38 +268,38 @@ impl Model {
         self.turn_was_right(&ready);
         if ready.priority == Priority::High {
             self.urgent.iter_mut().for_each(|urgent| _ = urgent.insert(key));
-            self.calm_since = [None; 2];
+            self.urgent_done_at = [None; 2];
         }
         self.processing.push((key, ready.priority));
     }
 
     fn turn_was_right(&mut self, ready: &Ready) {
         let is_passed_by = self.ready.iter().any(|other| other.priority > ready.priority);
-        let (_, perhaps) = Self::is_out_of_patience(ready);
+        let (_, perhaps) = Self::is_starved(ready);
         if ready.priority == Priority::Low {
-            assert!(!self.is_held().0 || perhaps, "{ready:?} was held");
+            assert!(!self.is_paused().0 || perhaps, "{ready:?} was held");
         }
         assert!(!is_passed_by || perhaps, "{ready:?} came before one of higher priority");
-        assert!(!(is_passed_by && self.impatient_had_its_turn), "{ready:?} had two turns");
+        assert!(!(is_passed_by && self.starved_had_its_turn), "{ready:?} had two turns");
         if !is_passed_by {
             for lane in [Priority::Low, Priority::Retry].into_iter().filter(|lane| *lane < ready.priority) {
                 let mut others = self.ready.iter().filter(|other| other.priority == lane).peekable();
                 // All are checked, because the first one is not always known.
-                let starved = others.peek().is_some() && others.all(|other| Self::is_out_of_patience(other).0);
-                assert!(!starved || self.impatient_had_its_turn, "{ready:?} came though others starve");
+                let starved = others.peek().is_some() && others.all(|other| Self::is_starved(other).0);
+                assert!(!starved || self.starved_had_its_turn, "{ready:?} came though others starve");
             }
         }
         if is_passed_by || ready.priority > Priority::Low {
-            self.impatient_had_its_turn = is_passed_by;
+            self.starved_had_its_turn = is_passed_by;
         }
     }
 
     fn done(&mut self, key: u8) {
         let place = self.processing.iter().position(|(other, _)| *other == key);
         self.processing.remove(place.unwrap());
-        for (urgent, calm_since) in self.urgent.iter_mut().zip(&mut self.calm_since) {
-            if urgent.remove(&key) && urgent.is_empty() && self.yields_until.is_some() {
-                *calm_since = Some(Instant::now());
+        for (urgent, urgent_done_at) in self.urgent.iter_mut().zip(&mut self.urgent_done_at) {
+            if urgent.remove(&key) && urgent.is_empty() && self.urgent_pause_until.is_some() {
+                *urgent_done_at = Some(Instant::now());
             }
         }
         if let Some(dirty) = self.added_while_processing.remove(&key) {
@@ -382,7 +381,7 @@ impl Model {
                 self.timers.insert(key, left);
             }
         }
-        self.yield_to(&due_keys);
+        self.pause_for(&due_keys);
     }
 
     /// Every query of the queue has the model's result.
@@ -433,7 +432,7 @@ async fn one_move(next: Move, queue: &WorkQueue<u8>, clock: &TestClock, model: &
             queue.add_after(key, delay);
             model.add_after(key, delay, Priority::Low);
         }
-        Move::HoldLow(time) => {
+        Move::PauseLow(time) => {
             queue.pause_low_priority(time);
             model.pause_low_priority(time);
         }
@@ -551,7 +550,7 @@ async fn produce(moves: Vec<Move>, queue: WorkQueue<u8>, clock: Arc<TestClock>, 
     for next in moves {
         match next {
             Move::Add(key) => queue.add(key),
-            Move::HoldLow(time) => queue.pause_low_priority(time),
+            Move::PauseLow(time) => queue.pause_low_priority(time),
             Move::AddAfter(key, delay) if reachable(&delay) => queue.add_after(key, delay),
             Move::AddAt(key, offset) if offset < TimeDelta::seconds(1000) => queue.add_at(key, clock.now() + offset),
             Move::Sleep(by) => {

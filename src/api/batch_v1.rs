@@ -249,6 +249,7 @@ impl FinishedCondition {
 
 /// What a slot starts: a Job, or an ApiExample's Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is what one field of the object says")]
 pub struct Job {
     /// Namespace and name.
     pub name: ObjectName,

@@ -54,15 +54,15 @@ pub(super) struct Queue<K> {
     /// Whether the last turn went to a starved key.
     starved_had_its_turn: bool,
     /// Low priority is paused until then.
-    held_until: Option<Instant>,
+    paused_until: Option<Instant>,
     /// It is paused until then for urgent keys, or until [`AFTER_URGENT`] after the last of them.
-    yields_until: Option<Instant>,
+    urgent_pause_until: Option<Instant>,
     /// How many urgent keys are being processed that were handed out since that pause began.
     urgent: usize,
     /// The number of that pause, or of the last one.
     pause: u64,
     /// When the last of them was done, if low priority is paused for them and none has been handed out since.
-    calm_since: Option<Instant>,
+    urgent_done_at: Option<Instant>,
     /// Whether a worker may sleep although keys are ready.
     stall: Stall,
     shutting_down: bool,
@@ -126,11 +126,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             entries: HashMap::default(),
             dirty: 0,
             starved_had_its_turn: false,
-            held_until: None,
-            yields_until: None,
+            paused_until: None,
+            urgent_pause_until: None,
             urgent: 0,
             pause: 0,
-            calm_since: None,
+            urgent_done_at: None,
             stall: Stall::None,
             shutting_down: false,
             draining: false,
@@ -207,7 +207,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         entry.ticket = 0;
         if priority == Priority::High {
             self.urgent += 1;
-            self.calm_since = None;
+            self.urgent_done_at = None;
         }
         self.ready -= 1;
         self.dirty -= 1;
@@ -232,7 +232,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let lanes = [Priority::High, Priority::Retry, Priority::Low];
         let first = lanes.into_iter().find_map(|lane| Some((lane, self.first(lane, Order::Turns)?)))?;
         if first.0 == Priority::Low {
-            if self.is_holding() && self.holds_low(now()) {
+            if self.has_pause() && self.is_low_paused(now()) {
                 return self.starved(Priority::Low, now()).map(|(_, turn)| turn);
             }
             return Some(first);
@@ -317,8 +317,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
         if processing.priority == Priority::High && processing.pause == self.pause {
             self.urgent -= 1;
-            if self.urgent == 0 && self.yields_until.is_some() {
-                self.calm_since = Some(now());
+            if self.urgent == 0 && self.urgent_pause_until.is_some() {
+                self.urgent_done_at = Some(now());
             }
         }
         self.groups.finished(entry.group, processing.work, &now);
@@ -335,50 +335,50 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Pauses low priority for `time`, [`STARVATION_LIMIT`] at most, from now on; never shortens a pause.
     pub(super) fn pause_low_priority(&mut self, time: Duration, now: Instant) {
-        self.held_until = self.held_until.max(Some(now + time.min(STARVATION_LIMIT)));
+        self.paused_until = self.paused_until.max(Some(now + time.min(STARVATION_LIMIT)));
     }
 
     /// Pauses low priority until [`AFTER_URGENT`] after the last urgent key is done, for `time` from now on at most, and no
     /// longer than [`STARVATION_LIMIT`]. An urgent key that was handed out before the pause does not prolong it: one that
     /// hangs would do so each time.
-    pub(super) fn yield_to_urgent(&mut self, time: Duration, now: Instant) {
-        if self.yields_until.is_none() {
+    pub(super) fn pause_for_urgent(&mut self, time: Duration, now: Instant) {
+        if self.urgent_pause_until.is_none() {
             self.pause += 1;
             self.urgent = 0;
         }
-        self.calm_since = None;
-        self.yields_until = self.yields_until.max(Some(now + time.min(STARVATION_LIMIT)));
+        self.urgent_done_at = None;
+        self.urgent_pause_until = self.urgent_pause_until.max(Some(now + time.min(STARVATION_LIMIT)));
     }
 
-    /// Whether low priority is paused for urgent keys that are all done.
-    pub(super) fn is_calm(&self) -> bool {
-        self.calm_since.is_some()
+    /// Whether low priority is paused for urgent keys, and all of them are done.
+    pub(super) fn is_urgent_done(&self) -> bool {
+        self.urgent_done_at.is_some()
     }
 
     /// When the pause for urgent keys ends, if no other one is handed out.
-    fn yield_ends(&self) -> Option<Instant> {
-        let until = self.yields_until?;
-        Some(self.calm_since.map_or(until, |since| until.min(since + AFTER_URGENT)))
+    fn urgent_pause_ends(&self) -> Option<Instant> {
+        let until = self.urgent_pause_until?;
+        Some(self.urgent_done_at.map_or(until, |since| until.min(since + AFTER_URGENT)))
     }
 
     /// Whether low priority is paused.
-    pub(super) fn holds_low(&self, now: Instant) -> bool {
-        self.held_until.max(self.yield_ends()).is_some_and(|until| now < until) && !self.shutting_down
+    pub(super) fn is_low_paused(&self, now: Instant) -> bool {
+        self.paused_until.max(self.urgent_pause_ends()).is_some_and(|until| now < until) && !self.shutting_down
     }
 
-    /// Whether the time of a pause has yet to be released.
-    pub(super) fn is_holding(&self) -> bool {
-        self.held_until.is_some() || self.yields_until.is_some()
+    /// Whether there was a pause of which [`Self::release`] has not seen the end.
+    pub(super) fn has_pause(&self) -> bool {
+        self.paused_until.is_some() || self.urgent_pause_until.is_some()
     }
 
     /// Releases pauses whose time has ended. True if workers should look, also because a paused key is starved.
     pub(super) fn release(&mut self, now: Instant) -> bool {
-        if !self.is_holding() {
+        if !self.has_pause() {
             return false;
         }
-        let mut released = self.held_until.take_if(|until| *until <= now).is_some();
-        if self.yield_ends().is_some_and(|until| until <= now) {
-            (self.yields_until, self.calm_since) = (None, None);
+        let mut released = self.paused_until.take_if(|until| *until <= now).is_some();
+        if self.urgent_pause_ends().is_some_and(|until| until <= now) {
+            (self.urgent_pause_until, self.urgent_done_at) = (None, None);
             released = true;
         }
         released || self.first_low().is_some_and(|since| since + STARVATION_LIMIT <= now)
@@ -387,10 +387,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// When to wake the workers for paused keys. A pause lasts at most [`STARVATION_LIMIT`] after the last request for it, so
     /// a key that is added during the pause is not starved before it ends.
     fn next_release(&mut self, now: Instant) -> Option<Instant> {
-        let ends = [self.held_until, self.yield_ends()].into_iter().flatten();
+        let ends = [self.paused_until, self.urgent_pause_ends()].into_iter().flatten();
         let until = ends.filter(|until| now < *until).min()?;
-        let patient_until = self.first_low().map(|since| since + STARVATION_LIMIT).filter(|patient| now < *patient);
-        Some(patient_until.map_or(until, |patient| patient.min(until)))
+        let starves_at = self.first_low().map(|since| since + STARVATION_LIMIT).filter(|at| now < *at);
+        Some(starves_at.map_or(until, |at| at.min(until)))
     }
 
     /// When the timer task is to look at the queue next, for [`Self::release`] or [`Self::advance`].

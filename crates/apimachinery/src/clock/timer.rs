@@ -1,7 +1,8 @@
 //! Sleep by a timer of the Linux kernel.
 //!
-//! Guarantees: it ends within a fraction of a millisecond after its deadline, if a CPU is free, and never before it. Without a
-//! timer, for example because the process has no file descriptor left, tokio's takes its place.
+//! Guarantees: it never ends before its deadline, and within a fraction of a millisecond after it if a CPU is free. Where no
+//! such timer can be had, for example because the process has no file descriptor left, tokio's takes its place, which may be
+//! two milliseconds late. It needs a runtime with I/O.
 
 use std::io;
 
