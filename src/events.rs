@@ -14,6 +14,7 @@
 mod correlator;
 mod lanes;
 mod lru;
+pub mod reasons;
 mod recorder;
 mod sink;
 mod writer;

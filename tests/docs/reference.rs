@@ -21,6 +21,7 @@ use cronjob_controller::cli::migrate;
 use cronjob_controller::cli::pages::tree;
 use cronjob_controller::controller::cron_job_metrics;
 use cronjob_controller::dev::objects as dev;
+use cronjob_controller::events::reasons::{self, Reason};
 use cronjob_controller::metrics::{
     ControllerMetrics, LeaderElectionMetrics, ProcessCollector, Registry, RestClientMetrics, register_time_zone_data,
 };
@@ -294,24 +295,63 @@ fn reference_of_annotations_is_what_the_program_reads_and_writes() {
     }
 }
 
-/// All string literals in the sources.
-fn literals() -> BTreeSet<String> {
-    fn walk(directory: &Path, found: &mut BTreeSet<String>) {
-        for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
-            let name = entry.file_name().unwrap().to_string_lossy().into_owned();
-            if entry.is_dir() && name != "tests" {
-                walk(&entry, found);
-            } else if entry.extension().is_some_and(|extension| extension == "rs") && name != "tests.rs" {
-                let text = fs::read_to_string(&entry).unwrap();
-                let text = text.split("#[cfg(test)]").next().unwrap();
-                found.extend(text.split('"').skip(1).step_by(2).map(ToOwned::to_owned));
-                found.extend(text.split('"').step_by(2).map(ToOwned::to_owned));
+#[test]
+fn reference_of_events_has_every_reason() {
+    let mut page = format!(
+        "# Events\n\n{GENERATED}\n\nThe Events that the controller records, by their reasons: `kubectl get events \
+         --field-selector involvedObject.kind=CronJob`. \"Upstream\" says whether kube-controller-manager's controller \
+         records it, too.\n\n| reason | type | upstream | what happened | what to do |\n| --- | --- | --- | --- | --- |\n"
+    );
+    for Reason { name, type_, is_upstream, meaning, remedy } in &reasons::ALL {
+        let upstream = if *is_upstream { "yes" } else { "no" };
+        writeln!(page, "| `{name}` | {type_:?} | {upstream} | {} | {} |", cell(meaning), cell(remedy)).unwrap();
+    }
+    hold("events.md", &page);
+    let known: BTreeSet<String> = reasons::ALL.iter().map(|reason| reason.name.to_owned()).collect();
+    assert_eq!(known.len(), reasons::ALL.len());
+    assert_eq!(recorded_reasons(), known);
+}
+
+/// The reasons with which the sources record Events. `dev` records those of the controllers that it stands for.
+fn recorded_reasons() -> BTreeSet<String> {
+    const CALLS: [&str; 8] =
+        [".warning(", ".normal(", "warn_of(", ".tell(", ".record(", ".event(", "reason: ", "const "];
+    let is_reason = |text: &&str| {
+        text.starts_with(char::is_uppercase)
+            && text.chars().all(char::is_alphanumeric)
+            && text.contains(char::is_lowercase)
+    };
+    let mut found = BTreeSet::new();
+    for directory in ["src/controller.rs", "src/controller", "src/app"] {
+        for text in sources(&root().join(directory)) {
+            for call in CALLS {
+                for (at, _) in text.match_indices(call) {
+                    let arguments = text[at + call.len()..].split([';', '}']).next().unwrap_or_default();
+                    let mut parts = arguments.split('"').skip(1);
+                    let reason = parts.next().filter(is_reason);
+                    // An API server's reason is a text of its own.
+                    let is_owned = parts.next().is_some_and(|rest| rest.starts_with(".to_owned"));
+                    found.extend(reason.filter(|_| !is_owned).map(ToOwned::to_owned));
+                }
             }
         }
     }
-    let mut found = BTreeSet::new();
-    walk(&root().join("src"), &mut found);
-    let crates = fs::read_dir(root().join("crates")).into_iter().flatten();
-    crates.for_each(|entry| walk(&entry.unwrap().path(), &mut found));
     found
+}
+
+/// The texts of the sources below a directory, or of one file, without their tests.
+fn sources(path: &Path) -> Vec<String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if path.is_dir() && name != "tests" {
+        return fs::read_dir(path).unwrap().flat_map(|entry| sources(&entry.unwrap().path())).collect();
+    }
+    let is_source = path.extension().is_some_and(|extension| extension == "rs") && name != "tests.rs";
+    let read = || fs::read_to_string(path).unwrap().split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+    is_source.then(read).into_iter().collect()
+}
+
+/// All string literals in the sources.
+fn literals() -> BTreeSet<String> {
+    let texts = ["src", "crates"].into_iter().flat_map(|directory| sources(&root().join(directory)));
+    texts.flat_map(|text| text.split('"').map(ToOwned::to_owned).collect::<Vec<_>>()).collect()
 }
