@@ -114,6 +114,11 @@ impl<K> Group<K> {
         }
     }
 
+    /// The ticket of its first key in a lane, in which it has one.
+    fn first_ticket(&self, lane: usize) -> u64 {
+        self.lanes[lane].front().map_or(0, |(_, ticket)| *ticket)
+    }
+
     fn judged(&self) -> Standing {
         match self.last_end {
             _ if self.unanswered > 0 => Standing::Slow,
@@ -153,19 +158,41 @@ impl Share {
 struct Ring {
     /// By place; the first has its turn.
     turns: BTreeMap<u64, GroupId>,
-    /// By the ticket of their first key; that of the first group has been ready for longest.
+    /// By the ticket of their first key; that of the first group has been ready for longest. Empty if there is one group.
     ages: BTreeMap<u64, GroupId>,
 }
 
 impl Ring {
-    fn insert(&mut self, place: u64, ticket: u64, id: GroupId) {
+    /// Puts a group at the end; `ticket_of` gives the ticket of a group's first key.
+    fn insert(&mut self, place: u64, id: GroupId, ticket_of: impl Fn(GroupId) -> u64) {
         self.turns.insert(place, id);
-        self.ages.insert(ticket, id);
+        match self.turns.len() {
+            1 => {}
+            2 => self.ages.extend(self.turns.values().map(|id| (ticket_of(*id), *id))),
+            _ => _ = self.ages.insert(ticket_of(id), id),
+        }
     }
 
     fn remove(&mut self, place: u64, ticket: u64) {
         self.turns.remove(&place);
         self.ages.remove(&ticket);
+        if self.turns.len() == 1 {
+            self.ages.clear();
+        }
+    }
+
+    /// A group's first key is another one.
+    fn replace(&mut self, ticket: u64, by: u64, id: GroupId) {
+        if self.turns.len() > 1 {
+            self.ages.remove(&ticket);
+            self.ages.insert(by, id);
+        }
+    }
+
+    /// The groups in this order.
+    fn groups(&self, order: Order) -> impl Iterator<Item = GroupId> {
+        let by_age = order == Order::Ages && self.turns.len() > 1;
+        if by_age { &self.ages } else { &self.turns }.values().copied()
     }
 }
 
@@ -268,7 +295,9 @@ impl<K> Groups<K> {
         group.lanes[lane].push_back((key, self.sequence));
         if group.places[lane] == 0 {
             group.places[lane] = self.sequence;
-            self.rings[lane][group.standing as usize].insert(self.sequence, self.sequence, id);
+            let standing = group.standing as usize;
+            let slots = &self.slots;
+            self.rings[lane][standing].insert(self.sequence, id, |id| slots[id].first_ticket(lane));
         }
         self.sequence
     }
@@ -312,10 +341,9 @@ impl<K> Groups<K> {
             return None;
         }
         loop {
-            let ring = &self.rings[lane][standing];
-            let groups = if order == Order::Turns { &ring.turns } else { &ring.ages };
             // Each group that is passed over has a key in processing, so there are no more of them than workers.
-            let id = groups.values().find(|id| unbounded || share.admits(&self.slots[**id])).copied()?;
+            let is_admitted = |id: &GroupId| unbounded || share.admits(&self.slots[*id]);
+            let id = self.rings[lane][standing].groups(order).find(is_admitted)?;
             if self.drop_stale(id, lane, &is_valid) {
                 return Some(id);
             }
@@ -334,11 +362,16 @@ impl<K> Groups<K> {
         let standing = group.standing as usize;
         self.turns[lane] = (standing + 1) % STANDINGS.len();
         let ring = &mut self.rings[lane][standing];
-        ring.remove(std::mem::take(&mut group.places[lane]), ticket);
-        if let Some((_, next)) = group.lanes[lane].front() {
-            self.sequence += 1;
-            group.places[lane] = self.sequence;
-            ring.insert(self.sequence, *next, id);
+        match group.lanes[lane].front() {
+            None => ring.remove(std::mem::take(&mut group.places[lane]), ticket),
+            Some(_) if ring.turns.len() == 1 => {}
+            Some((_, next)) => {
+                ring.replace(ticket, *next, id);
+                ring.turns.remove(&group.places[lane]);
+                self.sequence += 1;
+                group.places[lane] = self.sequence;
+                ring.turns.insert(self.sequence, id);
+            }
         }
         Some(key)
     }
@@ -457,11 +490,12 @@ impl<K> Groups<K> {
         }
         self.held[before] -= group.processing;
         self.held[after] += group.processing;
-        for ((rings, lane), place) in self.rings.iter_mut().zip(&group.lanes).zip(group.places) {
-            if let Some((_, ticket)) = lane.front() {
-                rings[before].remove(place, *ticket);
-                rings[after].insert(place, *ticket, id);
-            }
+        let places = group.places;
+        let slots = &self.slots;
+        for (lane, (rings, place)) in self.rings.iter_mut().zip(places).enumerate().filter(|(_, (_, place))| *place > 0)
+        {
+            rings[before].remove(place, slots[id].first_ticket(lane));
+            rings[after].insert(place, id, |id| slots[id].first_ticket(lane));
         }
     }
 
@@ -473,11 +507,11 @@ impl<K> Groups<K> {
             if is_valid(key, *ticket) {
                 return true;
             }
-            ring.remove(group.places[lane], *ticket);
+            let ticket = *ticket;
             group.lanes[lane].pop_front();
             match group.lanes[lane].front() {
-                Some((_, next)) => ring.insert(group.places[lane], *next, id),
-                None => group.places[lane] = 0,
+                Some((_, next)) => ring.replace(ticket, *next, id),
+                None => ring.remove(std::mem::take(&mut group.places[lane]), ticket),
             }
         }
         false
