@@ -136,7 +136,8 @@ pub(super) struct RawFlags {
     #[arg(long, value_name = "IP", default_value = "0.0.0.0", help_heading = SECURE)]
     pub bind_address: String,
 
-    /// The port for HTTPS: health checks, metrics and configuration, with authentication and authorization by the API server. 0 turns it off.
+    /// The port for HTTPS: health checks, metrics and configuration, with authentication and authorization by the API
+    /// server. 0 turns it off.
     #[arg(long, value_name = "INT", default_value = "10257", help_heading = SECURE)]
     pub secure_port: String,
 

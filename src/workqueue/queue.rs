@@ -233,7 +233,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let first = lanes.into_iter().find_map(|lane| Some((lane, self.first(lane, Order::Turns)?)))?;
         if first.0 == Priority::Low {
             if self.has_pause() && self.is_low_paused(now()) {
-                return self.starved(Priority::Low, now()).map(|(_, turn)| turn);
+                return self.starved(Priority::Low, now).map(|(_, turn)| turn);
             }
             return Some(first);
         }
@@ -245,20 +245,17 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Of the lower priorities, the starved key that has been dirty for longest.
     fn starved_below(&mut self, lane: Priority, now: impl Fn() -> Instant) -> Option<(Priority, GroupId)> {
         let lower = [Priority::Retry, Priority::Low].into_iter().filter(|lower| *lower < lane);
-        let starved = lower.filter_map(|lower| {
-            self.first(lower, Order::Turns)?;
-            self.starved(lower, now())
-        });
+        let starved = lower.filter_map(|lower| self.starved(lower, &now));
         starved.min_by_key(|(since, _)| *since).map(|(_, turn)| turn)
     }
 
     /// The starved key that a lane hands out next, and since when it is dirty: that of the group in turn, else the one that
     /// became ready first. So a fresh key of one group never holds up the starved ones of others.
-    fn starved(&mut self, lane: Priority, now: Instant) -> Option<(Instant, (Priority, GroupId))> {
+    fn starved(&mut self, lane: Priority, now: impl Fn() -> Instant) -> Option<(Instant, (Priority, GroupId))> {
         [Order::Turns, Order::Ages].into_iter().find_map(|order| {
             let turn = (lane, self.first(lane, order)?);
             let since = self.since(turn)?;
-            (since + STARVATION_LIMIT <= now).then_some((since, turn))
+            (since + STARVATION_LIMIT <= now()).then_some((since, turn))
         })
     }
 

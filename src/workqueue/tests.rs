@@ -33,6 +33,13 @@ fn queue_on(clock: Arc<TestClock>) -> (TestQueue, Arc<TestClock>) {
     (WorkQueue::new(Config::new("cronjob", Arc::<TestClock>::clone(&clock))), clock)
 }
 
+/// Keys of low priority are paused for that many milliseconds when others are due.
+fn queue_pausing_at_due(millis: u64) -> (TestQueue, Arc<TestClock>) {
+    let clock = TestClock::silent(noon());
+    let config = Config::new("cronjob", Arc::<TestClock>::clone(&clock)).pausing_at_due(Duration::from_millis(millis));
+    (WorkQueue::new(config), clock)
+}
+
 fn queue() -> TestQueue {
     queue_with_clock().0
 }
@@ -398,9 +405,7 @@ async fn low_priority_keys_wait_for_the_end_of_the_pause_or_the_starvation_limit
 
 #[tokio::test(start_paused = true)]
 async fn low_priority_keys_wait_when_the_wall_time_of_others_has_come() {
-    let clock = TestClock::silent(noon());
-    let config = Config::new("cronjob", Arc::<TestClock>::clone(&clock)).pausing_at_due(Duration::from_millis(60));
-    let queue = WorkQueue::new(config);
+    let (queue, clock) = queue_pausing_at_due(60);
     queue.add("before");
     assert_eq!(get_now(&queue), Some(Some("before")), "nothing is due");
     queue.done(&"before");
@@ -419,9 +424,7 @@ async fn low_priority_keys_wait_when_the_wall_time_of_others_has_come() {
 
 #[tokio::test(start_paused = true)]
 async fn the_pause_for_keys_whose_wall_time_has_come_ends_soon_after_all_of_them_are_done() {
-    let clock = TestClock::silent(noon());
-    let config = Config::new("cronjob", Arc::<TestClock>::clone(&clock)).pausing_at_due(Duration::from_millis(60));
-    let queue = WorkQueue::new(config);
+    let (queue, _clock) = queue_pausing_at_due(60);
     let start = Instant::now();
     for key in ["due", "due too"] {
         queue.add_at(key, noon() + TimeDelta::seconds(1));
@@ -820,9 +823,7 @@ async fn many_producers_and_workers_on_many_threads_never_share_or_lose_a_key() 
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_hangs_since_an_earlier_time_does_not_prolong_the_pause() {
-    let clock = TestClock::silent(noon());
-    let config = Config::new("cronjob", Arc::<TestClock>::clone(&clock)).pausing_at_due(Duration::from_millis(250));
-    let queue = WorkQueue::new(config);
+    let (queue, _clock) = queue_pausing_at_due(250);
     let start = Instant::now();
     queue.add_at("hangs", noon() + TimeDelta::seconds(1));
     queue.add_at("due", noon() + TimeDelta::seconds(2));
