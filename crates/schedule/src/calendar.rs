@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use crate::composite::Composite;
+use crate::composite::{Composite, HORIZON};
 use crate::{Exclusions, Kind, Lines, Schedule, later};
 
 /// Changes to the slots of a schedule. The default changes nothing.
@@ -91,9 +91,10 @@ impl Schedule {
         Composite::new(&self.0, calendar.clone()).map(|composite| Self(Kind::Composite(Arc::new(composite))))
     }
 
-    /// The slots of the schedule's lines after `t`, including those that the calendar leaves out. It may be endless.
+    /// The slots of the schedule's lines in the forty years after `t`, including those that the calendar leaves out.
     pub fn nominal(&self, t: DateTime<Utc>) -> impl Iterator<Item = Nominal> + '_ {
-        std::iter::successors(self.next_nominal(t), |nominal| self.next_nominal(nominal.slot))
+        let all = std::iter::successors(self.next_nominal(t), |nominal| self.next_nominal(nominal.slot));
+        all.take_while(move |nominal| (nominal.slot - t).num_seconds() <= HORIZON)
     }
 
     fn next_nominal(&self, t: DateTime<Utc>) -> Option<Nominal> {

@@ -1,22 +1,30 @@
 //! A schedule with a calendar.
 //!
 //! Guarantees: [`Composite::next`] returns the first slot after `t` that some line has and the calendar does not leave out. An
-//! instant that several lines or several wall-clock times choose is one slot. It is excluded only if all their dates are. The
-//! cost of a search is bounded by the number of lines and by forty years of months; excluded days are skipped without looking
-//! at their slots. Nothing is allocated.
+//! instant that several lines or several wall-clock times choose is one slot. It is excluded only if all their dates are.
+//! Nothing is allocated.
+//!
+//! A search has a bounded number of steps: a day that is not excluded is looked for once for all lines, in forty years at most,
+//! and only the lines that have the day are asked for its slots. It ends after [`MOST_BARREN`] such days without a slot, which
+//! only a gap of the clock can make. Forty years hold every recurrence of the calendar, 29 February on a given weekday included.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::calendar::{Calendar, ClockChanges, LeftOut, NoCalendar};
 use crate::civil::SECONDS_PER_DAY;
-use crate::fields::{Fields, MoreDays, Search};
+use crate::exclusions::OpenDays;
+use crate::fields::{DayTable, Fields, Search};
 use crate::parser::line::{At, Lines};
+use crate::steps::Steps;
 use crate::zone::{Span, Transitions, Zone};
 use crate::{Kind, forward};
 
-/// How often a search skips excluded days. One step goes to the next day that is not excluded, or to the next change of the
-/// offset.
-const MOST_SKIPS: u32 = 1_000;
+/// How far a search looks, in seconds.
+pub(crate) const HORIZON: i64 = 40 * 366 * SECONDS_PER_DAY;
+/// The days that are not excluded and have no slot, after which a search ends.
+const MOST_BARREN: u32 = 4;
+/// 2100-01-01, as the beginning of a search for any slot at all.
+const LATEST_ORIGIN: i64 = 4_102_444_800;
 
 /// Where slots come from, and what leaves them out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +32,8 @@ pub(crate) struct Composite {
     source: Source,
     /// Without lines: they are in the source.
     calendar: Calendar,
+    /// The days of the lines that are not excluded every year. `None` if nothing is excluded.
+    open: Option<OpenDays>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +51,9 @@ enum Source {
 }
 
 /// A line of fields in its zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
-    fields: Fields<MoreDays>,
+    fields: Fields<DayTable>,
     /// Each wall-clock time has one slot.
     once: bool,
 }
@@ -67,10 +77,7 @@ impl Composite {
     pub fn new(schedule: &Kind, mut calendar: Calendar) -> Result<Self, NoCalendar> {
         let (zone, own) = match schedule {
             Kind::Every(delay) => return Self::of_interval(*delay, calendar),
-            Kind::Fields(fields) => {
-                let line = Fields { zone: Zone::UTC, ..*fields };
-                (fields.zone, Lines { fields: [line.into()].into(), at: [].into() })
-            }
+            Kind::Fields(fields) => (fields.zone, Lines::of(*fields)),
             Kind::Composite(composite) => match &composite.source {
                 Source::Every(delay) => return Self::of_interval(*delay, calendar),
                 Source::Lines { zone, written, .. } => (*zone, written.clone()),
@@ -83,20 +90,33 @@ impl Composite {
     fn of_interval(delay: i64, calendar: Calendar) -> Result<Self, NoCalendar> {
         let bounds_only =
             Calendar { not_before: calendar.not_before, not_after: calendar.not_after, ..Calendar::default() };
-        if calendar == bounds_only { Ok(Self { source: Source::Every(delay), calendar }) } else { Err(NoCalendar) }
+        if calendar == bounds_only {
+            Ok(Self { source: Source::Every(delay), calendar, open: None })
+        } else {
+            Err(NoCalendar)
+        }
     }
 
     fn of_lines(written: Lines, zone: Zone, calendar: Calendar) -> Self {
         let once = calendar.clock_changes == ClockChanges::Once;
-        let line =
-            |fields: &Fields<MoreDays>| Line { fields: Fields { zone, ..*fields }, once: once && !fields.is_hourly() };
-        let lines = written.fields.iter().map(line).collect();
+        let line = |fields: &Fields<DayTable>| Line {
+            fields: Fields { zone, ..fields.clone() },
+            once: once && !fields.is_hourly(),
+        };
+        // A line that never fires would be searched for five years, each time.
+        let lines: Box<[Line]> = written.fields.iter().filter(|fields| fields.has_days()).map(line).collect();
         let slots = written.at.iter().filter_map(|at| slot_at(*at, zone.transitions()));
         let mut at: Vec<Single> =
             slots.map(|slot| Single { slot: slot.at, excluded: calendar.exclude.has(slot.day) }).collect();
         at.sort_unstable();
         at.dedup_by_key(|single| single.slot);
-        Self { source: Source::Lines { zone, written, lines, at: at.into() }, calendar }
+        let open = (!calendar.exclude.is_empty()).then(|| {
+            let days = |month, length, first_weekday| {
+                lines.iter().fold(0, |days, line| days | line.fields.days_in(month, length, first_weekday))
+            };
+            OpenDays::new(&calendar.exclude, days)
+        });
+        Self { source: Source::Lines { zone, written, lines, at: at.into() }, calendar, open }
     }
 
     /// The zone of the fields.
@@ -133,10 +153,10 @@ impl Composite {
         self.calendar.out_of_bounds(t.timestamp()).is_none()
     }
 
-    /// The first slot after `t`.
-    pub fn next(&self, t: i64) -> Option<i64> {
+    /// The first slot after `t`, if it is not after `until`.
+    pub fn next(&self, t: i64, until: i64, steps: &mut Steps) -> Option<i64> {
         let start = self.calendar.start();
-        let end = self.calendar.end().unwrap_or(i64::MAX);
+        let end = self.calendar.end().map_or(until, |end| end.min(until));
         let next = match &self.source {
             Source::Every(delay) => {
                 let first = t.checked_add(*delay)?;
@@ -146,52 +166,106 @@ impl Composite {
                     None => first,
                 }
             }
-            Source::Lines { zone, lines, at, .. } => {
+            Source::Lines { lines, at, zone, .. } => {
                 let from = start.map_or(t, |start| t.max(start - 1));
-                let transitions = zone.transitions();
-                let span = transitions.span(from + 1);
-                let of_lines = lines.iter().filter_map(|line| {
-                    if self.calendar.exclude.is_empty() {
-                        line.next_at(from, &span, transitions)
-                    } else {
-                        self.first_open(line, line.next(from)?, end)
-                    }
-                });
-                let singles = after(at, from).iter().find(|single| !single.excluded).map(|single| single.slot);
-                of_lines.chain(singles).min()?
+                let single = after(at, from).iter().find(|single| !single.excluded).map(|single| single.slot);
+                let horizon = t.saturating_add(HORIZON);
+                let of_lines =
+                    if from < horizon { self.next_of_lines(lines, *zone, from, end.min(horizon), steps) } else { None };
+                of_lines.into_iter().chain(single).min()?
             }
         };
         (next <= end).then_some(next)
     }
 
-    /// The first slot of a line that is not on an excluded day, beginning with `slot`. Beyond `end`, excluded slots count too.
-    fn first_open(&self, line: &Line, mut slot: Slot, end: i64) -> Option<i64> {
-        let zone = line.fields.zone.transitions();
-        for _ in 0..MOST_SKIPS {
-            if slot.at > end || !self.calendar.exclude.has(slot.day) {
+    /// Whether there is no slot at all, whatever the time. Excluded dates of forty years from 1970 on, or from the first
+    /// bound on, look like those of all years.
+    pub fn never_fires(&self, steps: &mut Steps) -> bool {
+        match &self.source {
+            Source::Every(_) => self.next(-LATEST_ORIGIN, i64::MAX, steps).is_none(),
+            Source::Lines { at, .. } => {
+                let is_allowed =
+                    |single: &Single| !single.excluded && self.calendar.out_of_bounds(single.slot).is_none();
+                let origin = self.calendar.start().unwrap_or(0).clamp(0, LATEST_ORIGIN) - 1;
+                !at.iter().any(is_allowed) && self.next(origin, i64::MAX, steps).is_none()
+            }
+        }
+    }
+
+    fn next_of_lines(&self, lines: &[Line], zone: Zone, from: i64, last: i64, steps: &mut Steps) -> Option<i64> {
+        let transitions = zone.transitions();
+        match &self.open {
+            Some(open) => self.next_open(lines, open, transitions, from, last, steps),
+            None => {
+                let span = transitions.span(from + 1);
+                lines.iter().filter_map(|line| line.next_at(from, last, &span, transitions, steps)).min()
+            }
+        }
+    }
+
+    /// The first slot after `from` that is not on an excluded day. None after `last` is looked for.
+    fn next_open(
+        &self,
+        lines: &[Line],
+        open: &OpenDays,
+        zone: &Transitions,
+        mut from: i64,
+        last: i64,
+        steps: &mut Steps,
+    ) -> Option<i64> {
+        let mut slot = loop {
+            let (slot, is_open) = self.earliest(lines, from, last, steps)?;
+            if is_open {
                 return Some(slot.at);
             }
-            let open = self.calendar.exclude.next_open_day(slot.day, |year, month| line.fields.days_in(year, month))?;
-            let midnight = open * SECONDS_PER_DAY;
-            slot = if line.once {
-                // By the wall clock, as a time of the open day may be at the same instant, after a gap over midnight.
-                line.next_on_wall_clock(midnight - 1)?
-            } else {
-                // After a change of the offset, an earlier day may come again.
-                line.next((zone.first_instant(midnight) - 1).min(zone.span(slot.at).end - 1).max(slot.at))?
-            };
+            // Where the clock is set back over midnight, an earlier day comes again.
+            let change = zone.span(slot.at).end;
+            let comes_again = change < slot.at + 2 * SECONDS_PER_DAY && day_of(change, zone) < day_of(change - 1, zone);
+            if !comes_again || steps.are_taken() {
+                break slot;
+            }
+            from = slot.at.max(change - 1);
+        };
+        for _ in 0..MOST_BARREN {
+            slot.day = open.next_after(&self.calendar.exclude, slot.day, day_of(last, zone), steps)?;
+            if let Some(found) = first_on(lines, slot, zone, steps) {
+                return Some(found);
+            }
         }
         None
     }
 
-    /// Whether all slots that a line has at one instant are on excluded days. `slot` is the first of them.
-    fn excludes(&self, line: &Line, slot: Slot) -> bool {
-        if !self.calendar.exclude.has(slot.day) {
-            return false;
+    /// The first slot after `from` of any line, and whether it is on a day that is not excluded. Of several days that meet at
+    /// its instant, the first. A slot after `last` may be missing.
+    fn earliest(&self, lines: &[Line], from: i64, last: i64, steps: &mut Steps) -> Option<(Slot, bool)> {
+        let mut found: Option<(Slot, bool)> = None;
+        for line in lines {
+            let Some(slot) = line.next(from, last, steps) else { continue };
+            match &mut found {
+                Some((first, _)) if first.at < slot.at => {}
+                Some((first, is_open)) if first.at == slot.at => {
+                    *is_open = *is_open || self.is_open(line, slot);
+                    first.day = first.day.min(slot.day);
+                }
+                _ => found = Some((slot, self.is_open(line, slot))),
+            }
         }
+        found
+    }
+
+    /// Whether one of the days that a line has at an instant is not excluded. `slot` is on the first of them.
+    fn is_open(&self, line: &Line, mut slot: Slot) -> bool {
+        let exclude = &self.calendar.exclude;
+        let mut is_open = !exclude.has(slot.day);
         // Only a gap over midnight has times of several days at its end.
-        let is_over_midnight = line.once && slot.day < day_of(slot.at, line.fields.zone.transitions());
-        !is_over_midnight || self.first_open(line, slot, slot.at) != Some(slot.at)
+        while !is_open && line.once && slot.day < day_of(slot.at, line.fields.zone.transitions()) {
+            match line.next_on_wall_clock((slot.day + 1) * SECONDS_PER_DAY - 1, &mut Steps::new()) {
+                Some(next) if next.at == slot.at => slot = next,
+                _ => return false,
+            }
+            is_open = !exclude.has(slot.day);
+        }
+        is_open
     }
 
     /// The first slot after `t` of the lines alone, and what leaves it out. The repetitions that [`ClockChanges::Once`] leaves
@@ -205,53 +279,88 @@ impl Composite {
             Source::Lines { lines, at, .. } => (lines, after(at, t)),
         };
         let excluded = |excluded: bool| excluded.then_some(LeftOut::Excluded);
-        let of_lines = lines.iter().filter_map(|line| Some((line, line.next(t)?)));
-        let of_lines = of_lines.map(|(line, slot)| (slot.at, excluded(self.excludes(line, slot))));
-        let repeated = lines.iter().filter(|line| line.once).filter_map(|line| Line { once: false, ..*line }.next(t));
-        let repeated = repeated.map(|slot| (slot.at, Some(LeftOut::Repeated)));
+        let steps = &mut Steps::new();
+        let mut found = Vec::with_capacity(2 * lines.len());
+        for line in lines {
+            if let Some(slot) = line.next(t, i64::MAX, steps) {
+                found.push((slot.at, excluded(!self.is_open(line, slot))));
+            }
+            if line.once
+                && let Some(slot) = (Line { once: false, ..line.clone() }).next(t, i64::MAX, steps)
+            {
+                found.push((slot.at, Some(LeftOut::Repeated)));
+            }
+        }
         let singles = at.iter().map(|single| (single.slot, excluded(single.excluded))).take(1);
         // Of those at one instant, the least: one that nothing leaves out, else an excluded one.
-        let (slot, left_out) = of_lines.chain(repeated).chain(singles).min()?;
+        let (slot, left_out) = found.into_iter().chain(singles).min()?;
         Some((slot, self.calendar.out_of_bounds(slot).or(left_out)))
     }
 }
 
 impl Line {
-    /// The instant of the first slot after `t`, without the search for its day. `span` is that of the next second in
-    /// `transitions`, those of the zone.
-    fn next_at(&self, t: i64, span: &Span, transitions: &'static Transitions) -> Option<i64> {
+    /// The instant of the first slot after `t`, without the search for its day; one after `last` may be missing. `span` is
+    /// that of the next second in `transitions`, those of the zone.
+    fn next_at(
+        &self,
+        t: i64,
+        last: i64,
+        span: &Span,
+        transitions: &'static Transitions,
+        steps: &mut Steps,
+    ) -> Option<i64> {
         if self.once {
-            return self.next(t).map(|slot| slot.at);
+            return self.next(t, last, steps).map(|slot| slot.at);
         }
-        match self.fields.next_in(t + 1, span, transitions) {
+        steps.take();
+        match self.fields.next_in(t + 1, last, span, transitions, steps) {
             Search::Found(next) if next > t => Some(next),
             Search::Never => None,
-            Search::Found(_) | Search::Stuck => forward(t, |from| self.fields.next(from)),
+            Search::Found(_) | Search::Stuck(_) => forward(t, |from| self.fields.next_until(from, last, steps)),
         }
     }
 
-    /// The first slot after `t`. Of several at one instant, that of the earliest wall-clock time.
-    fn next(&self, t: i64) -> Option<Slot> {
+    /// The first slot after `t`. Of several at one instant, that of the earliest wall-clock time. One after `last` may be
+    /// missing.
+    fn next(&self, t: i64, last: i64, steps: &mut Steps) -> Option<Slot> {
         let zone = self.fields.zone.transitions();
         if self.once {
-            return self.next_on_wall_clock(zone.latest_local(t));
+            return self.next_on_wall_clock(zone.latest_local(t), steps);
         }
-        let at = forward(t, |from| self.fields.next(from))?;
+        steps.take();
+        let at = forward(t, |from| self.fields.next_until(from, last, steps))?;
         Some(Slot { at, day: day_of(at, zone) })
     }
 
     /// The slot of the first wall-clock time after `local` that has one, if each has one slot.
-    fn next_on_wall_clock(&self, mut local: i64) -> Option<Slot> {
+    fn next_on_wall_clock(&self, mut local: i64, steps: &mut Steps) -> Option<Slot> {
         // The wall clock has no gaps and no overlaps.
-        let wall_clock = Fields { zone: Zone::UTC, ..self.fields };
-        loop {
-            let Search::Found(time) = wall_clock.next(local + 1) else { return None };
+        let wall_clock = Fields { zone: Zone::UTC, ..self.fields.clone() };
+        while steps.take() {
+            let Search::Found(time) = wall_clock.next(local + 1, steps) else { return None };
             if let Some(slot) = slot_of_local(time, self.fields.zone.transitions()) {
                 return Some(slot);
             }
             local = (time.div_euclid(SECONDS_PER_DAY) + 1) * SECONDS_PER_DAY - 1;
         }
+        None
     }
+}
+
+/// The first slot of the lines on the day of `after`, and after its instant.
+fn first_on(lines: &[Line], after: Slot, zone: &Transitions, steps: &mut Steps) -> Option<i64> {
+    let midnight = after.day * SECONDS_PER_DAY;
+    let start = after.at.max(zone.first_instant(midnight) - 1);
+    let end = zone.first_instant(midnight + SECONDS_PER_DAY) - 1;
+    let of_line = |line: &Line| {
+        let slot = if line.once {
+            line.next_on_wall_clock(zone.latest_local(after.at).max(midnight - 1), steps)?
+        } else {
+            line.next(start, end, steps)?
+        };
+        (slot.day == after.day).then_some(slot.at)
+    };
+    lines.iter().filter(|line| line.fields.fires_on(after.day)).filter_map(of_line).min()
 }
 
 /// The slot of a wall-clock time; `None` on a date that the zone skipped.

@@ -1,16 +1,14 @@
 //! Dates on which a schedule has no slots.
 //!
 //! Guarantees: whether a date is excluded costs the same for any number of rules, but for a logarithm. The search for a day
-//! that is not excluded ends after forty years.
+//! that is not excluded looks at each month once.
 
 use chrono::{Datelike, NaiveDate};
 
 use crate::civil::{self, Date};
 use crate::fields::DayFields;
 use crate::parser::line::has_shape;
-
-/// The months in which a day without exclusion is looked for.
-const HORIZON: u32 = 40 * 12;
+use crate::steps::Steps;
 
 /// Weekdays, days of every year and dates, parsed from a list such as `Sat,Sun,12-24/01-06,2026-12-31`. The default excludes
 /// nothing.
@@ -106,44 +104,95 @@ impl Exclusions {
         self.of_month(year, month) >> day & 1 == 1
     }
 
-    /// The first day after `day` that `days_in` has, as bits for a year and a month, and that is not excluded.
-    pub(crate) fn next_open_day(&self, day: i64, days_in: impl Fn(i64, u32) -> u32) -> Option<i64> {
-        let Date { mut year, mut month, day: mut after } = civil::from_days(day);
-        for _ in 0..=HORIZON {
-            let open = (days_in(year, month) & !self.of_month(year, month)) >> after >> 1;
-            if open != 0 {
-                return Some(civil::to_days(year, month, after + 1 + open.trailing_zeros()));
-            }
-            (year, month, after) = if month == 12 { (year + 1, 1, 0) } else { (year, month + 1, 0) };
-        }
-        None
-    }
-
     /// The excluded days of a month, as bits 1 to 31. Other bits may be set.
     fn of_month(&self, year: i64, month: u32) -> u32 {
         let first = civil::to_days(year, month, 1);
-        let length = i64::from(civil::days_in_month(year, month));
-        let weekdays = DayFields { dom: 0, dow: self.weekdays };
-        let mut days = self.annual[month as usize - 1] | weekdays.weekdays_of_month(civil::weekday(first));
         let from = self.dates.partition_point(|(_, last)| *last < first);
-        for (start, end) in self.dates[from..].iter().take_while(|(start, _)| *start < first + length) {
-            let (start, end) = ((start - first).max(0) + 1, (end - first).min(length - 1) + 1);
-            days |= u32::MAX << start & u32::MAX >> (31 - end);
-        }
-        days
+        let length = civil::days_in_month(year, month);
+        self.every_year(month, civil::weekday(first)) | dates_in(&self.dates[from..], first, length)
+    }
+
+    /// Those that do not depend on the year.
+    fn every_year(&self, month: u32, first_weekday: u32) -> u32 {
+        let weekdays = DayFields { dom: 0, dow: self.weekdays };
+        self.annual[month as usize - 1] | weekdays.weekdays_of_month(first_weekday)
     }
 
     /// Excludes days of every year; a range that ends before it begins goes on into the next year.
-    fn exclude_every_year(&mut self, (mut month, mut day): (u32, u32), last: (u32, u32)) {
-        loop {
-            self.annual[month as usize - 1] |= 1 << day;
-            if (month, day) == last {
-                return;
-            }
-            // A leap year, so that 29 February is inside the ranges around it.
-            let ends = day == civil::days_in_month(2000, month);
-            (month, day) = if ends { (month % 12 + 1, 1) } else { (month, day + 1) };
+    fn exclude_every_year(&mut self, (first_month, first): (u32, u32), (last_month, last): (u32, u32)) {
+        let from = u32::MAX << first;
+        let to = u32::MAX >> (31 - last);
+        if first_month == last_month && first <= last {
+            self.annual[first_month as usize - 1] |= from & to;
+            return;
         }
+        self.annual[first_month as usize - 1] |= from;
+        self.annual[last_month as usize - 1] |= to;
+        let mut month = first_month % 12;
+        while month != last_month - 1 {
+            self.annual[month as usize] = u32::MAX;
+            month = (month + 1) % 12;
+        }
+    }
+}
+
+/// The days of a month within ranges of day numbers, none of which ends before the month.
+fn dates_in(ranges: &[(i64, i64)], first: i64, length: u32) -> u32 {
+    let length = i64::from(length);
+    let mut days = 0;
+    for (start, end) in ranges.iter().take_while(|(start, _)| *start < first + length) {
+        let (start, end) = ((start - first).max(0) + 1, (end - first).min(length - 1) + 1);
+        days |= u32::MAX << start & u32::MAX >> (31 - end);
+    }
+    days
+}
+
+/// The days of a schedule that are not excluded every year.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OpenDays {
+    /// Bits 1 to 31, by the month, which is 13 for a February of 29 days, and the weekday on which it begins.
+    months: Box<[[u32; 7]; 13]>,
+    is_empty: bool,
+}
+
+impl OpenDays {
+    /// Of the days that `days_in` has in a month of a length with a first weekday.
+    pub fn new(exclusions: &Exclusions, days_in: impl Fn(u32, u32, u32) -> u32) -> Self {
+        let mut months = Box::new([[0; 7]; 13]);
+        for (at, shapes) in (1..).zip(months.iter_mut()) {
+            let (month, year) = if at == 13 { (2, 2000) } else { (at, 2001) };
+            for (first_weekday, days) in (0..).zip(shapes) {
+                let all = days_in(month, civil::days_in_month(year, month), first_weekday);
+                *days = all & !exclusions.every_year(month, first_weekday);
+            }
+        }
+        let is_empty = months.iter().flatten().all(|days| *days == 0);
+        Self { months, is_empty }
+    }
+
+    /// The first day after `day` and not after `last` that is not excluded.
+    pub fn next_after(&self, exclusions: &Exclusions, day: i64, last: i64, steps: &mut Steps) -> Option<i64> {
+        let Date { mut year, mut month, day: mut after } = civil::from_days(day);
+        let mut first = day + 1 - i64::from(after);
+        let mut ranges = &exclusions.dates[exclusions.dates.partition_point(|(_, last)| *last < first)..];
+        while !self.is_empty && first <= last && steps.take() {
+            let length = civil::days_in_month(year, month);
+            let shapes = &self.months[if length == 29 { 12 } else { month as usize - 1 }];
+            let days = shapes[civil::weekday(first) as usize] >> after >> 1 << after << 1;
+            let open = if days == 0 { 0 } else { days & !dates_in(ranges, first, length) };
+            if open != 0 {
+                return Some(first - 1 + i64::from(open.trailing_zeros())).filter(|day| *day <= last);
+            }
+            first += i64::from(length);
+            (year, month, after) = if month == 12 { (year + 1, 1, 0) } else { (year, month + 1, 0) };
+            while let [(_, end), rest @ ..] = ranges
+                && *end < first
+            {
+                ranges = rest;
+                steps.take();
+            }
+        }
+        None
     }
 }
 

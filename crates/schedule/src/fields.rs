@@ -1,8 +1,8 @@
 //! The search for the next instant of a five-field schedule.
 //!
 //! Guarantees: [`Fields::next`] equals `SpecSchedule.Next` of robfig/cron v3.0.1 exactly, including its behaviour around
-//! daylight saving time. It always returns: where upstream loops forever, the answer is [`Search::Stuck`]. The cost grows by at
-//! most a few steps for each month until the answer.
+//! daylight saving time. It always returns: where upstream loops forever, the answer is [`Search::Stuck`], as soon as the walk is
+//! where it was before. The cost grows by at most a few steps for each month until the answer; all are counted.
 //!
 //! Upstream moves an instant forward one unit at a time (month, day, hour, minute, second) and starts over whenever a unit
 //! wraps around. Where a step of a month or a day lands depends on the zone, since a midnight may not exist. The walk therefore
@@ -10,16 +10,17 @@
 //! the walk can land on an irregular local time, which is the usual case, `direct` computes the answer without walking.
 
 use super::civil::{self, Date, SECONDS_PER_DAY};
+use super::steps::Steps;
 use super::zone::{Span, Transitions, Zone};
 
 mod days;
 mod direct;
 
-pub(super) use days::{DayFields, Days, MoreDays};
+pub(super) use days::{DayFields, DayTable, Days, MoreDays};
 
 /// The values of a schedule's fields, one bit each, and its zone. Seconds are always zero in this grammar. [`Fields::judged`]
 /// completes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fields<D = DayFields> {
     /// Bits 0 to 59; empty if no instant matches, because of any field.
     pub minute: u64,
@@ -55,15 +56,12 @@ pub struct FieldValues {
 pub(super) enum Search {
     /// The next instant, in Unix seconds.
     Found(i64),
-    /// No instant matches until the end of the fifth year.
+    /// No instant matches until the end of the fifth year, or until the last instant that was asked for.
     Never,
-    /// Upstream's walk would loop forever.
-    Stuck,
+    /// Upstream's walk would loop forever around this instant.
+    Stuck(i64),
 }
 
-/// A bound on the steps of any search that terminates: six years of twelve months and at most a few hundred steps in a matching
-/// one.
-const MAX_STEPS: u32 = 10_000;
 /// At this distance (in seconds) from a change of offset, a local time is unambiguous and `time.Date` finds it.
 const MARGIN: i64 = 2 * SECONDS_PER_DAY;
 const HOUR: i64 = 3_600;
@@ -105,44 +103,61 @@ impl<D: Days> Fields<D> {
         self.hour == 0x00ff_ffff
     }
 
-    /// The matching days of a month, as bits 1 to 31.
-    pub fn days_in(&self, year: i64, month: u32) -> u32 {
-        if self.month >> month & 1 == 0 || self.minute == 0 {
-            return 0;
-        }
-        self.days.of_month(civil::days_in_month(year, month), civil::weekday(civil::to_days(year, month, 1)))
+    /// The matching days of a month of a length and a first weekday, as bits 1 to 31.
+    pub fn days_in(&self, month: u32, length: u32, first_weekday: u32) -> u32 {
+        if self.month >> month & 1 == 0 || self.minute == 0 { 0 } else { self.days.of_month(length, first_weekday) }
+    }
+
+    /// Whether it has a day in any month of any year.
+    pub fn has_days(&self) -> bool {
+        let has_days = |month, length| (0..7).any(|first_weekday| self.days_in(month, length, first_weekday) != 0);
+        (1..=12).any(|month| has_days(month, civil::days_in_month(2001, month))) || has_days(2, 29)
     }
 
     /// The first match at or after `from`, in Unix seconds. The caller has already moved to the next whole second.
-    pub fn next(&self, from: i64) -> Search {
+    pub fn next(&self, from: i64, steps: &mut Steps) -> Search {
+        self.next_until(from, i64::MAX, steps)
+    }
+
+    /// The same, where no match after `until` is wanted; it may be returned nevertheless.
+    pub fn next_until(&self, from: i64, until: i64, steps: &mut Steps) -> Search {
         let transitions = self.zone.transitions();
-        self.next_in(from, &transitions.span(from), transitions)
+        self.next_in(from, until, &transitions.span(from), transitions, steps)
     }
 
     /// The same; `span` is that of `from` in `transitions`, those of the zone.
     #[inline]
-    pub fn next_in(&self, from: i64, span: &Span, transitions: &'static Transitions) -> Search {
+    pub fn next_in(
+        &self,
+        from: i64,
+        until: i64,
+        span: &Span,
+        transitions: &'static Transitions,
+        steps: &mut Steps,
+    ) -> Search {
         if self.minute == 0 {
             return Search::Never;
         }
-        self.direct(from, span, transitions).unwrap_or_else(|| self.walk(from, *span, transitions))
+        self.direct(from, span, transitions, steps).unwrap_or_else(|| self.walk(from, until, *span, transitions, steps))
     }
 
     /// The walk as upstream does it.
     #[cold]
-    fn walk(&self, from: i64, span: Span, transitions: &'static Transitions) -> Search {
-        let mut walk = Walk::new(transitions, span, from);
+    fn walk(&self, from: i64, until: i64, span: Span, transitions: &'static Transitions, steps: &mut Steps) -> Search {
+        let mut walk = Walk::new(transitions, span, from, steps);
+        // Around a change of offset the walk goes back by less than a day.
+        let until = until.saturating_add(SECONDS_PER_DAY);
         let year_limit = walk.date.year + 5;
         loop {
-            if walk.stuck() {
-                return Search::Stuck;
-            }
-            if walk.date.year > year_limit {
+            if walk.date.year > year_limit || walk.t > until || walk.steps.are_taken() {
                 return Search::Never;
             }
+            if walk.is_stuck(Unit::All) {
+                return Search::Stuck(walk.t);
+            }
             // Each of these is false if its unit wrapped around; then the larger units are checked again.
-            if self.seek_month(&mut walk)
-                && self.seek_day(&mut walk)
+            if self.seek_month(&mut walk, until)
+                && self.seek_day(&mut walk, until)
                 && self.seek_hour(&mut walk)
                 && self.seek_minute(&mut walk)
                 && Self::seek_second(&mut walk)
@@ -152,9 +167,9 @@ impl<D: Days> Fields<D> {
         }
     }
 
-    fn seek_month(&self, walk: &mut Walk) -> bool {
+    fn seek_month(&self, walk: &mut Walk<'_>, until: i64) -> bool {
         while self.month >> walk.date.month & 1 == 0 {
-            if walk.stuck() {
+            if walk.is_stuck(Unit::Month) || walk.t > until {
                 return false;
             }
             if !walk.floored {
@@ -169,9 +184,9 @@ impl<D: Days> Fields<D> {
         true
     }
 
-    fn seek_day(&self, walk: &mut Walk) -> bool {
+    fn seek_day(&self, walk: &mut Walk<'_>, until: i64) -> bool {
         while !self.days.matches(walk.date, civil::weekday(walk.days)) {
-            if walk.stuck() {
+            if walk.is_stuck(Unit::Day) || walk.t > until {
                 return false;
             }
             if !walk.floored {
@@ -198,7 +213,7 @@ impl<D: Days> Fields<D> {
     }
 
     /// The number of days to the next match in this month, else to the first day of the next month.
-    fn days_ahead(&self, walk: &Walk) -> i64 {
+    fn days_ahead(&self, walk: &Walk<'_>) -> i64 {
         let Date { year, month, day } = walk.date;
         let length = civil::days_in_month(year, month);
         let first = walk.days + 1 - i64::from(day);
@@ -206,13 +221,13 @@ impl<D: Days> Fields<D> {
         i64::from(if after == 0 { length + 1 - day } else { after.trailing_zeros() + 1 })
     }
 
-    fn seek_hour(&self, walk: &mut Walk) -> bool {
+    fn seek_hour(&self, walk: &mut Walk<'_>) -> bool {
         loop {
             let hour = walk.second_of_day / HOUR;
             if self.hour >> hour & 1 == 1 {
                 return true;
             }
-            if walk.stuck() {
+            if walk.is_stuck(Unit::Hour) {
                 return false;
             }
             if !walk.floored {
@@ -227,13 +242,13 @@ impl<D: Days> Fields<D> {
         }
     }
 
-    fn seek_minute(&self, walk: &mut Walk) -> bool {
+    fn seek_minute(&self, walk: &mut Walk<'_>) -> bool {
         loop {
             let minute = walk.second_of_day / MINUTE % 60;
             if self.minute >> minute & 1 == 1 {
                 return true;
             }
-            if walk.stuck() {
+            if walk.is_stuck(Unit::Minute) {
                 return false;
             }
             if !walk.floored {
@@ -249,12 +264,12 @@ impl<D: Days> Fields<D> {
         }
     }
 
-    fn seek_second(walk: &mut Walk) -> bool {
+    fn seek_second(walk: &mut Walk<'_>) -> bool {
         if walk.second_of_day % MINUTE == 0 {
             return true;
         }
         walk.floored = true;
-        while walk.second_of_day % MINUTE != 0 && !walk.stuck() {
+        while walk.second_of_day % MINUTE != 0 && !walk.is_stuck(Unit::Second) {
             walk.advance_units(1, MINUTE - walk.second_of_day % MINUTE);
         }
         false
@@ -268,7 +283,7 @@ fn bits_ahead(bits: u64, from: i64, end: i64) -> i64 {
 }
 
 /// An instant that moves through a zone. The local date and time always correspond to `t`.
-struct Walk {
+struct Walk<'s> {
     transitions: &'static Transitions,
     t: i64,
     /// The span of constant offset that holds `t`.
@@ -279,19 +294,48 @@ struct Walk {
     second_of_day: i64,
     /// Upstream's `added`: whether the smaller units have been reset to their start.
     floored: bool,
-    steps: u32,
+    steps: &'s mut Steps,
+    /// How often [`Self::is_stuck`] looked, and where the walk was when it last did so for the 2^n-th time.
+    looks: u32,
+    seen: Option<(i64, Unit)>,
+    stuck: bool,
 }
 
-impl Walk {
-    fn new(transitions: &'static Transitions, span: Span, t: i64) -> Self {
+/// The loops of the walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    All,
+    Month,
+    Day,
+    Hour,
+    Minute,
+    Second,
+}
+
+impl<'s> Walk<'s> {
+    fn new(transitions: &'static Transitions, span: Span, t: i64, steps: &'s mut Steps) -> Self {
         let local = t + i64::from(span.offset);
         let days = local.div_euclid(SECONDS_PER_DAY);
         let second_of_day = local.rem_euclid(SECONDS_PER_DAY);
-        Self { transitions, t, span, days, date: civil::from_days(days), second_of_day, floored: false, steps: 0 }
+        let date = civil::from_days(days);
+        let (looks, seen, stuck) = (0, None, false);
+        Self { transitions, t, span, days, date, second_of_day, floored: false, steps, looks, seen, stuck }
     }
 
-    fn stuck(&self) -> bool {
-        self.steps > MAX_STEPS
+    /// Whether the walk loops forever: it is at the same instant in the same loop as before, and what it does next depends on
+    /// nothing else. Every turn of every loop asks.
+    fn is_stuck(&mut self, turn: Unit) -> bool {
+        if !self.floored || self.stuck {
+            return self.stuck;
+        }
+        // Brent's algorithm: the place to compare with moves on at powers of two, so any circle is found.
+        let place = Some((self.t, turn));
+        self.stuck = self.seen == place || self.steps.are_taken();
+        self.looks += 1;
+        if self.looks.is_power_of_two() {
+            self.seen = place;
+        }
+        self.stuck
     }
 
     /// Whether the offset stays the same until `seconds` later.
@@ -321,7 +365,7 @@ impl Walk {
     }
 
     fn move_to(&mut self, t: i64) {
-        self.steps += 1;
+        self.steps.take();
         self.t = t;
         if t < self.span.start || t >= self.span.end {
             self.span = self.transitions.span(t);

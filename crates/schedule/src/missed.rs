@@ -8,9 +8,11 @@
 //! after a night). Upstream's estimate of the *number* of missed starts is kept, because the TooManyMissedTimes Event depends
 //! on it.
 
+use std::collections::VecDeque;
+
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 
-use super::Schedule;
+use super::{Kind, Schedule, Steps};
 
 /// The fields of a CronJob that determine its due starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,24 +75,31 @@ pub fn most_recent_schedule_time(
     schedule: &Schedule,
     include_deadline: bool,
 ) -> Result<MostRecent, InvalidSchedule> {
+    most_recent(o, now, schedule, include_deadline, &mut Steps::new())
+}
+
+fn most_recent(
+    o: &Observed,
+    now: DateTime<Utc>,
+    schedule: &Schedule,
+    include_deadline: bool,
+    steps: &mut Steps,
+) -> Result<MostRecent, InvalidSchedule> {
     let mut earliest = o.last();
     if let Some(seconds) = o.starting_deadline_seconds.filter(|_| include_deadline) {
         earliest = earliest.max(saturating_sub(now, seconds));
     }
     let found = |most_recent, missed| Ok(MostRecent { earliest, most_recent, missed });
 
-    let Some(first) = schedule.next_after(earliest) else {
-        return if never_fires(schedule) { Err(InvalidSchedule) } else { found(None, Missed::None) };
+    let Some(first) = schedule.search(earliest, DateTime::<Utc>::MAX_UTC, steps) else {
+        return if never_fires(schedule, steps) { Err(InvalidSchedule) } else { found(None, Missed::None) };
     };
     if now < first {
         return found(None, Missed::None);
     }
-    let second = match schedule.next_after(first) {
-        Some(second) if second <= now => second,
-        _ => return found(Some(first), Missed::None),
-    };
+    let Some(second) = schedule.search(first, now, steps) else { return found(Some(first), Missed::None) };
     let missed = if estimate(first, second, now) > FEW { Missed::Many } else { Missed::Few };
-    found(Some(newest(schedule, first, second, now)), missed)
+    found(Some(newest(schedule, first, second, now, steps)), missed)
 }
 
 /// The start that is due at `now`, if any, and the estimate of starts missed before it. The caller warns of [`Missed::Many`]
@@ -108,15 +117,26 @@ pub fn next_schedule_time(
 /// Matches `nextScheduleTimeDuration` in pkg/controller/cronjob/utils.go without its extra 100 ms. Upstream's delay for a
 /// schedule that never fires is the smallest i64, which means "now".
 pub fn next_requeue_time(o: &Observed, now: DateTime<Utc>, schedule: &Schedule) -> Option<DateTime<Utc>> {
+    next_requeue(o, now, schedule, &mut Steps::new())
+}
+
+fn next_requeue(o: &Observed, now: DateTime<Utc>, schedule: &Schedule, steps: &mut Steps) -> Option<DateTime<Utc>> {
     // The usual case needs only one search.
-    let first = schedule.next_after(o.last())?;
+    let first = schedule.search(o.last(), DateTime::<Utc>::MAX_UTC, steps)?;
     if now < first {
         return Some(first);
     }
-    match most_recent_schedule_time(o, now, schedule, false) {
-        Ok(found) => schedule.next_after(found.most_recent.unwrap_or(found.earliest)),
-        Err(InvalidSchedule) => None,
-    }
+    let found = most_recent(o, now, schedule, false, steps).ok()?;
+    schedule.search(found.most_recent.unwrap_or(found.earliest), DateTime::<Utc>::MAX_UTC, steps)
+}
+
+/// How many steps it takes to find the start that is due and the time of the next requeue, as every sync does. See
+/// [`Schedule::steps_of_next`].
+pub fn steps_of_evaluation(o: &Observed, now: DateTime<Utc>, schedule: &Schedule) -> u32 {
+    let mut steps = Steps::new();
+    let _ = most_recent(o, now, schedule, true, &mut steps);
+    next_requeue(o, now, schedule, &mut steps);
+    steps.taken()
 }
 
 /// The newest start after `after` and not after `until`, if there is one.
@@ -125,16 +145,57 @@ pub fn newest_start(schedule: &Schedule, after: DateTime<Utc>, until: DateTime<U
     most_recent_schedule_time(&observed, until, schedule, false).ok()?.most_recent
 }
 
+/// The newest `most` starts after `after` and not after `until`, the oldest first; fewer if there are fewer.
+///
+/// The number of searches grows with `most`, and with the logarithm of the time since `after`, whatever lies between.
+pub fn newest_starts(
+    schedule: &Schedule,
+    after: DateTime<Utc>,
+    until: DateTime<Utc>,
+    most: usize,
+) -> VecDeque<DateTime<Utc>> {
+    let mut found = VecDeque::new();
+    let mut end = until;
+    // Starts are whole minutes apart, so that many minutes hold no more; only those of an `@every` may be closer.
+    let shortest = |wanted: usize| TimeDelta::minutes(i64::try_from(wanted).unwrap_or(i64::MAX >> 32));
+    let mut stretch = shortest(most);
+    while found.len() < most && end > after {
+        let wanted = most - found.len();
+        let start = end.checked_sub_signed(stretch).map_or(after, |start| start.max(after));
+        let starts = std::iter::successors(schedule.next_until(start, end), |last| schedule.next_until(*last, end));
+        let part: Vec<DateTime<Utc>> = starts.take(2 * wanted + 1).collect();
+        if part.len() > 2 * wanted {
+            // Too many to look at all of them: the newest is searched for, and then those right before it.
+            if stretch > shortest(wanted) {
+                (end, stretch) = (newest_start(schedule, start, end).unwrap_or(end), shortest(wanted));
+            } else {
+                stretch = stretch / 4;
+            }
+            continue;
+        }
+        for start in part.iter().rev().take(wanted) {
+            found.push_front(*start);
+        }
+        end = start;
+        // Twice as many as were wanted are at most looked at, as long as they are evenly spread.
+        stretch = if part.len() * 2 > wanted { stretch } else { stretch * 4 };
+    }
+    found
+}
+
 fn saturating_sub(t: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
     let limit = if seconds < 0 { DateTime::<Utc>::MAX_UTC } else { DateTime::<Utc>::MIN_UTC };
     TimeDelta::try_seconds(seconds).and_then(|delta| t.checked_sub_signed(delta)).unwrap_or(limit)
 }
 
 /// Upstream detects this by searching from Go's zero time, which a failed search returns.
-fn never_fires(schedule: &Schedule) -> bool {
+fn never_fires(schedule: &Schedule, steps: &mut Steps) -> bool {
+    if let Kind::Composite(composite) = &schedule.0 {
+        return composite.never_fires(steps);
+    }
     let zero =
         NaiveDate::from_ymd_opt(1, 1, 1).map_or(DateTime::<Utc>::MIN_UTC, |d| d.and_time(NaiveTime::MIN).and_utc());
-    schedule.next_after(zero).is_none()
+    schedule.search(zero, DateTime::<Utc>::MAX_UTC, steps).is_none()
 }
 
 /// Upstream's estimate: how often the first interval fits into the time since the first start.
@@ -145,14 +206,20 @@ fn estimate(first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> 
 
 /// The newest start not after `now`, given the first two, which are not after it. The first interval sets the first distance to
 /// look back.
-fn newest(schedule: &Schedule, first: DateTime<Utc>, second: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
+fn newest(
+    schedule: &Schedule,
+    first: DateTime<Utc>,
+    second: DateTime<Utc>,
+    now: DateTime<Utc>,
+    steps: &mut Steps,
+) -> DateTime<Utc> {
     if let Some(interval) = schedule.interval().map(|interval| interval.num_seconds()) {
         let count = (schedule.latest(now) - second).num_seconds() / interval;
         return second + TimeDelta::try_seconds(count * interval).unwrap_or_default();
     }
-    let due_after = |t: DateTime<Utc>| schedule.next_after(t).filter(|next| *next <= now);
+    let mut due_after = |t: DateTime<Utc>| schedule.search(t, now, steps);
 
-    // Searches backward from `now`, doubling the distance each time, until a start follows the position and is not after `now`.
+    // Searches backward from `now`, four times as far each time, until a start follows the position and is not after `now`.
     let mut best = second;
     let mut none_after = now;
     let mut stride = second - first;
@@ -162,16 +229,26 @@ fn newest(schedule: &Schedule, first: DateTime<Utc>, second: DateTime<Utc>, now:
             break;
         }
         none_after = place;
-        stride = stride * 2;
+        stride = stride * 4;
     }
     // While another start follows the best one, halves the distance to the position after which none follows.
     while let Some(next) = due_after(best) {
         best = next;
-        let middle = best + (none_after - best) / 2;
-        match due_after(middle) {
-            // Around a change of offset, an earlier position may yield an earlier start; `best` never decreases.
-            Some(next) => best = best.max(next),
-            None => none_after = middle,
+        let mut middle = best + (none_after - best) / 2;
+        // No start follows the position, so the search goes on before it.
+        while middle > best {
+            match due_after(middle) {
+                // Around a change of offset, an earlier position may yield an earlier start; `best` never decreases.
+                Some(next) => {
+                    best = best.max(next);
+                    break;
+                }
+                None => none_after = middle,
+            }
+            middle = best + (none_after - best) / 2;
+            if none_after - best < TimeDelta::seconds(60) {
+                break;
+            }
         }
     }
     best

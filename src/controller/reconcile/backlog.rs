@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Schedule;
+use schedule::missed::newest_starts;
 
 use super::{Sync, is_too_late};
 use crate::api::EventType;
@@ -77,23 +78,9 @@ impl Sync<'_> {
         newest: DateTime<Utc>,
         schedule: &Schedule,
     ) -> VecDeque<DateTime<Utc>> {
-        let mut stretch = TimeDelta::minutes(i64::try_from(most).unwrap_or(i64::MAX >> 32));
-        loop {
-            let from = newest.checked_sub_signed(stretch).map_or(last, |from| from.max(last));
-            let mut found = VecDeque::new();
-            let slots = std::iter::successors(schedule.next_after(from), |slot| schedule.next_after(*slot));
-            for slot in slots.take_while(|slot| *slot <= newest) {
-                if found.len() == most {
-                    found.pop_front();
-                }
-                found.push_back(slot);
-            }
-            if found.len() == most || from <= last {
-                found.retain(|slot| self.is_startable(*slot));
-                return found;
-            }
-            stretch = stretch * 4;
-        }
+        let mut found = newest_starts(schedule, last, newest, most);
+        found.retain(|slot| self.is_startable(*slot));
+        found
     }
 
     /// With `backlog: 0`: whether the slot could not start in time. One that came due without a leader, or whose create was

@@ -1,15 +1,17 @@
 //! The days that the two day fields of a schedule match.
 //!
 //! Guarantees: [`DayFields`] matches as `dayMatches` of robfig's spec.go does: both fields must match if either has a star,
-//! else one is enough. [`MoreDays`] without its own items matches the same days. Both answer in constant time.
+//! else one is enough. [`MoreDays`] without its own items matches the same days. [`DayTable`] has the days
+//! of either. All answer in constant time, and the first and the last of them in a few nanoseconds.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::Fields;
 use crate::civil::{self, Date};
 
 /// A set of days that repeats with the length and the first weekday of a month.
-pub(crate) trait Days: Copy + fmt::Debug + PartialEq {
+pub(crate) trait Days: Clone + fmt::Debug + PartialEq {
     /// Whether it has the day. `weekday` is that day's, 0 = Sunday.
     fn matches(&self, date: Date, weekday: u32) -> bool;
 
@@ -24,7 +26,7 @@ pub(crate) trait Days: Copy + fmt::Debug + PartialEq {
 }
 
 /// The day fields of robfig/cron.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DayFields {
     /// Bits 1 to 31, and [`DayFields::DOM_STAR`].
     pub dom: u32,
@@ -84,7 +86,7 @@ impl Days for DayFields {
 }
 
 /// Day fields that may also count from the end of the month, name the nearest working day, or count weekdays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MoreDays {
     /// The items of robfig/cron, and the stars.
     pub plain: DayFields,
@@ -149,8 +151,7 @@ impl Days for MoreDays {
         if self.is_plain() {
             return self.plain.matches(date, weekday);
         }
-        let first_weekday = (weekday + 36 - date.day) % 7;
-        self.of_month(civil::days_in_month(date.year, date.month), first_weekday) >> date.day & 1 == 1
+        self.of_month(civil::days_in_month(date.year, date.month), first_weekday(date, weekday)) >> date.day & 1 == 1
     }
 
     fn of_month(&self, length: u32, first_weekday: u32) -> u32 {
@@ -171,6 +172,57 @@ impl Days for MoreDays {
         let weekdays = self.plain.dow & !DayFields::DOW_STAR != 0 || self.counted != 0;
         if self.plain.has_star() { !(days && weekdays) } else { !(days || weekdays) }
     }
+}
+
+/// The days of day fields in a month of each length and first weekday, which are computed once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DayTable {
+    months: Arc<[u32; MONTHS]>,
+    are_all: bool,
+    is_empty: bool,
+}
+
+/// The different months: four lengths, and seven weekdays on which each begins.
+const MONTHS: usize = 28;
+
+impl DayTable {
+    pub fn of(days: &impl Days) -> Self {
+        let mut months = [0; MONTHS];
+        for length in 28..=31 {
+            for first_weekday in 0..7 {
+                months[Self::place(length, first_weekday)] = days.of_month(length, first_weekday);
+            }
+        }
+        Self { months: Arc::new(months), are_all: days.are_all(), is_empty: days.is_empty() }
+    }
+
+    fn place(length: u32, first_weekday: u32) -> usize {
+        ((length - 28) * 7 + first_weekday) as usize
+    }
+}
+
+impl Days for DayTable {
+    fn matches(&self, date: Date, weekday: u32) -> bool {
+        self.of_month(civil::days_in_month(date.year, date.month), first_weekday(date, weekday)) >> date.day & 1 == 1
+    }
+
+    #[inline]
+    fn of_month(&self, length: u32, first_weekday: u32) -> u32 {
+        self.months[Self::place(length, first_weekday)]
+    }
+
+    fn are_all(&self) -> bool {
+        self.are_all
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+}
+
+/// The weekday on which a date's month begins.
+fn first_weekday(date: Date, weekday: u32) -> u32 {
+    (weekday + 36 - date.day) % 7
 }
 
 /// The Monday-to-Friday nearest to a day within its month.

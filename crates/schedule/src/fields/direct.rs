@@ -9,11 +9,19 @@
 
 use super::{Days, Fields, HOUR, MINUTE, Search};
 use crate::civil::{self, Date, SECONDS_PER_DAY};
+use crate::steps::Steps;
 use crate::zone::{Span, Transitions};
 
 impl<D: Days> Fields<D> {
     /// The first match at or after `from`, which lies in `span`. The schedule must have a match.
-    pub(super) fn direct(&self, from: i64, span: &Span, transitions: &'static Transitions) -> Option<Search> {
+    #[inline]
+    pub(super) fn direct(
+        &self,
+        from: i64,
+        span: &Span,
+        transitions: &'static Transitions,
+        steps: &mut Steps,
+    ) -> Option<Search> {
         if from < span.calm_start {
             return None;
         }
@@ -23,7 +31,7 @@ impl<D: Days> Fields<D> {
         let second = local.rem_euclid(SECONDS_PER_DAY);
         let every_day = self.month & Self::EVERY_DAY != 0;
         if !(every_day || self.fires_on(day)) {
-            return self.on_later_day(day, span, transitions);
+            return self.on_later_day(day, span, transitions, steps);
         }
         // The walk looks up the hour's beginning as a local time when it leaves the hour.
         let hour_is_clear = span.reads_as_itself(local - second % HOUR);
@@ -31,14 +39,15 @@ impl<D: Days> Fields<D> {
         let minute = (second + 59) / MINUTE;
         let Some(minute_of_day) = self.time_of_day(minute) else {
             let ends_clear = hour_is_clear && (day + 1) * SECONDS_PER_DAY - offset < span.end;
-            return if ends_clear { self.on_later_day(day, span, transitions) } else { None };
+            return if ends_clear { self.on_later_day(day, span, transitions, steps) } else { None };
         };
         let found = day * SECONDS_PER_DAY + minute_of_day * MINUTE - offset;
         let same_hour = minute_of_day / 60 == second / HOUR;
         ((same_hour || hour_is_clear) && found < span.end).then_some(Search::Found(found))
     }
 
-    fn fires_on(&self, day: i64) -> bool {
+    /// Whether it has a day, by its number.
+    pub fn fires_on(&self, day: i64) -> bool {
         let date = civil::from_days(day);
         self.month >> date.month & 1 == 1 && self.days.matches(date, civil::weekday(day))
     }
@@ -58,11 +67,17 @@ impl<D: Days> Fields<D> {
     }
 
     /// The first match on a day after `day`; `span` gives the offset of `day`.
-    fn on_later_day(&self, day: i64, span: &Span, transitions: &'static Transitions) -> Option<Search> {
+    fn on_later_day(
+        &self,
+        day: i64,
+        span: &Span,
+        transitions: &'static Transitions,
+        steps: &mut Steps,
+    ) -> Option<Search> {
         let next = if self.month & Self::EVERY_DAY != 0 {
             DayAfter { earliest: day, day: day + 1, fires: true }
         } else {
-            self.day_after(day)
+            self.day_after(day, steps)
         };
         let offset = i64::from(span.offset);
         // The margin of one day exceeds any offset.
@@ -86,7 +101,7 @@ impl<D: Days> Fields<D> {
         (found < end).then_some(Search::Found(found))
     }
 
-    fn day_after(&self, day: i64) -> DayAfter {
+    fn day_after(&self, day: i64, steps: &mut Steps) -> DayAfter {
         let Date { mut year, mut month, day: day_of_month } = civil::from_days(day);
         let year_limit = year + 5;
         let first = day + 1 - i64::from(day_of_month);
@@ -107,7 +122,7 @@ impl<D: Days> Fields<D> {
             } else {
                 month += 1 + later.trailing_zeros();
             }
-            if year > year_limit {
+            if year > year_limit || !steps.take() {
                 return DayAfter { earliest, day: civil::to_days(year, 1, 1), fires: false };
             }
             let first = civil::to_days(year, month, 1);
@@ -182,12 +197,13 @@ mod tests {
                 let spec = format!("TZ={tz} {}", SPECS.choose(&mut rng).unwrap());
                 let Kind::Fields(fields) = Schedule::parse_standard(&spec, Zone::UTC).unwrap().0 else { panic!() };
                 let span = transitions.span(from);
-                let Some(found) = fields.direct(from, &span, transitions) else {
+                let steps = &mut Steps::new();
+                let Some(found) = fields.direct(from, &span, transitions, steps) else {
                     walked += 1;
                     continue;
                 };
                 direct += 1;
-                assert_eq!(found, fields.walk(from, span, transitions), "{spec} from {from}");
+                assert_eq!(found, fields.walk(from, i64::MAX, span, transitions, steps), "{spec} from {from}");
             }
         }
         assert!(direct > walked, "{direct} direct, {walked} walked");

@@ -10,6 +10,8 @@
 //!
 //! A line has no `@every`, which counts from the last run, and no `TZ=`: all lines have the zone of their CronJob.
 
+use std::collections::{HashMap, HashSet};
+
 use chrono::NaiveDateTime;
 
 use super::{
@@ -17,14 +19,14 @@ use super::{
     parse_range, parse_value,
 };
 use crate::Kind;
-use crate::fields::{Fields, MoreDays};
+use crate::fields::{DayTable, Fields, MoreDays};
 use crate::zone::Zone;
 
 /// The lines of a schedule, without a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines {
     /// Five fields and descriptors; the zone in them is UTC.
-    pub(crate) fields: Box<[Fields<MoreDays>]>,
+    pub(crate) fields: Box<[Fields<DayTable>]>,
     /// The lines with `@at`.
     pub(crate) at: Box<[At]>,
 }
@@ -44,8 +46,8 @@ pub enum LineError {
     /// There is no line.
     #[error("no schedule")]
     Empty,
-    /// There are more lines of fields than [`Lines::MOST`].
-    #[error("{0} lines of five fields; at most {most} are allowed", most = Lines::MOST)]
+    /// There are more different lines of fields than [`Lines::MOST`].
+    #[error("{0} different lines of five fields; at most {most} are allowed", most = Lines::MOST)]
     TooMany(usize),
     /// A line is invalid.
     #[error("{line:?}: {cause}")]
@@ -67,19 +69,41 @@ pub enum LineError {
 }
 
 impl Lines {
-    /// The most lines of five fields, which bounds the cost of a search. `@at` does not count.
+    /// The most lines of five fields, which bounds the cost of a search. Lines that choose the same times are one. `@at` does
+    /// not count.
     pub const MOST: usize = 64;
+
+    /// A line alone.
+    pub(crate) fn of(fields: Fields) -> Self {
+        Self::with(&[Fields { zone: Zone::UTC, ..fields }.into()], [].into())
+    }
+
+    fn with(different: &[Fields<MoreDays>], at: Box<[At]>) -> Self {
+        // Lines with the same days share them.
+        let mut tables = HashMap::new();
+        let with_table = |fields: &Fields<MoreDays>| {
+            let Fields { minute, hour, days, month, zone } = *fields;
+            let days = tables.entry(days).or_insert_with(|| DayTable::of(&days)).clone();
+            Fields { minute, hour, days, month, zone }
+        };
+        Self { fields: different.iter().map(with_table).collect(), at }
+    }
 
     /// Parses lines that are separated by line ends or semicolons; empty ones are ignored.
     pub fn parse(text: &str) -> Result<Self, LineError> {
-        let (mut fields, mut at) = (Vec::new(), Vec::new());
+        let (mut fields, mut known, mut at) = (Vec::new(), HashSet::new(), Vec::new());
         for line in text.split(['\n', ';']).map(str::trim).filter(|line| !line.is_empty()) {
             if line.contains("TZ=") {
                 return Err(LineError::Zone(line.to_owned()));
             }
             match line.strip_prefix("@at ") {
                 Some(time) => at.push(parse_at(time.trim()).ok_or_else(|| LineError::At(line.to_owned()))?),
-                None => fields.push(parse_line(line)?),
+                None => {
+                    let line = parse_line(line)?;
+                    if known.insert(line) {
+                        fields.push(line);
+                    }
+                }
             }
         }
         if fields.is_empty() && at.is_empty() {
@@ -88,7 +112,7 @@ impl Lines {
         if fields.len() > Self::MOST {
             return Err(LineError::TooMany(fields.len()));
         }
-        Ok(Self { fields: fields.into(), at: at.into() })
+        Ok(Self::with(&fields, at.into()))
     }
 }
 

@@ -80,8 +80,14 @@ fn an_invalid_line_is_named_with_the_reason() {
         let text = format!("@at 2027-03-01T09:00{rest}");
         assert_eq!(Lines::parse(&text), Err(LineError::At(text.clone())), "{text}");
     }
-    let many = |count: usize| Lines::parse(&"0 12 * * *;".repeat(count)).map(|_| ());
+    let many = |count: usize| {
+        let lines: Vec<_> = (0..count).map(|at| format!("{} {} * * *", at % 60, at / 60)).collect();
+        Lines::parse(&lines.join(";")).map(|_| ())
+    };
     assert_eq!((many(64), many(65)), (Ok(()), Err(LineError::TooMany(65))));
+    let once = Lines::parse("0 12 * * *").unwrap();
+    assert_eq!(Lines::parse(&"0 12 * * *; 00 12 1-31 * *;".repeat(600)).map(|lines| lines.fields.len()), Ok(2));
+    assert_eq!(Lines::parse(&"0 12 * * *;".repeat(1_000)), Ok(once), "equal lines are one");
     assert!(Lines::parse(&"@at 2027-03-01T09:00;".repeat(700)).is_ok());
 }
 

@@ -1,0 +1,323 @@
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Utc, Weekday};
+use chrono_tz::TZ_VARIANTS;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::fields::Search;
+use crate::missed::{Observed, newest_start, newest_starts, steps_of_evaluation};
+use crate::steps::Steps;
+use crate::{Calendar, ClockChanges, Exclusions, Kind, Lines, Schedule, Zone};
+
+/// The most steps of a search and of an evaluation, for any text and any time.
+const OF_SEARCH: u32 = 20_000;
+const OF_EVALUATION: u32 = 500_000;
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn zone(name: &str) -> Zone {
+    Zone::load(name, Zone::UTC).unwrap()
+}
+
+fn composite(zone: Zone, calendar: &Calendar) -> Schedule {
+    Schedule::parse_standard("0 0 * * *", zone).unwrap().with_calendar(calendar).unwrap()
+}
+
+/// As many different lines as are allowed.
+fn lines(line: impl Fn(usize) -> String) -> Option<Lines> {
+    let text: Vec<String> = (0..Lines::MOST).map(line).collect();
+    Some(Lines::parse(&text.join(";")).unwrap())
+}
+
+/// Every day but the second Sundays of March, on which clocks go forward in the USA: of each year, or of one in 39.
+fn all_but_gaps(step: usize) -> Exclusions {
+    let (mut text, mut open) = (String::new(), NaiveDate::from_ymd_opt(2020, 1, 1).unwrap());
+    for year in (2021..2600).step_by(step).take(60) {
+        let march = NaiveDate::from_ymd_opt(year, 3, 1).unwrap();
+        let sunday = NaiveDate::from_weekday_of_month_opt(march.year(), 3, Weekday::Sun, 2).unwrap();
+        write!(text, "{open}/{},", sunday.pred_opt().unwrap()).unwrap();
+        open = sunday.succ_opt().unwrap();
+    }
+    Exclusions::parse(&format!("{text}{open}/9999-12-31")).unwrap()
+}
+
+fn hostile() -> Vec<(&'static str, &'static str, Calendar)> {
+    let working = (1..=31).map(|day| format!("{day}W")).chain((1..=25).map(|day| format!("L-{day}")));
+    let many = working.collect::<Vec<_>>().join(",");
+    let exclude = |text: &str| Exclusions::parse(text).unwrap();
+    let none = Calendar::default;
+    let every_other: String = (0..1_300)
+        .map(|days| {
+            let date = NaiveDate::from_ymd_opt(2026, 1, 1).unwrap() + TimeDelta::days(2 * days);
+            format!("{date},")
+        })
+        .collect();
+    let new_york = "America/New_York";
+    vec![
+        (
+            "the same days, open on days of a clock change 39 years apart",
+            new_york,
+            Calendar { lines: lines(|at| format!("{} 2 {many} * *", at % 60)), exclude: all_but_gaps(39), ..none() },
+        ),
+        (
+            "different days, the same exclusions",
+            new_york,
+            Calendar {
+                lines: lines(|at| format!("30 2 {}W,L-{} {} *", at % 31 + 1, at % 25 + 1, at % 12 + 1)),
+                exclude: all_but_gaps(39),
+                ..none()
+            },
+        ),
+        (
+            "open on days of a clock change of every year",
+            new_york,
+            Calendar {
+                lines: lines(|at| format!("{} 2 {}W,8-14 3 *", at % 60, at % 31 + 1)),
+                exclude: all_but_gaps(1),
+                ..none()
+            },
+        ),
+        (
+            "only days of a clock change",
+            new_york,
+            Calendar { lines: lines(|at| format!("{} 2 * 3 SUN#2", at % 60)), ..none() },
+        ),
+        (
+            "a date that the zone lacks",
+            "Pacific/Apia",
+            Calendar {
+                lines: lines(|at| format!("{} {} 30 12 *", at % 60, at / 60)),
+                not_before: Some(at("2011-01-01T00:00:00Z")),
+                not_after: Some(at("2011-12-31T23:00:00Z")),
+                ..none()
+            },
+        ),
+        (
+            "times at which upstream stands still",
+            "Pacific/Chatham",
+            Calendar { lines: lines(|at| format!("{} 3,{} * * *", 59 - at % 15, at / 15 + 4)), ..none() },
+        ),
+        (
+            "29 February on one weekday",
+            new_york,
+            Calendar {
+                lines: lines(|at| format!("{} {} 29 2 *", at % 60, at / 60)),
+                clock_changes: ClockChanges::Once,
+                exclude: exclude("Mon,Tue,Wed,Thu,Fri,Sat"),
+                ..none()
+            },
+        ),
+        (
+            "days that no month has on that weekday",
+            new_york,
+            Calendar { lines: lines(|at| format!("{} {} {many},* * */7", at % 60, at / 60)), ..none() },
+        ),
+        (
+            "changes at midnight",
+            "America/Santiago",
+            Calendar { lines: lines(|at| format!("{} 0 {many} * *", at % 60)), exclude: all_but_gaps(39), ..none() },
+        ),
+        (
+            "every other day excluded",
+            new_york,
+            Calendar {
+                lines: lines(|at| format!("{} 3 * * *", at % 60)),
+                exclude: exclude(every_other.trim_end_matches(',')),
+                ..none()
+            },
+        ),
+        (
+            "bounds far away",
+            new_york,
+            Calendar {
+                lines: lines(|at| format!("{} 0 29 2 *", at % 60)),
+                exclude: exclude("Mon"),
+                not_before: Some(at("9999-01-01T00:00:00Z")),
+                ..none()
+            },
+        ),
+    ]
+}
+
+/// Times of clock changes, of dates that zones lack, and others.
+const INSTANTS: [&str; 10] = [
+    "0001-01-01T00:00:00Z",
+    "1970-01-01T00:00:00Z",
+    "2007-06-01T12:00:00Z",
+    "2011-12-29T12:00:00Z",
+    "2026-03-08T06:59:59Z",
+    "2026-04-04T14:10:00Z",
+    "2026-11-01T05:30:00Z",
+    "2027-02-28T23:59:59Z",
+    "2065-12-31T00:00:00Z",
+    "2999-03-01T00:00:00Z",
+];
+
+#[test]
+fn every_search_and_evaluation_has_few_steps_whatever_the_text_says() {
+    for (name, zone_name, calendar) in hostile() {
+        let schedule = composite(zone(zone_name), &calendar);
+        for now in INSTANTS.map(at) {
+            assert!(schedule.steps_of_next(now) <= OF_SEARCH, "{name} at {now}: {}", schedule.steps_of_next(now));
+            for age in [TimeDelta::minutes(1), TimeDelta::days(300), TimeDelta::days(7_000)] {
+                let observed = Observed { creation: now - age, last_schedule: None, starting_deadline_seconds: None };
+                let steps = steps_of_evaluation(&observed, now, &schedule);
+                assert!(steps <= OF_EVALUATION, "{name} at {now}, {age} old: {steps}");
+            }
+        }
+    }
+}
+
+/// What is not counted is not bounded.
+#[test]
+fn each_part_of_a_search_counts_its_steps() {
+    let midday = |text: &str| at(&format!("{text}T12:00:00Z"));
+    let plain = |spec: &str| Schedule::parse_standard(spec, Zone::UTC).unwrap();
+    let berlin = zone("Europe/Berlin");
+    let with = |text: &str, exclude: &str, clock_changes| {
+        let exclude = if exclude.is_empty() { Exclusions::default() } else { Exclusions::parse(exclude).unwrap() };
+        composite(
+            berlin,
+            &Calendar { lines: Some(Lines::parse(text).unwrap()), exclude, clock_changes, ..Calendar::default() },
+        )
+    };
+    let (upstream, once) = (ClockChanges::Upstream, ClockChanges::Once);
+    let rows = [
+        ("a month", plain("0 0 30 2 *"), midday("2026-03-01"), 4, 10),
+        ("a walk", plain("TZ=Europe/Berlin 30 2 * * *"), midday("2026-03-28"), 3, 100),
+        ("a search that stands still", plain("TZ=Pacific/Chatham 59 3 * * *"), at("2026-04-04T14:10:00Z"), 20, 500),
+        ("a search that would be endless", plain("TZ=Pacific/Apia 0 0 30 12 *"), midday("2011-06-01"), 10, 1_000),
+        ("a line", with("0 3 * * *; 0 4 * * *", "", upstream), midday("2026-05-01"), 2, 4),
+        ("a line over a clock change", with("30 2 * * *", "", upstream), midday("2026-03-28"), 3, 100),
+        ("a line by the wall clock", with("0 3 29 2 *", "", once), midday("2026-03-01"), 2, 10),
+        ("an open day", with("0 3 * * *", "2026-05-01/2036-05-01", upstream), midday("2026-05-02"), 120, 140),
+        (
+            "a rule of exclusion",
+            with("0 3 * * *", "Mon,Tue,Wed,Thu,Fri,Sat,2026-05-03,2026-05-10", upstream),
+            midday("2026-05-01"),
+            2,
+            20,
+        ),
+        ("a day that is never open", with("0 3 6 1 *", "01-06", upstream), midday("2026-05-01"), 1, 10),
+    ];
+    for (name, schedule, from, least, most) in rows {
+        let steps = schedule.steps_of_next(from);
+        assert!((least..=most).contains(&steps), "{name}: {steps}");
+    }
+}
+
+#[test]
+fn a_search_without_steps_ends() {
+    for (name, zone_name, calendar) in hostile() {
+        let schedule = composite(zone(zone_name), &calendar);
+        for start in INSTANTS.map(at) {
+            for limit in [0, 1, 10, 100, 500] {
+                let mut steps = Steps::limited(limit);
+                schedule.search(start, DateTime::<Utc>::MAX_UTC, &mut steps);
+                // Each line is asked once more at most.
+                assert!(steps.taken() <= limit, "{name}");
+            }
+        }
+    }
+}
+
+/// The next start, minute by minute where the search stands still, and day by day where it would be endless.
+fn step_by_step(schedule: &Schedule, t: i64) -> Option<i64> {
+    let Kind::Fields(fields) = &schedule.0 else { panic!("no fields") };
+    let mut from = t;
+    for _ in 0..3_000 {
+        match fields.next(from + 1, &mut Steps::new()) {
+            Search::Found(next) if next > t => return Some(next),
+            Search::Found(_) => from += 60,
+            Search::Stuck(_) => from += 86_400,
+            Search::Never => return None,
+        }
+    }
+    None
+}
+
+#[test]
+fn a_search_that_stands_still_goes_on_as_minute_by_minute() {
+    let specs =
+        ["59 3 * * *", "45 1 * * *", "0 0 * * *", "30 0 1-14 * *", "0 0 30 12 *", "*/20 0-3 * * *", "15,45 2 31 12 *"];
+    for tz in TZ_VARIANTS {
+        let changes = std::iter::successors(
+            zone(tz.name()).next_change(at("1850-01-01T00:00:00Z"), at("2090-01-01T00:00:00Z")),
+            |change| zone(tz.name()).next_change(change.at, at("2090-01-01T00:00:00Z")),
+        );
+        // Every change of every zone would take a minute.
+        for change in changes.step_by(7) {
+            for (spec, minutes) in specs.iter().zip([-95, -31, -1, 0, 17, 44, 90]) {
+                let schedule = Schedule::parse_standard(spec, zone(tz.name())).unwrap();
+                let t = (change.at + TimeDelta::minutes(minutes)).timestamp();
+                let found = schedule.next_after(DateTime::from_timestamp(t, 0).unwrap()).map(|next| next.timestamp());
+                assert_eq!(found, step_by_step(&schedule, t), "{tz}: {spec} after {} {minutes:+}", change.at);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_calendars_have_few_steps(
+        parts in prop::collection::vec(
+            (0..60u32, select(vec!["2", "0", "23", "1-3", "*", "3"]), select(vec!["*", "31", "15W", "L-3", "30W,L-30", "29", "*/31", "8-14"]),
+                select(vec!["*", "2", "3", "10,11", "2,4,6,9,11"]), select(vec!["*", "0", "SUN#2", "1", "*/7"])),
+            1..64,
+        ),
+        exclude in select(vec!["Mon", "Mon,Tue,Wed,Thu,Fri,Sat", "02-29", "2020-01-01/9999-12-31", "03-15/03-07", "01-01/12-31"]),
+        clock_changes in select(vec![ClockChanges::Upstream, ClockChanges::Once]),
+        tz in select(TZ_VARIANTS.to_vec()),
+        t in -2_000_000_000i64..9_000_000_000,
+    ) {
+        let text: Vec<String> =
+            parts.iter().map(|(minute, hour, day, month, weekday)| format!("{minute} {hour} {day} {month} {weekday}")).collect();
+        let calendar = Calendar {
+            lines: Some(Lines::parse(&text.join(";")).unwrap()),
+            exclude: Exclusions::parse(exclude).unwrap(),
+            clock_changes,
+            ..Calendar::default()
+        };
+        let schedule = composite(zone(tz.name()), &calendar);
+        let from = DateTime::from_timestamp(t, 0).unwrap();
+        let steps = schedule.steps_of_next(from);
+        prop_assert!(steps <= OF_SEARCH, "{steps}");
+        let until = from + TimeDelta::days(400);
+        let next = schedule.next_after(from);
+        prop_assert_eq!(schedule.next_until(from, until), next.filter(|next| *next <= until));
+    }
+
+    #[test]
+    fn the_newest_starts_are_those_of_a_walk_over_all(
+        spec in select(vec!["* * 1-3 1 *", "*/7 9-17 * * 1-5", "0 3 * * *", "30 2 29 2 *", "15,45 9-17 1 * *", "0 0 30 2 *"]),
+        length in 0..60_000_000i64,
+        most in 1..101usize,
+    ) {
+        let schedule = Schedule::parse_standard(spec, Zone::UTC).unwrap();
+        let until = at("2026-11-26T12:00:30Z");
+        let after = until - TimeDelta::seconds(length);
+        let all: Vec<_> = std::iter::successors(schedule.next_until(after, until), |last| schedule.next_until(*last, until)).collect();
+        let want = &all[all.len().saturating_sub(most)..];
+        prop_assert_eq!(newest_starts(&schedule, after, until, most), want, "{} after {}", spec, after);
+        prop_assert_eq!(newest_start(&schedule, after, until), all.last().copied());
+    }
+}
+
+#[test]
+fn the_newest_starts_of_a_burst_long_ago_take_few_searches() {
+    let all = ["* * * 1 *", "*/2 0-11 1-7 2 *", "@every 1s"];
+    for spec in all {
+        let schedule = Schedule::parse_standard(spec, Zone::UTC).unwrap();
+        let (after, until) = (at("2020-01-01T00:00:00Z"), at("2026-11-26T12:00:00Z"));
+        let newest = newest_starts(&schedule, after, until, 100);
+        assert_eq!(newest.len(), 100, "{spec}");
+        assert_eq!(newest.back().copied(), newest_start(&schedule, after, until), "{spec}");
+    }
+}
