@@ -331,7 +331,7 @@ pub(crate) mod tests {
                 let span = tracing::info_span!("sync", %words, late = tracing::field::Empty);
                 span.record("late", words);
                 let _span = span.entered();
-                let (error, cause) = (io::Error::other(words), std::str::from_utf8(b"\xff"));
+                let (error, cause) = (io::Error::other(words), String::from_utf8(vec![0xff]));
                 tracing::error!(error = &error as &dyn std::error::Error, ?cause, words, "{words}");
             };
             LazyLock::force(&SECOND);

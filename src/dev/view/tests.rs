@@ -225,7 +225,7 @@ fn lines_report_starts_and_ends() {
     let failed = job("hello-1", Some(0), Some(("Failed", 63)));
     assert_eq!(
         line_of_end(&started, &failed).unwrap(),
-        "default/hello: Job hello-1 failed after 1m03s: Job has \\x1b[2J failed"
+        "default/hello: Job hello-1 failed after 1m03s: Job has\\x1b[2J failed"
     );
     assert_eq!(line_of_end(&complete, &complete), None, "once only");
     assert_eq!(line_of_end(&started, &started), None);
