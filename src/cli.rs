@@ -114,7 +114,11 @@ pub enum CliError {
 ///
 /// # Errors
 /// See [`CliError`].
-pub fn run(command: &Command, clock: &dyn Clock, print: &mut dyn FnMut(&PlainText) -> bool) -> Result<Answer, CliError> {
+pub fn run(
+    command: &Command,
+    clock: &dyn Clock,
+    print: &mut dyn FnMut(&PlainText) -> bool,
+) -> Result<Answer, CliError> {
     match command {
         Command::Next(question, format) => {
             let runs = next::next_runs(question, clock.now());

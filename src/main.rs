@@ -2,7 +2,10 @@
 //!
 //! Guarantees: output that cannot be written makes the exit code 1, except where the reader has closed its pipe. All that is
 //! printed is plain text: a [`PlainText`] on stdout; errors, and what a panic says, on stderr.
-#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::print_stderr, clippy::print_stdout, clippy::too_many_lines))]
+#![cfg_attr(
+    not(test),
+    warn(clippy::disallowed_methods, clippy::print_stderr, clippy::print_stdout, clippy::too_many_lines)
+)]
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Display;

@@ -202,7 +202,8 @@ pub(crate) mod tests {
     ];
 
     static HIDDEN: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{fff9}-\u{fffb}--\n]").unwrap()
+        Regex::new(r"[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{fff9}-\u{fffb}--\n]")
+            .unwrap()
     });
     static COMMAND: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)^\s*::|##[A-Za-z0-9]*\[").unwrap());
 
@@ -255,7 +256,11 @@ pub(crate) mod tests {
         for (name, words) in HOSTILE {
             let value = json!({"words": words, words: [words, {"b": format!("{words}\n{words}")}]});
             for text in [PlainText::json(&value, false), PlainText::json(&value, true)] {
-                assert_eq!((harmful(&text), serde_json::from_str::<Value>(&text).unwrap()), (vec![], value.clone()), "{name}");
+                assert_eq!(
+                    (harmful(&text), serde_json::from_str::<Value>(&text).unwrap()),
+                    (vec![], value.clone()),
+                    "{name}"
+                );
             }
             let text = PlainText::yaml(&value);
             assert_eq!((harmful(&text), serde_saphyr::from_str::<Value>(&text).unwrap()), (vec![], value), "{name}");

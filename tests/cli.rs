@@ -307,16 +307,26 @@ fn names_of_files_are_plain_text_in_every_output_and_error() {
             // Without a slash, the name begins the line.
             let run = |args: &[&str], file: &Path| {
                 let output = command(args).arg(file).current_dir(directory.path()).output().unwrap();
-                (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+                (
+                    output.status.code(),
+                    String::from_utf8(output.stdout).unwrap(),
+                    String::from_utf8(output.stderr).unwrap(),
+                )
             };
             for format in ["table", "json", "yaml", "sarif"] {
                 let (code, out, err) = run(&["check", "-o", format, "-f"], Path::new(file));
-                assert_eq!((code, obeyed(&out), obeyed(&err)), (Some(1), vec![], vec![]), "{name}: {content}: {out}{err}");
+                assert_eq!(
+                    (code, obeyed(&out), obeyed(&err)),
+                    (Some(1), vec![], vec![]),
+                    "{name}: {content}: {out}{err}"
+                );
             }
             let (_, out, err) = run(&["check", "-o", "github", "-f"], Path::new(file));
             let out: Vec<&str> = out.lines().map(|line| line.strip_prefix("::error file=").expect(line)).collect();
             assert_eq!((obeyed(&out.join("\n")), obeyed(&err)), (vec![], vec![]), "{name}: {content}: {out:?}{err}");
-            for args in [&["next", "-f"][..], &["dev", "--port=0", "-f"], &["trigger"], &["crd", "--output-dir"], &["--v"]] {
+            for args in
+                [&["next", "-f"][..], &["dev", "--port=0", "-f"], &["trigger"], &["crd", "--output-dir"], &["--v"]]
+            {
                 let (code, out, err) = run(args, Path::new(file));
                 assert_ne!(code, Some(0), "{name}: {content}: {args:?}");
                 assert_eq!((obeyed(&out), obeyed(&err)), (vec![], vec![]), "{name}: {content}: {args:?}: {out}{err}");

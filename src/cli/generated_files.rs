@@ -63,7 +63,11 @@ mod tests {
         fs::write(&others, "precious").unwrap();
         fs::remove_file(&file).unwrap();
         fs::hard_link(&others, &file).unwrap();
-        assert_eq!((write(), fs::read_to_string(&file).unwrap()), (Ok(()), "new".to_owned()), "a hard link is replaced");
+        assert_eq!(
+            (write(), fs::read_to_string(&file).unwrap()),
+            (Ok(()), "new".to_owned()),
+            "a hard link is replaced"
+        );
 
         for (sentence, target) in [("to a file", others.clone()), ("to nothing", directory.path().join("none"))] {
             fs::remove_file(&file).unwrap();

@@ -45,7 +45,8 @@ impl Collector {
         let failed = |cause: String| TracesError::Client { endpoint: wanted.endpoint.to_string(), cause };
         let endpoint: Uri = wanted.endpoint.url.parse().map_err(|error| failed(format!("{error}")))?;
         let query = wanted.endpoint.query.iter().map(|query| format!("?{query}")).collect::<String>();
-        let target = format!("{}{query}", endpoint.path()).parse().map_err(|_| failed("its query is invalid".to_owned()))?;
+        let target =
+            format!("{}{query}", endpoint.path()).parse().map_err(|_| failed("its query is invalid".to_owned()))?;
         let mut origin = endpoint.into_parts();
         origin.path_and_query = Some(PathAndQuery::from_static("/"));
         let origin = Uri::from_parts(origin).map_err(|error| failed(error.to_string()))?;
