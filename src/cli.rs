@@ -15,6 +15,7 @@ mod crd;
 pub mod dispatch;
 pub mod explain;
 pub mod findings;
+pub mod generated_files;
 pub mod kubectl;
 pub mod list;
 pub mod migrate;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use apimachinery::clock::Clock;
 
 use crate::client::ConnectError;
+use crate::terminal::PlainText;
 use cluster::{ControllerFlags, Scope};
 use explain::read::Target;
 use options::cluster::Since;
@@ -79,7 +81,7 @@ pub enum Command {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     /// For stdout.
-    pub text: String,
+    pub text: PlainText,
     /// Whether the exit code is 0, else 1.
     pub is_good: bool,
 }
@@ -101,13 +103,8 @@ pub enum CliError {
     #[error(transparent)]
     ChangeObject(#[from] cluster::WriteError),
     /// A page cannot be written.
-    #[error("write {}: {source}", file.display())]
-    Write {
-        /// The file.
-        file: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    GeneratedFile(#[from] generated_files::FileError),
     /// The async runtime cannot start.
     #[error("starting the runtime: {0}")]
     Runtime(std::io::Error),
@@ -117,7 +114,11 @@ pub enum CliError {
 ///
 /// # Errors
 /// See [`CliError`].
-pub fn run(command: &Command, clock: &dyn Clock, print: &mut dyn FnMut(&str) -> bool) -> Result<Answer, CliError> {
+pub fn run(
+    command: &Command,
+    clock: &dyn Clock,
+    print: &mut dyn FnMut(&PlainText) -> bool,
+) -> Result<Answer, CliError> {
     match command {
         Command::Next(question, format) => {
             let runs = next::next_runs(question, clock.now());
@@ -148,7 +149,7 @@ pub fn run(command: &Command, clock: &dyn Clock, print: &mut dyn FnMut(&str) -> 
         Command::List(scope, flags, format) => report(list::list(scope, flags, clock.now()), *format),
         Command::Watch(scope, flags, format) => {
             wait(list::watch(scope, flags, *format, clock, print))?;
-            Ok(Answer { text: String::new(), is_good: true })
+            Ok(Answer { text: PlainText::default(), is_good: true })
         }
         Command::Backfill(target, request) => wait(backfill::backfill(target, request, clock, print)),
         Command::MigrateCheck(scope, account, flags, format) => {
@@ -181,9 +182,9 @@ fn report<T: Report>(work: impl Future<Output = Result<T, CliError>>, format: Fo
 }
 
 fn manual(pages: &[(String, String)], directory: &Path) -> Result<Answer, CliError> {
-    for (name, page) in pages {
-        let file = directory.join(name);
-        std::fs::write(&file, page).map_err(|source| CliError::Write { file, source })?;
-    }
-    Ok(Answer { text: String::new(), is_good: true })
+    generated_files::write(directory, pages)?;
+    Ok(Answer { text: PlainText::default(), is_good: true })
 }
+
+#[cfg(test)]
+mod tests;

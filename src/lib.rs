@@ -1,5 +1,8 @@
 //! The Kubernetes CronJob controller as a library.
-#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
+#![cfg_attr(
+    not(test),
+    warn(clippy::disallowed_methods, clippy::print_stderr, clippy::print_stdout, clippy::too_many_lines)
+)]
 
 pub mod api;
 pub mod app;

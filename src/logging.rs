@@ -1,6 +1,7 @@
 //! Log lines on stderr, as configured by klog's `-v` and `--logging-format`.
 //!
-//! Guarantees: nothing is written to stdout. A JSON line is one object with the keys of Kubernetes' own JSON logs. Below
+//! Guarantees: nothing is written to stdout. An event is one line, without characters that control a terminal or reorder text,
+//! whatever its fields contain. A JSON line is one object with the keys of Kubernetes' own JSON logs. Below
 //! verbosity 6, no dependency logs response bodies, or logs as an error a failed request that this crate reports itself. If
 //! `RUST_LOG` is set and not empty, it alone decides what is logged.
 
@@ -12,13 +13,15 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::{JsonFields, Writer};
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields, MakeWriter};
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::format::{DefaultFields, JsonFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::{LookupSpan, Scope};
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use crate::options::LogFormat;
+use crate::terminal::{plain, plain_json};
 
 /// Why logging could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +43,7 @@ pub enum LoggingError {
 ///
 /// # Errors
 /// [`LoggingError::Directives`] if `RUST_LOG` is invalid, [`LoggingError::Installed`] on a second call.
+#[allow(clippy::disallowed_methods, reason = "both formats are plain text")]
 pub fn init(verbosity: u8, format: LogFormat) -> Result<(), LoggingError> {
     init_on(verbosity, format, std::io::stderr, std::io::stderr().is_terminal())
 }
@@ -61,7 +65,7 @@ where
     // A log line that cannot be written (the terminal was closed) is lost; reporting that on stderr would panic.
     let layer = tracing_subscriber::fmt::layer().with_writer(writer).log_internal_errors(false);
     match format {
-        LogFormat::Text => registry.with(layer.compact().with_ansi(ansi)).try_init()?,
+        LogFormat::Text => registry.with(layer.fmt_fields(PlainFields).compact().with_ansi(ansi)).try_init()?,
         LogFormat::Json => registry.with(layer.fmt_fields(JsonFields::new()).event_format(KlogJson)).try_init()?,
     }
     Ok(())
@@ -82,6 +86,17 @@ fn directives_for(verbosity: u8) -> &'static str {
         }
         4..=5 => "info,cronjob_controller=debug,kube_client::client=off",
         6.. => "trace",
+    }
+}
+
+/// The fields of a text line. Its other parts, such as the colour of the level, are the program's own.
+struct PlainFields;
+
+impl<'writer> FormatFields<'writer> for PlainFields {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
+        let mut text = String::new();
+        DefaultFields::new().format_fields(Writer::new(&mut text), fields)?;
+        writer.write_str(&plain(&text))
     }
 }
 
@@ -118,7 +133,7 @@ where
             }
         }
         event.record(&mut JsonVisitor(&mut line));
-        writeln!(writer, "{}", Value::Object(line))
+        writeln!(writer, "{}", plain_json(&Value::Object(line).to_string()))
     }
 }
 
@@ -199,6 +214,7 @@ pub(crate) mod tests {
     use tracing::level_filters::LevelFilter;
 
     use super::*;
+    use crate::terminal::tests::{HOSTILE, harmful};
 
     /// Keeps the written bytes.
     #[derive(Clone, Default)]
@@ -303,6 +319,36 @@ pub(crate) mod tests {
                 let got = lines(*verbosity, say_everything);
                 let got: Vec<&str> = got.iter().map(|line| line["msg"].as_str().unwrap()).collect();
                 assert_eq!(got, want, "{sentence}, -v={verbosity}");
+            }
+        }
+    }
+
+    #[test]
+    fn event_is_one_plain_line_whatever_its_fields_contain() {
+        let colour = regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap();
+        for (name, words) in HOSTILE {
+            let log = || {
+                let span = tracing::info_span!("sync", %words, late = tracing::field::Empty);
+                span.record("late", words);
+                let _span = span.entered();
+                let (error, cause) = (io::Error::other(words), String::from_utf8(vec![0xff]));
+                tracing::error!(error = &error as &dyn std::error::Error, ?cause, words, "{words}");
+            };
+            LazyLock::force(&SECOND);
+            let json = Page::default();
+            tracing::subscriber::with_default(subscriber(4, &json), log);
+            assert_eq!(json.lines()[0]["msg"], words, "{name}");
+            for ansi in [false, true] {
+                let text = Page::default();
+                let layer = tracing_subscriber::fmt::layer().with_writer(text.clone());
+                let layer = layer.fmt_fields(PlainFields).compact().with_ansi(ansi);
+                tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
+                for page in [&json, &text] {
+                    let line = String::from_utf8(page.0.lock().clone()).unwrap();
+                    // The program's own colours. No hostile words have one.
+                    let line = colour.replace_all(&line, "");
+                    assert_eq!((harmful(&line), line.lines().count()), (vec![], 1), "{name}: {line}");
+                }
             }
         }
     }

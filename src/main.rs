@@ -1,18 +1,25 @@
 //! The command line of the controller: options, logging, exit codes.
 //!
-//! Guarantee: output that cannot be written makes the exit code 1, except where the reader has closed its pipe.
-#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::too_many_lines))]
+//! Guarantees: output that cannot be written makes the exit code 1, except where the reader has closed its pipe. All that is
+//! printed is plain text: a [`PlainText`] on stdout; errors, and what a panic says, on stderr.
+#![cfg_attr(
+    not(test),
+    warn(clippy::disallowed_methods, clippy::print_stderr, clippy::print_stdout, clippy::too_many_lines)
+)]
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Display;
 #[cfg(feature = "dev")]
 use std::io::IsTerminal as _;
 use std::io::{self, Write as _};
+use std::panic::PanicHookInfo;
 use std::path::Path;
 use std::process::ExitCode;
 
 use apimachinery::clock::SystemClock;
 use cronjob_controller::api::crd;
 use cronjob_controller::cli::dispatch::{self, Invocation};
+use cronjob_controller::cli::generated_files;
 use cronjob_controller::cli::kubectl::Program;
 #[cfg(feature = "ui")]
 use cronjob_controller::cli::options::ui::UiConfig;
@@ -20,6 +27,7 @@ use cronjob_controller::cli::options::ui::UiConfig;
 use cronjob_controller::dev::{self, StartPage, live_terminal, options::DevConfig, output::Output};
 use cronjob_controller::logging::{self, LoggingError};
 use cronjob_controller::options::{Config, ProcessEnvironment};
+use cronjob_controller::terminal::{PlainText, plain};
 use cronjob_controller::{app, cli};
 #[cfg(feature = "ui")]
 use cronjob_controller::{options::LogFormat, ui};
@@ -30,10 +38,10 @@ use tokio_util::sync::CancellationToken;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(print_panic));
     match dispatch::parse(std::env::args_os(), &ProcessEnvironment) {
         Ok(Invocation::Cli(command)) => answer(&command),
-        Ok(Invocation::Help(text)) => print(&text),
-        Ok(Invocation::Version(line)) => print(&line),
+        Ok(Invocation::Help(text) | Invocation::Version(text)) => print(&PlainText::trusted(text)),
         Ok(Invocation::Crd(directory)) => write_crds(directory.as_deref()),
         Ok(Invocation::Run(config)) => run(*config),
         #[cfg(feature = "dev")]
@@ -57,9 +65,9 @@ fn run(config: Config) -> ExitCode {
 #[cfg(feature = "dev")]
 fn run_dev(config: DevConfig) -> ExitCode {
     let live = live_terminal::can_show();
-    let output = Output::new(io::stdout());
+    let output = Output::new(stdout());
     let (verbosity, format) = (config.verbosity, config.logging_format);
-    let logging = if live && io::stderr().is_terminal() {
+    let logging = if live && stderr().is_terminal() {
         logging::init_on(verbosity, format, output.clone(), false)
     } else {
         logging::init(verbosity, format)
@@ -81,7 +89,7 @@ const PAGE: Option<StartPage> = {
 #[cfg(feature = "ui")]
 fn run_ui(config: UiConfig) -> ExitCode {
     let logging = logging::init(0, LogFormat::Text);
-    until_stopped(logging, |stop| ui::run(config, Output::new(io::stdout()), stop))
+    until_stopped(logging, |stop| ui::run(config, Output::new(stdout()), stop))
 }
 
 /// Runs `work` until it ends; the first signal cancels the token that it gets.
@@ -166,7 +174,7 @@ fn is_hangup_ignored() -> bool {
 /// Answers a command that a user runs.
 fn answer(command: &cli::Command) -> ExitCode {
     let mut printed = ExitCode::SUCCESS;
-    let mut goes_on = |text: &str| match write(text) {
+    let mut goes_on = |text: &PlainText| match write(text) {
         Ok(()) => true,
         Err(error) => {
             printed = unwritten(&error);
@@ -187,23 +195,31 @@ fn answer(command: &cli::Command) -> ExitCode {
     }
 }
 
-/// Prints the errors, prefixed with the program's name.
+/// Prints the errors, each on a line, prefixed with the program's name.
 fn print_error(sentences: &[String]) {
     let program = Program::of(&std::env::args_os().next().unwrap_or_default()).said();
     for sentence in sentences {
         // Nothing is left to tell a user whose terminal is gone.
-        let _ = writeln!(io::stderr(), "{program}: {sentence}");
+        let _ = writeln!(stderr(), "{program}: {}", plain(sentence));
+    }
+}
+
+/// Prints what a panic says, which can quote text of an object, and its backtrace if the environment asks for one.
+fn print_panic(panic: &PanicHookInfo<'_>) {
+    print_error(&[panic.to_string()]);
+    let backtrace = Backtrace::capture();
+    if backtrace.status() == BacktraceStatus::Captured {
+        let _ = write!(stderr(), "{backtrace}");
     }
 }
 
 /// Prints the CustomResourceDefinitions, or writes them into files.
 fn write_crds(directory: Option<&Path>) -> ExitCode {
     let written = crd::files().map_err(|error| error.to_string()).and_then(|files| match directory {
-        None => Ok(print(&files.into_iter().map(|(_, yaml)| yaml).collect::<String>())),
-        Some(directory) => files.into_iter().try_fold(ExitCode::SUCCESS, |code, (name, yaml)| {
-            let file = directory.join(name);
-            std::fs::write(&file, yaml).map(|()| code).map_err(|error| format!("write {}: {error}", file.display()))
-        }),
+        None => Ok(print(&PlainText::trusted(files.into_iter().map(|(_, yaml)| yaml).collect()))),
+        Some(directory) => {
+            generated_files::write(directory, &files).map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
+        }
     });
     written.unwrap_or_else(|sentence| {
         print_error(&[sentence]);
@@ -211,14 +227,26 @@ fn write_crds(directory: Option<&Path>) -> ExitCode {
     })
 }
 
+/// Stdout, for plain text.
+#[allow(clippy::disallowed_methods, reason = "its users write plain text only")]
+fn stdout() -> io::Stdout {
+    io::stdout()
+}
+
+/// Stderr, for plain text.
+#[allow(clippy::disallowed_methods, reason = "its users write plain text only")]
+fn stderr() -> io::Stderr {
+    io::stderr()
+}
+
 /// Prints to stdout.
-fn print(text: &str) -> ExitCode {
+fn print(text: &PlainText) -> ExitCode {
     write(text).map_or_else(|error| unwritten(&error), |()| ExitCode::SUCCESS)
 }
 
-fn write(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout();
-    writeln!(stdout, "{}", text.trim_end()).and_then(|()| stdout.flush())
+fn write(text: &PlainText) -> io::Result<()> {
+    let mut out = stdout();
+    writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush())
 }
 
 /// The exit code for output that cannot be written. A closed pipe (`--help | head -1`) is not an error.

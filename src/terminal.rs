@@ -1,10 +1,19 @@
-//! Text output for a terminal.
+//! Text output for a terminal or a log.
 //!
-//! Guarantee: text that went through [`plain`] cannot send control sequences to the terminal. Pure.
+//! Guarantees: text that went through [`plain`] stays on one line, shows every character that it contains, and commands
+//! neither the terminal nor the CI system that shows the log. What the commands print is a [`PlainText`], which can only be
+//! made of such text. Pure.
 
 use std::fmt::Write as _;
+use std::ops::Deref;
+#[cfg(feature = "dev")]
+use std::path::Path;
 
+use apimachinery::quoting::push_escape;
 use chrono::TimeDelta;
+use serde::Serialize;
+
+use crate::yaml;
 
 /// A duration in at most two units: `9s`, `1m05s`, `2h30m`, `3d04h`. Fractions of a second are rounded up, so it never shows
 /// 0s early.
@@ -18,8 +27,9 @@ pub fn countdown(wait: TimeDelta) -> String {
     }
 }
 
-/// Formats the rows as lines, with each column as wide as its widest cell.
+/// Formats the rows as lines, with each column as wide as its widest cell. The cells become [`plain`].
 pub fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
+    let table: Vec<[String; N]> = table.iter().map(|row| row.each_ref().map(|cell| plain(cell))).collect();
     let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     let line = |row: &[String; N]| {
@@ -33,9 +43,119 @@ pub fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
     table.iter().map(line).collect()
 }
 
-/// Replaces the control characters of an object's text, which could control the terminal, with spaces.
+/// The text as a line, or a part of one, with Go's escapes in place of
+/// - characters that control a terminal, end a line, change the direction of text or have no width;
+/// - what begins a command of a CI system that reads its log: `::` at the start (GitHub Actions), and `##[` and `##vso[`
+///   anywhere (GitHub Actions, Azure Pipelines).
+///
+/// The result does not change when it goes through this function again.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let mut line = escaped(text, push_escape);
+    let start = line.len() - line.trim_start().len();
+    if line[start..].starts_with("::") {
+        line.replace_range(start..=start, "\\x3a");
+    }
+    line
+}
+
+/// A path as text, with bytes that are not UTF-8 as escapes, so that two files never look the same by them.
+#[cfg(feature = "dev")]
+pub(crate) fn path_text(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+/// The text, with what may not reach a terminal or a log written by `escape`.
+fn escaped(text: &str, escape: impl Fn(&mut String, char)) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let begins_command = c == '#' && text[..at].ends_with('#') && {
+            let name_and_rest = text[at + 1..].trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+            name_and_rest.starts_with('[')
+        };
+        if begins_command || is_hidden(c) { escape(&mut out, c) } else { out.push(c) }
+    }
+    out
+}
+
+/// Whether a character has an effect other than to be seen: controls, line and paragraph separators, and Unicode's
+/// `Default_Ignorable_Code_Point`, which contains those of direction and without width.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+/// A JSON document with JSON's own escapes in place of what [`plain`] escapes: it stays the same document. Line ends between
+/// its values stay.
+pub(crate) fn plain_json(document: &str) -> String {
+    escaped_document(document, |out, c| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    })
+}
+
+/// As [`escaped`], for documents, in which no text contains a raw line end.
+fn escaped_document(document: &str, escape: impl Fn(&mut String, char)) -> String {
+    let lines = document.split('\n').map(|line| escaped(line, &escape));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Text for stdout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlainText(String);
+
+impl PlainText {
+    /// Lines; each becomes [`plain`].
+    pub fn lines<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> Self {
+        Self(lines.into_iter().map(|line| plain(line.as_ref()) + "\n").collect())
+    }
+
+    /// Text of the program itself, such as its help. Words of others in it must be [`plain`] already: nothing is changed.
+    pub fn trusted(text: String) -> Self {
+        Self(text)
+    }
+
+    /// A JSON document; on one line if `is_line`.
+    pub fn json(value: &impl Serialize, is_line: bool) -> Self {
+        let document = if is_line { serde_json::to_string(value) } else { serde_json::to_string_pretty(value) };
+        // Reports are structs of texts and numbers, on which the writer cannot fail.
+        Self(plain_json(&document.unwrap_or_default()) + "\n")
+    }
+
+    /// A YAML document. With text that [`plain`] would change it has JSON's notation, which is YAML too.
+    pub fn yaml(value: &impl Serialize) -> Self {
+        let document = yaml::write(value).unwrap_or_default();
+        if document.split('\n').all(|line| plain(line) == line) {
+            return Self(document);
+        }
+        // JSON writes characters beyond 16 bits as two escapes, which YAML does not join.
+        let json = serde_json::to_string_pretty(value).unwrap_or_default();
+        let escape = |out: &mut String, c: char| {
+            let _ = write!(out, "\\U{:08x}", u32::from(c));
+        };
+        Self(escaped_document(&json, escape) + "\n")
+    }
+}
+
+impl Deref for PlainText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
 }
 
 /// Quotes `text` as one shell word.
@@ -46,5 +166,134 @@ pub(crate) fn shell_word(text: &str) -> String {
         text.to_owned()
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+    use regex::Regex;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Words that a tenant may write, each with its name.
+    pub const HOSTILE: [(&str, &str); 16] = [
+        ("a command after a line break", "a.yaml\n::error file=x::owned"),
+        ("after a carriage return", "a\r::warning::owned"),
+        ("after a next line", "a\u{85}::error::owned"),
+        ("after a line separator", "a\u{2028}::error::owned\u{2029}"),
+        ("a command", "::add-mask::a"),
+        ("after spaces", " \t\u{a0}::error::owned"),
+        ("a command anywhere", "a ##[error]owned"),
+        ("Azure's", "a ###vso[task.setvariable variable=a]owned"),
+        ("a clear screen", "a\u{1b}[2J\u{1b}]0;title\u{7}"),
+        ("with one byte", "a\u{9b}2J\u{7f}\u{0}\u{8}"),
+        ("reversed text", "a\u{202e}lmay.\u{202c}"),
+        ("isolated text", "a\u{2066}b\u{2069}\u{61c}\u{200e}\u{200f}"),
+        ("no width", "a\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}\u{ad}"),
+        ("tags", "a\u{e0001}\u{e0068}\u{e0069}"),
+        ("no commands", "c:a '::' \"##\" # [x] \\ % é 日本語 😀"),
+        ("nothing", ""),
+    ];
+
+    static HIDDEN: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{fff9}-\u{fffb}--\n]")
+            .unwrap()
+    });
+    static COMMAND: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)^\s*::|##[A-Za-z0-9]*\[").unwrap());
+
+    /// The characters and commands in lines of output that should not be there. It is written anew, from Unicode's tables and
+    /// the parsers of the CI systems.
+    pub fn harmful(lines: &str) -> Vec<String> {
+        let found = HIDDEN.find_iter(lines).chain(COMMAND.find_iter(lines));
+        found.map(|found| found.as_str().escape_unicode().to_string()).collect()
+    }
+
+    #[test]
+    fn text_is_escaped_where_it_would_have_an_effect() {
+        let rows = [
+            ("käse 日本語 😀 e\u{301} a\\b \"c\"", "käse 日本語 😀 e\u{301} a\\b \"c\""),
+            ("a\n::error::x", r"a\n::error::x"),
+            ("a\tb\r\u{1b}[2J\u{7}\u{0}", r"a\tb\r\x1b[2J\a\x00"),
+            ("\u{85}\u{9b}\u{2028}\u{202e}", r"\u0085\u009b\u2028\u202e"),
+            ("\u{200b}\u{feff}\u{e0041}", r"\u200b\ufeff\U000e0041"),
+            ("::error::x", r"\x3a:error::x"),
+            ("  ::error::x", r"  \x3a:error::x"),
+            ("x ::error::x: a::b", "x ::error::x: a::b"),
+            ("##[error]x", r"#\x23[error]x"),
+            ("###vso[x]", r"##\x23vso[x]"),
+            ("## a [b]", "## a [b]"),
+        ];
+        for (text, want) in rows {
+            assert_eq!(plain(text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hidden_characters_are_those_of_unicode() {
+        for c in (char::MIN..=char::MAX).filter(|c| *c != '\n') {
+            assert_eq!(is_hidden(c), HIDDEN.is_match(&c.to_string()), "{}", c.escape_unicode());
+        }
+    }
+
+    #[cfg(feature = "dev")]
+    #[test]
+    fn bytes_of_a_path_that_are_not_text_are_escaped() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let path = Path::new(OsStr::from_bytes(b"d/\xffk\xc3\xa4se\xe2\x82.yaml"));
+        assert_eq!(path_text(path), r"d/\xffkäse\xe2\x82.yaml");
+    }
+
+    #[test]
+    fn documents_are_harmless_and_have_the_same_values() {
+        for (name, words) in HOSTILE {
+            let value = json!({"words": words, words: [words, {"b": format!("{words}\n{words}")}]});
+            for text in [PlainText::json(&value, false), PlainText::json(&value, true)] {
+                assert_eq!(
+                    (harmful(&text), serde_json::from_str::<Value>(&text).unwrap()),
+                    (vec![], value.clone()),
+                    "{name}"
+                );
+            }
+            let text = PlainText::yaml(&value);
+            assert_eq!((harmful(&text), serde_saphyr::from_str::<Value>(&text).unwrap()), (vec![], value), "{name}");
+        }
+    }
+
+    /// Text of pieces of hostile words.
+    fn text() -> impl Strategy<Value = String> {
+        let words = HOSTILE.map(|(_, words)| words).concat();
+        let pieces = ["#", "##", "[", "::", ":", " ", "\n", "\u{e9}"].into_iter().map(str::to_owned);
+        let pieces: Vec<String> = words.chars().map(String::from).chain(pieces).collect();
+        prop::collection::vec(prop::sample::select(pieces), 0..24).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn plain_text_is_one_harmless_line_and_stays_the_same(text in text()) {
+            let line = plain(&text);
+            prop_assert!(harmful(&line).is_empty() && !line.contains('\n'), "{line:?}");
+            prop_assert_eq!(plain(&line), line);
+        }
+
+        #[test]
+        fn outputs_are_harmless_and_documents_keep_their_values(texts in prop::collection::vec(text(), 0..4)) {
+            let table: Vec<[String; 2]> = texts.iter().map(|text| [text.clone(), text.clone()]).collect();
+            for lines in [PlainText::lines(&texts), PlainText::lines(columns(&table))] {
+                prop_assert!(harmful(&lines).is_empty(), "{lines:?}");
+                prop_assert_eq!(lines.lines().count(), texts.len());
+            }
+            let (json, yaml) = (PlainText::json(&texts, false), PlainText::yaml(&texts));
+            prop_assert!(harmful(&json).is_empty() && harmful(&yaml).is_empty(), "{json:?} {yaml:?}");
+            prop_assert_eq!(&serde_json::from_str::<Vec<String>>(&json).unwrap(), &texts);
+            prop_assert_eq!(&serde_saphyr::from_str::<Vec<String>>(&yaml).unwrap(), &texts, "{}", &*yaml);
+        }
     }
 }

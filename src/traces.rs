@@ -67,7 +67,7 @@ pub enum TracesError {
     /// No client for the collector could be built.
     #[error("making a client for the collector {endpoint}: {cause}")]
     Client {
-        /// The collector's URL.
+        /// The collector's URL, without what may not be logged.
         endpoint: String,
         /// The error.
         cause: String,
@@ -104,21 +104,24 @@ impl Traces {
     /// When a variable asks for an unsupported feature, or the collector's CA is unusable.
     pub fn from_environment(clock: &SharedClock) -> Result<Option<Arc<Self>>, TracesError> {
         let Some(wanted) = environment::wanted(&|name| std::env::var(name).ok())? else { return Ok(None) };
-        info!(endpoint = wanted.endpoint, "sending a trace of each fire");
         Self::to_collector(&wanted, clock).map(Some)
     }
 
     fn to_collector(wanted: &Wanted, clock: &SharedClock) -> Result<Arc<Self>, TracesError> {
+        info!(endpoint = %wanted.endpoint, "sending a trace of each fire");
+        if wanted.endpoint.has_user {
+            warn!("the collector's URL has a user, which is not sent; OTEL_EXPORTER_OTLP_HEADERS can authenticate");
+        }
         let collector = Collector::new(wanted)?;
         // The exporter reads headers, timeout and compression from the environment itself, and the provider reads the
         // sampler.
         let exporter = SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(&wanted.endpoint)
+            .with_endpoint(&wanted.endpoint.url)
             .with_http_client(collector)
             .build()
-            .map_err(|cause| TracesError::Client { endpoint: wanted.endpoint.clone(), cause: cause.to_string() })?;
+            .map_err(|cause| TracesError::Client { endpoint: wanted.endpoint.to_string(), cause: cause.to_string() })?;
         let mut resource = Resource::builder();
         if !wanted.is_named {
             resource = resource.with_service_name(PROGRAM);

@@ -1,7 +1,9 @@
 //! Runs the binary as a shell does: exit codes, stdout and stderr.
 #![allow(clippy::unwrap_used, clippy::explicit_write, missing_docs)]
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -269,6 +271,100 @@ fn check_reads_files_directories_and_stdin_and_sets_the_exit_code() {
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.starts_with("cronjob-controller: /nowhere.yaml: cannot be read: "), "{err}");
     assert_eq!(run(&["check"]).0, 2);
+}
+
+/// What of these lines a terminal or a CI system would obey: control characters, and a workflow command at the start of a line.
+fn obeyed(lines: &str) -> Vec<&str> {
+    let is_obeyed = |line: &&str| {
+        let hidden = |c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}');
+        line.contains(hidden) || line.trim_start().starts_with("::") || line.contains("##[")
+    };
+    lines.split('\n').filter(is_obeyed).collect()
+}
+
+#[test]
+fn names_of_files_are_plain_text_in_every_output_and_error() {
+    let names: [(&str, &[u8]); 7] = [
+        ("a workflow command on a line of its own", b"a\n::error file=b::owned\n.yaml"),
+        ("a workflow command", b"::error::owned.yaml"),
+        ("an older one", b"##[error]owned.yaml"),
+        ("a clear screen", b"\x1b[2J.yaml"),
+        ("a control character of one byte", b"\xc2\x9b2J.yaml"),
+        ("reversed text", b"\xe2\x80\xaelmay.yaml"),
+        ("bytes that are not text", b"\xff\xfe.yaml"),
+    ];
+    let contents: [(&str, Vec<u8>); 4] = [
+        ("a wrong schedule", manifest("61 * * * *").into_bytes()),
+        ("not YAML", b"a: [\n::error::owned".to_vec()),
+        ("not text", b"\xff\n::error::owned".to_vec()),
+        ("no object", b"kind: \"\\e[2J\"\n".to_vec()),
+    ];
+    for (name, file) in names {
+        for (content, bytes) in &contents {
+            let directory = tempfile::tempdir().unwrap();
+            let file = OsStr::from_bytes(file);
+            std::fs::write(directory.path().join(file), bytes).unwrap();
+            // Without a slash, the name begins the line. An argument has to be text.
+            let file = file.to_str().unwrap_or(".");
+            let run = |args: &[&str]| {
+                let output = command(args).arg(file).current_dir(directory.path()).output().unwrap();
+                (
+                    output.status.code(),
+                    String::from_utf8(output.stdout).unwrap(),
+                    String::from_utf8(output.stderr).unwrap(),
+                )
+            };
+            for format in ["table", "json", "yaml", "sarif"] {
+                let (code, out, err) = run(&["check", "-o", format, "-f"]);
+                assert_eq!(
+                    (code, obeyed(&out), obeyed(&err)),
+                    (Some(1), vec![], vec![]),
+                    "{name}: {content}: {out}{err}"
+                );
+            }
+            let (_, out, err) = run(&["check", "-o", "github", "-f"]);
+            let out: Vec<&str> = out.lines().map(|line| line.strip_prefix("::error file=").expect(line)).collect();
+            assert_eq!((obeyed(&out.join("\n")), obeyed(&err)), (vec![], vec![]), "{name}: {content}: {out:?}{err}");
+            for args in
+                [&["next", "-f"][..], &["dev", "--port=0", "-f"], &["trigger"], &["crd", "--output-dir"], &["--v"]]
+            {
+                let (code, out, err) = run(args);
+                assert!(code != Some(0) || args[0] == "crd", "{name}: {content}: {args:?}");
+                assert_eq!((obeyed(&out), obeyed(&err)), (vec![], vec![]), "{name}: {content}: {args:?}: {out}{err}");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_files_whose_names_are_not_text_are_two() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in [b"\xfe.yaml", b"\xff.yaml"] {
+        std::fs::write(directory.path().join(OsStr::from_bytes(name)), manifest("61 * * * *")).unwrap();
+    }
+    let (_, out, _) = run(&["check", "-f", directory.path().to_str().unwrap()]);
+    assert!(out.contains("/\\xfe.yaml:1: error") && out.contains("/\\xff.yaml:1: error"), "{out}");
+}
+
+#[test]
+fn generated_files_are_not_written_through_a_link() {
+    for (args, name) in [
+        (["man", "--output-dir"], "cronjob-controller-next.1"),
+        (["crd", "--output-dir"], "batch.tutorial.kubebuilder.io_cronjobs.yaml"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let (files, precious) = (directory.path().join("files"), directory.path().join("precious"));
+        std::fs::create_dir(&files).unwrap();
+        std::fs::write(&precious, "precious").unwrap();
+        symlink(&precious, files.join(name)).unwrap();
+        let run = || run(&[&args[..], &[files.to_str().unwrap()]].concat());
+        let want = format!("cronjob-controller: write {}/{name}: it is a symbolic link\n", files.display());
+        assert_eq!(run(), (1, String::new(), want));
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+        std::fs::remove_file(files.join(name)).unwrap();
+        assert_eq!(run(), (0, String::new(), String::new()));
+        assert_eq!(run(), (0, String::new(), String::new()), "files of an earlier run are replaced");
+    }
 }
 
 /// An API server on loopback with one CronJob, which was suspended, and a kubeconfig for it.

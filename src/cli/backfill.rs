@@ -24,7 +24,7 @@ use super::{Answer, CliError, trigger};
 use crate::api::backfill::Backfill;
 use crate::api::batch_v1::Job;
 use crate::api::{ControllerKind, Object as _, Uid};
-use crate::terminal;
+use crate::terminal::PlainText;
 use plan::{Plan, Question};
 use run::{Place, Run, Stored, decode_job};
 use watch::{End, JobWatch};
@@ -98,7 +98,7 @@ pub async fn backfill(
     target: &Target,
     request: &Request,
     clock: &dyn Clock,
-    print: &mut dyn FnMut(&str) -> bool,
+    print: &mut dyn FnMut(&PlainText) -> bool,
 ) -> Result<Answer, CliError> {
     let (client, namespace) = Scope::from(target.clone()).connect().await?;
     let namespace = namespace.unwrap_or_default();
@@ -111,7 +111,7 @@ pub(super) async fn backfill_with(
     (namespace, name): (&str, &str),
     request: &Request,
     clock: &dyn Clock,
-    print: &mut dyn FnMut(&str) -> bool,
+    print: &mut dyn FnMut(&PlainText) -> bool,
 ) -> Result<Answer, CliError> {
     let place = Place { client, controller_kind, namespace, name };
     let stored = place.read().await?;
@@ -127,14 +127,14 @@ pub(super) async fn backfill_with(
         .collect();
     let mut screen = Screen::new(request, &stored, print);
     let Some(next) = prepare(&place, &stored, &jobs, request, clock, &mut screen)? else {
-        return Ok(Answer { text: String::new(), is_good: true });
+        return Ok(Answer { text: PlainText::default(), is_good: true });
     };
     let (running, tally) = found(&jobs, &next);
     if stored.record.current.is_some() {
         screen.continued(&tally);
     }
     if request.dry_run {
-        return Ok(Answer { text: String::new(), is_good: true });
+        return Ok(Answer { text: PlainText::default(), is_good: true });
     }
     let watch = JobWatch::start(&place, &stored.cron_job.uid);
     let mut run = Run {
@@ -154,7 +154,7 @@ pub(super) async fn backfill_with(
     drop(run);
     screen.clear();
     ended?;
-    let text = if is_closed { String::new() } else { screen.end(&tally) };
+    let text = if is_closed { PlainText::default() } else { screen.end(&tally) };
     Ok(Answer { text, is_good: tally.failed + tally.gone + tally.unknown == 0 })
 }
 
@@ -223,7 +223,7 @@ fn found(jobs: &[(Arc<Job>, Option<String>)], backfill: &Backfill) -> (Running, 
 
 /// Where a backfill tells what it does: lines on stdout, and on a terminal a line that changes.
 struct Screen<'a> {
-    print: &'a mut dyn FnMut(&str) -> bool,
+    print: &'a mut dyn FnMut(&PlainText) -> bool,
     format: Format,
     on_terminal: bool,
     object: String,
@@ -234,22 +234,18 @@ struct Screen<'a> {
 const BAR: usize = 30;
 
 impl<'a> Screen<'a> {
-    fn new(request: &Request, stored: &Stored, print: &'a mut dyn FnMut(&str) -> bool) -> Self {
+    fn new(request: &Request, stored: &Stored, print: &'a mut dyn FnMut(&PlainText) -> bool) -> Self {
         let (cron_job, local) = (&stored.cron_job, request.question.zone);
         let zone = cron_job.schedule(local).and_then(schedule::Schedule::zone).unwrap_or(local);
         let object = format!("{} {}", cron_job.controller_kind.parent.kind, cron_job.object_name());
-        let on_terminal = request.format == Format::Table && std::io::stderr().is_terminal();
+        let on_terminal = request.format == Format::Table && bar_output().is_terminal();
         Self { print, format: request.format, on_terminal, object, zone }
     }
 
     fn line(&mut self, line: &Line<'_>, lines: &[String]) -> bool {
         match self.format {
-            Format::Table => {
-                let text: String = lines.iter().map(|line| terminal::plain(line) + "\n").collect();
-                (self.print)(&text)
-            }
-            // A line is a struct of texts and numbers.
-            _ => (self.print)(&serde_json::to_string(line).unwrap_or_default()),
+            Format::Table => (self.print)(&PlainText::lines(lines)),
+            _ => (self.print)(&PlainText::json(line, true)),
         }
     }
 
@@ -266,7 +262,7 @@ impl<'a> Screen<'a> {
     /// Tells a step; returns false if it cannot be written.
     fn tell(&mut self, step: &Step, tally: &Tally) -> bool {
         if self.format != Format::Table {
-            return (self.print)(&serde_json::to_string(step).unwrap_or_default());
+            return (self.print)(&PlainText::json(step, true));
         }
         let text = match step {
             Step::Started { slot, job } if !self.on_terminal => {
@@ -280,9 +276,9 @@ impl<'a> Screen<'a> {
             Step::Skipped { slot, why } => Some(format!("The slot {} is left out: {why}", moment(self.zone, *slot))),
         };
         self.clear();
-        let is_open = text.is_none_or(|text| (self.print)(&terminal::plain(&text)));
+        let is_open = text.is_none_or(|text| (self.print)(&PlainText::lines([text])));
         if self.on_terminal {
-            let _ = write!(std::io::stderr(), "{}", bar(tally)).and_then(|()| std::io::stderr().flush());
+            let _ = write!(bar_output(), "{}", bar(tally)).and_then(|()| bar_output().flush());
         }
         is_open
     }
@@ -290,14 +286,14 @@ impl<'a> Screen<'a> {
     /// Removes the bar.
     fn clear(&self) {
         if self.on_terminal {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+            let _ = write!(bar_output(), "\r\x1b[K");
         }
     }
 
     /// The last lines.
-    fn end(&self, tally: &Tally) -> String {
+    fn end(&self, tally: &Tally) -> PlainText {
         if self.format != Format::Table {
-            return serde_json::to_string(&Line::Finished(tally)).unwrap_or_default() + "\n";
+            return PlainText::json(&Line::Finished(tally), true);
         }
         let Tally { succeeded, failed, gone, unknown, .. } = tally;
         let others =
@@ -306,8 +302,14 @@ impl<'a> Screen<'a> {
             .iter()
             .filter(|(number, _)| **number > 0)
             .fold(String::new(), |all, (number, what)| all + &format!(", {number} {what}"));
-        format!("Backfill of {}: {} succeeded{others}.\n", self.object, count(*succeeded, "Job"))
+        PlainText::lines([format!("Backfill of {}: {} succeeded{others}.", self.object, count(*succeeded, "Job"))])
     }
+}
+
+/// Where the bar is.
+#[allow(clippy::disallowed_methods, reason = "a bar has no words of others")]
+fn bar_output() -> std::io::Stderr {
+    std::io::stderr()
 }
 
 /// One line of progress.

@@ -28,6 +28,7 @@ use super::output::{Format, Report, count, render};
 use crate::api::ControllerKind;
 use crate::api::policy::Spread;
 use crate::dev::manifests::{Document, Place, documents};
+use crate::terminal::PlainText;
 pub use code::Code;
 use lines::line_of;
 use load::Load;
@@ -317,7 +318,7 @@ impl CheckReport {
     }
 
     /// The report in the given format.
-    pub fn render(&self, format: CheckFormat) -> String {
+    pub fn render(&self, format: CheckFormat) -> PlainText {
         match format {
             CheckFormat::Report(format) => render(self, format),
             CheckFormat::Sarif => formats::sarif(self),

@@ -90,7 +90,7 @@ where
             let words: Vec<String> = args.map(|word| word.to_string_lossy().into_owned()).collect();
             let completion = complete(&words);
             return Ok(match completion.source {
-                None => Invocation::Help(completion.text(Vec::new())),
+                None => Invocation::Help(completion.text(Vec::new()).to_string()),
                 Some(_) => Invocation::Cli(Box::new(Command::Complete(completion))),
             });
         }

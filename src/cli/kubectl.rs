@@ -12,6 +12,7 @@ use clap::ValueHint;
 
 use super::pages;
 use crate::options::PROGRAM;
+use crate::terminal::PlainText;
 
 /// The role in which the binary was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,9 +127,9 @@ pub struct Place {
 
 impl Completion {
     /// The candidates, one per line, and the directive. `found` are those of [`Completion::source`].
-    pub fn text(self, found: Vec<String>) -> String {
+    pub fn text(self, found: Vec<String>) -> PlainText {
         let fitting = self.known.into_iter().chain(found).filter(|candidate| candidate.starts_with(&self.typed));
-        fitting.chain([self.directive.to_owned()]).map(|line| line + "\n").collect()
+        PlainText::lines(fitting.chain([self.directive.to_owned()]))
     }
 }
 
@@ -256,7 +257,7 @@ mod tests {
         ];
         for (sentence, words, want) in rows {
             let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-            assert_eq!(complete(&words).text(Vec::new()), want, "{sentence}");
+            assert_eq!(&*complete(&words).text(Vec::new()), want, "{sentence}");
         }
     }
 
@@ -294,6 +295,6 @@ mod tests {
         }
         let found =
             complete(&["explain".to_owned(), "ni".to_owned()]).text(vec!["nightly".to_owned(), "hourly".to_owned()]);
-        assert_eq!(found, "nightly\n:4\n");
+        assert_eq!(&*found, "nightly\n:4\n");
     }
 }

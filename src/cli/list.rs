@@ -14,7 +14,7 @@ use super::CliError;
 use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Explanation, State, explain};
 use super::output::{Format, Report, render, stretch};
-use crate::terminal;
+use crate::terminal::{self, PlainText};
 
 /// How often [`watch`] reads.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -167,7 +167,7 @@ pub async fn watch(
     flags: &ControllerFlags,
     format: Format,
     clock: &dyn Clock,
-    print: &mut dyn FnMut(&str) -> bool,
+    print: &mut dyn FnMut(&PlainText) -> bool,
 ) -> Result<(), CliError> {
     let (client, namespace) = scope.connect().await?;
     let mut before = None;
@@ -176,8 +176,8 @@ pub async fn watch(
         let listing = listing(&known, flags.zone, clock.now());
         let seen: Vec<_> = listing.cron_jobs.iter().map(signature).collect();
         if before.as_ref() != Some(&seen) {
-            let separator = if before.is_some() && format == Format::Table { "\n" } else { "" };
-            if !print(&format!("{separator}{}", render(&listing, format))) {
+            let is_separated = before.is_none() || format != Format::Table || print(&PlainText::lines([""]));
+            if !is_separated || !print(&render(&listing, format)) {
                 return Ok(());
             }
             before = Some(seen);

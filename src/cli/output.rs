@@ -1,13 +1,12 @@
 //! The output formats of a report.
 //!
-//! Guarantees: JSON and YAML have the same fields, in camel case, with times in RFC 3339. Text from an object cannot
-//! send control sequences to the terminal. Pure.
+//! Guarantees: JSON and YAML have the same fields, in camel case, with times in RFC 3339. Every format is a [`PlainText`]. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 use serde::Serialize;
 
-use crate::{terminal, yaml};
+use crate::terminal::{self, PlainText};
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,12 +42,11 @@ pub trait Report: Serialize {
 }
 
 /// The report in the given format.
-pub fn render(report: &impl Report, format: Format) -> String {
+pub fn render(report: &impl Report, format: Format) -> PlainText {
     match format {
-        Format::Table => report.lines().iter().map(|line| terminal::plain(line) + "\n").collect(),
-        // Reports are structs of texts and numbers: neither writer can fail on them.
-        Format::Json => serde_json::to_string_pretty(report).unwrap_or_default() + "\n",
-        Format::Yaml => yaml::write(report).unwrap_or_default(),
+        Format::Table => PlainText::lines(report.lines()),
+        Format::Json => PlainText::json(report, false),
+        Format::Yaml => PlainText::yaml(report),
     }
 }
 

@@ -13,6 +13,7 @@ use super::explain::read::{Target, read};
 use super::explain::{Facts, MANY, Resumption, resumption};
 use super::{Answer, CliError};
 use crate::api::manage::SUSPEND_ANNOTATION;
+use crate::terminal::PlainText;
 
 /// Suspends the CronJob that `target` names, or resumes it.
 ///
@@ -39,7 +40,7 @@ pub(super) async fn set_suspended_with(
     let facts = read(client, target.controller_kind, namespace, &target.name, flags).await?;
     let kind = target.controller_kind.parent.kind;
     let object = format!("{kind} {namespace}/{}", target.name);
-    let answer = |text: String| Answer { text: format!("{object} {text}\n"), is_good: true };
+    let answer = |text: String| Answer { text: PlainText::lines([format!("{object} {text}")]), is_good: true };
     if facts.cron_job.spec.suspend == suspend {
         return Ok(answer(if suspend { "is suspended already." } else { "is not suspended." }.to_owned()));
     }

@@ -11,6 +11,7 @@ use super::{Answer, CliError};
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob};
 use crate::api::job_template::manual_job;
 use crate::api::{ControllerKind, Interner, Object as _};
+use crate::terminal::PlainText;
 
 /// The longest name of a Job whose Pods can carry it in a label.
 const LONGEST_NAME: usize = 63;
@@ -48,10 +49,11 @@ pub(super) async fn trigger_with(
         ConcurrencyPolicy::Forbid => " While it runs, no further run starts (concurrencyPolicy: Forbid).",
         ConcurrencyPolicy::Replace => " The next run deletes it if it still runs (concurrencyPolicy: Replace).",
     };
-    let text = format!(
-        "Job {namespace}/{name} was created.{counts}\nkubectl logs -n {namespace} -f job/{name} prints its log.\n"
-    );
-    Ok(Answer { text, is_good: true })
+    let lines = [
+        format!("Job {namespace}/{name} was created.{counts}"),
+        format!("kubectl logs -n {namespace} -f job/{name} prints its log."),
+    ];
+    Ok(Answer { text: PlainText::lines(lines), is_good: true })
 }
 
 /// A name for a Job that a user starts.

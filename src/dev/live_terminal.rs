@@ -24,6 +24,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Whether stdout can show a live view: a terminal that can move the cursor and belongs to this process, which the shell
 /// has not put into the background.
+#[allow(clippy::disallowed_methods, reason = "nothing is written")]
 pub fn can_show() -> bool {
     let is_foreground = rustix::termios::tcgetpgrp(stdout()).is_ok_and(|group| group == rustix::process::getpgrp());
     stdout().is_terminal() && is_foreground && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
@@ -87,6 +88,7 @@ impl Drop for LiveTerminal {
 }
 
 /// Gives the terminal back. Failures have no remedy: the terminal may be gone.
+#[allow(clippy::disallowed_methods, reason = "it shows the cursor")]
 fn restore() {
     let _ = ratatui::try_restore();
     let _ = execute!(stdout(), Show);

@@ -15,6 +15,7 @@ use tracing::warn;
 
 use super::requests::{JSON, MANAGER, MERGE_PATCH, Refusal, send};
 use crate::api::{ControllerKind, crd};
+use crate::terminal::path_text;
 
 /// The annotation in which `kubectl apply` stores what it applied last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -137,7 +138,7 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, ManifestError> {
         for file in files(path, false)? {
             let text =
                 std::fs::read_to_string(&file).map_err(|source| ManifestError::Read { path: file.clone(), source })?;
-            manifests.extend(parse(&file.display().to_string(), &text)?);
+            manifests.extend(parse(&path_text(&file), &text)?);
         }
     }
     Ok(manifests)

@@ -1,7 +1,7 @@
 //! The lines that `dev` prints: one owner of stdout, so that lines and the live view do not mix.
 //!
 //! Guarantees: writing never blocks the controllers. The first failure to write is kept, except that of a closed pipe. Lines
-//! appear in the order in which they were written. While the live view has the terminal, lines wait: the view shows the
+//! are plain text and appear in the order in which they were written. While the live view has the terminal, lines wait: the view shows the
 //! newest, and the last thousand are written when it ends.
 
 use std::collections::VecDeque;
@@ -11,6 +11,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::MakeWriter;
+
+use crate::terminal::plain;
 
 /// How many lines wait for the end of the live view; older ones are dropped.
 const MAX_WAITING: usize = 1000;
@@ -81,6 +83,7 @@ impl Output {
 
 impl State {
     fn say(&mut self, line: &str) {
+        let line = plain(line);
         if !self.live {
             self.write(&format!("{line}\n"));
             return;
@@ -88,7 +91,7 @@ impl State {
         if self.waiting.len() == MAX_WAITING {
             self.waiting.pop_front();
         }
-        self.waiting.push_back(line.to_owned());
+        self.waiting.push_back(line);
     }
 
     fn write(&mut self, text: &str) {
@@ -137,6 +140,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::terminal::tests::{HOSTILE, harmful};
 
     #[derive(Clone, Default)]
     struct Page(Arc<Mutex<Vec<u8>>>);
@@ -165,6 +169,20 @@ mod tests {
         output.end_view();
         output.say("bye");
         assert_eq!(page.0.lock().as_slice(), b"before\nfirst\nsecond\nthird\nbye\n");
+    }
+
+    #[test]
+    fn lines_are_plain_with_and_without_the_view() {
+        let page = Page::default();
+        let output = Output::new(page.clone());
+        let say_all = || HOSTILE.iter().for_each(|(_, words)| output.say(words));
+        say_all();
+        output.begin_view();
+        say_all();
+        assert_eq!(harmful(&output.newest(usize::MAX).join("\n")), [""; 0]);
+        output.end_view();
+        let text = String::from_utf8(page.0.lock().clone()).unwrap();
+        assert_eq!((harmful(&text), text.lines().count()), (vec![], 2 * HOSTILE.len()), "{text}");
     }
 
     #[test]

@@ -163,8 +163,9 @@ impl Show {
         };
         let mut rows: Vec<Row> = stores.iter().flat_map(|store| store.list()).map(row).collect();
         place.order.sort(&mut rows);
-        let messages: Vec<String> = self.output.newest(MAX_MESSAGES).iter().map(|line| plain(line)).collect();
-        let commands: Vec<String> = self.header.commands.iter().chain(&self.header.link).cloned().collect();
+        let messages = self.output.newest(MAX_MESSAGES);
+        let commands: Vec<String> =
+            self.header.commands.iter().chain(&self.header.link).map(|command| plain(command)).collect();
         let screen = Screen {
             title: &self.header.title,
             commands: &commands,

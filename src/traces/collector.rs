@@ -7,6 +7,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
 
+use http::uri::PathAndQuery;
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
@@ -27,6 +28,8 @@ const MAX_ANSWER: usize = 64 << 10;
 /// A collector. It uses the API server's client with another address and without credentials, so TLS is set up in one place.
 pub(super) struct Collector {
     client: kube::Client,
+    /// The URL's path and query. The exporter, which logs URLs, does not know the query.
+    target: PathAndQuery,
     runtime: Handle,
 }
 
@@ -39,10 +42,13 @@ impl fmt::Debug for Collector {
 impl Collector {
     /// Reads the CA file; sends nothing yet.
     pub(super) fn new(wanted: &Wanted) -> Result<Self, TracesError> {
-        let failed = |cause: String| TracesError::Client { endpoint: wanted.endpoint.clone(), cause };
-        let endpoint: Uri = wanted.endpoint.parse().map_err(|error| failed(format!("{error}")))?;
+        let failed = |cause: String| TracesError::Client { endpoint: wanted.endpoint.to_string(), cause };
+        let endpoint: Uri = wanted.endpoint.url.parse().map_err(|error| failed(format!("{error}")))?;
+        let query = wanted.endpoint.query.iter().map(|query| format!("?{query}")).collect::<String>();
+        let target =
+            format!("{}{query}", endpoint.path()).parse().map_err(|_| failed("its query is invalid".to_owned()))?;
         let mut origin = endpoint.into_parts();
-        origin.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
+        origin.path_and_query = Some(PathAndQuery::from_static("/"));
         let origin = Uri::from_parts(origin).map_err(|error| failed(error.to_string()))?;
         let mut config = kube::Config::new(origin);
         config.default_retry = false;
@@ -56,7 +62,7 @@ impl Collector {
                 Some(certificates.collect::<Result<_, _>>().map_err(|error| unusable(error.to_string()))?);
         }
         let client = kube::Client::try_from(config).map_err(|error| failed(error.to_string()))?;
-        Ok(Self { client, runtime: Handle::current() })
+        Ok(Self { client, target, runtime: Handle::current() })
     }
 }
 
@@ -70,13 +76,14 @@ async fn exchange(client: kube::Client, request: Request<Bytes>) -> Result<Respo
 impl HttpClient for Collector {
     fn send_bytes<'a, 'b>(
         &'a self,
-        request: Request<Bytes>,
+        mut request: Request<Bytes>,
     ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'b>>
     where
         'a: 'b,
         Self: 'b,
     {
         let client = self.client.clone();
+        *request.uri_mut() = self.target.clone().into();
         let answer = self.runtime.spawn(async move { tokio::time::timeout(TIMEOUT, exchange(client, request)).await });
         Box::pin(async move { answer.await?? })
     }

@@ -1,6 +1,9 @@
 //! The environment's settings for traces. Pure: the variables are arguments.
 //!
-//! Guarantee: a request for an unsupported feature is an error that names the variable; it is never ignored.
+//! Guarantees: a request for an unsupported feature is an error that names the variable; it is never ignored. User, password and
+//! query of the collector's URL are in no error, and in no log line of this crate.
+
+use std::fmt;
 
 use super::TracesError;
 
@@ -8,11 +11,53 @@ use super::TracesError;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// The URL to which batches are posted.
-    pub(super) endpoint: String,
+    pub(super) endpoint: Endpoint,
     /// The collector's CA file, PEM.
     pub(super) certificate: Option<String>,
     /// Whether the environment sets the service name.
     pub(super) is_named: bool,
+}
+
+/// A collector's URL, in the parts that may be logged and those that may not. [`fmt::Display`] writes the former.
+#[derive(PartialEq, Eq)]
+pub(super) struct Endpoint {
+    /// The URL without user, password and query.
+    pub(super) url: String,
+    /// What follows the question mark.
+    pub(super) query: Option<String>,
+    /// Whether it has a user or a password. They are not sent.
+    pub(super) has_user: bool,
+    /// Whether a user and a password may be in the wrong place, so that not even the host is known.
+    is_ambiguous: bool,
+}
+
+impl Endpoint {
+    fn new(text: &str, path: &str) -> Self {
+        let (scheme, rest) = text.split_at(text.find("://").map_or(0, |end| end + "://".len()));
+        let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        let (location, query) = tail.split_once('?').map_or((tail, None), |(location, query)| (location, Some(query)));
+        let location = if path.is_empty() { location } else { location.trim_end_matches('/') };
+        Self {
+            url: format!("{scheme}{host}{location}{path}"),
+            query: query.map(str::to_owned),
+            has_user: user.is_some(),
+            // As in http://user:pass/word@collector.
+            is_ambiguous: tail.contains('@'),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_ambiguous { "(hidden: an @ after its host)" } else { &self.url })
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// The default address of a collector.
@@ -40,11 +85,12 @@ pub(super) fn wanted(variable: &dyn Fn(&'static str) -> Option<String>) -> Resul
             None => {}
         }
     }
-    let endpoint = own.unwrap_or_else(|| {
-        format!("{}/v1/traces", shared.as_deref().unwrap_or(DEFAULT_ENDPOINT).trim_end_matches('/'))
-    });
-    if !(endpoint.starts_with("http://") || endpoint.starts_with("https://")) {
-        return not_allowed("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint, "a URL such as http://collector:4318");
+    let endpoint = match own {
+        Some(own) => Endpoint::new(&own, ""),
+        None => Endpoint::new(shared.as_deref().unwrap_or(DEFAULT_ENDPOINT), "/v1/traces"),
+    };
+    if !(endpoint.url.starts_with("http://") || endpoint.url.starts_with("https://")) {
+        return not_allowed("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.to_string(), "a URL such as http://collector:4318");
     }
     let certificate = get("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE").or_else(|| get("OTEL_EXPORTER_OTLP_CERTIFICATE"));
     let is_named = get("OTEL_SERVICE_NAME").is_some()

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::api::ControllerRef;
+use crate::logging::tests::{Page, subscriber};
 
 /// An exporter that keeps its spans.
 #[derive(Debug, Clone, Default)]
@@ -225,29 +226,64 @@ fn environment_variables_choose_the_exporter_and_its_endpoint() {
     for (sentence, variables, want) in rows {
         let variable =
             |name: &str| variables.iter().find(|(found, _)| *found == name).map(|(_, value)| (*value).to_owned());
-        let found = environment::wanted(&variable).map(|wanted| wanted.map(|wanted| wanted.endpoint));
+        let found = environment::wanted(&variable).map(|wanted| wanted.map(|wanted| wanted.endpoint.url));
         assert_eq!(found.map_err(|error| error.to_string()), want.map_err(str::to_owned), "{sentence}");
+    }
+}
+
+/// The endpoint of this URL for all signals.
+fn endpoint(url: &str) -> Result<Option<Wanted>, TracesError> {
+    environment::wanted(&|name| (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| url.to_owned()))
+}
+
+#[tokio::test]
+async fn user_password_and_query_of_the_endpoint_are_in_no_log_line_and_no_error() {
+    let rows = [
+        ("http://me:s3cret@c:4318", "http://c:4318/v1/traces"),
+        ("https://s3cret@c/otlp/?key=s3cret", "https://c/otlp/v1/traces"),
+        ("http://me:s3cret@[::1]:4318/", "http://[::1]:4318/v1/traces"),
+        ("http://me:x@s3cret@c", "http://c/v1/traces"),
+        ("http://c?key=s3cret", "http://c/v1/traces"),
+        ("http://me:x/s3cret@c", "(hidden: an @ after its host)"),
+        ("http://me:x?s3cret@c", "(hidden: an @ after its host)"),
+        ("http://me:x#s3cret@c", "(hidden: an @ after its host)"),
+        ("grpc://me:s3cret@c", "grpc://c/v1/traces is not allowed"),
+        ("me:s3cret@c:4318", "c:4318/v1/traces is not allowed"),
+        ("http://me:s3cret@not a host", "http://not a host/v1/traces: invalid"),
+        ("http://me:s3cret@", "http:///v1/traces: "),
+    ];
+    let clock: SharedClock = TestClock::new(slot());
+    for (url, want) in rows {
+        let page = Page::default();
+        let result = tracing::subscriber::with_default(subscriber(5, &page), || {
+            endpoint(url).and_then(|wanted| Traces::to_collector(&wanted.unwrap(), &clock))
+        });
+        let lines = page.lines().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        let error = result.err().map(|error| format!("{error} {error:?}")).unwrap_or_default();
+        assert!(lines.contains(want) || error.contains(want), "{url}: {lines} {error}");
+        assert!(!(lines.contains("s3cret") || error.contains("s3cret")), "{url}: {lines} {error}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn spans_are_encoded_as_otlp() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}/v1/traces", listener.local_addr().unwrap());
+    let url = format!("http://me:s3cret@{}?key=value", listener.local_addr().unwrap());
     let (batches, mut received) = tokio::sync::mpsc::unbounded_channel();
     let receive = post(async move |request: Request<Body>| {
+        let target = request.uri().to_string();
         let kind = request.headers()["content-type"].to_str().unwrap().to_owned();
         let body = request.into_body().collect().await.unwrap().to_bytes();
-        batches.send((kind, body)).unwrap();
+        batches.send((target, kind, body)).unwrap();
         Ok::<_, Infallible>("")
     });
     tokio::spawn(axum_serve(listener, Router::new().route("/v1/traces", receive)));
     let clock: SharedClock = TestClock::new(slot());
-    let wanted = Wanted { endpoint, certificate: None, is_named: false };
-    let traces = Traces::to_collector(&wanted, &clock).unwrap();
+    let traces = Traces::to_collector(&endpoint(&url).unwrap().unwrap(), &clock).unwrap();
     Stopwatch::start(Some(&traces)).created(&name("hello-1"), &Failed::Err("quota"));
     traces.shut_down().await;
-    let (kind, body) = received.try_recv().unwrap();
+    let (target, kind, body) = received.try_recv().unwrap();
+    assert_eq!(target, "/v1/traces?key=value");
     assert_eq!(kind, "application/x-protobuf");
     for text in ["cronjob-controller", "service.version", "fire", "create", "k8s.job.name", "hello-1", "quota"] {
         assert!(body.windows(text.len()).any(|window| window == text.as_bytes()), "{text} is not in it");

@@ -65,8 +65,8 @@ impl Cluster {
 
     async fn call_for(&self, controller_kind: ControllerKind, request: &Request) -> Ended {
         let mut printed = Vec::new();
-        let mut print = |text: &str| {
-            printed.push(text.to_owned());
+        let mut print = |text: &PlainText| {
+            printed.push(text.to_string());
             true
         };
         let (place, clock) = (("default", "c"), &*self.world.clock);
@@ -311,7 +311,7 @@ async fn dry_run_writes_nothing_and_what_is_printed_is_for_people() {
     let cluster = Cluster::new(json!({}), usual).await;
     let asked = Request { dry_run: true, format: Format::Table, ..request() };
     let (answer, printed) = cluster.call(&asked).await;
-    assert_eq!(answer.unwrap(), Answer { text: String::new(), is_good: true });
+    assert_eq!(answer.unwrap(), Answer { text: PlainText::default(), is_good: true });
     assert_eq!(
         printed.join(""),
         "Backfill of CronJob default/c from Mon 2026-03-02 08:00:00 +00:00 to Mon 2026-03-02 09:50:00 +00:00: 12 of 12 slots \
@@ -324,7 +324,7 @@ async fn dry_run_writes_nothing_and_what_is_printed_is_for_people() {
     assert!(!cluster.is_under_way().await);
     let asked = Request { format: Format::Table, ..request() };
     let (answer, _) = cluster.call(&asked).await;
-    assert_eq!(answer.unwrap().text, "Backfill of CronJob default/c: 12 Jobs succeeded.\n");
+    assert_eq!(&*answer.unwrap().text, "Backfill of CronJob default/c: 12 Jobs succeeded.\n");
     let tally = Tally { total: 500, succeeded: 240, failed: 10, running: 2, ..Tally::default() };
     assert_eq!(bar(&tally), "[###############               ] 250 of 500, 2 running, 10 failed");
 }

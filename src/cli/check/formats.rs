@@ -7,23 +7,27 @@ use serde_json::{Value, json};
 
 use super::{CheckReport, Code, Finding};
 use crate::options::PROGRAM;
-use crate::terminal;
+use crate::terminal::{PlainText, plain};
 
 /// Workflow commands of GitHub Actions, which show each finding at its line of a pull request. Matches
 /// [GitHub's description](https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands).
-pub(super) fn github(report: &CheckReport) -> String {
-    let text = |text: &str| terminal::plain(text).replace('%', "%25");
-    let property = |value: &str| text(value).replace(':', "%3A").replace(',', "%2C");
+pub(super) fn github(report: &CheckReport) -> PlainText {
+    let text = |text: &str| plain(text).replace('%', "%25");
+    // A line break in the name of a file is part of the name. In a message it would begin a line of the log.
+    let property = |value: &str| {
+        let escapes = [("%", "%25"), ("\r", "%0D"), ("\n", "%0A"), (":", "%3A"), (",", "%2C")];
+        plain(&escapes.iter().fold(value.to_owned(), |value, (from, to)| value.replace(from, to)))
+    };
     let line = |finding: &Finding| {
         let Finding { file, line, code, severity, .. } = finding;
         let (file, title) = (property(file), property(&format!("{PROGRAM} check: {code}")));
         format!("::{severity} file={file},line={line},title={title}::{}\n", text(&finding.sentence()))
     };
-    report.findings.iter().map(line).collect()
+    PlainText::trusted(report.findings.iter().map(line).collect())
 }
 
 /// One run in the Static Analysis Results Interchange Format, version 2.1.0 (OASIS).
-pub(super) fn sarif(report: &CheckReport) -> String {
+pub(super) fn sarif(report: &CheckReport) -> PlainText {
     let rules: Vec<Value> = Code::ALL
         .into_iter()
         .map(|code| json!({"id": code.to_string(), "shortDescription": {"text": code.summary()}}))
@@ -47,7 +51,7 @@ pub(super) fn sarif(report: &CheckReport) -> String {
             "results": report.findings.iter().map(result).collect::<Vec<_>>(),
         }],
     });
-    format!("{document:#}\n")
+    PlainText::json(&document, false)
 }
 
 /// A path as a relative reference; an absolute path as a file URI.

@@ -2,22 +2,24 @@
 //!
 //! Guarantee: each file is read completely, and directories are read as `kubectl apply -f` and `-R` read them.
 
+use std::collections::HashSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::Source;
 use crate::dev::manifests::{self, ManifestError};
+use crate::terminal::path_text;
 
 /// The texts of all files that `paths` refer to, with those in the directories below if `recursive`.
 ///
 /// # Errors
 /// The first file that cannot be read.
 pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Source>, ManifestError> {
-    let mut sources: Vec<Source> = Vec::new();
+    let (mut sources, mut known) = (Vec::new(), HashSet::new());
     for path in paths {
-        for source in sources_of(path, recursive)? {
+        for (path, source) in sources_of(path, recursive)? {
             // A file that is named twice, alone and by its directory, is one.
-            if sources.iter().all(|known| known.file != source.file) {
+            if known.insert(path) {
                 sources.push(source);
             }
         }
@@ -25,9 +27,8 @@ pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Source>, ManifestE
     Ok(sources)
 }
 
-/// The files that `path` refers to, with their text; `-` is stdin.
-fn sources_of(path: &Path, recursive: bool) -> Result<Vec<Source>, ManifestError> {
-    let source = |file: String, text| Source { file, text };
+/// The files that `path` refers to, each with its path; `-` is stdin.
+fn sources_of(path: &Path, recursive: bool) -> Result<Vec<(PathBuf, Source)>, ManifestError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| ManifestError::Read { path, source }
@@ -35,12 +36,13 @@ fn sources_of(path: &Path, recursive: bool) -> Result<Vec<Source>, ManifestError
     if path.as_os_str() == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map_err(failed(path))?;
-        return Ok(vec![source("stdin".to_owned(), text)]);
+        return Ok(vec![(path.to_owned(), Source { file: "stdin".to_owned(), text })]);
     }
     let mut sources = Vec::new();
     for file in manifests::files(path, recursive)? {
         let text = std::fs::read_to_string(&file).map_err(failed(&file))?;
-        sources.push(source(file.display().to_string(), text));
+        let source = Source { file: path_text(&file), text };
+        sources.push((file, source));
     }
     Ok(sources)
 }

@@ -193,7 +193,7 @@ fn report_names_the_cron_job_in_plain_words_and_as_json() {
     let flags = ControllerFlags::default();
     let findings = findings(&cluster, &flags, instant(NOW));
     assert!(!findings.changes_nothing());
-    let text = render(&findings, Format::Table);
+    let text = render(&findings, Format::Table).to_string();
     let lines = format!(
         "2 findings for 1 CronJob; 2 of them change which Jobs run.\n\nold-slot: The in-tree controller would start a slot that \
          does not start here.\n  CronJob shop/nightly would start Job {} of Mon 2026-11-23 02:00:00 +00:00, 8h00m late: \
@@ -212,7 +212,7 @@ fn report_names_the_cron_job_in_plain_words_and_as_json() {
     cluster.leases = Err("leases is forbidden".to_owned());
     let findings = super::findings(&cluster, &flags, instant(NOW));
     assert!(findings.changes_nothing());
-    let text = render(&findings, Format::Table);
+    let text = render(&findings, Format::Table).to_string();
     let none = "Nothing changes for 1 CronJob.\n\nNot checked, because it could not be read:\n  two controllers, from Leases: \
                 leases is forbidden\n";
     assert_eq!(text, none);

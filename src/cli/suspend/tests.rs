@@ -58,6 +58,7 @@ impl World {
             .await
             .unwrap()
             .text
+            .to_string()
     }
 }
 
@@ -104,7 +105,7 @@ async fn triggered_job_is_the_one_that_kubectl_creates() {
         trigger_with(&world.client, ControllerKind::CronJob, "default", name, job.to_owned()).await
     };
     let answer = trigger("nightly", "once").await.unwrap();
-    assert_eq!(answer.text, "Job default/once was created.\nkubectl logs -n default -f job/once prints its log.\n");
+    assert_eq!(&*answer.text, "Job default/once was created.\nkubectl logs -n default -f job/once prints its log.\n");
     let job = world.get("/apis/batch/v1/namespaces/default/jobs/once").await;
     let uid = &world.get(&format!("{CRON_JOBS}/nightly")).await["metadata"]["uid"];
     let metadata = &job["metadata"];

@@ -13,6 +13,7 @@ use super::keys::Place;
 use super::screen::Screen;
 use super::*;
 use crate::api::{Interner, Object as _};
+use crate::terminal::tests::{HOSTILE, harmful};
 
 fn at(second: i64) -> DateTime<Utc> {
     // 2027-01-15T08:00:00Z, a Friday.
@@ -224,10 +225,24 @@ fn lines_report_starts_and_ends() {
     let failed = job("hello-1", Some(0), Some(("Failed", 63)));
     assert_eq!(
         line_of_end(&started, &failed).unwrap(),
-        "default/hello: Job hello-1 failed after 1m03s: Job has [2J failed"
+        "default/hello: Job hello-1 failed after 1m03s: Job has\\x1b[2J failed"
     );
     assert_eq!(line_of_end(&complete, &complete), None, "once only");
     assert_eq!(line_of_end(&started, &started), None);
+}
+
+#[test]
+fn words_of_objects_are_plain_in_the_view_and_in_its_lines() {
+    for (name, words) in HOSTILE {
+        let running = job(words, Some(0), None);
+        let ended = job(words, Some(0), Some(("Failed", 3)));
+        let row =
+            row(&cron_job(words, &json!({ "schedule": words, "timeZone": words }), None), &[running.clone()], None);
+        let lines = [line_of_start(&running, at(1)), line_of_end(&running, &ended).unwrap(), row.name, row.schedule];
+        for line in lines {
+            assert_eq!((harmful(&line), line.contains('\n')), (vec![], false), "{name}: {line}");
+        }
+    }
 }
 
 proptest! {
