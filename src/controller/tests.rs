@@ -77,7 +77,7 @@ async fn a_standby_queues_nothing_and_begins_with_all_that_is_there() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_reads_a_changed_schedule_only_once_it_leads() {
-    for (schedule, event) in [("5 * * * *", None), ("bad", Some("UnParseableCronJobSchedule"))] {
+    for (schedule, event) in [("5 * * * *", None), ("bad", Some("UnparseableSchedule"))] {
         let world = World::new("2026-03-02T10:05:30Z").await;
         world.controller.stand_by();
         world.create_cron_job("a", json!({ "schedule": "0 * * * *" })).await;
