@@ -23,7 +23,6 @@ use rand::rngs::StdRng;
 use schedule::{TIME_ZONE_DATA, local_zone};
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
@@ -502,11 +501,8 @@ impl ShardControllers {
                 instance.controller.doubt_earlier_creates();
             }
         }
-        let controllers: Vec<_> = self.instances.iter().map(|instance| Arc::clone(&instance.controller)).collect();
-        let first = Instant::now();
-        leadership.depends_on(move || {
-            controllers.iter().map(|controller| controller.last_sign_of_life()).min().unwrap_or(first)
-        });
+        let heartbeats: Vec<_> = self.instances.iter().map(|instance| instance.controller.heartbeat()).collect();
+        leadership.depends_on(move || heartbeats.iter().map(|heartbeat| heartbeat.last()).min());
         self.gate.open(leadership.clone());
         let work = |instance: &ControllerInstance| {
             let work = instance.clone().work(Arc::clone(&self.context), stop.clone());

@@ -48,7 +48,7 @@ pub(crate) mod cron_job_stats;
 mod decision_log;
 mod external_jobs;
 mod handlers;
-mod heartbeat;
+pub mod heartbeat;
 mod history;
 mod memory;
 mod messages;
@@ -129,7 +129,7 @@ pub struct Controller<C> {
     limiter: Mutex<ConcurrencyLimiter>,
     memories: Memories,
     template_budget: Arc<TemplateBudget>,
-    heartbeat: Heartbeat,
+    heartbeat: Arc<Heartbeat>,
     /// Whether this is a standby: no worker takes keys from the queue yet.
     standing_by: AtomicBool,
     /// The deadline for pending statuses, set when shutdown begins.
@@ -149,7 +149,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             parts,
             limiter: Mutex::new(ConcurrencyLimiter::new()),
             memories: Memories::default(),
-            heartbeat: Heartbeat::new(),
+            heartbeat: Arc::default(),
             standing_by: AtomicBool::new(false),
             settles_until: OnceLock::new(),
             takeover_ends: OnceLock::new(),
@@ -268,9 +268,9 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// When a worker last showed that it works: see `heartbeat`.
-    pub fn last_sign_of_life(&self) -> Instant {
-        self.heartbeat.last()
+    /// When a worker last showed a sign of life.
+    pub fn heartbeat(&self) -> Arc<Heartbeat> {
+        Arc::clone(&self.heartbeat)
     }
 
     /// Shows a sign of life for idle workers, for ever. Must run on the workers' runtime.

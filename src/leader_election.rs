@@ -5,7 +5,8 @@
 //! that their monotonic clocks run at about the same rate and that no user edits or deletes the lease. A leader that cannot
 //! renew loses its right to write one renew deadline after the start of its last successful renewal. Other candidates take
 //! over one lease duration after it at the earliest. Releasing the lease never takes it from another holder. A leader whose work
-//! has shown no sign of life for [`LONGEST_SILENCE`](decision::LONGEST_SILENCE) does not renew any more, so that another process takes over.
+//! has shown no sign of life for [`LONGEST_SILENCE`](decision::LONGEST_SILENCE) does not renew any more, so that another
+//! process takes over.
 //!
 //! [`next_action`] is the pure decision; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
 //! With several leases, [`shares`] decides for which of them a candidate runs.
@@ -67,7 +68,7 @@ pub enum Loss {
     /// The lease names another holder.
     TakenBy(String),
     /// The work under the lease showed no sign of life for [`LONGEST_SILENCE`](decision::LONGEST_SILENCE).
-    Silence,
+    NoSignOfLife,
 }
 
 /// How an election ended.
@@ -201,7 +202,7 @@ impl<L: LeaseLock> LeaderElector<L> {
             }
             let last_sign = self.leadership.last_sign().map(Instant::into_std);
             if !may_renew(leads_since.into_std(), last_sign, started.into_std()) {
-                return Loss::Silence;
+                return Loss::NoSignOfLife;
             }
             let result = timeout_at(fence, self.try_acquire_or_renew()).await;
             self.report_transition();

@@ -129,7 +129,7 @@ where
             done = work(leadership) => done?,
             outcome = &mut election => {
                 error!(?outcome, "leader election lost");
-                let is_hung = matches!(outcome, Ok(Outcome::Lost(Loss::Silence)));
+                let is_hung = matches!(outcome, Ok(Outcome::Lost(Loss::NoSignOfLife)));
                 return Err(if is_hung { AppError::Hung } else { AppError::LostLease });
             }
         }

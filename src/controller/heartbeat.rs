@@ -27,12 +27,14 @@ pub struct Heartbeat {
     workers: AtomicUsize,
 }
 
-impl Heartbeat {
-    /// The controller's start is the first sign.
-    pub fn new() -> Self {
+impl Default for Heartbeat {
+    /// The first sign of life is now; there are no workers yet.
+    fn default() -> Self {
         Self { started: Instant::now(), last: AtomicU64::new(0), workers: AtomicUsize::new(0) }
     }
+}
 
+impl Heartbeat {
     /// When a worker last showed a sign of life, to the millisecond.
     pub fn last(&self) -> Instant {
         self.started + Duration::from_millis(self.last.load(Ordering::Relaxed))
@@ -92,7 +94,7 @@ mod tests {
 
     /// The longest time without a sign of life in ten minutes.
     async fn longest_silence(workers: &[Worker]) -> Duration {
-        let heartbeat = Arc::new(Heartbeat::new());
+        let heartbeat = Arc::new(Heartbeat::default());
         heartbeat.set_workers(workers.len());
         let busy = workers.iter().filter(|worker| **worker != Worker::Idle).count();
         let mut tasks = tokio::task::JoinSet::new();

@@ -23,9 +23,9 @@ struct State {
     signs: Option<SignsOfLife>,
 }
 
-/// When the work under a lease last showed a sign of life. Must not block.
+/// When the work under a lease last showed a sign of life, if it shows any.
 #[derive(Clone)]
-struct SignsOfLife(Arc<dyn Fn() -> Instant + Send + Sync>);
+struct SignsOfLife(Arc<dyn Fn() -> Option<Instant> + Send + Sync>);
 
 impl fmt::Debug for SignsOfLife {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,16 +103,17 @@ impl Leadership {
         self.0.lock().takeover
     }
 
-    /// Makes the renewal depend on the work under the lease: `last_sign` is when that last showed a sign of life, and must not
-    /// block. The elector stops renewing after [`LONGEST_SILENCE`](super::decision::LONGEST_SILENCE) without one.
-    pub fn depends_on(&self, last_sign: impl Fn() -> Instant + Send + Sync + 'static) {
+    /// Makes the renewal depend on the work under the lease: `last_sign` is when that last showed a sign of life. It must
+    /// not block, nor own what has this handle. Without one for
+    /// [`LONGEST_SILENCE`](super::decision::LONGEST_SILENCE) the elector stops renewing.
+    pub fn depends_on(&self, last_sign: impl Fn() -> Option<Instant> + Send + Sync + 'static) {
         self.0.lock().signs = Some(SignsOfLife(Arc::new(last_sign)));
     }
 
     /// When the work under the lease last showed a sign of life; `None` if the renewal does not depend on it.
     pub(super) fn last_sign(&self) -> Option<Instant> {
         let signs = self.0.lock().signs.clone()?;
-        Some((signs.0)())
+        (signs.0)()
     }
 
     /// Records how the previous holder left the lease; of several attempts the worst counts.

@@ -685,7 +685,7 @@ async fn leader_is_followed_once_its_work_was_silent_for_a_minute() {
             let lock = FakeLock::new(&server, network(vec![]));
             let elected = move |leadership: Leadership| {
                 if identity == "me" {
-                    leadership.depends_on(last_sign);
+                    leadership.depends_on(move || Some(last_sign()));
                 }
             };
             let elector = elector(identity, lock, Hooks::default());
@@ -700,7 +700,7 @@ async fn leader_is_followed_once_its_work_was_silent_for_a_minute() {
         standby.abort();
         if is_lost {
             let (outcome, after) = leader.await.unwrap();
-            assert_eq!(outcome, Outcome::Lost(Loss::Silence));
+            assert_eq!(outcome, Outcome::Lost(Loss::NoSignOfLife));
             assert!((160..=162).contains(&after.as_secs()), "lost after {after:?}");
         } else {
             leader.abort();

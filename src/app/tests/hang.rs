@@ -9,6 +9,7 @@ use std::thread::available_parallelism;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use super::leases::{LEASES, ask, seconds};
 use super::*;
