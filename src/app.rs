@@ -3,7 +3,8 @@
 //! Guarantees: the process finds every configuration error before its first request. A standby keeps its caches warm and
 //! writes nothing. On SIGTERM or SIGINT the work in flight finishes, and the lease is released after the last write. The
 //! work in flight has [`GRACE`] for that; [`shutdown`](crate::shutdown) sets the time of every step. A leader that lost its
-//! lease stops at once. In a sharded cluster the same holds for each shard: see `shards`.
+//! lease stops at once. Workers that hang delay neither the election nor the end of the process (`runtimes`), and a leader whose
+//! workers all hang loses its lease. In a sharded cluster the same holds for each shard: see `shards`.
 //!
 //! Matches `Run` in upstream `cmd/kube-controller-manager/app/controllermanager.go`, for the enabled controllers: they share
 //! one lease, one leadership check and one event writer; each has its own informers and queue.
@@ -20,7 +21,7 @@ use kube::Client;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use schedule::{TIME_ZONE_DATA, local_zone};
-use tokio::sync::oneshot;
+use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -43,7 +44,7 @@ use crate::metrics::{
 use crate::options::{Config, ControllerKind, LeaderElectionConfig};
 use crate::server::HealthCheck;
 use crate::sharding::Shard;
-use crate::shutdown::{GRACE, LAST_CONNECTIONS, LAST_EVENTS, LAST_RELEASE};
+use crate::shutdown::{GRACE, LAST_CONNECTIONS, LAST_EVENTS};
 use crate::sim;
 use crate::traces::Traces;
 use crate::webhook::Webhooks;
@@ -54,14 +55,16 @@ mod election;
 mod error;
 mod replica;
 mod requests;
+mod runtimes;
 mod serving;
 mod shards;
 mod warm;
 
 use self::caches::{Caches, LookAtCaches};
-use self::election::Candidate;
+use self::election::{Candidate, under_lease};
 pub use self::error::AppError;
 pub use self::replica::{Replica, ReplicaObserver, run_replica};
+use self::runtimes::{Background, run_on};
 
 /// How long status writes and Events wait at most while the Jobs of due slots are created, so that these do not share the API
 /// server with them. Several times what the Jobs of a second of `spread` take; in a larger burst the Jobs go first anyway. A
@@ -74,7 +77,8 @@ const MAX_PENDING_EVENTS: usize = 16_384;
 /// How many events are written concurrently once no more urgent work is left: the next burst may come within a minute.
 const EVENTS_IN_FLIGHT: usize = 16;
 
-/// Runs the controller until `stop`.
+/// Runs the controller until `stop`. The caller's runtime must be on a thread of its own, since it drives the election; this starts
+/// further ones (`runtimes`).
 ///
 /// # Errors
 /// When a setting is unusable, and when leadership is lost.
@@ -88,23 +92,28 @@ async fn run_process(config: Config, stop: CancellationToken) -> Result<(), AppE
     let registry = Registry::new();
     ProcessCollector::register(&registry)?;
     register_time_zone_data(&registry, TIME_ZONE_DATA)?;
-    let listeners = serving::Listeners::bind(&config).await?;
-    let webhooks = match &config.webhook {
-        Some(webhook) => Some(Webhooks::bind(webhook).await?),
+    let (workers, serving) = (Background::for_workers()?, Background::for_serving()?);
+    let listeners = serving::Listeners::bind(&config, serving.handle()).await?;
+    let webhooks = match config.webhook.clone() {
+        Some(webhook) => Some(run_on(workers.handle(), async move { Webhooks::bind(&webhook).await }).await?),
         None => None,
     };
     let mut ready: Vec<HealthCheck> = webhooks.iter().map(Webhooks::health_check).collect();
 
     let observer = RestClientMetrics::register(&registry)?;
-    let client = client::connect(&config, Some(Arc::new(observer.clone()))).await?;
-    let delegation = serving::delegation(&config, &clock, Arc::new(observer.clone())).await?;
+    let client = connect(&config, &observer, workers.handle()).await?;
+    let delegation = serving::delegation(&config, &clock, &observer, serving.handle()).await?;
     let mut context = ControllerContext::new(&config, &client, &registry, &clock, rand::random(), None)?;
-    context.traces = Traces::from_environment(&clock)?;
+    context.workers = workers.handle().clone();
+    let mut served = Vec::new();
+    {
+        let _entered = workers.handle().enter();
+        context.traces = Traces::from_environment(&clock)?;
+        if let Some(webhooks) = webhooks {
+            served = webhooks.serve(client.clone(), Arc::clone(&clock), &context.ends);
+        }
+    }
     let context = Arc::new(context);
-    let mut served = match webhooks {
-        Some(webhooks) => webhooks.serve(client.clone(), Arc::clone(&clock), &context.ends),
-        None => Vec::new(),
-    };
     let work = match &config.leader_election {
         None => Work::new(&context, None)?,
         Some(settings) => {
@@ -118,6 +127,12 @@ async fn run_process(config: Config, stop: CancellationToken) -> Result<(), AppE
     served.extend(listeners.serve(&config, &registry, ready, work.health(), delegation, &context.ends));
 
     context.run_to_end(work, served, stop).await
+}
+
+/// The client of the workers, on their runtime.
+async fn connect(config: &Config, observer: &RestClientMetrics, workers: &Handle) -> Result<Client, AppError> {
+    let (config, observer) = (config.clone(), Arc::new(observer.clone()));
+    Ok(run_on(workers, async move { client::connect(&config, Some(observer)).await }).await?)
 }
 
 /// Runs the controller until `stop` on the caller's client and clock, without listeners or election; `seed` sets all jitter.
@@ -142,6 +157,8 @@ type Elector = leader_election::LeaderElector<leader_election::KubeLeaseLock>;
 struct ControllerContext {
     config: Config,
     client: Client,
+    /// The runtime of `client`, and of all that uses it.
+    workers: Handle,
     clock: SharedClock,
     metrics: ControllerMetrics,
     cron_job_metrics: Option<CronJobMetrics>,
@@ -164,6 +181,7 @@ enum Work {
 }
 
 impl ControllerContext {
+    /// With the caller's runtime for the workers, too.
     fn new(
         config: &Config,
         client: &Client,
@@ -188,6 +206,7 @@ impl ControllerContext {
         Ok(Self {
             config,
             client,
+            workers: Handle::current(),
             clock,
             metrics,
             cron_job_metrics,
@@ -404,6 +423,8 @@ impl ShardControllers {
         recorder: &Arc<dyn events::EventRecorder>,
         sink: events::EventSinkTask,
     ) -> Self {
+        // The tasks that start here belong to the workers.
+        let _entered = context.workers.enter();
         let gate = Arc::new(election::Gate::default());
         let mut informers = JoinSet::new();
         let instance = |kind| context.instance(kind, shard, seed, recorder, &gate, &mut informers);
@@ -469,7 +490,7 @@ impl ShardControllers {
         Arc::new(move || Caches::all(instances.iter().flat_map(both)))
     }
 
-    /// Opens the gate for writes and works until `stop`.
+    /// Opens the gate for writes and works until `stop`, on the runtime of the workers.
     async fn work(&self, leadership: Leadership, stop: &CancellationToken) -> Result<(), AppError> {
         let takeover = leadership.takeover();
         for instance in &self.instances {
@@ -480,25 +501,35 @@ impl ShardControllers {
                 instance.controller.doubt_earlier_creates();
             }
         }
+        let heartbeats: Vec<_> = self.instances.iter().map(|instance| instance.controller.heartbeat()).collect();
+        leadership.depends_on(move || heartbeats.iter().map(|heartbeat| heartbeat.last()).min());
         self.gate.open(leadership.clone());
-        join_all(self.instances.iter().map(|instance| self.work_on(instance, stop))).await;
+        let work = |instance: &ControllerInstance| {
+            let work = instance.clone().work(Arc::clone(&self.context), stop.clone());
+            run_on(&self.context.workers, work)
+        };
+        join_all(self.instances.iter().map(work)).await;
         let is_pending = |instance: &ControllerInstance| instance.controller.creates_may_be_pending();
         if leadership.is_shared() && self.instances.iter().any(is_pending) {
             return Err(AppError::PendingCreates);
         }
         Ok(())
     }
+}
 
-    /// Runs one controller once its caches have synced.
-    async fn work_on(&self, instance: &ControllerInstance, stop: &CancellationToken) {
-        let ControllerInstance { controller, cron_jobs, jobs, .. } = instance;
+impl ControllerInstance {
+    /// Runs the controller once its caches have synced.
+    async fn work(self, context: Arc<ControllerContext>, stop: CancellationToken) {
+        let Self { controller, cron_jobs, jobs, .. } = &self;
+        let idle = Arc::clone(controller);
+        let _idle = AbortOnDropHandle::new(tokio::spawn(sim::bind(async move { idle.show_idle_workers().await })));
         let synced = async {
             cron_jobs.wait_for_cache_sync().await;
             jobs.wait_for_cache_sync().await;
         };
         if stop.run_until_cancelled(synced).await.is_some() {
             info!(cronjobs = cron_jobs.len(), jobs = jobs.len(), "caches are synced");
-            let ControllerContext { config, client, clock, .. } = &*self.context;
+            let ControllerContext { config, client, clock, .. } = &*context;
             let shards = usize::try_from(config.shards.get()).unwrap_or(usize::MAX);
             let workers = config.concurrent_cronjob_syncs.get().div_ceil(shards);
             // With a rate limit, those requests would use up the tokens of the slot.
@@ -506,7 +537,7 @@ impl ShardControllers {
                 let warm = warm::keep_warm(controller.queue().clone(), Arc::clone(clock), client.clone(), workers);
                 AbortOnDropHandle::new(tokio::spawn(sim::bind(warm)))
             });
-            controller.run(workers, stop.clone()).await;
+            controller.run(workers, stop).await;
         }
     }
 }
@@ -515,42 +546,6 @@ impl ShardControllers {
 async fn end(ends: &CancellationToken, served: Vec<JoinHandle<()>>) {
     ends.cancel();
     let _ = tokio::time::timeout(LAST_CONNECTIONS, join_all(served)).await;
-}
-
-/// Works until `stop` or until the lease of `elector` is lost. Releases the lease only after the work has ended cleanly.
-async fn under_lease<W>(
-    elector: Elector,
-    stop: &CancellationToken,
-    work: impl FnOnce(Leadership) -> W,
-) -> Result<(), AppError>
-where
-    W: Future<Output = Result<(), AppError>>,
-{
-    let resign = CancellationToken::new();
-    let (elected, leadership) = oneshot::channel();
-    let mut election =
-        AbortOnDropHandle::new(tokio::spawn(sim::bind(elector.run(resign.clone(), move |leadership| {
-            let _ = elected.send(leadership);
-        }))));
-    let leadership = tokio::select! {
-        biased;
-        () = stop.cancelled() => None,
-        leadership = leadership => leadership.ok(),
-    };
-    if let Some(leadership) = leadership {
-        tokio::select! {
-            biased;
-            done = work(leadership) => done?,
-            outcome = &mut election => {
-                error!(?outcome, "leader election lost");
-                return Err(AppError::LostLease);
-            }
-        }
-    }
-    // No work is in flight any more: only now may another process begin.
-    resign.cancel();
-    let _ = tokio::time::timeout(LAST_RELEASE, election).await;
-    Ok(())
 }
 
 /// Works until the end, and fails when one of the informers ends.

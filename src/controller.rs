@@ -48,6 +48,7 @@ pub(crate) mod cron_job_stats;
 mod decision_log;
 mod external_jobs;
 mod handlers;
+pub mod heartbeat;
 mod history;
 mod memory;
 mod messages;
@@ -68,6 +69,7 @@ use controller_hooks::ControllerHooks;
 use cron_job_metrics::CronJobStatsSet;
 use external_jobs::ExternalJobs;
 pub use handlers::{CronJobHandler, JobHandler, NameConflictHandler};
+use heartbeat::Heartbeat;
 use memory::{Known, Memories, Recollection};
 use observation::{Observation, Ownership};
 use pending_status::LONGEST_CREATE;
@@ -127,6 +129,7 @@ pub struct Controller<C> {
     limiter: Mutex<ConcurrencyLimiter>,
     memories: Memories,
     template_budget: Arc<TemplateBudget>,
+    heartbeat: Arc<Heartbeat>,
     /// Whether this is a standby: no worker takes keys from the queue yet.
     standing_by: AtomicBool,
     /// The deadline for pending statuses, set when shutdown begins.
@@ -146,6 +149,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
             parts,
             limiter: Mutex::new(ConcurrencyLimiter::new()),
             memories: Memories::default(),
+            heartbeat: Arc::default(),
             standing_by: AtomicBool::new(false),
             settles_until: OnceLock::new(),
             takeover_ends: OnceLock::new(),
@@ -245,7 +249,11 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let controller = Arc::clone(self);
-            tasks.spawn(sim::bind(async move { while controller.process_next_work_item().await {} }));
+            let work = async move {
+                let steps = async { while controller.process_next_work_item().await {} };
+                controller.heartbeat.watch(steps).await;
+            };
+            tasks.spawn(sim::bind(work));
         }
         if cancel.run_until_cancelled(self.end_of_takeover()).await.is_some() {
             cancel.cancelled().await;
@@ -258,6 +266,16 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let _ = self.settles_until.set(Instant::now() + LAST_SETTLING);
         self.parts.queue.shut_down();
         while tasks.join_next().await.is_some() {}
+    }
+
+    /// When a worker last showed a sign of life.
+    pub fn heartbeat(&self) -> Arc<Heartbeat> {
+        Arc::clone(&self.heartbeat)
+    }
+
+    /// Shows a sign of life for idle workers, for ever. Must run on the workers' runtime.
+    pub async fn show_idle_workers(&self) {
+        self.heartbeat.show_idle(|| self.parts.queue.processing()).await;
     }
 
     /// Takes one key and syncs it. Returns false when the queue has shut down and is empty. During shutdown it syncs

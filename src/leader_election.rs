@@ -4,7 +4,9 @@
 //! moment. This holds whatever the network does to requests and answers and however their wall clocks are set. It requires
 //! that their monotonic clocks run at about the same rate and that no user edits or deletes the lease. A leader that cannot
 //! renew loses its right to write one renew deadline after the start of its last successful renewal. Other candidates take
-//! over one lease duration after it at the earliest. Releasing the lease never takes it from another holder.
+//! over one lease duration after it at the earliest. Releasing the lease never takes it from another holder. A leader whose work
+//! has shown no sign of life for [`LONGEST_SILENCE`](decision::LONGEST_SILENCE) does not renew any more, so that another
+//! process takes over.
 //!
 //! [`next_action`] is the pure decision; [`LeaderElector`] is the loop around it; [`LeaseLock`] is the port to the API server.
 //! With several leases, [`shares`] decides for which of them a candidate runs.
@@ -28,7 +30,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use self::decision::{Action, ElectorIdentity, Knowledge, Observed, next_action, released};
+use self::decision::{Action, ElectorIdentity, Knowledge, Observed, may_renew, next_action, released};
 
 pub use self::config::{Config, ConfigError, JITTER_FACTOR, default_identity, whole_seconds};
 pub use self::leadership::{HealthzAdaptor, Leadership, Takeover};
@@ -65,6 +67,8 @@ pub enum Loss {
     RenewDeadline(String),
     /// The lease names another holder.
     TakenBy(String),
+    /// The work under the lease showed no sign of life for [`LONGEST_SILENCE`](decision::LONGEST_SILENCE).
+    NoSignOfLife,
 }
 
 /// How an election ended.
@@ -162,7 +166,7 @@ impl<L: LeaseLock> LeaderElector<L> {
             Some(loss) => {
                 // The lease is not released here: the work under it may still be ending, and has until the lease expires to
                 // do so.
-                self.leadership.revoke(matches!(loss, Loss::RenewDeadline(_)));
+                self.leadership.revoke(!matches!(loss, Loss::TakenBy(_)));
                 self.master_status(false);
                 warn!(lease = self.config.lease(), ?loss, "lost the lease");
                 Outcome::Lost(loss)
@@ -187,13 +191,18 @@ impl<L: LeaseLock> LeaderElector<L> {
 
     async fn renew(&mut self) -> Loss {
         let mut last_error = "no attempt to renew was answered in time".to_owned();
-        let mut next = Instant::now() + self.config.retry_period;
+        let leads_since = Instant::now();
+        let mut next = leads_since + self.config.retry_period;
         loop {
             let fence = self.leadership.deadline();
             sleep_until(next.min(fence)).await;
             let started = Instant::now();
             if started >= fence {
                 return Loss::RenewDeadline(last_error);
+            }
+            let last_sign = self.leadership.last_sign().map(Instant::into_std);
+            if !may_renew(leads_since.into_std(), last_sign, started.into_std()) {
+                return Loss::NoSignOfLife;
             }
             let result = timeout_at(fence, self.try_acquire_or_renew()).await;
             self.report_transition();

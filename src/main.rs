@@ -31,6 +31,7 @@ use cronjob_controller::terminal::{PlainText, plain};
 use cronjob_controller::{app, cli};
 #[cfg(feature = "ui")]
 use cronjob_controller::{options::LogFormat, ui};
+use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +59,8 @@ fn main() -> ExitCode {
 /// Runs the controller until it fails or receives a signal.
 fn run(config: Config) -> ExitCode {
     let logging = logging::init(config.verbosity, config.logging_format);
-    until_stopped(logging, |stop| app::run(config, stop))
+    // The controller starts runtimes of its own for its work: this thread drives the election.
+    until_stopped(logging, &mut Builder::new_current_thread(), |stop| app::run(config, stop))
 }
 
 /// Runs a cluster to try the controller on, with a live view on a terminal.
@@ -72,7 +74,7 @@ fn run_dev(config: DevConfig) -> ExitCode {
     } else {
         logging::init(verbosity, format)
     };
-    until_stopped(logging, |stop| dev::run(config, output, live, PAGE, stop))
+    until_stopped(logging, &mut Builder::new_multi_thread(), |stop| dev::run(config, output, live, PAGE, stop))
 }
 
 /// The page of `dev`, where this build has one.
@@ -89,11 +91,15 @@ const PAGE: Option<StartPage> = {
 #[cfg(feature = "ui")]
 fn run_ui(config: UiConfig) -> ExitCode {
     let logging = logging::init(0, LogFormat::Text);
-    until_stopped(logging, |stop| ui::run(config, Output::new(stdout()), stop))
+    until_stopped(logging, &mut Builder::new_multi_thread(), |stop| ui::run(config, Output::new(stdout()), stop))
 }
 
-/// Runs `work` until it ends; the first signal cancels the token that it gets.
-fn until_stopped<F, E>(logging: Result<(), LoggingError>, work: impl FnOnce(CancellationToken) -> F) -> ExitCode
+/// Runs `work` on this runtime until it ends; the first signal cancels the token that it gets.
+fn until_stopped<F, E>(
+    logging: Result<(), LoggingError>,
+    runtime: &mut Builder,
+    work: impl FnOnce(CancellationToken) -> F,
+) -> ExitCode
 where
     F: Future<Output = Result<(), E>>,
     E: Display,
@@ -102,7 +108,7 @@ where
         print_error(&[error.to_string()]);
         return ExitCode::from(USAGE);
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             print_error(&[format!("starting the runtime: {error}")]);

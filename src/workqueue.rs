@@ -357,6 +357,11 @@ impl<K: Key> WorkQueue<K> {
         self.shared.state.lock().queue.len()
     }
 
+    /// How many keys are being processed.
+    pub fn processing(&self) -> usize {
+        self.shared.state.lock().queue.processing()
+    }
+
     /// Whether no key is ready.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -34,6 +34,12 @@ impl Recurrence {
     pub fn timing(&self, local: Zone) -> &Arc<Timing> {
         self.timing.get_or_init(|| Arc::new(Timing::parse(&self.schedule, self.time_zone.as_deref(), local)))
     }
+
+    /// Whether it was parsed.
+    #[cfg(test)]
+    pub(crate) fn is_parsed(&self) -> bool {
+        self.timing.get().is_some()
+    }
 }
 
 impl PartialEq for Recurrence {

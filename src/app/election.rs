@@ -1,7 +1,7 @@
 //! Leader election as this process uses it.
 //!
-//! Guarantees: no write passes the gate before this process leads, nor after its deadline. Metrics and Events of the
-//! election have upstream's names and texts.
+//! Guarantees: no write passes the gate before this process leads, nor after its deadline. The elector runs on the caller's
+//! runtime, which the work under the lease does not use. Metrics and Events of the election have upstream's names and texts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use tokio::sync::SetOnce;
-use tracing::info;
+use tokio::sync::{SetOnce, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{error, info};
 
+use super::{AppError, Elector};
 use crate::api::EventType;
 use crate::client::LeadershipCheck;
 use crate::events::{EventRecorder, ObjectReference};
-use crate::leader_election::{Config, ConfigError, Hooks, KubeLeaseLock, LeaderElector, Leadership};
+use crate::leader_election::{Config, ConfigError, Hooks, KubeLeaseLock, LeaderElector, Leadership, Loss, Outcome};
 use crate::metrics::LeaderElectionMetrics;
 use crate::options::LeaderElectionConfig;
+use crate::shutdown::LAST_RELEASE;
+use crate::sim;
 
 /// How long after the end of its lease a leader is still called healthy. Matches upstream.
 pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(20);
@@ -62,11 +67,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// An elector for the lease `name`.
-    pub fn elector(
-        &mut self,
-        name: &str,
-        recorder: Arc<dyn EventRecorder>,
-    ) -> Result<LeaderElector<KubeLeaseLock>, ConfigError> {
+    pub fn elector(&mut self, name: &str, recorder: Arc<dyn EventRecorder>) -> Result<Elector, ConfigError> {
         let settings = &self.settings;
         let config = Config {
             lease_duration: settings.lease_duration,
@@ -100,6 +101,43 @@ impl Candidate {
             })),
         }
     }
+}
+
+/// Works until `stop` or until the lease of `elector` is lost. Releases the lease only after the work has ended cleanly.
+pub async fn under_lease<W>(
+    elector: Elector,
+    stop: &CancellationToken,
+    work: impl FnOnce(Leadership) -> W,
+) -> Result<(), AppError>
+where
+    W: Future<Output = Result<(), AppError>>,
+{
+    let resign = CancellationToken::new();
+    let (elected, leadership) = oneshot::channel();
+    let mut election =
+        AbortOnDropHandle::new(tokio::spawn(sim::bind(elector.run(resign.clone(), move |leadership| {
+            let _ = elected.send(leadership);
+        }))));
+    let leadership = tokio::select! {
+        biased;
+        () = stop.cancelled() => None,
+        leadership = leadership => leadership.ok(),
+    };
+    if let Some(leadership) = leadership {
+        tokio::select! {
+            biased;
+            done = work(leadership) => done?,
+            outcome = &mut election => {
+                error!(?outcome, "leader election lost");
+                let is_hung = matches!(outcome, Ok(Outcome::Lost(Loss::NoSignOfLife)));
+                return Err(if is_hung { AppError::Hung } else { AppError::LostLease });
+            }
+        }
+    }
+    // No work is in flight any more: only now may another process begin.
+    resign.cancel();
+    let _ = tokio::time::timeout(LAST_RELEASE, election).await;
+    Ok(())
 }
 
 fn reference(lease: &ObjectMeta) -> ObjectReference {

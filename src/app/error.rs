@@ -4,6 +4,7 @@
 
 use crate::client::ConnectError;
 use crate::leader_election::ConfigError;
+use crate::leader_election::decision::LONGEST_SILENCE;
 use crate::metrics::MetricsError;
 use crate::server::ServerError;
 use crate::server::delegation::ClientCaError;
@@ -31,9 +32,20 @@ pub enum AppError {
     /// The settings of the election contradict each other.
     #[error(transparent)]
     LeaderElection(#[from] ConfigError),
+    /// The system has no threads or files for a runtime.
+    #[error("starting the runtime {name}: {source}")]
+    Runtime {
+        /// The runtime's name.
+        name: &'static str,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// Another process leads now.
     #[error("leader election lost")]
     LostLease,
+    /// This process cannot do its work any more, and another one leads soon.
+    #[error("no worker has shown a sign of life for {} s: the lease was not renewed, and another process takes over", LONGEST_SILENCE.as_secs())]
+    Hung,
     /// An informer ended: the controller would work on stale caches.
     #[error("an informer ended")]
     InformerEnded,

@@ -3,21 +3,24 @@
 //! Guarantees: the process binds every address and reads every certificate before the controller does anything. On the
 //! secure port the API server authorizes each request. The plain ports are off by default; they serve everything to every
 //! client. With `--health-probe-bind-address`, health checks have their own listener, which answers probes whatever load
-//! clients put on the others.
+//! clients put on the others. That one is on the caller's runtime, beside the election: it answers whatever the workers do. The
+//! others are on a runtime of their own, since TLS and long answers take time.
 
 use std::sync::Arc;
 
 use apimachinery::clock::SharedClock;
 use schedule::local_zone;
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use super::runtimes::run_on;
 use super::{AppError, ElectionHealth};
 use crate::client::{self, RequestObserver};
 use crate::leader_election::HealthzAdaptor;
-use crate::metrics::{Registry, encode};
+use crate::metrics::{Registry, RestClientMetrics, encode};
 use crate::options::{ClientCaConfig, Config};
 use crate::server::delegation::{ClientCa, ClientCaSource, Reviewers, Ttls};
 use crate::server::{
@@ -28,12 +31,15 @@ use crate::server::{
 pub struct Listeners {
     secure: Option<(Bound, Tls)>,
     metrics: Option<Bound>,
+    /// For health checks, and for metrics on the same address.
     health: Option<Bound>,
+    /// The runtime of the first two.
+    serving: Handle,
 }
 
 impl Listeners {
-    /// Binds the addresses.
-    pub async fn bind(config: &Config) -> Result<Self, ServerError> {
+    /// Binds the addresses. Health checks are served on the caller's runtime, everything else on `serving`.
+    pub async fn bind(config: &Config, serving: &Handle) -> Result<Self, ServerError> {
         let secure = match &config.secure {
             None => None,
             Some(secure) => {
@@ -41,21 +47,18 @@ impl Listeners {
                     Some((cert, key)) => TlsSource::Files { cert, key },
                     None => TlsSource::SelfSigned { hosts: vec!["localhost".into(), "127.0.0.1".into(), "::1".into()] },
                 };
-                Some((bind(secure.addr).await?, Tls::load(source, &secure.tls)?))
+                Some((run_on(serving, bind(secure.addr)).await?, Tls::load(source, &secure.tls)?))
             }
         };
         let metrics = match config.metrics_addr {
-            // Probes also go to this address.
-            Some(addr) if config.health_addr == Some(addr) => Some(bind(addr).await?.for_probes()),
-            Some(addr) => Some(bind(addr).await?),
-            None => None,
-        };
-        let health = match config.health_addr {
-            // Metrics and health checks on one address share one listener.
-            Some(addr) if config.metrics_addr != Some(addr) => Some(bind(addr).await?.for_probes()),
+            Some(addr) if config.health_addr != Some(addr) => Some(run_on(serving, bind(addr)).await?),
             _ => None,
         };
-        Ok(Self { secure, metrics, health })
+        let health = match config.health_addr {
+            Some(addr) => Some(bind(addr).await?.for_probes()),
+            None => None,
+        };
+        Ok(Self { secure, metrics, health, serving: serving.clone() })
     }
 
     /// Serves until `cancel`; `ready` holds the checks that `/readyz` has in addition to those of `/livez`.
@@ -73,24 +76,36 @@ impl Listeners {
         if let (Some((bound, tls)), Some(delegation)) = (self.secure, delegation) {
             info!(address = %bound.local_addr(), "serving HTTPS");
             let router = delegation.protect(router(endpoints.clone(), Which::All));
-            tasks.push(tokio::spawn(bound.serve_https(tls, router, cancel.clone())));
+            tasks.push(self.serving.spawn(bound.serve_https(tls, router, cancel.clone())));
         }
-        let shared = config.metrics_addr.is_some() && config.metrics_addr == config.health_addr;
-        let metrics_shows = if shared { Which::All } else { Which::MetricsOnly };
-        for (bound, which) in [(self.metrics, metrics_shows), (self.health, Which::HealthOnly)] {
+        let is_shared = config.metrics_addr == config.health_addr;
+        let health_shows = if is_shared { Which::All } else { Which::HealthOnly };
+        let listeners =
+            [(self.metrics, Which::MetricsOnly, self.serving), (self.health, health_shows, Handle::current())];
+        for (bound, which, runtime) in listeners {
             let Some(bound) = bound else { continue };
             info!(address = %bound.local_addr(), ?which, "serving HTTP");
-            tasks.push(tokio::spawn(bound.serve_http(router(endpoints.clone(), which), cancel.clone())));
+            tasks.push(runtime.spawn(bound.serve_http(router(endpoints.clone(), which), cancel.clone())));
         }
         tasks
     }
 }
 
-/// Who authenticates and authorizes requests on the secure port; `None` without a secure port.
+/// Who authenticates and authorizes requests on the secure port, which is on the runtime `serving`; `None` without a secure port.
 ///
 /// # Errors
 /// When a kubeconfig or the client CA is unusable.
 pub async fn delegation(
+    config: &Config,
+    clock: &SharedClock,
+    observer: &RestClientMetrics,
+    serving: &Handle,
+) -> Result<Option<Delegation>, AppError> {
+    let (config, clock, observer) = (config.clone(), Arc::clone(clock), Arc::new(observer.clone()));
+    run_on(serving, async move { delegation_of(&config, &clock, observer).await }).await
+}
+
+async fn delegation_of(
     config: &Config,
     clock: &SharedClock,
     observer: Arc<dyn RequestObserver>,

@@ -21,8 +21,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::election::{Candidate, HEALTH_TIMEOUT};
-use super::{AppError, Caches, ControllerContext, ElectionHealth, LookAtCaches, ShardControllers, under_lease};
+use super::election::{Candidate, HEALTH_TIMEOUT, under_lease};
+use super::{AppError, Caches, ControllerContext, ElectionHealth, LookAtCaches, ShardControllers};
 use crate::leader_election::decision::{ElectorIdentity, Observed, presence};
 use crate::leader_election::shares::{LeaseObservations, Move, Names, ShardState, decide};
 use crate::leader_election::{HealthzAdaptor, KubeLeaseLock, LeaderElectionRecord, LeaseLock, Leases, LockError};

@@ -1,6 +1,7 @@
 //! How a process runs and ends, on the embedded server and paused time.
 #![allow(clippy::unwrap_used)]
 
+mod hang;
 mod leases;
 
 use std::sync::atomic::{AtomicU64, Ordering};

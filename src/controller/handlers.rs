@@ -5,6 +5,7 @@
 //! - A Job enqueues the CronJob that controls it; on a change of owner, the old one too.
 //! - A new CronJob goes before keys that wait to be settled.
 //! - A changed schedule is requeued at its next slot; any other change is synced at once.
+//! - On a standby no handler evaluates a schedule: its workers do once it leads.
 //! - A list after a gap enqueues the CronJobs whose Jobs the watch has not shown.
 //!
 //! Matches upstream `addJob`, `updateJob`, `deleteJob` and `updateCronJob`.
@@ -154,6 +155,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         }
         if let Some(counted) = new.recount_removed(old, self.parts.local_zone, self.parts.clock.now()) {
             self.memories.change(new, |known| known.record_removed = Some(counted.into()));
+        }
+        if self.stands_by() {
+            // The first sync decides by the schedule, and reports one that cannot be read.
+            return;
         }
         let is_recorded = !old.same_policies(new) || new.limits().waits_after_change;
         if old.spec.recurrence == new.spec.recurrence || is_recorded {

@@ -73,6 +73,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     pub(super) fn set_workers(&self, workers: usize) {
         self.limiter.lock().set_workers(workers);
         self.parts.queue.set_limit(workers);
+        self.heartbeat.set_workers(workers);
     }
 
     /// Updates the concurrency limits at the end of a sync.

@@ -76,6 +76,23 @@ async fn a_standby_queues_nothing_and_begins_with_all_that_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_standby_reads_a_changed_schedule_only_once_it_leads() {
+    for (schedule, event) in [("5 * * * *", None), ("bad", Some("UnparseableSchedule"))] {
+        let world = World::new("2026-03-02T10:05:30Z").await;
+        world.controller.stand_by();
+        world.create_cron_job("a", json!({ "schedule": "0 * * * *" })).await;
+        world.smuggle("cronjobs.batch", "a", json!({ "spec": { "schedule": schedule } })).await;
+        let is_parsed = || world.cron_jobs.get(&key("a")).unwrap().spec.recurrence.is_parsed();
+        assert!(!is_parsed(), "{schedule}: by a handler of a standby");
+        let stop = world.work(1);
+        world.pass(seconds(1)).await;
+        stop.cancel();
+        assert!(is_parsed(), "{schedule}: by a worker of the leader");
+        assert_eq!(world.reasons().await, event.into_iter().collect::<Vec<_>>(), "{schedule}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_finished_job_leaves_active_and_history_keeps_the_newest() {
     let world = World::with_jobs_that_end("2026-03-02T09:59:30Z", |job| {
         let ending = if job.creation_timestamp.timestamp() / 60 % 2 == 0 { Ending::Complete } else { Ending::Failed };

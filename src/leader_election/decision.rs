@@ -70,6 +70,15 @@ pub enum Action {
     Wait(String),
 }
 
+/// How long the work under a lease may show no sign of life before its leader stops renewing. Longer than any request may take.
+pub const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+
+/// Whether a leader since `leads_since` may renew at `now`. `last_sign` is when the work under the lease last showed a sign of
+/// life; `None` if it shows none at all, and then it is not judged by them.
+pub fn may_renew(leads_since: Instant, last_sign: Option<Instant>, now: Instant) -> bool {
+    last_sign.is_none_or(|sign| now.saturating_duration_since(sign.max(leads_since)) < LONGEST_SILENCE)
+}
+
 /// What an elector writes into a lease about itself.
 #[derive(Debug, Clone, Copy)]
 pub struct ElectorIdentity<'a> {
@@ -318,5 +327,22 @@ mod tests {
             ..record("", 7)
         };
         assert_eq!(got, want);
+    }
+
+    #[test]
+    fn renewal_needs_a_sign_of_life_within_the_last_minute() {
+        let rows = [
+            ("work that is not judged by signs", 600, None, true),
+            ("work that shows them", 600, Some(0), true),
+            ("work that was silent for just less than a minute", 600, Some(59), true),
+            ("work that was silent for a minute", 600, Some(60), false),
+            ("work that was silent since the leadership began", 60, Some(600), false),
+            ("a leader since just now, after a long silence as a standby", 5, Some(600), true),
+        ];
+        let now = Instant::now() + Duration::from_secs(1_000);
+        let ago = |seconds| now - Duration::from_secs(seconds);
+        for (sentence, leads_since, last_sign, want) in rows {
+            assert_eq!(may_renew(ago(leads_since), last_sign.map(ago), now), want, "{sentence}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! at its deadline without further action, also when the elector is stopped, starved or dropped. A revoked handle never
 //! becomes valid again.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,17 @@ struct State {
     lease_end: Option<Instant>,
     revoked: bool,
     takeover: Takeover,
+    signs: Option<SignsOfLife>,
+}
+
+/// When the work under a lease last showed a sign of life, if it shows any.
+#[derive(Clone)]
+struct SignsOfLife(Arc<dyn Fn() -> Option<Instant> + Send + Sync>);
+
+impl fmt::Debug for SignsOfLife {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SignsOfLife")
+    }
 }
 
 /// How the previous holder left the lease.
@@ -47,13 +59,17 @@ pub struct Leadership(Arc<Mutex<State>>);
 impl Leadership {
     /// Leadership without an election (`--leader-elect=false`): always valid.
     pub fn unconditional() -> Self {
-        Self(Arc::new(Mutex::new(State { fence: None, lease_end: None, revoked: false, takeover: Takeover::First })))
+        Self::with_fence(None)
     }
 
     /// A leadership that is not held yet.
     pub(super) fn none() -> Self {
+        Self::with_fence(Some(Instant::now()))
+    }
+
+    fn with_fence(fence: Option<Instant>) -> Self {
         let takeover = Takeover::First;
-        Self(Arc::new(Mutex::new(State { fence: Some(Instant::now()), lease_end: None, revoked: false, takeover })))
+        Self(Arc::new(Mutex::new(State { fence, lease_end: None, revoked: false, takeover, signs: None })))
     }
 
     /// The time before which writes may begin; in the past when leadership was lost or never held.
@@ -85,6 +101,19 @@ impl Leadership {
     /// How the previous holder left the lease.
     pub fn takeover(&self) -> Takeover {
         self.0.lock().takeover
+    }
+
+    /// Makes the renewal depend on the work under the lease: `last_sign` is when that last showed a sign of life. It must
+    /// not block, nor own what has this handle. Without one for
+    /// [`LONGEST_SILENCE`](super::decision::LONGEST_SILENCE) the elector stops renewing.
+    pub fn depends_on(&self, last_sign: impl Fn() -> Option<Instant> + Send + Sync + 'static) {
+        self.0.lock().signs = Some(SignsOfLife(Arc::new(last_sign)));
+    }
+
+    /// When the work under the lease last showed a sign of life; `None` if the renewal does not depend on it.
+    pub(super) fn last_sign(&self) -> Option<Instant> {
+        let signs = self.0.lock().signs.clone()?;
+        (signs.0)()
     }
 
     /// Records how the previous holder left the lease; of several attempts the worst counts.

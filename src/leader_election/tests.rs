@@ -674,3 +674,36 @@ async fn leader_knows_whether_its_predecessor_released_the_lease() {
         let _ = running.await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn leader_is_followed_once_its_work_was_silent_for_a_minute() {
+    for (silence, is_lost) in [(20, false), (90, true)] {
+        let (start, server) = (Instant::now(), FakeServer::default());
+        let (from, until) = (start + Duration::from_secs(100), start + Duration::from_secs(100 + silence));
+        let last_sign = move || if Instant::now() < until { Instant::now().min(from) } else { Instant::now() };
+        let run = |identity| {
+            let lock = FakeLock::new(&server, network(vec![]));
+            let elected = move |leadership: Leadership| {
+                if identity == "me" {
+                    leadership.depends_on(move || Some(last_sign()));
+                }
+            };
+            let elector = elector(identity, lock, Hooks::default());
+            tokio::spawn(async move { (elector.run(CancellationToken::new(), elected).await, start.elapsed()) })
+        };
+        let leader = run("me");
+        sleep(Duration::from_secs(1)).await;
+        let standby = run("other");
+        sleep(Duration::from_secs(250)).await;
+        assert_eq!(leader.is_finished(), is_lost, "silent for {silence} s");
+        assert_eq!(server.holder().as_deref(), Some(if is_lost { "other" } else { "me" }), "silent for {silence} s");
+        standby.abort();
+        if is_lost {
+            let (outcome, after) = leader.await.unwrap();
+            assert_eq!(outcome, Outcome::Lost(Loss::NoSignOfLife));
+            assert!((160..=162).contains(&after.as_secs()), "lost after {after:?}");
+        } else {
+            leader.abort();
+        }
+    }
+}

@@ -376,6 +376,11 @@ impl<K> Groups<K> {
         Some(key)
     }
 
+    /// How many keys are being processed.
+    pub(super) fn processing(&self) -> usize {
+        self.processing
+    }
+
     /// Records that a key of the group is handed out, at `since` if time is measured.
     pub(super) fn started(&mut self, id: GroupId, priority: Priority, since: Option<Instant>) -> Option<Work> {
         let group = &mut self.slots[id];

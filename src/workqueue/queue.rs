@@ -438,6 +438,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.entries.get(key).is_some_and(|entry| entry.processing.is_some())
     }
 
+    /// How many keys are being processed.
+    pub(super) fn processing(&self) -> usize {
+        self.groups.processing()
+    }
+
     /// The start of each processing that is counted.
     pub(super) fn processing_since(&self) -> impl Iterator<Item = Instant> {
         self.entries.values().filter_map(|entry| entry.processing?.since)

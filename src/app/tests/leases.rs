@@ -7,14 +7,14 @@ use crate::controller::tests::wire::{Orders, Verb, Wire};
 
 use super::*;
 
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
-const fn seconds(seconds: u64) -> Duration {
+pub const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
 /// The body of the server's answer to a request that bypasses the network.
-async fn ask(server: &ApiServer, method: &str, path: &str, body: &serde_json::Value) -> serde_json::Value {
+pub async fn ask(server: &ApiServer, method: &str, path: &str, body: &serde_json::Value) -> serde_json::Value {
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     let answer = server.handle(request.body(Bytes::from(body.to_string())).unwrap()).await;
     let bytes = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
