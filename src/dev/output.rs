@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -41,6 +42,14 @@ impl Output {
     /// Writes a line.
     pub fn say(&self, line: &str) {
         self.0.lock().say(line);
+    }
+
+    /// Writes each new value of `lines`, after `before`, until `cancel`. The present one counts as new only if it was not seen.
+    pub async fn say_changes(&self, before: &str, mut lines: watch::Receiver<String>, cancel: &CancellationToken) {
+        while let Some(Ok(())) = cancel.run_until_cancelled(lines.changed()).await {
+            let line = format!("{before}{}", *lines.borrow_and_update());
+            self.say(&line);
+        }
     }
 
     /// Waits until a write has failed.
