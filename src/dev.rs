@@ -36,6 +36,7 @@ use apiserver::ApiServer;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kube::Client;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::cluster::{Cluster, ClusterError};
@@ -79,8 +80,8 @@ pub enum DevError {
     Cluster(#[from] ClusterError),
 }
 
-/// A page in a browser: its link, and the work that serves it.
-pub type Page = (String, BoxFuture<'static, ()>);
+/// A page in a browser: its newest link, which may be replaced, and the work that serves it.
+pub type Page = (watch::Receiver<String>, BoxFuture<'static, ()>);
 
 /// Starts a page on a cluster with this kubeconfig, until the token is cancelled.
 pub type StartPage =
@@ -147,12 +148,13 @@ async fn run_cluster(
     let informer = |controller_kind: &ControllerKind| {
         Informer::new(server.client(), &[], seed.wrapping_add(4)).of_resource(controller_kind.parent)
     };
-    let link = serve_page(start_page, server.client(), kubeconfig.path(), &clock, &ends).await?;
+    let links = serve_page(start_page, server.client(), kubeconfig.path(), &clock, &ends).await?;
     let shown = show::Show {
         cron_jobs: of_jobs.map(informer).collect(),
         jobs: Arc::clone(&cluster.jobs),
         news,
-        header: header(addr, kubeconfig.path(), running, link),
+        header: header(addr, kubeconfig.path(), running),
+        links,
         clock,
         output: output.clone(),
     };
@@ -183,18 +185,18 @@ async fn run_cluster(
     }
 }
 
-/// Serves the page until `ends`, and returns its link.
+/// Serves the page until `ends`, and returns its links.
 async fn serve_page(
     start: Option<StartPage>,
     client: Client,
     kubeconfig: &Path,
     clock: &SharedClock,
     ends: &CancellationToken,
-) -> Result<Option<String>, DevError> {
+) -> Result<Option<watch::Receiver<String>>, DevError> {
     let Some(start) = start else { return Ok(None) };
-    let (link, work) = start(client, kubeconfig.to_owned(), Arc::clone(clock), ends.clone()).await?;
+    let (links, work) = start(client, kubeconfig.to_owned(), Arc::clone(clock), ends.clone()).await?;
     tokio::spawn(work);
-    Ok(Some(link))
+    Ok(Some(links))
 }
 
 /// Applies the kinds of the controllers and, in a new cluster, the manifests; returns whether those were applied.
@@ -228,7 +230,7 @@ fn kubeconfig_path(config: &DevConfig) -> PathBuf {
     })
 }
 
-fn header(addr: SocketAddr, kubeconfig: &Path, running: &[ControllerKind], link: Option<String>) -> show::Header {
+fn header(addr: SocketAddr, kubeconfig: &Path, running: &[ControllerKind]) -> show::Header {
     let path = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
     // The kinds whose controllers run, as kubectl names them.
     let parents: Vec<String> = running.iter().map(|controller_kind| resource_name(controller_kind.parent)).collect();
@@ -245,7 +247,6 @@ fn header(addr: SocketAddr, kubeconfig: &Path, running: &[ControllerKind], link:
             format!("export KUBECONFIG={}", shell_word(&path.to_string_lossy())),
             format!("kubectl get {},jobs,pods", parents.join(",")),
         ],
-        link,
     }
 }
 

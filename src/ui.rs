@@ -1,18 +1,21 @@
 //! `ui`: a page in a browser that shows CronJobs.
 //!
 //! Guarantees: the page reads and never writes, with the user's own rights to list and watch. It is served on loopback only,
-//! to browsers that have opened the printed link (`guard`). It needs nothing from another host. Every answer comes from the
+//! to tabs that have opened a printed link (`access`, `guard`). It needs nothing from another host. Every answer comes from the
 //! parser, the rehearsal and the statistics of the controller; the page only draws. Text of objects is never HTML.
 //!
 //! Modules: `source` keeps the facts, `model` computes the rows. `query` selects, `heat`, `timeline` and `detail` answer, `api`
-//! serves the answers. `assets` has the page; its library is vendored by version and digest (assets/vendor/README.md).
+//! serves the answers. `open` sends a browser to the page. `assets` has the page; its library is vendored by version and digest
+//! (assets/vendor/README.md).
 
+mod access;
 mod api;
 mod detail;
 mod guard;
 mod heat;
 mod model;
 mod objects;
+mod open;
 mod query;
 mod source;
 mod timeline;
@@ -20,7 +23,6 @@ mod timeline;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path as FilePath, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use apimachinery::clock::{SharedClock, SystemClock};
@@ -35,8 +37,9 @@ use schedule::Zone;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::guard::Secrets;
+use self::access::Access;
 use self::model::Board;
+use self::open::{OpenError, Redirect};
 use self::source::Source;
 use crate::cli::CliError;
 use crate::cli::options::ui::{Origin, UiConfig};
@@ -71,7 +74,7 @@ pub enum UiError {
     Output(#[source] io::Error),
 }
 
-/// Serves the page until `stop`, and prints its link.
+/// Serves the page until `stop`, and prints its links.
 ///
 /// # Errors
 /// One sentence with the cause.
@@ -98,15 +101,23 @@ async fn serve(config: UiConfig, output: Output, stop: CancellationToken) -> Res
     if source.is_files() {
         board.refresh();
     }
-    let (link, router) = page(&bound, Arc::clone(&board));
-    output.say(&link);
+    let (access, router) = page(&bound, Arc::clone(&board));
+    let mut links = access.links();
+    let first = links.borrow_and_update().clone();
+    output.say(&first);
     if let Some(error) = output.take_failure() {
         return Err(UiError::Output(error));
     }
-    if open {
-        open_browser(&link);
-    }
     let tasks = TaskTracker::new();
+    if open {
+        match open_browser(&first) {
+            Ok(redirect) => drop(tasks.spawn(remove_when_closed(redirect, access, stop.clone()))),
+            // The link is printed.
+            Err(error) => tracing::warn!(%error, "the browser cannot be opened; open the link"),
+        }
+    }
+    let ends = stop.clone();
+    tasks.spawn(async move { output.say_changes("", links, &ends).await });
     tasks.spawn(board.run(stop.clone()));
     if let Some(informers) = informers {
         tasks.spawn(informers.run(source, stop.clone()));
@@ -115,6 +126,18 @@ async fn serve(config: UiConfig, output: Output, stop: CancellationToken) -> Res
     tasks.close();
     tasks.wait().await;
     Ok(())
+}
+
+fn open_browser(link: &str) -> Result<Redirect, OpenError> {
+    let redirect = Redirect::write(&open::parent(), link)?;
+    redirect.open();
+    Ok(redirect)
+}
+
+/// Removes the file when its link is of no use any more, or at the end.
+async fn remove_when_closed(redirect: Redirect, access: Arc<Access>, stop: CancellationToken) {
+    let _ = stop.run_until_cancelled(access.closed()).await;
+    drop(redirect);
 }
 
 /// Serves the page of all CronJobs of an API server until `cancel`. Nothing is read before someone opens the page.
@@ -140,7 +163,7 @@ async fn start_beside(
     let seed = "".into();
     let (source, informers) = Source::of_cluster(client, None, &seed);
     let board = Board::new(Arc::clone(&source), Zone::UTC, seed, clock, flags(Some(&kubeconfig), None));
-    let (link, router) = page(&bound, Arc::clone(&board));
+    let (access, router) = page(&bound, Arc::clone(&board));
     let work = async move {
         let opened = cancel.clone();
         let shown = async move {
@@ -150,7 +173,7 @@ async fn start_beside(
         };
         tokio::join!(shown, bound.serve_http(router, cancel));
     };
-    Ok((link, work.boxed()))
+    Ok((access.links(), work.boxed()))
 }
 
 /// The flags with which kubectl uses the same cluster.
@@ -161,27 +184,26 @@ fn flags(kubeconfig: Option<&FilePath>, context: Option<&str>) -> String {
     kubeconfig.into_iter().chain(context).collect()
 }
 
-/// The link of a page, and what serves it.
-fn page(bound: &Bound, board: Arc<Board>) -> (String, Router) {
-    let addr = bound.local_addr();
-    let secrets = Secrets::new(addr.port());
-    let link = format!("http://{addr}/?token={}", secrets.token);
+/// The access to a page, and what serves it.
+fn page(bound: &Bound, board: Arc<Board>) -> (Arc<Access>, Router) {
+    let access = Arc::new(Access::new(bound.local_addr()));
     let router = Router::new()
         .route("/", get(async || with_type("text/html; charset=utf-8", INDEX)))
         .route("/assets/{*path}", get(async |Path(path): Path<String>| asset(&path)))
         .merge(api::router(board))
         .fallback(async || not_found());
-    (link, guard::guarded(router, secrets))
+    (Arc::clone(&access), guard::guarded(router, access))
 }
 
 const INDEX: &str = include_str!("ui/assets/index.html");
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The files of the page.
-const ASSETS: [(&str, &str, &str); 11] = [
+const ASSETS: [(&str, &str, &str); 12] = [
     ("style.css", "text/css; charset=utf-8", include_str!("ui/assets/style.css")),
     ("icon.svg", "image/svg+xml", include_str!("ui/assets/icon.svg")),
     ("app.js", SCRIPT, include_str!("ui/assets/app.js")),
+    ("session.js", SCRIPT, include_str!("ui/assets/session.js")),
     ("state.js", SCRIPT, include_str!("ui/assets/state.js")),
     ("words.js", SCRIPT, include_str!("ui/assets/words.js")),
     ("table.js", SCRIPT, include_str!("ui/assets/table.js")),
@@ -199,19 +221,6 @@ fn asset(path: &str) -> Response {
 
 fn with_type(content_type: &'static str, text: &'static str) -> Response {
     ([(http::header::CONTENT_TYPE, content_type)], text).into_response()
-}
-
-/// Opens a link with the desktop's program. The link is printed, so a failure is only logged.
-fn open_browser(link: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = Command::new(program);
-    command.arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // The thread waits for the program, which may last as long as the browser.
-    std::thread::spawn(move || {
-        if let Err(error) = command.status() {
-            tracing::warn!(%program, %error, "the browser cannot be opened; open the link");
-        }
-    });
 }
 
 #[cfg(test)]

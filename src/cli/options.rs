@@ -76,8 +76,8 @@ pub(super) const COMMANDS: &[Entry] = &[
         name: "ui",
         usage: "[-f FILE] [flags]",
         command: flags::command::<ui::Ui>,
-        remark: "Prints the page's link, which has its token. Lists and watches CronJobs, Jobs and Events, and lists Leases; \
-                 writes nothing. Example: {} ui -A --open",
+        remark: "Prints the page's link, which works once, for five minutes; open the page without a token, and another is printed. \
+                 Lists and watches CronJobs, Jobs and Events, and lists Leases; writes nothing. Example: {} ui -A --open",
     },
     Entry {
         name: "trigger",

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -43,6 +44,14 @@ impl Output {
     /// Writes a line.
     pub fn say(&self, line: &str) {
         self.0.lock().say(line);
+    }
+
+    /// Writes each new value of `lines`, after `before`, until `cancel`. The present one counts as new only if it was not seen.
+    pub async fn say_changes(&self, before: &str, mut lines: watch::Receiver<String>, cancel: &CancellationToken) {
+        while let Some(Ok(())) = cancel.run_until_cancelled(lines.changed()).await {
+            let line = format!("{before}{}", *lines.borrow_and_update());
+            self.say(&line);
+        }
     }
 
     /// Waits until a write has failed.
@@ -139,6 +148,8 @@ impl Write for LogLine<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use futures::FutureExt as _;
+
     use super::*;
     use crate::terminal::tests::{HOSTILE, harmful};
 
@@ -183,6 +194,22 @@ mod tests {
         output.end_view();
         let text = String::from_utf8(page.0.lock().clone()).unwrap();
         assert_eq!((harmful(&text), text.lines().count()), (vec![], 2 * HOSTILE.len()), "{text}");
+    }
+
+    #[test]
+    fn each_change_of_a_line_is_written_until_the_end() {
+        let (page, end) = (Page::default(), CancellationToken::new());
+        let output = Output::new(page.clone());
+        let (sender, mut lines) = watch::channel("first".to_owned());
+        lines.mark_unchanged();
+        let mut work = std::pin::pin!(output.say_changes("a link: ", lines, &end));
+        for text in ["second", "third"] {
+            sender.send_replace(text.to_owned());
+            assert!(work.as_mut().now_or_never().is_none(), "{text}");
+        }
+        end.cancel();
+        assert!(work.as_mut().now_or_never().is_some());
+        assert_eq!(page.0.lock().as_slice(), b"a link: second\na link: third\n");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use futures::future::join_all;
 use parking_lot::Mutex;
 use ratatui::crossterm::event::Event;
 use schedule::{Zone, local_zone};
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,8 @@ use crate::terminal::plain;
 
 /// How often the view is redrawn without a key.
 const REDRAW: Duration = Duration::from_secs(1);
+/// What comes before a link of the page.
+const LINK: &str = "In a browser: ";
 
 /// A handler of Job events: writes lines, or records skews for the live view.
 pub struct News {
@@ -89,6 +92,8 @@ pub struct Show {
     pub output: Output,
     /// Where the cluster is, and how to use it.
     pub header: Header,
+    /// The newest link of the page in a browser, if there is one.
+    pub links: Option<watch::Receiver<String>>,
 }
 
 /// What is said about the cluster.
@@ -99,8 +104,6 @@ pub struct Header {
     pub controllers: String,
     /// Commands to paste into another terminal.
     pub commands: [String; 2],
-    /// The link of the page in a browser, if there is one.
-    pub link: Option<String>,
 }
 
 impl Show {
@@ -108,12 +111,17 @@ impl Show {
     pub async fn run(self, live: bool, cancel: CancellationToken, stop: CancellationToken) {
         self.output.say(&format!("{}; {}. In another terminal:", self.header.title, self.header.controllers));
         self.output.say(&format!("  {}", self.header.commands.join("; ")));
-        if let Some(link) = &self.header.link {
-            self.output.say(&format!("In a browser: {link}"));
+        let (output, mut links) = (self.output.clone(), self.links.clone());
+        if let Some(links) = &mut links {
+            output.say(&format!("{LINK}{}", *links.borrow_and_update()));
         }
-        let output = self.output.clone();
-        if live && let Err(error) = self.run_live(&cancel, &stop).await {
-            output.fail(error);
+        if live {
+            if let Err(error) = self.run_live(&cancel, &stop).await {
+                output.fail(error);
+            }
+        } else if let Some(links) = links {
+            // The view shows the newest one itself.
+            output.say_changes(LINK, links, &cancel).await;
         }
     }
 
@@ -164,8 +172,8 @@ impl Show {
         let mut rows: Vec<Row> = stores.iter().flat_map(|store| store.list()).map(row).collect();
         place.order.sort(&mut rows);
         let messages = self.output.newest(MAX_MESSAGES);
-        let commands: Vec<String> =
-            self.header.commands.iter().chain(&self.header.link).map(|command| plain(command)).collect();
+        let link = self.links.as_ref().map(|links| links.borrow().clone());
+        let commands: Vec<String> = self.header.commands.iter().chain(&link).map(|command| plain(command)).collect();
         let screen = Screen {
             title: &self.header.title,
             commands: &commands,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use axum::extract::{Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
 use futures::Stream;
 use futures::stream::unfold;
 use http::StatusCode;
@@ -37,6 +38,8 @@ use crate::terminal::shell_word;
 const MOST_ROWS: usize = 500;
 /// The most lines of an answer.
 const MOST_LINES: usize = 100;
+/// The years of the dates that may be asked for; a search from one of them stays within what can be computed.
+const YEARS: RangeInclusive<i32> = 1970..=9999;
 /// The longest time on a line of time.
 const LONGEST: TimeDelta = TimeDelta::days(32);
 /// How long the hottest minute is remembered.
@@ -293,15 +296,22 @@ fn spread_of(text: &str) -> Result<Option<Spread>, String> {
     spread.map(Some).ok_or_else(|| format!("spread: {text:?} is not allowed; use a duration from 1s to 24h"))
 }
 
+fn day_of(text: &str) -> Result<NaiveDate, String> {
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|day| YEARS.contains(&day.year()));
+    day.ok_or_else(|| format!("day: {text:?} is not a date such as 2027-03-28"))
+}
+
+fn time_of(name: &str, text: &str) -> Result<DateTime<Utc>, String> {
+    let time = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
+    let time = time.filter(|time| YEARS.contains(&time.year()));
+    time.ok_or_else(|| format!("{name}: {text:?} is not a time such as 2027-03-28T02:30:00Z"))
+}
+
 async fn heat(State(api): Shared, Query(selection): Query<Selection>, Query(of): Query<OfDay>) -> Response {
     answer(move || {
         let now = api.board.clock.now();
         let (zone, what_if) = (zone_of(&of.zone)?, spread_of(&of.spread)?);
-        let day = match &*of.day {
-            "" => zone.at(now).date_naive(),
-            text => NaiveDate::parse_from_str(text, "%Y-%m-%d")
-                .map_err(|_| format!("day: {text:?} is not a date such as 2027-03-28"))?,
-        };
+        let day = if of.day.is_empty() { zone.at(now).date_naive() } else { day_of(&of.day)? };
         let rows = api.selected(&selection)?;
         let cron_jobs = api.of_rows(&rows);
         let beyond = || "day: it is too far away".to_owned();
@@ -346,10 +356,10 @@ impl Api {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct At {
-    at: DateTime<Utc>,
-    #[serde(default)]
+    at: String,
     spread: String,
 }
 
@@ -363,9 +373,9 @@ struct Start {
 
 async fn minute(State(api): Shared, Query(selection): Query<Selection>, Query(of): Query<At>) -> Response {
     answer(move || {
-        let what_if = spread_of(&of.spread)?;
+        let (at, what_if) = (time_of("at", &of.at)?, spread_of(&of.spread)?);
         let cron_jobs = api.of_rows(&api.selected(&selection)?);
-        let starts = api.question(&cron_jobs, what_if, api.board.clock.now()).starting(of.at);
+        let starts = api.question(&cron_jobs, what_if, api.board.clock.now()).starting(at);
         let start = |(cron_job, due): &(Arc<CronJob>, DateTime<Utc>)| Start {
             namespace: cron_job.name.namespace.to_string(),
             name: cron_job.name.name.to_string(),
@@ -378,19 +388,21 @@ async fn minute(State(api): Shared, Query(selection): Query<Selection>, Query(of
     .await
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct Between {
-    from: DateTime<Utc>,
-    to: DateTime<Utc>,
+    from: String,
+    to: String,
 }
 
 async fn timeline(
     State(api): Shared,
     Query(selection): Query<Selection>,
     Query(window): Query<Window>,
-    Query(Between { from, to }): Query<Between>,
+    Query(between): Query<Between>,
 ) -> Response {
     answer(move || {
+        let (from, to) = (time_of("from", &between.from)?, time_of("to", &between.to)?);
         if to <= from || to - from > LONGEST {
             return Err(format!("to: it must be after from, by at most {} days", LONGEST.num_days()));
         }

@@ -35,8 +35,9 @@ fn vendored_library_is_the_one_that_its_table_names() {
 /// A page of manifests.
 struct Site {
     router: Router,
-    token: String,
-    cookie: String,
+    access: Arc<Access>,
+    /// The header with the session.
+    authorization: String,
 }
 
 impl Site {
@@ -48,19 +49,23 @@ impl Site {
         let board = Board::new(source, Zone::UTC, "".into(), clock, String::new());
         board.refresh();
         let bound = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await.unwrap();
-        let (link, router) = page(&bound, board);
-        let token = link.split_once("token=").unwrap().1.to_owned();
-        let mut site = Self { router, token, cookie: String::new() };
-        let (_, headers, _) = site.send(&format!("/?token={}&view=heat", site.token)).await;
-        assert_eq!(headers["location"], "/?view=heat");
-        let cookie = headers["set-cookie"].to_str().unwrap();
-        assert!(cookie.contains("; HttpOnly; SameSite=Strict") && !cookie.contains(&site.token), "{cookie}");
-        site.cookie = cookie.split(';').next().unwrap().to_owned();
+        let (access, router) = page(&bound, board);
+        let mut site = Self { router, authorization: format!("Bearer {}", token(&access)), access };
+        let (status, _, body) = site.send("POST /session").await;
+        assert_eq!(status, 200, "{body}");
+        let answer: Value = serde_json::from_str(&body).unwrap();
+        site.authorization = format!("Bearer {}", answer["session"].as_str().unwrap());
         site
     }
 
-    async fn send(&self, uri: &str) -> (u16, http::HeaderMap, String) {
-        let request = http::Request::get(uri).header("host", "127.0.0.1:1").header("cookie", &self.cookie);
+    async fn send(&self, line: &str) -> (u16, http::HeaderMap, String) {
+        self.send_with(line, &[("authorization", &self.authorization)]).await
+    }
+
+    async fn send_with(&self, line: &str, headers: &[(&str, &str)]) -> (u16, http::HeaderMap, String) {
+        let (method, uri) = line.split_once(' ').unwrap();
+        let request = http::Request::builder().method(method).uri(uri).header("host", "127.0.0.1:1");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let response = self.router.clone().oneshot(request.body(axum::body::Body::empty()).unwrap()).await.unwrap();
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
@@ -68,10 +73,15 @@ impl Site {
     }
 
     async fn get(&self, path: &str) -> Value {
-        let (status, _, body) = self.send(&format!("/api/{path}")).await;
+        let (status, _, body) = self.send(&format!("GET /api/{path}")).await;
         assert_eq!(status, 200, "{path}: {body}");
         serde_json::from_str(&body).unwrap()
     }
+}
+
+/// The token of the newest link.
+fn token(access: &Access) -> String {
+    access.links().borrow().split_once("/#token=").unwrap().1.to_owned()
 }
 
 fn manifest(name: &str, schedule: &str, annotation: &str, spec: &str) -> String {
@@ -124,7 +134,7 @@ async fn api_answers_for_manifests() {
 }
 
 #[tokio::test]
-async fn wrong_parameters_and_strangers_get_a_sentence() {
+async fn wrong_parameters_get_a_sentence() {
     let site = Site::of(&manifest("nightly", "0 2 * * *", "", "suspend: false")).await;
     for (path, status, sentence) in [
         ("heat?zone=Nowhere/Else", 400, "zone: "),
@@ -132,15 +142,123 @@ async fn wrong_parameters_and_strangers_get_a_sentence() {
         ("heat?zone=UTC&spread=2d", 400, "spread: "),
         ("cronjobs?sort=colour", 400, "sort: "),
         ("cronjobs?state=odd", 400, "state: "),
+        ("minute", 400, "at: "),
         ("timeline?from=2027-01-01T00:00:00Z&to=2028-01-01T00:00:00Z", 400, "to: "),
+        ("timeline?from=2027-01-01T00:00:00Z", 400, "to: "),
         ("cronjob?namespace=shop&name=none", 404, "there is no CronJob none"),
     ] {
-        let (code, headers, body) = site.send(&format!("/api/{path}")).await;
+        let (code, headers, body) = site.send(&format!("GET /api/{path}")).await;
         assert_eq!((code, body.contains(sentence)), (status, true), "{path}: {body}");
         assert_eq!(headers["content-security-policy"].to_str().unwrap().split(';').next(), Some("default-src 'self'"));
     }
-    let stranger = Site { cookie: String::new(), ..site };
-    for path in ["/", "/assets/app.js", "/api/summary", "/api/events", "/nowhere"] {
-        assert_eq!(stranger.send(path).await.0, 401, "{path}");
+}
+
+#[tokio::test]
+async fn dates_beyond_the_calendar_are_refused_and_its_ends_are_answered() {
+    let manifests = [
+        manifest("nightly", "0 2 * * *", "", "timeZone: Pacific/Apia"),
+        manifest("spread", "0 0 29 2 *", "cronjob-controller.dev/spread: 24h", "suspend: false"),
+        manifest("lines", "0 0 L 12 *", "cronjob-controller.dev/dst: once", "timeZone: America/New_York"),
+        manifest("often", "@every 1s", "", "suspend: false"),
+    ];
+    let site = Site::of(&manifests.concat()).await;
+    let day_after = |day: &str| format!("{day}T00:00:00Z");
+    let paths = |day: &str| {
+        let time = day_after(day).replace('+', "%2B");
+        let day = day.replace('+', "%2B");
+        [
+            format!("heat?day={day}&zone=Pacific/Kiritimati&spread=24h"),
+            format!("heat?day={day}&zone=America/Adak"),
+            format!("minute?at={time}&spread=24h"),
+            format!("timeline?from={time}&to={time}"),
+        ]
+    };
+    for day in
+        ["%2B262142-12-31", "+262142-12-31", "-262143-01-01", "10000-01-01", "1969-12-31", "0000-01-01", "-0001-01-01"]
+    {
+        for path in paths(day) {
+            let (code, _, body) = site.send(&format!("GET /api/{path}")).await;
+            let error = serde_json::from_str::<Value>(&body).unwrap()["error"].clone();
+            assert_eq!((code, error.is_string()), (400, true), "{path}: {body}");
+        }
+    }
+    for day in ["1970-01-01", "9999-12-31"] {
+        for path in &paths(day)[..3] {
+            site.get(path).await;
+        }
+    }
+    for (from, to) in [("1970-01-01", "1970-01-31"), ("9999-12-01", "9999-12-31")] {
+        site.get(&format!("timeline?from={}&to={}", day_after(from), day_after(to))).await;
+    }
+}
+
+#[tokio::test]
+async fn files_are_for_everybody_and_answers_for_sessions_in_the_header() {
+    let site = Site::of(&manifest("nightly", "0 2 * * *", "", "suspend: false")).await;
+    let session = site.authorization.strip_prefix("Bearer ").unwrap();
+    let cookie = format!("session={session}; cronjob-controller-ui-1={session}");
+    for (path, with, without) in [
+        ("/", 200, 200),
+        ("/assets/app.js", 200, 200),
+        ("/assets/none.js", 404, 404),
+        ("/api/summary", 200, 401),
+        ("/api/cronjobs", 200, 401),
+        ("/api/none", 404, 401),
+    ] {
+        let line = format!("GET {path}");
+        assert_eq!(site.send(&line).await.0, with, "{path}");
+        for headers in
+            [&[][..], &[("cookie", &*cookie)], &[("authorization", "Bearer 0")], &[("authorization", "Bearer ")]]
+        {
+            let (status, headers, body) = site.send_with(&line, headers).await;
+            assert_eq!(status, without, "{path}");
+            assert!(!headers.contains_key("set-cookie") && !body.contains("nightly"), "{path}: {headers:?}");
+        }
+    }
+    for path in ["/api/events", "/api/heat", "/api/minute", "/api/timeline", "/api/cronjob?namespace=shop&name=nightly"]
+    {
+        let (status, _, body) = site.send_with(&format!("GET {path}"), &[("cookie", &cookie)]).await;
+        assert_eq!((status, body.contains("printed last")), (401, true), "{path}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn used_token_is_refused_and_opens_another_link() {
+    let site = Site::of(&manifest("nightly", "0 2 * * *", "", "suspend: false")).await;
+    let used = token(&site.access);
+    let exchange = async |token: &str| {
+        let (status, headers, body) = site.send_with("POST /session", &[("authorization", token)]).await;
+        assert!(!headers.contains_key("set-cookie"), "{headers:?}");
+        (status, body)
+    };
+    let (status, body) = exchange(&format!("Bearer {used}")).await;
+    assert_eq!((status, body.contains("printed last")), (401, true), "{body}");
+    let next = token(&site.access);
+    assert_ne!(used, next);
+    for wrong in ["Bearer ", "Bearer 0", &format!("Basic {next}"), &format!("Bearer {used}")] {
+        assert_eq!(exchange(wrong).await.0, 401, "{wrong}");
+    }
+    let (status, body) = exchange(&format!("Bearer {next}")).await;
+    assert_eq!((status, body.contains("session")), (200, true), "{body}");
+    assert_eq!(site.get("summary").await["cronJobs"], 1, "the first session stays");
+}
+
+#[tokio::test]
+async fn no_answer_leads_to_another_address() {
+    let site = Site::of(&manifest("nightly", "0 2 * * *", "", "suspend: false")).await;
+    let token = token(&site.access);
+    for (path, want) in [
+        ("/?token=", 200),
+        ("/?view=heat&token=", 200),
+        ("//evil.example/?token=", 404),
+        ("/\\evil.example?token=", 404),
+        ("/%5Cevil.example/?token=", 404),
+        ("/.%2F%5Cevil.example?token=", 404),
+        ("/evil.example//?token=", 404),
+    ] {
+        let Ok(uri) = format!("{path}{token}").parse::<http::Uri>() else { continue };
+        let (status, headers, _) = site.send(&format!("GET {uri}")).await;
+        let known = ["location", "refresh", "set-cookie"].map(|name| headers.contains_key(name));
+        assert_eq!((status, known), (want, [false; 3]), "{path}");
     }
 }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use testkit::tools;
 
 /// Longer than any wait should take, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Whether both programs exist.
 pub fn exists() -> bool {
@@ -103,6 +103,36 @@ impl Browser {
 
     pub fn goto(&self, url: &str) {
         self.send("POST", "/url", &json!({ "url": url }));
+    }
+
+    /// Opens another tab, without a page, and goes on in it; the first one stays open.
+    pub fn new_tab(&self) -> String {
+        let tab = self.send("POST", "/window/new", &json!({"type": "tab"}))["handle"].as_str().unwrap().to_owned();
+        self.switch(&tab);
+        tab
+    }
+
+    /// The tab that is shown.
+    pub fn tab(&self) -> String {
+        self.send("GET", "/window", &Value::Null).as_str().unwrap().to_owned()
+    }
+
+    /// All tabs.
+    pub fn tabs(&self) -> Vec<String> {
+        serde_json::from_value(self.send("GET", "/window/handles", &Value::Null)).unwrap()
+    }
+
+    pub fn switch(&self, tab: &str) {
+        self.send("POST", "/window", &json!({ "handle": tab }));
+    }
+
+    /// Closes the tab that is shown.
+    pub fn close_tab(&self) {
+        self.send("DELETE", "/window", &json!({}));
+    }
+
+    pub fn reload(&self) {
+        self.send("POST", "/refresh", &json!({}));
     }
 
     pub fn url(&self) -> String {
@@ -215,7 +245,7 @@ impl Browser {
     pub fn assert_quiet(&self, link: &str) {
         let (console, requests) = self.logs();
         assert!(console.is_empty(), "{console:#?}");
-        let origin = link.split("/?").next().unwrap();
+        let origin = link.split("/#").next().unwrap();
         let known = ["data:", "about:", "chrome:", "blob:"];
         let is_foreign = |url: &&String| {
             url.strip_prefix(origin).is_none_or(|rest| !rest.starts_with('/'))

@@ -56,7 +56,7 @@ pub(super) struct Ui {
     #[arg(long, value_name = "INT", default_value = "0")]
     port: String,
 
-    /// Open the page in a browser.
+    /// Open the page in a browser, by a file that only its owner can read.
     #[arg(long, value_name = "BOOL", default_value = "false")]
     open: String,
 

@@ -2,6 +2,7 @@
 import { html, render, useEffect, useRef, useState } from './vendor/htm-preact-3.1.1.js';
 import { Detail } from './detail.js';
 import { Heat } from './heat.js';
+import { begin } from './session.js';
 import { LOCAL_ZONE, selection, setNow, useAnswer, useUrlState, useVersion } from './state.js';
 import { Table } from './table.js';
 import { Timeline } from './timeline.js';
@@ -107,6 +108,10 @@ function App() {
       <button type="button" onClick=${() => setHelp(false)}>Close</button></div>`}`;
 }
 
+const NoSession = ({ why }) => html`<main><div class="no-session"><h1>No session</h1><p class="error" role="alert">${why}</p></div></main>`;
+
 const root = document.getElementById('app');
-root.textContent = '';
-render(html`<${App} />`, root);
+begin((why) => {
+  document.getElementById('reading')?.remove();
+  render(why ? html`<${NoSession} why=${why} />` : html`<${App} />`, root);
+});
