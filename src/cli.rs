@@ -30,6 +30,7 @@ pub mod words;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use apimachinery::clock::Clock;
 
@@ -50,8 +51,8 @@ pub enum Command {
     NextOf(Vec<PathBuf>, String, next::cron_jobs::Question, Format),
     /// Print the next runs of a CronJob in a cluster.
     NextIn(Target, next::cron_jobs::Question, Format),
-    /// Explain why a CronJob did or did not run.
-    Explain(Target, ControllerFlags, Format),
+    /// Explain why a CronJob did or did not run; with a time, once its next run has started, or after it.
+    Explain(Target, Option<Duration>, ControllerFlags, Format),
     /// Explain every CronJob that is not fine.
     Findings(Scope, ControllerFlags, Format),
     /// Say what became of each slot since a time.
@@ -137,10 +138,10 @@ pub fn run(
             let answer = next::cron_jobs::Answer::One(Box::new(answer));
             Ok(Answer { text: render(&answer, *format), is_good: answer.is_good() })
         }
-        Command::Explain(target, flags, format) => {
-            let facts = wait(explain::read::connect_and_read(target, flags))?;
+        Command::Explain(target, limit, flags, format) => {
+            let (facts, is_good) = wait(explain::read::connect_and_read(target, *limit, flags))?;
             let explanation = explain::explain(&facts, flags.zone, clock.now());
-            Ok(Answer { text: render(&explanation, *format), is_good: true })
+            Ok(Answer { text: render(&explanation, *format), is_good })
         }
         Command::Findings(scope, flags, format) => report(findings::find(scope, flags, clock.now()), *format),
         Command::Slots(scope, since, flags, format) => {

@@ -117,20 +117,13 @@ fn chart_and_overlay_render_the_same_objects() {
     for (mode, namespace) in MODES {
         assert_equal(mode, &rendered(&helm, mode, namespace, &AS_OVERLAY), &built(&[mode]));
     }
-    let whole = [AS_OVERLAY.as_slice(), &["--set=policies=true,guard=true,prometheus.create=true"]].concat();
+    let parts = "--set=policies=true,policiesAction=Deny,guard=true,prometheus.create=true";
+    let whole = [AS_OVERLAY.as_slice(), &[parts]].concat();
     assert_equal(
         "with all parts",
         &rendered(&helm, "instead", "cronjob-controller-system", &whole),
         &built(&["instead", "policies", "guard", "prometheus"]),
     );
-    // The flag is an argument of the Deployment, which the overlay does not contain.
-    let bound = "--set=prometheus.create=true,prometheus.boundToken=true";
-    let mut objects =
-        rendered(&helm, "instead", "cronjob-controller-system", &[AS_OVERLAY.as_slice(), &[bound]].concat());
-    let (_, deployment) = objects.iter_mut().find(|((kind, _, _), _)| kind == "Deployment").unwrap();
-    let args = deployment.pointer_mut("/spec/template/spec/containers/0/args").unwrap().as_array_mut().unwrap();
-    assert_eq!(args.pop().unwrap(), "--authentication-token-audiences=cronjob-controller");
-    assert_equal("with a bound token", &objects, &built(&["instead", "prometheus-bound-token"]));
     let scraped = [AS_OVERLAY.as_slice(), &["--set=prometheus.create=true"]].concat();
     assert_equal(
         "the tutorial, scraped",
@@ -156,14 +149,16 @@ fn releases_for_one_namespace_each_share_no_object() {
     let (first, second) = (of("team-a"), of("team-b"));
     let shared: Vec<_> = first.keys().filter(|key| second.contains_key(*key)).collect();
     assert!(shared.is_empty(), "{shared:?}");
-    for kind in ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] {
-        let key = |team: &str| (kind.to_owned(), String::new(), format!("cronjob-controller-jobs-{team}"));
-        let (first, second) = (&first[&key("team-a")], &second[&key("team-b")]);
-        assert!(first.to_string().contains("team-a") && !first.to_string().contains("team-b"), "{first}");
-        assert!(second.to_string().contains("team-b") && !second.to_string().contains("team-a"), "{second}");
+    for policy in ["cronjob-controller-jobs", "cronjob-controller-status"] {
+        for kind in ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] {
+            let key = |team: &str| (kind.to_owned(), String::new(), format!("{policy}-{team}"));
+            let (first, second) = (&first[&key("team-a")], &second[&key("team-b")]);
+            assert!(first.to_string().contains("team-a") && !first.to_string().contains("team-b"), "{first}");
+            assert!(second.to_string().contains("team-b") && !second.to_string().contains("team-a"), "{second}");
+        }
+        let binding = ("ValidatingAdmissionPolicyBinding".into(), String::new(), format!("{policy}-team-a"));
+        assert_eq!(first[&binding]["spec"]["policyName"], format!("{policy}-team-a"));
     }
-    let binding = ("ValidatingAdmissionPolicyBinding".into(), String::new(), "cronjob-controller-jobs-team-a".into());
-    assert_eq!(first[&binding]["spec"]["policyName"], "cronjob-controller-jobs-team-a");
 }
 
 /// The values, the object, the field as a JSON pointer, and its value.
@@ -190,11 +185,11 @@ fn rows() -> Vec<Row> {
             json!({"limits": {"memory": "1Gi"}}),
         ),
         (&["--set=timeZone=Europe/Berlin"], deployment, pointer("env/1/value"), json!("Europe/Berlin")),
-        (&["--set=verbosity=4"], deployment, pointer("args/5"), json!("-v=4")),
-        (&["--set=namespaces={a,b}"], deployment, pointer("args/6"), json!("--namespace=a,b")),
-        (&["--set=cronjobMetrics=5000"], deployment, pointer("args/6"), json!("--cronjob-metrics=5000")),
-        (&["--set=extraArgs={--policies=false}"], deployment, pointer("args/6"), json!("--policies=false")),
-        (&["--set=mode=sharded,shards=8"], deployment, pointer("args/6"), json!("--shards=8")),
+        (&["--set=verbosity=4"], deployment, pointer("args/6"), json!("-v=4")),
+        (&["--set=namespaces={a,b}"], deployment, pointer("args/7"), json!("--namespace=a,b")),
+        (&["--set=cronjobMetrics=5000"], deployment, pointer("args/7"), json!("--cronjob-metrics=5000")),
+        (&["--set=extraArgs={--policies=false}"], deployment, pointer("args/7"), json!("--policies=false")),
+        (&["--set=mode=sharded,shards=8"], deployment, pointer("args/7"), json!("--shards=8")),
         (&["--set=priorityClassName=high"], deployment, "/spec/template/spec/priorityClassName", json!("high")),
         (&["--set=priorityClassName="], deployment, "/spec/template/spec/priorityClassName", Value::Null),
         (&["--set=nodeSelector.disk=ssd"], deployment, "/spec/template/spec/nodeSelector", json!({"disk": "ssd"})),
@@ -220,6 +215,12 @@ fn rows() -> Vec<Row> {
             ("CustomResourceDefinition", "cronjobs.batch.tutorial.kubebuilder.io"),
             "/metadata/annotations/helm.sh~1resource-policy",
             json!("keep"),
+        ),
+        (
+            &["--set=prometheus.create=true,prometheus.serviceAccount.name=scraper,prometheus.serviceAccount.namespace=m"],
+            ("ClusterRoleBinding", "cronjob-controller-metrics-reader"),
+            "/subjects",
+            json!([{"kind": "ServiceAccount", "name": "scraper", "namespace": "m"}]),
         ),
         (
             &["--set=prometheus.create=true,prometheus.runbookURL=https://wiki/runbooks"],
@@ -263,6 +264,76 @@ fn object_that_a_value_turns_off_is_not_rendered() {
     }
 }
 
+/// The guard is in force, and the policies warn, where the cluster has such policies and only one release has these names.
+#[test]
+fn policies_and_guard_follow_the_cluster_unless_a_value_says_whether() {
+    let Some(helm) = helm() else { return };
+    let has = "--api-versions=admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy";
+    let warn = "cronjob-controller-annotation-names Warn, cronjob-controller-annotation-values Warn";
+    let deny = "cronjob-controller-annotation-names Warn, cronjob-controller-annotation-values Deny";
+    let guard = "cronjob-controller-jobs Deny, cronjob-controller-status Deny";
+    let (both, denying) = (format!("{warn}, {guard}"), format!("{deny}, {guard}"));
+    let rows: [(&str, &str, &[&str], &str); 13] = [
+        ("a cluster with such policies", "instead", &[has], &both),
+        ("the same, beside the in-tree controller", "annotated", &[has], &both),
+        ("the same, with shards", "sharded", &[has], &both),
+        ("nothing cluster-scoped", "single-namespace", &[has], ""),
+        ("its guard would be for another kind", "tutorial", &[has], ""),
+        ("a cluster without, or none", "instead", &[], ""),
+        ("auto, in words", "instead", &[has, "--set=guard=auto,policies=auto"], &both),
+        ("without asking the cluster", "instead", &["--set=guard=true,policies=true"], &both),
+        ("not wanted", "instead", &[has, "--set=guard=false,policies=false"], ""),
+        ("one of them", "instead", &[has, "--set=policies=false"], guard),
+        ("refused values", "instead", &[has, "--set=policiesAction=Deny"], &denying),
+        ("one namespace's, where asked for", "single-namespace", &["--set=policies=true"], warn),
+        ("the tutorial's, where asked for", "tutorial", &["--set=policies=true"], warn),
+    ];
+    for (sentence, mode, values, want) in rows {
+        let objects = rendered(&helm, mode, "cronjob-controller-system", values);
+        let of = |wanted: &str| objects.iter().filter(|((kind, _, _), _)| kind == wanted).collect::<Vec<_>>();
+        let bindings = of("ValidatingAdmissionPolicyBinding");
+        let found: Vec<String> = bindings
+            .iter()
+            .map(|((_, _, name), object)| format!("{name} {}", object["spec"]["validationActions"][0].as_str().unwrap()))
+            .collect();
+        assert_eq!(found.join(", "), want, "{sentence}");
+        assert_eq!(of("ValidatingAdmissionPolicy").len(), bindings.len(), "{sentence}");
+    }
+}
+
+/// It needs no image but the one that is tested, which has a digest where the Deployment has.
+#[test]
+fn test_pod_runs_the_controllers_image_with_arguments_that_it_takes() {
+    let Some(helm) = helm() else { return };
+    for (mode, namespace) in MODES {
+        let args = [
+            "template",
+            RELEASE,
+            "release",
+            &chart(),
+            &format!("--set=mode={mode}"),
+            &format!("--namespace={namespace}"),
+            &format!("--set=image.digest=sha256:{}", "0".repeat(64)),
+        ];
+        let objects = objects(&succeeded(&helm, &args, Path::new("/dev/null")));
+        let the = |kind: &str| objects.iter().find(|((of, _, _), _)| of == kind).unwrap().1;
+        let (pod, deployment) = (&the("Pod")["spec"]["containers"][0], the("Deployment"));
+        let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+        assert!(image.as_str().unwrap().contains("@sha256:0000"), "{mode}: {image}");
+        let template = the("CronJob").pointer("/spec/jobTemplate/spec/template/spec/containers/0/image");
+        assert_eq!((&pod["image"], template), (image, Some(image)), "{mode}");
+        let args = pod["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
+        let command = Command::new(env!("CARGO_BIN_EXE_cronjob-controller"))
+            .args(args)
+            .env("KUBECONFIG", "/nowhere")
+            .env_remove("KUBERNETES_SERVICE_HOST")
+            .output()
+            .unwrap();
+        // 2 for a wrong command line.
+        assert_eq!(command.status.code(), Some(1), "{mode}: {}", said(&command));
+    }
+}
+
 #[test]
 fn wrong_value_is_refused_with_its_name() {
     let Some(helm) = helm() else { return };
@@ -274,6 +345,9 @@ fn wrong_value_is_refused_with_its_name() {
         ("networkPolicy.apiServerCIDRs={10.0.0.1}", "apiServerCIDRs"),
         ("extraArgs={policies}", "extraArgs"),
         ("mode=tutorial,guard=true", "guard"),
+        ("guard=yes", "guard"),
+        ("policiesAction=Audit", "policiesAction"),
+        ("test.image=kubectl", "test"),
     ] {
         let output = run(&helm, &["template", RELEASE, &chart(), &format!("--set={value}")], Path::new("/dev/null"));
         assert!(!output.status.success(), "{value} is taken");
@@ -328,14 +402,19 @@ async fn real_api_server_admits_every_mode_and_a_release_is_upgraded_and_rolled_
     let args =
         ["get", "deployment", "cronjob-controller", system, "-o", "jsonpath={.spec.template.spec.containers[0].args}"];
     let before = kubectl(&args);
-    let parts = "--set=verbosity=4,mode=sharded,policies=true,guard=true,prometheus.create=true";
+    let policies = || kubectl(&["get", "validatingadmissionpolicies", "-o", "name"]).lines().count();
+    assert_eq!(policies(), 4, "this server has such policies");
+    let parts = "--set=verbosity=4,mode=sharded,policies=false,guard=false,prometheus.create=true";
     helm(&["upgrade", "cronjob-controller", &chart, system, parts]);
     assert!(kubectl(&args).contains("--shards=4") && kubectl(&args).contains("-v=4"), "{}", kubectl(&args));
     assert!(kubectl(&["get", "role", system, "-o", "name"]).contains("cronjob-controller-sharding"));
+    assert_eq!(policies(), 0, "turned off");
     helm(&["rollback", "cronjob-controller", "1", system]);
+    assert_eq!(policies(), 4);
     assert_eq!(kubectl(&args), before);
     assert!(!kubectl(&["get", "role", system, "-o", "name"]).contains("cronjob-controller-sharding"));
     helm(&["uninstall", "cronjob-controller", system]);
+    assert_eq!(policies(), 0, "left over");
     for kinds in [
         "deployments,roles,rolebindings,serviceaccounts,networkpolicies",
         "clusterroles,clusterrolebindings,flowschemas",

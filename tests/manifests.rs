@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use apimachinery::clock::SystemClock;
 use cronjob_controller::api::crd;
-use cronjob_controller::api::policy::{ANNOTATIONS, Annotation, PREFIX, RESERVED, WrittenBy};
+use cronjob_controller::api::policy::{
+    ANNOTATIONS, Annotation, BACKFILL, COUNTED_FROM, LAST_FAILURE, NEXT_RUN, PREFIX, RESERVED, SCHEDULE, WrittenBy,
+};
 use cronjob_controller::options::{self, Environment};
 use http::Method;
 use serde_json::{Value, json};
@@ -253,8 +255,8 @@ fn scrape_configuration_matches_the_deployments_ports() {
         let selector = selector.as_object().unwrap();
         assert!(selector.iter().all(|(key, value)| labels[key] == *value), "{selector:?} misses {labels}");
     };
-    for (scraped, overlay) in SCRAPED {
-        let (scraped, deployed) = (built(&manifests().join(scraped)), built(&manifests().join(overlay)));
+    for (directory, overlay) in SCRAPED {
+        let (scraped, deployed) = (built(&manifests().join(directory)), built(&manifests().join(overlay)));
         let (monitor, service) = (the(&scraped, "ServiceMonitor"), the(&scraped, "Service"));
         let (deployment, policy) = (the(&deployed, "Deployment"), the(&deployed, "NetworkPolicy"));
         for object in [&monitor, &service] {
@@ -271,15 +273,22 @@ fn scrape_configuration_matches_the_deployments_ports() {
         let admitted = policy["spec"]["ingress"][0]["ports"].as_array().unwrap();
         assert!(admitted.iter().any(|admitted| admitted["port"] == *target), "the NetworkPolicy keeps {target} closed");
 
-        let token = &endpoint["authorization"]["credentials"]["name"];
-        let flag = if endpoint["scheme"] == "https" {
-            assert_eq!(the(&scraped, "Secret")["metadata"]["name"], *token);
-            format!("--secure-port={port}")
+        let (token, secret) = (&endpoint["bearerTokenFile"], &endpoint["authorization"]);
+        assert!(secret.is_null(), "{directory}: {secret} would be a token for the API server, without an end");
+        let flags = if endpoint["scheme"] == "https" {
+            assert!(token.is_string(), "{directory}: no token");
+            // That of the projected token, which the kustomization shows.
+            let shown = fs::read_to_string(manifests().join(directory).join("kustomization.yaml")).unwrap();
+            assert!(shown.contains("serviceAccountToken: {audience: cronjob-controller, "), "{directory}");
+            let audience = "--authentication-token-audiences=cronjob-controller";
+            vec![format!("--secure-port={port}"), audience.to_owned()]
         } else {
             assert!(token.is_null(), "plain HTTP would show {token} to everybody");
-            format!("--metrics-bind-address=:{port}")
+            vec![format!("--metrics-bind-address=:{port}")]
         };
-        assert!(container["args"].as_array().unwrap().contains(&flag.as_str().into()), "{overlay} has no {flag}");
+        for flag in flags {
+            assert!(container["args"].as_array().unwrap().contains(&flag.as_str().into()), "{overlay} has no {flag}");
+        }
     }
 }
 
@@ -357,23 +366,37 @@ async fn every_directory_is_admitted_by_a_real_api_server() {
     }
 }
 
-/// The controller's account may create only a slot's Job, and delete only a CronJob's.
-#[tokio::test]
-async fn guard_refuses_jobs_that_are_not_a_cron_jobs_slots() {
+/// The account of `manifests/instead`.
+const ACCOUNT: &str = "--as=system:serviceaccount:cronjob-controller-system:cronjob-controller";
+
+/// A real control plane with the rights of `manifests/instead`; `None` without the fixture.
+async fn plane_with_rights() -> Option<ControlPlane> {
     let binary = match fixture::find() {
         Ok(binary) => binary,
-        Err(why) => return tools::without_fixture("manifests", &why),
+        Err(why) => {
+            tools::without_fixture("manifests", &why);
+            return None;
+        }
     };
     let _ = rustls::crypto::ring::default_provider().install_default();
     let plane = ControlPlane::start_with(&binary, Extras::Bare).await.unwrap();
+    apply(&plane, "instead");
+    Some(plane)
+}
+
+fn apply(plane: &ControlPlane, directory: &str) {
+    let applied = kubectl(&plane.admin_kubeconfig(), &["apply", "-k", manifests().join(directory).to_str().unwrap()]);
+    assert!(applied.status.success(), "{directory}: {}", String::from_utf8_lossy(&applied.stderr));
+}
+
+/// The controller's account may create only a slot's Job, and delete only a CronJob's.
+#[tokio::test]
+async fn guard_refuses_jobs_that_are_not_a_cron_jobs_slots() {
+    let Some(plane) = plane_with_rights().await else { return };
     let kubeconfig = plane.admin_kubeconfig();
-    for directory in ["instead", "guard"] {
-        let applied = kubectl(&kubeconfig, &["apply", "-k", manifests().join(directory).to_str().unwrap()]);
-        assert!(applied.status.success(), "{directory}: {}", String::from_utf8_lossy(&applied.stderr));
-    }
+    apply(&plane, "guard");
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("job.json");
-    let account = "--as=system:serviceaccount:cronjob-controller-system:cronjob-controller";
     let job = |name: &str, kind: &str, slot: &str| {
         json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {
             "namespace": "default", "name": name,
@@ -389,7 +412,7 @@ async fn guard_refuses_jobs_that_are_not_a_cron_jobs_slots() {
     // A policy takes effect a moment after it was created.
     let foreign = job("nightly-1", "ReplicaSet", "2026-11-23T10:00:00Z");
     driver::eventually("the policy is in force", driver::SOON, || async {
-        let (taken, said) = create(&foreign, account);
+        let (taken, said) = create(&foreign, ACCOUNT);
         if taken {
             kubectl(&kubeconfig, &["delete", "job", "nightly-1"]);
         }
@@ -406,12 +429,12 @@ async fn guard_refuses_jobs_that_are_not_a_cron_jobs_slots() {
         ("nightly-29923802", "ReplicaSet", "2026-11-23T10:02:00Z", Some("whose controller is a CronJob")),
     ];
     for (name, kind, slot, refused) in rows {
-        let (taken, said) = create(&job(name, kind, slot), account);
+        let (taken, said) = create(&job(name, kind, slot), ACCOUNT);
         assert_eq!(taken, refused.is_none(), "{name} of {kind} at {slot}: {said}");
         assert!(said.contains(refused.unwrap_or_default()), "{name} of {kind} at {slot}: {said}");
     }
     assert!(create(&foreign, "--v=0").0, "others may create any Job");
-    let delete = |name: &str| kubectl(&kubeconfig, &["delete", "job", name, account, "--wait=false"]).status.success();
+    let delete = |name: &str| kubectl(&kubeconfig, &["delete", "job", name, ACCOUNT, "--wait=false"]).status.success();
     assert!(delete("nightly-29923800") && !delete("nightly-1"));
 
     // The same for an account in another namespace, by the command of docs/install.md.
@@ -434,6 +457,109 @@ async fn guard_refuses_jobs_that_are_not_a_cron_jobs_slots() {
         said.contains("cronjob-controller-jobs-team-a").then_some(())
     })
     .await;
+}
+
+/// A CronJob with all metadata that a write of its status could change.
+fn cron_job_with_metadata(namespace: &str) -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {
+        "namespace": namespace, "name": "nightly",
+        "annotations": {"team": "shop", NEXT_RUN: "2026-11-23T10:00:00Z", LAST_FAILURE: "2026-11-22T10:00:00Z"},
+        "labels": {"team": "shop"},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": "u"}],
+        "finalizers": ["example.com/archive"],
+    }, "spec": {"schedule": "0 2 * * *", "suspend": true, "jobTemplate": {"spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+    }}}}}})
+}
+
+/// Merge patches of a CronJob's status, each with what it changes and the guard's answer.
+fn status_patches() -> Vec<(&'static str, Value, Option<&'static str>)> {
+    let annotations = |values: Value| json!({"metadata": {"annotations": values}});
+    let (annotation, owner) = (Some("no annotations but its own"), Some("no owners"));
+    let (label, finalizer) = (Some("no labels"), Some("no finalizers"));
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "v"});
+    vec![
+        ("the status", json!({"status": {"lastScheduleTime": "2026-11-23T02:00:00Z", "active": null}}), None),
+        ("an own annotation is new", annotations(json!({COUNTED_FROM: "x"})), None),
+        ("an own annotation changes", annotations(json!({NEXT_RUN: "2026-11-24T10:00:00Z"})), None),
+        ("an own annotation goes", annotations(json!({NEXT_RUN: null})), None),
+        ("one goes and one is new", annotations(json!({NEXT_RUN: null, COUNTED_FROM: "x"})), None),
+        ("all go", annotations(json!({NEXT_RUN: null, LAST_FAILURE: null})), None),
+        ("a policy is new", annotations(json!({SCHEDULE: "* * * * *"})), annotation),
+        ("the record of a backfill is new", annotations(json!({BACKFILL: "x"})), annotation),
+        ("a user's annotation is new", annotations(json!({"other": "x"})), annotation),
+        ("a user's annotation changes", annotations(json!({"team": "x"})), annotation),
+        ("a user's annotation goes", annotations(json!({"team": null})), annotation),
+        ("all annotations go", annotations(Value::Null), annotation),
+        ("a user's takes the place of an own one", annotations(json!({NEXT_RUN: null, "other": "x"})), annotation),
+        ("an own one takes the place of a user's", annotations(json!({COUNTED_FROM: "x", "team": null})), annotation),
+        ("a user's takes the place of another", annotations(json!({"team": null, "other": "shop"})), annotation),
+        ("a label is new", json!({"metadata": {"labels": {"other": "x"}}}), label),
+        ("a label changes", json!({"metadata": {"labels": {"team": "x"}}}), label),
+        ("all labels go", json!({"metadata": {"labels": null}}), label),
+        ("the owner changes", json!({"metadata": {"ownerReferences": [other]}}), owner),
+        ("the owner goes", json!({"metadata": {"ownerReferences": null}}), owner),
+        ("a finalizer is new", json!({"metadata": {"finalizers": ["example.com/archive", "example.com/x"]}}), finalizer),
+        ("the finalizer goes", json!({"metadata": {"finalizers": null}}), finalizer),
+    ]
+}
+
+/// A dry run of a status write, and what the server said.
+fn patch_status(kubeconfig: &Path, namespace: &str, patch: &Value, account: &str) -> Result<Value, String> {
+    let patch = format!("--patch={patch}");
+    let args = ["patch", "cronjob", "nightly", "-n", namespace, "--subresource=status", "--type=merge", &patch];
+    let output = kubectl(kubeconfig, &[args.as_slice(), &[account, "--dry-run=server", "-o", "json"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(serde_json::from_slice(&output.stdout).unwrap()) } else { Err(said) }
+}
+
+#[tokio::test]
+async fn guard_refuses_what_a_status_write_changes_beside_the_status_and_own_annotations() {
+    let Some(plane) = plane_with_rights().await else { return };
+    let kubeconfig = plane.admin_kubeconfig();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cronjob.json");
+    fs::write(&path, cron_job_with_metadata("default").to_string()).unwrap();
+    assert!(kubectl(&kubeconfig, &["create", "-f", path.to_str().unwrap()]).status.success());
+
+    // What RBAC alone allows: SECURITY.md says it.
+    for (sentence, patch, _) in status_patches() {
+        let written = patch_status(&kubeconfig, "default", &patch, ACCOUNT).unwrap_or_else(|why| panic!("{sentence}: {why}"));
+        assert_eq!(written["spec"]["schedule"], "0 2 * * *", "{sentence}");
+    }
+    let rest = json!({"metadata": {"generation": 9, "generateName": "x-"}, "spec": {"schedule": "* * * * *"}});
+    let written = patch_status(&kubeconfig, "default", &rest, ACCOUNT).unwrap();
+    println!("{}", written["metadata"]);
+    assert_eq!(written["spec"]["schedule"], "0 2 * * *", "the spec is not the status's to change");
+
+    apply(&plane, "guard");
+    let (_, foreign, _) = &status_patches()[6];
+    driver::eventually("the policy is in force", driver::SOON, || async {
+        patch_status(&kubeconfig, "default", foreign, ACCOUNT).is_err().then_some(())
+    })
+    .await;
+    for (sentence, patch, refused) in status_patches() {
+        let answer = patch_status(&kubeconfig, "default", &patch, ACCOUNT);
+        assert_eq!(answer.is_ok(), refused.is_none(), "{sentence}: {answer:?}");
+        let said = answer.err().unwrap_or_default();
+        assert!(said.contains(refused.unwrap_or_default()), "{sentence}: {said}");
+        patch_status(&kubeconfig, "default", &patch, "--v=0").unwrap_or_else(|why| panic!("others, {sentence}: {why}"));
+    }
+}
+
+#[test]
+fn guard_lists_the_annotations_that_a_status_write_carries() {
+    if !tools::has_kubectl("manifests") {
+        return;
+    }
+    let objects = built(&manifests().join("guard"));
+    let policy = objects.iter().find(|object| object["metadata"]["name"] == "cronjob-controller-status").unwrap();
+    let own = policy["spec"]["variables"][0]["expression"].as_str().unwrap();
+    // The command `backfill` writes the other one, with its user's rights.
+    let by_controller =
+        ANNOTATIONS.iter().filter(|known| known.written_by == WrittenBy::Controller && known.name != BACKFILL);
+    let wanted: Vec<String> = by_controller.map(|known| format!("'{}'", known.name)).collect();
+    assert_eq!(own, format!("[ {} ]", wanted.join(", ")));
 }
 
 /// Those with cert-manager's or Prometheus's kinds cannot be applied: the embedded server has no definitions of them.

@@ -43,6 +43,14 @@ pub struct Facts {
     pub lease: Option<ControllerLease>,
 }
 
+impl Facts {
+    /// The newest slot that was started, even if the status does not have it yet.
+    fn last_slot(&self) -> Option<DateTime<Utc>> {
+        let children = self.jobs.iter().filter(|job| job.is_child_of(&self.cron_job));
+        children.filter_map(|job| job.slot_of(&self.cron_job)).chain(self.cron_job.status.last_schedule_time).max()
+    }
+}
+
 /// The state of a CronJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -249,8 +257,7 @@ impl<'a> Case<'a> {
 
     /// The newest slot that was started, even if the status does not have it yet.
     pub(crate) fn last_slot(&self) -> Option<DateTime<Utc>> {
-        let children = self.facts.jobs.iter().filter(|job| job.is_child_of(self.cron_job));
-        children.filter_map(|job| job.slot_of(self.cron_job)).chain(self.cron_job.status.last_schedule_time).max()
+        self.facts.last_slot()
     }
 
     /// The newest slot that was started or decided, else the creation.

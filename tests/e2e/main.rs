@@ -1,5 +1,5 @@
 //! End-to-end tests: a real etcd, kube-apiserver and garbage collector, and the CronJob controller as a separate
-//! process, with only the rights that `manifests/` grants.
+//! process, with only the rights that `manifests/` grants, and under `manifests/guard`.
 //!
 //! One control plane serves the whole run. The scenarios of the first group share one controller and run in parallel,
 //! each in a namespace of its own, since most of their time is waiting for the clock. Those of the second group kill

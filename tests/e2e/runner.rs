@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 
 use testkit::fixture;
+use testkit::fixture::account::kubectl_apply;
 use testkit::fixture::controller::Controller;
 use testkit::harness::{block_on, is_required};
 use testkit::verdict::{Verdict, judge};
@@ -88,6 +89,11 @@ async fn run(binary: PathBuf, scenarios: &[&Scenario]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    // Every status and every Job of the run passes it.
+    if let Err(why) = kubectl_apply(&world.plane.admin_kubeconfig(), "manifests/guard", &[]) {
+        println!("e2e: FAILED: the guard cannot be applied: {why}");
+        return ExitCode::FAILURE;
+    }
     println!("e2e: control plane ready in {:.1} s", started.elapsed().as_secs_f64());
 
     let mut failures = run_together(&world, scenarios).await;

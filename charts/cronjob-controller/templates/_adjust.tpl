@@ -23,13 +23,16 @@ object, values, chart, namespace (the release's). */}}
 {{- if and (eq .object.kind "ServiceAccount") (eq .object.metadata.name "cronjob-controller") }}
 {{- with $values.serviceAccountAnnotations }}{{ $_ := set $.object.metadata "annotations" . }}{{ end }}
 {{- end }}
-{{- if and (eq .object.kind "ClusterRoleBinding") (eq .object.metadata.name "cronjob-controller-metrics-reader") $values.prometheus.boundToken }}
+{{- if and (eq .object.kind "ClusterRoleBinding") (eq .object.metadata.name "cronjob-controller-metrics-reader") }}
 {{- range .object.subjects }}{{ $_ := set . "name" $values.prometheus.serviceAccount.name }}{{ $_ := set . "namespace" $values.prometheus.serviceAccount.namespace }}{{ end }}
 {{- end }}
-{{- if and (eq $values.mode "single-namespace") (has .object.kind (list "ValidatingAdmissionPolicy" "ValidatingAdmissionPolicyBinding" "ClusterRoleBinding")) (has .object.metadata.name (list "cronjob-controller-jobs" "cronjob-controller-metrics-reader")) }}
+{{- if and (eq $values.mode "single-namespace") (has .object.kind (list "ValidatingAdmissionPolicy" "ValidatingAdmissionPolicyBinding" "ClusterRoleBinding")) (has .object.metadata.name (list "cronjob-controller-jobs" "cronjob-controller-status" "cronjob-controller-metrics-reader")) }}
 {{- /* A cluster may have a release of this mode in each namespace, and these objects have none. */}}
 {{- $_ := set .object.metadata "name" (printf "%s-%s" .object.metadata.name .namespace) }}
 {{- if eq .object.kind "ValidatingAdmissionPolicyBinding" }}{{ $_ := set .object.spec "policyName" .object.metadata.name }}{{ end }}
+{{- end }}
+{{- if and (eq .object.kind "ValidatingAdmissionPolicyBinding") (eq .object.metadata.name "cronjob-controller-annotation-values") }}
+{{- $_ := set .object.spec "validationActions" (list $values.policiesAction) }}
 {{- end }}
 {{- if and (eq .object.kind "PrometheusRule") $values.prometheus.runbookURL }}
 {{- range .object.spec.groups }}{{ range .rules }}{{ if .annotations }}
@@ -38,16 +41,21 @@ object, values, chart, namespace (the release's). */}}
 {{- end }}
 {{- end }}
 
+{{/* The name of the image. Arguments: values, chart. */}}
+{{- define "cronjob-controller.image" -}}
+{{- $image := .values.image }}
+{{- $tag := $image.tag | default (printf "v%s" .chart.AppVersion) }}
+{{- ternary (printf "%s@%s" $image.repository $image.digest) (printf "%s:%s" $image.repository $tag) (ne $image.digest "") }}
+{{- end }}
+
 {{- define "cronjob-controller.deployment" -}}
 {{- $values := .values }}
 {{- $spec := .object.spec }}
 {{- $pod := $spec.template.spec }}
 {{- $container := index $pod.containers 0 }}
 {{- if not (kindIs "invalid" $values.replicas) }}{{ $_ := set $spec "replicas" $values.replicas }}{{ end }}
-{{- $image := $values.image }}
-{{- $tag := $image.tag | default (printf "v%s" .chart.AppVersion) }}
-{{- $_ := set $container "image" (ternary (printf "%s@%s" $image.repository $image.digest) (printf "%s:%s" $image.repository $tag) (ne $image.digest "")) }}
-{{- $_ := set $container "imagePullPolicy" $image.pullPolicy }}
+{{- $_ := set $container "image" (include "cronjob-controller.image" .) }}
+{{- $_ := set $container "imagePullPolicy" $values.image.pullPolicy }}
 {{- $args := list }}
 {{- range $container.args }}
 {{- if hasPrefix "--shards=" . }}{{ $args = append $args (printf "--shards=%d" (int $values.shards)) }}
@@ -55,7 +63,6 @@ object, values, chart, namespace (the release's). */}}
 {{- else }}{{ $args = append $args . }}{{ end }}
 {{- end }}
 {{- with $values.namespaces }}{{ $args = append $args (printf "--namespace=%s" (join "," .)) }}{{ end }}
-{{- if and $values.prometheus.create $values.prometheus.boundToken }}{{ $args = append $args "--authentication-token-audiences=cronjob-controller" }}{{ end }}
 {{- with $values.cronjobMetrics }}{{ $args = append $args (printf "--cronjob-metrics=%d" (int .)) }}{{ end }}
 {{- $_ := set $container "args" (concat $args $values.extraArgs) }}
 {{- range $container.env }}{{ if eq .name "TZ" }}{{ $_ := set . "value" $values.timeZone }}{{ end }}{{ end }}

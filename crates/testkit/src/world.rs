@@ -150,7 +150,8 @@ fn is_terminating(event: &Value) -> bool {
     event["responseStatus"]["message"].as_str().is_some_and(|message| message.contains("being terminated"))
 }
 
-/// The arguments of a Deployment's container, as the kubelet would pass them in this namespace.
+/// The arguments of a Deployment's container, as the kubelet would pass them in this namespace, but for two: the port of the
+/// probes, and the audience of readers' tokens. The plane's own tokens are for the API server.
 pub fn deployment_args(deployment: &Value, namespace: &str) -> Vec<String> {
     let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
     args.as_array()
@@ -160,5 +161,6 @@ pub fn deployment_args(deployment: &Value, namespace: &str) -> Vec<String> {
         .map(|arg| arg.replace("$(POD_NAMESPACE)", namespace))
         // Replicas on one machine cannot share a port.
         .map(|arg| arg.replace("--health-probe-bind-address=:8081", "--health-probe-bind-address=0"))
+        .filter(|arg| !arg.starts_with("--authentication-token-audiences="))
         .collect()
 }

@@ -1,11 +1,13 @@
 //! Reads the facts about a CronJob from a cluster.
 //!
-//! Guarantees: four reads (the CronJob, the children of its namespace, the Warnings about it, the leases) and no writes.
+//! Guarantees: four reads (the CronJob, the children of its namespace, the Warnings about it, the leases) and no writes; the
+//! same again every two seconds while a run is awaited.
 //! Unreadable Events are reported in the explanation, unreadable leases count as none, and neither is a failure. A Job that cannot
 //! be decoded is left out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use apimachinery::causes::with_causes;
 use chrono::{DateTime, Utc};
@@ -22,6 +24,9 @@ use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
 use crate::cli::CliError;
 use crate::cli::cluster::ControllerFlags;
 use crate::client::connect_for_person;
+
+/// How often [`await_run`] reads.
+const PERIOD: Duration = Duration::from_secs(2);
 
 /// The object and its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,14 +100,45 @@ pub struct Said {
     pub message: String,
 }
 
-/// Reads the facts from the cluster that `target` names; `flags` are those of the controller.
+/// Reads the facts from the cluster that `target` names; `flags` are those of the controller. With a limit, waits so long at
+/// most until another run starts. Also returns whether there was nothing to wait for, or the run started.
 ///
 /// # Errors
 /// When the cluster cannot be reached, or the object does not exist.
-pub async fn connect_and_read(target: &Target, flags: &ControllerFlags) -> Result<Facts, CliError> {
+pub async fn connect_and_read(
+    target: &Target,
+    limit: Option<Duration>,
+    flags: &ControllerFlags,
+) -> Result<(Facts, bool), CliError> {
     let (client, namespace) = connect_for_person(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
     let namespace = target.namespace.as_deref().unwrap_or(&namespace);
-    Ok(read(&client, target.controller_kind, namespace, &target.name, flags).await?)
+    let look = async || read(&client, target.controller_kind, namespace, &target.name, flags).await;
+    Ok(match limit {
+        None => (look().await?, true),
+        Some(limit) => await_run(look, limit).await?,
+    })
+}
+
+/// Looks again and again until a run has started since the first look, for `limit` at most. Returns what was seen last, and
+/// whether one has.
+pub(super) async fn await_run(
+    look: impl AsyncFn() -> Result<Facts, ReadError>,
+    limit: Duration,
+) -> Result<(Facts, bool), ReadError> {
+    let first = look().await?.last_slot();
+    let started = tokio::time::timeout(limit, async {
+        loop {
+            tokio::time::sleep(PERIOD).await;
+            let facts = look().await?;
+            if facts.last_slot() > first {
+                return Ok(facts);
+            }
+        }
+    });
+    match started.await {
+        Ok(facts) => Ok((facts?, true)),
+        Err(_) => Ok((look().await?, false)),
+    }
 }
 
 /// Reads one object alone from the cluster that `target` names; `flags` are those of the controller.

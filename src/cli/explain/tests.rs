@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use std::time::Duration;
+
 use apimachinery::clock::TestClock;
 use apiserver::{ApiServer, Config};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -887,6 +889,27 @@ pub(in crate::cli) async fn post(client: &kube::Client, collection: &str, object
     if object["status"].is_object() {
         let path = format!("{collection}/{}/status", object["metadata"]["name"].as_str().unwrap());
         send("PATCH", path, &json!({"status": object["status"]})).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_ends_with_the_next_run_and_not_with_an_earlier_one() {
+    let rows = [
+        ("a first run after 7 s", None, Some((7, "2026-11-19T02:00:00Z")), true, 8),
+        ("another run", Some("2026-11-18T02:00:00Z"), Some((7, "2026-11-19T02:00:00Z")), true, 8),
+        ("no run", None, None, false, 90),
+        ("only the run that was there", Some("2026-11-19T02:00:00Z"), None, false, 90),
+        ("a run after the limit", None, Some((91, "2026-11-19T02:00:00Z")), false, 90),
+    ];
+    for (sentence, first, then, started, seconds) in rows {
+        let begin = tokio::time::Instant::now();
+        let look = async || {
+            let next = then.filter(|(after, _)| begin.elapsed() >= Duration::from_secs(*after)).map(|(_, slot)| slot);
+            let cron_job = cron_job(&json!({"status": {"lastScheduleTime": next.or(first)}}));
+            Ok(Facts { cron_job, handed_over: false, jobs: Vec::new(), warnings: Ok(Vec::new()), lease: None })
+        };
+        let (_, has_started) = read::await_run(look, Duration::from_secs(90)).await.unwrap();
+        assert_eq!((has_started, begin.elapsed().as_secs()), (started, seconds), "{sentence}");
     }
 }
 

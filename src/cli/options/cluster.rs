@@ -3,6 +3,7 @@
 //! Guarantee: as in the module above. Flags that several commands have are declared once. Pure.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use apimachinery::names::{dns_label_errors, subdomain_errors};
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
@@ -71,6 +72,10 @@ pub(super) struct Explain {
     /// or a time such as 2026-03-28T01:00
     #[arg(long, value_name = "TIME", verbatim_doc_comment)]
     since: Option<String>,
+
+    /// Wait until the next run of NAME has started, so long at most, such as 90s. The exit code is 1 if none has
+    #[arg(long, value_name = "DURATION")]
+    wait: Option<String>,
 
     /// The controller's time zone, for a CronJob without spec.timeZone.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
@@ -272,6 +277,15 @@ pub(super) fn explain(raw: Explain) -> Result<Invocation, UsageError> {
             |text| Since::parse(text, zone),
         )
     });
+    let wait = raw.wait.as_deref().and_then(|text| {
+        if name.is_none() || raw.since.is_some() {
+            faults.add("wait", text, "it with a NAME, and without --since");
+        }
+        faults.read("wait", text, "a duration above zero, such as 90s", |text| {
+            let nanos = u64::try_from(parse_duration(text)?).ok().filter(|nanos| *nanos > 0);
+            nanos.map(Duration::from_nanos)
+        })
+    });
     let format = faults.read("output", &raw.output, FORMATS, Format::parse).unwrap_or_default();
     faults.into_result()?;
     let Where { namespace, kubeconfig, context, .. } = raw.place;
@@ -280,7 +294,7 @@ pub(super) fn explain(raw: Explain) -> Result<Invocation, UsageError> {
         (Some(since), _) => Command::Slots(scope, since, flags, format),
         (None, Some(name)) => {
             let target = Target { controller_kind, namespace, name, kubeconfig, context };
-            Command::Explain(target, flags, format)
+            Command::Explain(target, wait, flags, format)
         }
         (None, None) => Command::Findings(scope, flags, format),
     }))

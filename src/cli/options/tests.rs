@@ -8,6 +8,7 @@ use crate::cli::dispatch;
 use crate::cli::explain::read::Target;
 use crate::cli::options::cluster::Since;
 use chrono::TimeDelta;
+use std::time::Duration;
 
 struct Berlin;
 
@@ -74,7 +75,7 @@ fn a_schedule_is_read_in_the_zone_that_is_named_else_in_the_process_s_own() {
 fn defaults_are_what_the_help_says() {
     let Command::Next(question, format) = command(&["next", "@hourly"]) else { panic!("no next") };
     assert_eq!((question.count, question.from, format), (5, None, Format::Table));
-    let Command::Explain(target, flags, _) = command(&["explain", "nightly"]) else { panic!("no explain") };
+    let Command::Explain(target, None, flags, _) = command(&["explain", "nightly"]) else { panic!("no explain") };
     let want = Target {
         controller_kind: ControllerKind::CronJob,
         namespace: None,
@@ -130,7 +131,11 @@ fn commands_about_a_cluster_say_where_to_look() {
             &["explain", "--spread-seed", "blue"],
             Command::Findings(scope(Namespaces::OfContext, None), seeded("blue"), Format::Table),
         ),
-        (&["explain", "a", "--spread-seed=blue"], Command::Explain(target(None), seeded("blue"), Format::Table)),
+        (&["explain", "a", "--spread-seed=blue"], Command::Explain(target(None), None, seeded("blue"), Format::Table)),
+        (
+            &["explain", "a", "--wait=1m30s"],
+            Command::Explain(target(None), Some(Duration::from_secs(90)), plain(), Format::Table),
+        ),
         (&["resume", "a", "--spread-seed=blue"], Command::SetSuspended(target(None), false, seeded("blue"))),
     ];
     for (args, want) in rows {
@@ -284,6 +289,14 @@ fn a_wrong_command_line_is_one_sentence_per_fault() {
             "a name and all namespaces",
             &["explain", "a", "-A"],
             &["--all-namespaces: true is not allowed; use it without a NAME"],
+        ),
+        (
+            "a run of no CronJob is awaited, for no time",
+            &["explain", "--wait=0s"],
+            &[
+                "--wait: 0s is not allowed; use it with a NAME, and without --since",
+                "--wait: 0s is not allowed; use a duration above zero, such as 90s",
+            ],
         ),
         (
             "one namespace and all of them",

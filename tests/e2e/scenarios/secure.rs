@@ -232,11 +232,12 @@ pub async fn holds(world: Arc<World>) -> String {
         file("client-ca-file", "ca.crt"),
         format!("--authentication-kubeconfig={}", admin.display()),
         format!("--authorization-kubeconfig={}", admin.display()),
-        "--authentication-token-audiences=metrics".to_owned(),
+        // As in the Deployment.
+        "--authentication-token-audiences=cronjob-controller".to_owned(),
     ];
     world.namespace("held").await;
     let for_api_server = account(&world.plane.admin(), "held", "scraper").await;
-    let for_metrics = token(&world.plane.admin(), "held", "scraper", &["metrics"]).await.unwrap();
+    let for_metrics = token(&world.plane.admin(), "held", "scraper", &["cronjob-controller"]).await.unwrap();
     let subjects = json!([
         {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"},
         {"kind": "ServiceAccount", "name": "scraper", "namespace": "held"},
