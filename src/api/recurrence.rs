@@ -72,12 +72,17 @@ pub(super) fn kept_schedule(text: Cow<'_, str>) -> Cow<'_, str> {
 
 /// Five fields with these values.
 fn in_fields(values: &FieldValues) -> String {
-    let days = |days: &[u32], all: usize| {
-        // A star says that both day fields must name the day.
-        if !values.either_day && days.len() == all { "*".to_owned() } else { listed(days) }
-    };
-    let (minutes, hours, months) = (listed(&values.minutes), listed(&values.hours), listed(&values.months));
-    format!("{minutes} {hours} {} {months} {}", days(&values.days, 31), days(&values.weekdays, 7))
+    let field = |values: &[u32], all: usize| if values.len() == all { "*".to_owned() } else { listed(values) };
+    // A star in one of the day fields says that both must name the day.
+    let day = |values_of: &[u32], all| if values.either_day { listed(values_of) } else { field(values_of, all) };
+    format!(
+        "{} {} {} {} {}",
+        field(&values.minutes, 60),
+        field(&values.hours, 24),
+        day(&values.days, 31),
+        field(&values.months, 12),
+        day(&values.weekdays, 7)
+    )
 }
 
 /// A list for a field. A comma alone is a field without values.
