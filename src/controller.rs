@@ -15,6 +15,7 @@
 //!
 //! Matches upstream `pkg/controller/cronjob/cronjob_controllerv2.go` (`ControllerV2`).
 
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -543,13 +544,10 @@ impl<C: JobControl + CronJobControl> Controller<C> {
     /// A Warning names the annotations that no policy has, once for each CronJob and list.
     fn tell_of_unknown_policies(&self, cron_job: &CronJob) {
         let Some(policies) = cron_job.policies.as_ref().filter(|policies| !policies.unknown.is_empty()) else { return };
-        let is_news = |known: &mut Known| {
-            let is_news = known.unknown_policies != policies.unknown;
-            known.unknown_policies.clone_from(&policies.unknown);
-            is_news
-        };
+        let list = BuildHasherDefault::<DefaultHasher>::default().hash_one(&policies.unknown);
+        let is_news = |known: &mut Known| known.unknown_policies.replace(list) != Some(list);
         if self.memories.change(cron_job, is_news) == Some(true) {
-            let text = messages::unknown_policies(policies.unknown.iter().map(|name| &**name));
+            let text = messages::unknown_policies(&policies.unknown);
             self.record(cron_job, EventType::Warning, "UnknownPolicy", text);
         }
     }

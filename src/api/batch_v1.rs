@@ -8,21 +8,21 @@
 //! - Fields that no decision depends on are not kept.
 //! - The Job template is kept as the text that the API server sent, so that fields unknown to this crate reach the Job.
 //! - Values that objects have in common (namespaces, schedules, owners) are kept once.
-//! - The size of a cached record is bounded, whatever its author wrote. A long template is omitted, a CronJob with a
-//!   schedule over [`LONGEST_SCHEDULE`] is a decoding error, and an owner reference with longer names than a real one
-//!   is ignored.
+//! - The size of a record is bounded, whatever its author wrote, and what upstream starts is started. A long template is
+//!   omitted from the cache, a long schedule is kept as a short one of the same meaning, an owner reference with longer
+//!   names than a real one is ignored, and so are active references and conditions beyond a limit.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use schedule::{Timing, Zone};
-use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::job_template::JobTemplate;
 use super::manage::Handover;
 use super::policy::{CountedFrom, PolicyReading};
+use super::recurrence::{kept_schedule, kept_zone};
 use super::{
     Condition, ControllerKind, ControllerRef, DecodeError, Interner, Object, ObjectName, ObjectReference, Published,
     Recurrence, ResourceKind, ResourceVersion, Uid, identity_at,
@@ -30,10 +30,6 @@ use super::{
 
 mod policies;
 pub(super) mod wire;
-
-/// The longest schedule that is read, in bytes. A schedule that names every minute, hour, day, month and weekday has
-/// less than 1 KiB.
-pub const LONGEST_SCHEDULE: usize = 16 << 10;
 
 /// The longest names of a controlling owner, in bytes: kind, group, name and UID together. A CronJob's are shorter.
 const LONGEST_OWNER: usize = 1 << 10;
@@ -116,7 +112,7 @@ impl PartialEq for CronJobSpec {
 #[serde(rename_all = "camelCase")]
 pub struct CronJobStatus {
     /// The running Jobs, oldest first.
-    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "wire::active", skip_serializing_if = "Vec::is_empty")]
     pub active: Vec<ObjectReference>,
     /// The newest slot for which a Job was created.
     #[serde(default, with = "super::job_template::time", skip_serializing_if = "Option::is_none")]
@@ -125,7 +121,7 @@ pub struct CronJobStatus {
     #[serde(default, with = "super::job_template::time", skip_serializing_if = "Option::is_none")]
     pub last_successful_time: Option<DateTime<Utc>>,
     /// The conditions, where the kind has them.
-    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "<[_]>::is_empty")]
+    #[serde(default, deserialize_with = "wire::conditions", skip_serializing_if = "<[_]>::is_empty")]
     pub conditions: Box<[Condition]>,
     /// Which slots are decided, for a CronJob with a policy. A batch/v1 CronJob has it in an annotation.
     #[serde(default, deserialize_with = "counted_from", skip_serializing_if = "Option::is_none")]
@@ -160,13 +156,9 @@ impl CronJob {
         template: fn(&RawValue) -> JobTemplate,
     ) -> Result<Self, DecodeError> {
         let mut wire: wire::CronJob<'_> = decode(json, Self::RESOURCE.kind)?;
-        if wire.spec.schedule.len() > LONGEST_SCHEDULE {
-            let length = wire.spec.schedule.len();
-            let text = format!("spec.schedule has {length} bytes, and at most {LONGEST_SCHEDULE} are read");
-            return Err(DecodeError { kind: Self::RESOURCE.kind, source: serde_json::Error::custom(text) });
-        }
-        // The list grew by doubling, and mostly holds one entry.
-        wire.status.active.shrink_to_fit();
+        wire.spec.schedule = kept_schedule(wire.spec.schedule);
+        let time_zone = wire.spec.time_zone.as_deref().map(kept_zone);
+        let recurrence = interner.recurrence(&wire.spec.schedule, time_zone.as_deref());
         let name = wire.metadata.object_name(interner);
         let is_backfilled = wire.metadata.annotations.is_backfilled(&wire.metadata.uid);
         let policies = wire.policies(&name);
@@ -181,7 +173,7 @@ impl CronJob {
             is_backfilled,
             policies,
             spec: CronJobSpec {
-                recurrence: interner.recurrence(&wire.spec.schedule, wire.spec.time_zone.as_deref()),
+                recurrence,
                 starting_deadline_seconds: wire.spec.starting_deadline_seconds,
                 concurrency_policy: wire.spec.concurrency_policy,
                 suspend: wire.spec.suspend.unwrap_or(false),

@@ -19,6 +19,14 @@ pub fn shortened(text: &str, most: usize) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
+/// The text, or its first `most` bytes and an ellipsis.
+pub(super) fn excerpt(text: &str, most: usize) -> String {
+    match shortened(text, most) {
+        whole if whole.len() == text.len() => whole.to_owned(),
+        start => format!("{start}…"),
+    }
+}
+
 /// What is known about a request that did not succeed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {

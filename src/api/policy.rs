@@ -18,6 +18,7 @@ mod annotations;
 mod counted_from;
 mod limits;
 mod spread;
+mod unknown;
 
 pub use annotations::{
     AFTER_CHANGE, ANNOTATIONS, Annotation, BACKFILL, BACKLOG, COUNTED_FROM, DST, EXCLUDE, LAST_FAILURE, MAX_CONCURRENT,
@@ -27,12 +28,23 @@ pub use annotations::{
 pub use counted_from::{Counted, CountedFrom, Fingerprint};
 pub use limits::{LIMITS, Limits, Setting, StuckAfter};
 pub use spread::{Spread, due, nominal};
+pub use unknown::UnknownNames;
 
-use super::batch_v1::{CronJob, LONGEST_SCHEDULE};
-use super::{ObjectName, shortened};
+use super::ObjectName;
+use super::batch_v1::CronJob;
+use super::error::excerpt;
 
 /// The most bytes of a value that an error quotes.
 const MOST_QUOTED: usize = 128;
+
+/// The longest value that is read, in bytes.
+const LONGEST_VALUE: usize = 16 << 10;
+
+/// The longest value of [`EXCLUDE`] that is read, in bytes: more than 370 dates.
+const LONGEST_EXCLUDE: usize = 4 << 10;
+
+/// The most bytes of lines that are kept to be shown.
+const MOST_SHOWN: usize = 1 << 10;
 
 /// The timing annotations, in the order of [`Values`].
 const TIMING: [&str; 6] = [SPREAD, DST, EXCLUDE, NOT_BEFORE, NOT_AFTER, SCHEDULE];
@@ -45,8 +57,8 @@ type Values<'a> = [Option<&'a str>; TIMING.len()];
 pub struct PolicyReading {
     /// The policy; the default if only unknown annotations are present.
     pub policy: Result<Policy, PolicyError>,
-    /// The annotations below [`PREFIX`] that this program does not know, in the object's order.
-    pub unknown: Box<[Box<str>]>,
+    /// The annotations below [`PREFIX`] that this program does not know.
+    pub unknown: UnknownNames,
     /// The fingerprint of the timing annotations as written; `None` without any.
     timing: Option<u64>,
     /// When the object was last changed, other than in its status.
@@ -67,7 +79,7 @@ pub struct Collected<'a> {
     pub next_run: Option<Cow<'a, str>>,
     /// The value of [`LAST_FAILURE`].
     pub last_failure: Option<Cow<'a, str>>,
-    unknown: Vec<Box<str>>,
+    unknown: UnknownNames,
 }
 
 /// How this process reads policies.
@@ -114,7 +126,7 @@ impl<'a> Collected<'a> {
             _ => {}
         }
         if !annotations::is_known(name) {
-            self.unknown.push(name.into());
+            self.unknown.add(name);
         }
         None
     }
@@ -127,7 +139,7 @@ type Digest = [u8; 32];
 #[derive(Debug, Default)]
 pub struct Policy {
     calendar: Calendar,
-    /// The lines of the calendar as they were written, on one line.
+    /// The lines of the calendar as they were written, on one line, shortened.
     lines: Option<Box<str>>,
     spread: Option<Spread>,
     limits: Limits,
@@ -207,7 +219,7 @@ impl PolicyReading {
             timing: has_timing.then(|| fingerprint_of(&values)),
             last_edit: last_edit(),
             offset: TimeDelta::zero(),
-            unknown: collected.unknown.into(),
+            unknown: collected.unknown,
         })
     }
 
@@ -280,7 +292,7 @@ impl Policy {
             }
         }
         let limits = Limits::read(limits, setting)?;
-        let lines = calendar.lines.as_ref().and(lines).map(|text| on_one_line(text).into());
+        let lines = calendar.lines.as_ref().and(lines).map(|text| excerpt(&on_one_line(text), MOST_SHOWN).into());
         Ok(Self { calendar, lines, spread, limits, schedule: OnceLock::new() })
     }
 
@@ -304,7 +316,7 @@ impl Policy {
         self.lines.is_some()
     }
 
-    /// The lines that replace the object's schedule, with semicolons between them.
+    /// The lines that replace the object's schedule, with semicolons between them, shortened.
     pub fn lines(&self) -> Option<&str> {
         self.lines.as_deref()
     }
@@ -343,17 +355,15 @@ fn read<T, E: ToString>(
         cause: quoted(cause),
         allowed: annotations::allowed(annotation),
     };
-    if text.len() > LONGEST_SCHEDULE {
-        return Err(refused(&format!("it has {} bytes, and at most {LONGEST_SCHEDULE} are read", text.len())));
+    let most = if annotation == EXCLUDE { LONGEST_EXCLUDE } else { LONGEST_VALUE };
+    if text.len() > most {
+        return Err(refused(&format!("it has {} bytes, and at most {most} are read", text.len())));
     }
     parse(text).map(Some).map_err(|cause| refused(&cause.to_string()))
 }
 
 fn quoted(text: &str) -> Box<str> {
-    match shortened(text, MOST_QUOTED) {
-        whole if whole.len() == text.len() => whole.into(),
-        start => format!("{start}…").into(),
-    }
+    excerpt(text, MOST_QUOTED).into()
 }
 
 /// Lines as they were written, with semicolons between them.

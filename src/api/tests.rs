@@ -4,7 +4,7 @@ use schedule::Zone;
 use serde_json::{Value, json};
 
 use super::ControllerKind;
-use super::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job, LONGEST_SCHEDULE};
+use super::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use super::job_template::{JobTemplate, LONGEST_KEPT, job_from_template};
 use super::{Interner, Object, ObjectName, Uid};
 
@@ -194,17 +194,52 @@ fn cached_record_keeps_a_short_template_and_the_digest_of_a_long_one() {
 }
 
 #[test]
-fn schedule_longer_than_any_is_not_read() {
-    for (length, is_read) in [(LONGEST_SCHEDULE, true), (LONGEST_SCHEDULE + 1, false)] {
+fn active_references_and_conditions_are_kept_up_to_a_number_of_bytes() {
+    let reference = |i: usize| {
+        json!({
+            "kind": "Job", "namespace": "team", "name": format!("nightly-{}", 29_000_000 + i), "apiVersion": "batch/v1",
+            "uid": format!("00000000-0000-4000-8000-{i:012}"), "resourceVersion": "1234567",
+        })
+    };
+    let read = |status: Value| {
         let object = json!({
+            "apiVersion": "batch.tutorial.kubebuilder.io/v1",
             "metadata": { "name": "c", "namespace": "ns", "uid": "u", "resourceVersion": "1" },
-            "spec": { "schedule": "0".repeat(length), "jobTemplate": {} },
+            "spec": { "schedule": "@daily", "jobTemplate": {} },
+            "status": status,
         });
-        let read = CronJob::decode_for_cache(&object.to_string(), &Interner::default());
-        assert_eq!(read.is_ok(), is_read, "{length}");
-        if let Err(error) = read {
-            assert_eq!(error.to_string(), "decode CronJob: spec.schedule has 16385 bytes, and at most 16384 are read");
-        }
+        CronJob::decode(&object.to_string(), &Interner::default()).unwrap().status
+    };
+    let active = |number: usize| json!({ "active": (0..number).map(reference).collect::<Vec<_>>() });
+    assert_eq!(read(active(900)).active.len(), 900);
+    let kept = read(active(10_000)).active;
+    assert!((900..1_200).contains(&kept.len()), "{}", kept.len());
+    assert_eq!(kept.capacity(), kept.len());
+    assert_eq!(serde_json::to_value(&kept[899]).unwrap(), reference(899), "those that are kept are whole");
+    // The one after a long one has space.
+    let long = json!([{ "name": "x".repeat(300_000) }, reference(1)]);
+    assert_eq!(serde_json::to_value(read(json!({ "active": long })).active).unwrap(), json!([reference(1)]));
+    assert!(read(json!({ "active": null, "conditions": null })).active.is_empty());
+
+    let condition =
+        |i: usize, message: usize| json!({ "type": format!("T{i}"), "status": "True", "message": "m".repeat(message) });
+    let conditions = |number: usize, message| {
+        let list = (0..number).map(|i| condition(i, message)).collect::<Vec<_>>();
+        read(json!({ "conditions": list })).conditions.len()
+    };
+    assert_eq!([conditions(20, 500), conditions(1, 10_000), conditions(1, 20_000)], [20, 1, 0]);
+    assert!(conditions(10_000, 0) < 200);
+}
+
+#[test]
+fn record_of_decided_slots_is_read_up_to_a_length() {
+    for (version, is_read) in [
+        ("v9:x", true),
+        (&*format!("v9:{}", "x".repeat(300)), false),
+        (&*format!("v1:{}:0123456789abcdef", "x".repeat(300)), false),
+    ] {
+        let text = format!("2026-03-02T09:00:00Z {version}");
+        assert_eq!(super::policy::CountedFrom::parse(&text).is_some(), is_read, "{version}");
     }
 }
 

@@ -59,8 +59,8 @@ pub struct Known {
     pub record_removed: Option<Box<CountedFrom>>,
     /// Whether a name conflict was reported.
     pub name_conflict_told: bool,
-    /// The unknown policy annotations that were reported.
-    pub unknown_policies: Box<[Box<str>]>,
+    /// A hash of the unknown policy annotations that were reported.
+    pub unknown_policies: Option<u64>,
     /// What its status lacks.
     pub pending: PendingStatus,
     /// Own writes that the caches do not show.
@@ -108,14 +108,14 @@ impl Known {
             tried: None,
             record_removed: None,
             name_conflict_told: false,
-            unknown_policies: Box::default(),
+            unknown_policies: None,
             pending: PendingStatus::default(),
             own: MutationCache::default(),
         }
     }
 
     fn is_empty(&self) -> bool {
-        let is_told = self.name_conflict_told || !self.unknown_policies.is_empty() || !self.told.is_empty();
+        let is_told = self.name_conflict_told || self.unknown_policies.is_some() || !self.told.is_empty();
         let has_slot = self.name_taken.is_some() || self.tried.is_some() || self.record_removed.is_some();
         !has_slot && !is_told && self.pending.is_empty() && self.own.is_empty()
     }

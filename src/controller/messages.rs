@@ -4,7 +4,9 @@ use apimachinery::quoting::quote;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
-use crate::api::policy::{AFTER_CHANGE, BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, STUCK_AFTER};
+use crate::api::policy::{
+    AFTER_CHANGE, BACKLOG, MAX_CONCURRENT, PAUSE_AFTER_FAILURES, REPLACE_WAITS, STUCK_AFTER, UnknownNames,
+};
 
 /// The reason of the Warning about a Job that blocks a slot for too long.
 pub(super) const RUN_STUCK: &str = "RunStuck";
@@ -85,7 +87,6 @@ pub(super) fn unsupported_schedule(schedule: &str) -> String {
     )
 }
 
-pub(super) fn unknown_policies<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.collect();
-    format!("This version of the cronjob-controller knows no annotation {}", names.join(", "))
+pub(super) fn unknown_policies(names: &UnknownNames) -> String {
+    format!("This version of the cronjob-controller knows no annotation {names}")
 }

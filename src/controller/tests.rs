@@ -12,6 +12,7 @@ mod long_templates;
 pub(crate) mod objects;
 mod policies;
 mod pressure;
+mod record_limits;
 mod rivals;
 mod slow_server;
 pub(crate) mod support;

@@ -17,8 +17,13 @@ use super::super::backfill::Record;
 use super::super::job_template::time;
 use super::super::manage::{Handover, MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use super::super::policy::{BACKFILL, Collected, CountedFrom, PREFIX, PolicyReading, Setting};
-use super::super::{ControllerKind, CountedFromPlace, Interner, ObjectName, Published, Uid};
+use super::super::{ControllerKind, CountedFromPlace, Interner, ObjectName, ObjectReference, Published, Uid};
 use super::{ConcurrencyPolicy, CronJobStatus, FinishedCondition, null_as_default};
+
+/// How many bytes of references to active Jobs are kept.
+pub const MOST_ACTIVE: usize = 256 << 10;
+/// How many bytes of conditions are kept.
+pub const MOST_CONDITIONS: usize = 16 << 10;
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -366,6 +371,61 @@ impl<'de> Deserialize<'de> for Conditions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         fold::<_, _, Condition<'de>>(deserializer)
     }
+}
+
+/// Items of a list, as far as they fit into a number of bytes.
+struct Kept<T, const BYTES: usize> {
+    items: Vec<T>,
+    bytes: usize,
+}
+
+impl<T, const BYTES: usize> Default for Kept<T, BYTES> {
+    fn default() -> Self {
+        Self { items: Vec::new(), bytes: 0 }
+    }
+}
+
+impl<T: Sized + Texts, const BYTES: usize> Fold<T> for Kept<T, BYTES> {
+    fn add(&mut self, item: T) {
+        let bytes = self.bytes + size_of::<T>() + item.texts();
+        if bytes <= BYTES {
+            self.bytes = bytes;
+            self.items.push(item);
+        }
+    }
+}
+
+/// The length of the texts that a value owns, in bytes.
+trait Texts {
+    fn texts(&self) -> usize;
+}
+
+impl Texts for ObjectReference {
+    fn texts(&self) -> usize {
+        let Self { kind, namespace, name, uid, api_version, resource_version, field_path } = self;
+        let texts = [kind, namespace, name, api_version, resource_version, field_path];
+        texts.map(String::len).iter().sum::<usize>() + uid.text_len()
+    }
+}
+
+impl Texts for super::Condition {
+    fn texts(&self) -> usize {
+        self.type_.len() + self.status.len() + self.reason.len() + self.message.len()
+    }
+}
+
+/// Reads references to active Jobs: about a thousand of those that a controller writes. A sync adds a Job that runs and is
+/// not among them, as after a crash.
+pub fn active<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ObjectReference>, D::Error> {
+    let mut active = fold::<_, Kept<_, MOST_ACTIVE>, _>(deserializer)?.items;
+    // The list grew by doubling, and mostly holds one entry.
+    active.shrink_to_fit();
+    Ok(active)
+}
+
+/// Reads conditions: many more than a controller writes. Others are removed when the status is next written.
+pub fn conditions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[super::Condition]>, D::Error> {
+    Ok(fold::<_, Kept<_, MOST_CONDITIONS>, _>(deserializer)?.items.into())
 }
 
 /// Reduces a list to one value while it is read.

@@ -21,6 +21,9 @@ const ZONE_BIT: u64 = 1 << 32;
 /// Whether it is suspended.
 const SUSPENDED_BIT: u64 = 1 << 33;
 
+/// The longest value that is read, in bytes. This program writes about 80.
+const LONGEST: usize = 256;
+
 /// How far ahead the clock of the writer may be.
 const TOLERANCE: TimeDelta = TimeDelta::minutes(1);
 
@@ -123,8 +126,11 @@ impl CountedFrom {
         Self { time, fingerprint }
     }
 
-    /// Reads an annotation's value; `None` if it has not the form `<RFC 3339> <fingerprint>`.
+    /// Reads an annotation's value; `None` if it has not the form `<RFC 3339> <fingerprint>`, or is too long.
     pub fn parse(text: &str) -> Option<Self> {
+        if text.len() > LONGEST {
+            return None;
+        }
         let (time, fingerprint) = text.split_once(' ')?;
         let time = DateTime::parse_from_rfc3339(time).ok()?.to_utc();
         Some(Self { time, fingerprint: Fingerprint::parse(fingerprint)? })

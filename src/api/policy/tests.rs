@@ -54,11 +54,54 @@ fn unknown_annotations_are_listed_and_the_rest_works() {
     ];
     let found = reading(&annotations, DAILY).unwrap();
     let unknown = ["cronjob-controller.dev/splay", "cronjob-controller.dev/", "cronjob-controller.dev/Spread"];
-    assert_eq!(found.unknown.iter().map(|name| &**name).collect::<Vec<_>>(), unknown);
+    assert_eq!(found.unknown.names().collect::<Vec<_>>(), unknown);
     assert!(found.policy.unwrap().spread().is_some());
     let alone = reading(&annotations[..1], DAILY).unwrap();
-    assert_eq!(alone.unknown.len(), 1);
+    assert_eq!((alone.unknown.names().count(), alone.unknown.more()), (1, 0));
     assert_eq!(alone.policy.unwrap().spread(), None);
+}
+
+#[test]
+fn of_many_unknown_annotations_eight_names_and_a_count_are_kept() {
+    for (number, kept, text) in
+        [(8, 8, ", cronjob-controller.dev/x7"), (9, 8, "x7 and 1 more"), (4_500, 8, "x7 and 4492 more")]
+    {
+        let names: Vec<_> = (0..number).map(|i| format!("{PREFIX}x{i}")).collect();
+        let found = PolicyReading::of(names.iter().map(|name| (name.as_str(), "1")), DAILY).unwrap().unknown;
+        assert_eq!((found.names().count(), found.more()), (kept, number - kept));
+        assert!(found.to_string().ends_with(text), "{found}");
+    }
+    let name = format!("{PREFIX}{}", "x".repeat(1_000));
+    let found = reading(&[(&name, "1")], DAILY).unwrap().unknown;
+    assert_eq!(found.names().map(str::len).collect::<Vec<_>>(), [86]);
+}
+
+#[test]
+fn value_longer_than_its_limit_is_refused_and_the_limit_is_named() {
+    let dates = |bytes: usize| ["2026-12-24"; 1_000].join(",")[..bytes].to_owned();
+    let rows = [
+        (EXCLUDE, dates(4_091), dates(4_102), "4096"),
+        (SCHEDULE, "@at 2027-03-01T09:00;".repeat(780), "@at 2027-03-01T09:00;".repeat(781), "16384"),
+        (SPREAD, "0s".repeat(8_191) + "1s", "0s".repeat(8_192) + "1s", "16384"),
+    ];
+    for (name, fits, too_long, most) in rows {
+        assert!(reading(&[(name, &fits)], DAILY).unwrap().policy.is_ok(), "{name}");
+        let error = reading(&[(name, &too_long)], DAILY).unwrap().policy.unwrap_err();
+        let text = format!("(it has {} bytes, and at most {most} are read)", too_long.len());
+        assert_eq!(error.annotation(), name);
+        assert!(error.to_string().contains(&text) && error.to_string().len() < 700, "{error}");
+    }
+}
+
+#[test]
+fn long_lines_are_shown_in_part_and_read_as_a_whole() {
+    let lines = (0..60).map(|minute| format!("{minute} {} * * *", "0,".repeat(60))).collect::<Vec<_>>().join(";");
+    let found = reading(&[(SCHEDULE, &lines)], DAILY).unwrap().policy.unwrap();
+    let shown = found.lines().unwrap();
+    assert!(shown.len() < 1_100 && shown.ends_with('…'), "{shown}");
+    let daily = Schedule::parse_standard(DAILY, Zone::UTC).unwrap();
+    let slots = found.schedule(&daily).nominal("2026-03-02T00:00:00Z".parse().unwrap());
+    assert!(slots.take(59).last().unwrap().slot == "2026-03-02T00:59:00Z".parse::<DateTime<Utc>>().unwrap());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Code, Fault};
 use crate::api::batch_v1::ConcurrencyPolicy;
-use crate::api::policy::{EXCLUDE, Policy, PolicyReading, SCHEDULE, Setting};
+use crate::api::policy::{EXCLUDE, PREFIX, Policy, PolicyReading, SCHEDULE, Setting};
 use crate::api::{ControllerKind, ObjectName};
 use crate::dev::manifests::set_defaults;
 
@@ -52,10 +52,14 @@ pub(super) fn field(annotation: &str) -> String {
 
 /// What is wrong with the annotations. `own` is `spec.schedule` in its zone.
 pub(super) fn judge(reading: &PolicyReading, own: &Schedule, now: DateTime<Utc>) -> Vec<Fault> {
-    let unknown = reading.unknown.iter().map(|name| {
+    let unknown = reading.unknown.names().map(|name| {
         Fault::warning(Code::UnknownPolicy, field(name), "is no annotation of this controller, and has no effect")
     });
     let mut faults: Vec<Fault> = unknown.collect();
+    if let more @ 1.. = reading.unknown.more() {
+        let message = format!("has {more} more below {PREFIX} that are none of this controller, and have no effect");
+        faults.push(Fault::warning(Code::UnknownPolicy, "metadata.annotations", message));
+    }
     match &reading.policy {
         Err(error) => faults.push(Fault::error(Code::BadPolicy, field(error.annotation()), error.to_string())),
         Ok(policy) => {

@@ -218,8 +218,13 @@ fn problem(cron_job: &CronJob, zone: Zone) -> Option<String> {
 
 fn notes(cron_job: &CronJob) -> Vec<String> {
     let suspended = cron_job.spec.suspend.then(|| "It is suspended: no run starts until it is resumed.".to_owned());
-    let unknown = cron_job.policies.iter().flat_map(|policies| &policies.unknown);
-    suspended.into_iter().chain(unknown.map(|name| format!("The annotation {name} is not known."))).collect()
+    let unknown = cron_job.policies.iter().map(|policies| &policies.unknown);
+    let mut notes: Vec<String> = suspended.into_iter().collect();
+    for unknown in unknown {
+        notes.extend(unknown.names().map(|name| format!("The annotation {name} is not known.")));
+        notes.extend((unknown.more() > 0).then(|| format!("{} more annotations are not known.", unknown.more())));
+    }
+    notes
 }
 
 /// The annotation that leaves a slot out.
