@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use apimachinery::steps;
 use chrono::TimeDelta;
 
 /// A duration in at most two units: `9s`, `1m05s`, `2h30m`, `3d04h`. Fractions of a second are rounded up, so it never shows
@@ -20,7 +21,11 @@ pub fn countdown(wait: TimeDelta) -> String {
 
 /// Formats the rows as lines, with each column as wide as its widest cell.
 pub fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
-    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let length = |cell: &String| {
+        steps::add(cell.len());
+        cell.chars().count()
+    };
+    let width = |column: usize| table.iter().map(|row| length(&row[column])).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     let line = |row: &[String; N]| {
         let mut line = String::new();

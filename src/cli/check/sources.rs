@@ -2,6 +2,7 @@
 //!
 //! Guarantee: each file is read completely, and directories are read as `kubectl apply -f` and `-R` read them.
 
+use std::collections::HashSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -13,14 +14,10 @@ use crate::dev::manifests::{self, ManifestError};
 /// # Errors
 /// The first file that cannot be read.
 pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Source>, ManifestError> {
-    let mut sources: Vec<Source> = Vec::new();
+    let (mut sources, mut known) = (Vec::new(), HashSet::new());
     for path in paths {
-        for source in sources_of(path, recursive)? {
-            // A file that is named twice, alone and by its directory, is one.
-            if sources.iter().all(|known| known.file != source.file) {
-                sources.push(source);
-            }
-        }
+        // A file that is named twice, alone and by its directory, is one.
+        sources.extend(sources_of(path, recursive)?.into_iter().filter(|source| known.insert(source.file.clone())));
     }
     Ok(sources)
 }
