@@ -27,6 +27,14 @@ impl Shard {
         (0..count.get()).map(move |index| Self { index, count })
     }
 
+    /// The shard of `count` that contains the namespace of that name.
+    pub fn of(namespace: &str, count: NonZeroU32) -> Self {
+        let index = (u128::from(hash(namespace)) * u128::from(count.get())) >> 64;
+        let shard = Self { index: u32::try_from(index).unwrap_or_default(), count };
+        // Bounds are rounded down.
+        if shard.owns(namespace) { shard } else { Self { index: shard.index + 1, count } }
+    }
+
     /// The shard's number, from zero.
     pub fn index(self) -> u32 {
         self.index
@@ -113,7 +121,8 @@ mod tests {
     proptest! {
         #[test]
         fn every_namespace_is_in_exactly_one_shard(namespace in "[a-z0-9-]{0,20}", count in 1_u32..300) {
-            prop_assert_eq!(shards(count).into_iter().filter(|shard| shard.owns(&namespace)).count(), 1);
+            let owners: Vec<Shard> = shards(count).into_iter().filter(|shard| shard.owns(&namespace)).collect();
+            prop_assert_eq!(owners, [Shard::of(&namespace, NonZeroU32::new(count).unwrap())]);
         }
 
         #[test]

@@ -10,6 +10,7 @@ use std::ops::Deref;
 use std::path::Path;
 
 use apimachinery::quoting::push_escape;
+use apimachinery::steps;
 use chrono::TimeDelta;
 use serde::Serialize;
 
@@ -30,7 +31,11 @@ pub fn countdown(wait: TimeDelta) -> String {
 /// Formats the rows as lines, with each column as wide as its widest cell. The cells become [`plain`].
 pub fn columns<const N: usize>(table: &[[String; N]]) -> Vec<String> {
     let table: Vec<[String; N]> = table.iter().map(|row| row.each_ref().map(|cell| plain(cell))).collect();
-    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let length = |cell: &String| {
+        steps::add(cell.len());
+        cell.chars().count()
+    };
+    let width = |column: usize| table.iter().map(|row| length(&row[column])).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     let line = |row: &[String; N]| {
         let mut line = String::new();

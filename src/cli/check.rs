@@ -3,7 +3,7 @@
 //! Guarantees: a batch/v1 CronJob is validated by the rules and with the messages of kube-apiserver. They are those of
 //! the embedded server, which is tested against a real one. The other kinds are validated by their definitions. Every
 //! finding has a stable code and names the file, the line and, where there is one, the field. An unreadable document does not
-//! affect others. Pure.
+//! affect others. The work grows with the length of the manifests, whatever is in them. Pure.
 
 mod code;
 mod formats;
@@ -30,9 +30,9 @@ use crate::api::policy::Spread;
 use crate::dev::manifests::{Document, Place, documents};
 use crate::terminal::PlainText;
 pub use code::Code;
-use lines::line_of;
+use lines::Lines;
 use load::Load;
-use manifest::Kind;
+use manifest::{Kind, Served};
 
 /// A text with manifests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,7 +176,7 @@ pub struct CheckReport {
 
 /// Checks manifests on the day of `now`, in the zone of the rules; the time of day has no effect.
 pub fn check(sources: &[Source], rules: &Rules, now: DateTime<Utc>) -> CheckReport {
-    let mut checker = Checker { rules: rules.clone(), today: midnight(rules.zone, now), ..Checker::default() };
+    let mut checker = Checker::new(rules.clone(), now);
     for source in sources {
         for (index, document) in documents(&source.text).into_iter().enumerate() {
             checker.document(&Place { file: source.file.clone(), document: index + 1 }, &document);
@@ -196,15 +196,17 @@ struct Runner {
     place: Place,
     line: usize,
     schedule: Schedule,
+    /// The text of the schedule and its zone, if nothing else decides the slots.
+    written: Option<(String, Option<Zone>)>,
     /// How long after its slots it starts.
     offset: TimeDelta,
 }
 
 /// What was found so far.
-#[derive(Default)]
 struct Checker {
     rules: Rules,
     today: DateTime<Utc>,
+    served: Served,
     cron_jobs: usize,
     others: usize,
     findings: Vec<Finding>,
@@ -214,11 +216,25 @@ struct Checker {
 }
 
 impl Checker {
+    fn new(rules: Rules, now: DateTime<Utc>) -> Self {
+        Self {
+            today: midnight(rules.zone, now),
+            rules,
+            served: Served::new(),
+            cron_jobs: 0,
+            others: 0,
+            findings: Vec::new(),
+            runners: Vec::new(),
+            defined: HashMap::new(),
+        }
+    }
+
     fn document(&mut self, place: &Place, document: &Document) {
         match manifest::objects(document) {
             Ok(objects) => {
-                for (item, object) in objects.iter().enumerate() {
-                    self.object(place, object, &|field| line_of(document, item, field));
+                let lines = Lines::of(document);
+                for (item, object) in objects.into_iter().enumerate() {
+                    self.object(place, &object, &|field| lines.line_of(item, field));
                 }
             }
             Err((line, fault)) => self.findings.push(Finding::new(place, line, String::new(), fault)),
@@ -232,7 +248,7 @@ impl Checker {
                 self.cron_jobs += 1;
                 let line = line_of("metadata.name");
                 let mut faults: Vec<Fault> = self.duplicate(controller_kind, place, line, object).into_iter().collect();
-                faults.extend(manifest::judge(controller_kind, object));
+                faults.extend(self.served.judge(controller_kind, object));
                 if let Some(timed) = times::Timed::of(controller_kind, object, self.rules.zone, &self.rules.seed) {
                     faults.extend(timed.judge(self.today));
                     let text = object["spec"]["schedule"].as_str().unwrap_or_default();
@@ -245,7 +261,8 @@ impl Checker {
                             Some(window) => window.offset(&self.rules.seed, &policies::key(object)),
                             None => timed.offset(),
                         };
-                        self.runners.push(Runner { name, place, line, schedule: timed.schedule, offset });
+                        let written = timed.is_plain().then(|| (text.to_owned(), timed.schedule.zone()));
+                        self.runners.push(Runner { name, place, line, schedule: timed.schedule, written, offset });
                     }
                 }
                 faults

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::CliError;
 use super::explain::Facts;
-use super::explain::lease::ControllerLease;
+use super::explain::lease::Leases;
 use super::explain::read::{ReadError, Said, Target, get, list, said, words};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::policy::PolicyOptions;
@@ -145,6 +145,7 @@ pub async fn read_all(
         list(client, "/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
     let leases: Vec<Lease> =
         leases.await.into_iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    let leases = Leases::of(&leases);
     let known = |raw: Box<RawValue>| {
         let mut cron_job = CronJob::decode(raw.get(), &interner).ok()?;
         // The items of a list do not say their kind.
@@ -154,7 +155,7 @@ pub async fn read_all(
         let key = (cron_job.name.namespace.to_string(), cron_job.name.name.to_string());
         let (all, warnings) = events.get(&cron_job.uid).cloned().unwrap_or_default();
         let warnings = unread.clone().map_or(Ok(warnings), Err);
-        let lease = ControllerLease::find(&leases, controller_kind, &cron_job.name.namespace, handed_over);
+        let lease = leases.controller(controller_kind, &cron_job.name.namespace, handed_over);
         let jobs = jobs.get(&key).cloned().unwrap_or_default();
         let facts = Facts { cron_job: Arc::new(cron_job), handed_over, jobs, warnings, lease };
         Some(Known { facts, events: all })

@@ -14,6 +14,7 @@ mod timing;
 
 use std::sync::Arc;
 
+use apimachinery::steps;
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use schedule::{Schedule, Zone};
 use serde::Serialize;
@@ -146,6 +147,8 @@ const LATE_AFTER: TimeDelta = TimeDelta::seconds(60);
 pub(super) const MANY: usize = 100;
 /// The largest number of Warnings in an explanation.
 const MAX_WARNINGS: usize = 5;
+/// The largest number of running Jobs that a sentence names.
+const MAX_NAMED: usize = 10;
 
 /// Explains a CronJob at `now`. `local` is the zone of the controller, in which schedules without one run.
 pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
@@ -247,10 +250,15 @@ impl<'a> Case<'a> {
         Rehearsal::of(&Arc::new(cron_job), jobs, self.local, at)
     }
 
+    /// The Jobs of the CronJob.
+    fn children(&self) -> impl Iterator<Item = &'a Arc<Job>> + use<'a> {
+        let cron_job = self.cron_job;
+        steps::each(self.facts.jobs.iter()).filter(|job| job.is_child_of(cron_job))
+    }
+
     /// The unfinished children, oldest first.
     fn running(&self) -> Vec<&'a Arc<Job>> {
-        let children = self.facts.jobs.iter().filter(|job| job.is_child_of(self.cron_job));
-        let mut running: Vec<_> = children.filter(|job| job.finished.is_none()).collect();
+        let mut running: Vec<_> = self.children().filter(|job| job.finished.is_none()).collect();
         running.sort_by_key(|job| since(job));
         running
     }
@@ -321,13 +329,15 @@ impl<'a> Case<'a> {
     /// Running Jobs block the run, because of `rule`.
     fn blocked(&self, rule: &str) -> String {
         let noun = self.noun();
-        let blockers: Vec<String> = self
-            .running()
-            .iter()
-            .map(|job| format!("{noun} {} has been running for {}", job.name.name, stretch(self.now - since(job))))
-            .collect();
-        let why =
-            if blockers.is_empty() { format!("status.active names a running {noun}") } else { blockers.join(", ") };
+        let blockers = self.running();
+        let named = |job: &Arc<Job>| {
+            format!("{noun} {} has been running for {}", job.name.name, stretch(self.now - since(job)))
+        };
+        let why = if blockers.is_empty() {
+            format!("status.active names a running {noun}")
+        } else {
+            first_of(&blockers, named)
+        };
         let ended_now =
             if blockers.len() > 1 { format!("these {noun}s ended now") } else { format!("that {noun} ended now") };
         let ended: Vec<Arc<Job>> = self
@@ -417,14 +427,13 @@ impl<'a> Case<'a> {
 
     /// The slots, oldest first, that were due and could start without being started, up to `newest`, which is one of them.
     fn startable(&self, newest: DateTime<Utc>) -> Vec<DateTime<Utc>> {
-        let children = || self.facts.jobs.iter().filter(|job| job.is_child_of(self.cron_job));
         let spec = &self.cron_job.spec;
         let forbids =
             spec.concurrency_policy == ConcurrencyPolicy::Forbid || self.cron_job.limits().max_concurrent.is_some();
         let nominal = |time: DateTime<Utc>| self.cron_job.nominal(time);
         let deadline =
             spec.starting_deadline_seconds.and_then(TimeDelta::try_seconds).map(|limit| nominal(self.now) - limit);
-        let freed = children().filter(|_| forbids).filter_map(|job| job.completion_time).max().map(nominal);
+        let freed = self.children().filter(|_| forbids).filter_map(|job| job.completion_time).max().map(nominal);
         // Under Forbid an earlier run blocks; the end of one that failed, or that is gone, is not known.
         let unknown = |slot| self.job_of(slot).is_none_or(|job| job.completion_time.is_none());
         if forbids && self.last_slot().is_some_and(unknown) {
@@ -469,20 +478,21 @@ impl<'a> Case<'a> {
     /// The Job that was started for a slot, if it still exists.
     pub(crate) fn job_of(&self, slot: DateTime<Utc>) -> Option<&Arc<Job>> {
         let name = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
-        self.facts.jobs.iter().find(|job| *job.name.name == *name && job.is_child_of(self.cron_job))
+        self.children().find(|job| *job.name.name == *name)
     }
 
     fn last_run(&self) -> Option<LastRun> {
         let slot = self.last_slot()?;
-        let failed = self.job_of(slot).is_some_and(|job| job.finished == Some(FinishedCondition::Failed));
-        let outcome = self.outcome_of(slot);
+        let found = self.job_of(slot);
+        let failed = found.is_some_and(|job| job.finished == Some(FinishedCondition::Failed));
+        let outcome = self.outcome(found);
         let job = self.cron_job.controller_kind.child_name(&self.cron_job.name.name, slot);
         Some(LastRun { time: self.zone.at(slot), job, outcome, failed })
     }
 
-    /// What became of the Job of a slot.
-    pub(super) fn outcome_of(&self, slot: DateTime<Utc>) -> String {
-        match self.job_of(slot).map(|job| (job, job.finished)) {
+    /// What became of a Job; `None` is one that is gone.
+    pub(super) fn outcome(&self, job: Option<&Arc<Job>>) -> String {
+        match job.map(|job| (job, job.finished)) {
             None => "no longer exists".to_owned(),
             Some((job, None)) => format!("has been running for {}", stretch(self.now - since(job))),
             Some((job, Some(FinishedCondition::Complete))) => {
@@ -501,7 +511,7 @@ impl<'a> Case<'a> {
         let slot = self.next_due()?;
         let then = self.rehearse(|_| {}, &self.facts.jobs, slot);
         let noun = self.noun();
-        let running = || self.running().iter().map(|job| job.name.name.to_string()).collect::<Vec<_>>().join(", ");
+        let running = || first_of(&self.running(), |job| job.name.name.to_string());
         let effect = match then.starts() {
             Some((name, _)) if !then.replaced.is_empty() => {
                 format!("deletes {noun} {} if it still runs, and starts {noun} {}", running(), name.name)
@@ -577,6 +587,14 @@ impl<'a> Case<'a> {
         }
         notes
     }
+}
+
+/// The first Jobs by name, and how many more there are.
+fn first_of(jobs: &[&Arc<Job>], name: impl Fn(&Arc<Job>) -> String) -> String {
+    let names: Vec<String> = jobs.iter().take(MAX_NAMED).map(|job| name(job)).collect();
+    let more = jobs.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
 }
 
 /// The same Job, finished.

@@ -2,7 +2,9 @@
 //!
 //! Guarantees: what is said follows from Jobs, Events and the status; where they no longer tell, that is said. A slot counts as
 //! missed only if its Job would still exist under the history limits. Consecutive slots of which the same is said are one entry.
-//! Pure, except for [`read`].
+//! The Jobs and Events are read once for all slots. Pure, except for [`read`].
+
+mod traces;
 
 use std::collections::VecDeque;
 
@@ -15,8 +17,9 @@ use super::backfill::plan::kept_since;
 use super::cluster::{self, ControllerFlags, Known, Scope};
 use super::explain::{Case, Explanation, State};
 use super::output::{MOMENT, Report, count, stretch};
-use crate::api::batch_v1::{ConcurrencyPolicy, Job};
+use crate::api::batch_v1::ConcurrencyPolicy;
 use crate::terminal;
+use traces::Traces;
 
 /// So many slots of a CronJob are told, the newest.
 const MAX_SLOTS: usize = 20_000;
@@ -117,6 +120,7 @@ pub fn slots(known: &[Known], local: Zone, since: DateTime<Utc>, now: DateTime<U
 pub(crate) struct History<'a> {
     known: &'a Known,
     case: Case<'a>,
+    traces: Traces<'a>,
     pub(crate) explanation: Explanation,
     now: DateTime<Utc>,
     /// A slot after this one left a trace, if it started.
@@ -130,7 +134,7 @@ impl<'a> History<'a> {
         let cron_job = &known.facts.cron_job;
         let children = known.facts.jobs.iter().filter(|job| job.is_child_of(cron_job));
         let kept_since = kept_since(cron_job, children);
-        Self { known, case, explanation, now, kept_since }
+        Self { known, case, traces: Traces::of(known, now), explanation, now, kept_since }
     }
 
     /// The slots since a time, where consecutive ones of which the same is said are one entry.
@@ -172,29 +176,24 @@ impl<'a> History<'a> {
 
     fn fate_of(&self, slot: DateTime<Utc>) -> (Fate, Reason, String) {
         let cron_job = &self.known.facts.cron_job;
-        if let Some(job) = self.case.job_of(slot) {
+        if let Some(job) = self.traces.job_of(slot) {
             let late = job.creation_timestamp - cron_job.due(slot);
             let late = if late > LATE { format!(", {} late", stretch(late)) } else { String::new() };
-            return (Fate::Started, Reason::None, format!("{}{late}", self.case.outcome_of(slot)));
+            return (Fate::Started, Reason::None, format!("{}{late}", self.case.outcome(Some(job))));
         }
-        let name = cron_job.controller_kind.child_name(&cron_job.name.name, slot);
-        let created =
-            |reason: &str, message: &str| reason == "SuccessfulCreate" && message.ends_with(&format!(" {name}"));
-        if cron_job.status.last_schedule_time == Some(slot) || self.says(created) {
+        if cron_job.status.last_schedule_time == Some(slot) || self.traces.says_created(slot) {
             return (Fate::Started, Reason::None, "its Job no longer exists".to_owned());
         }
-        let time = slot.format("%a, %d %b %Y %H:%M:%S UTC").to_string();
-        if self.says(|reason, message| reason == "MissSchedule" && message.ends_with(&time)) {
+        if self.traces.says_missed(slot) {
             let why = "it could not start before its startingDeadlineSeconds had passed".to_owned();
             return (Fate::Missed, Reason::Deadline, why);
         }
-        if let Some(job) =
-            self.running_at(slot).filter(|_| cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid)
-        {
+        let forbids = cron_job.spec.concurrency_policy == ConcurrencyPolicy::Forbid;
+        if let Some(job) = self.traces.running_at(slot).filter(|_| forbids) {
             let why = format!("{} ran, and concurrencyPolicy is Forbid", job.name.name);
             return (Fate::Skipped, Reason::Forbid, why);
         }
-        if self.case.last_slot().is_none_or(|last| slot > last) {
+        if self.traces.last_slot.is_none_or(|last| slot > last) {
             return self.not_started(slot);
         }
         match self.kept_since {
@@ -236,21 +235,6 @@ impl<'a> History<'a> {
     fn has_limit(&self) -> bool {
         let limits = self.known.facts.cron_job.limits();
         limits.max_concurrent.is_some() || limits.replace_waits
-    }
-
-    fn says(&self, is_meant: impl Fn(&str, &str) -> bool) -> bool {
-        self.known.events.iter().any(|event| is_meant(&event.reason, &event.message))
-    }
-
-    /// A Job that ran over a slot.
-    fn running_at(&self, slot: DateTime<Utc>) -> Option<&Job> {
-        let facts = &self.known.facts;
-        let children = facts.jobs.iter().filter(|job| job.is_child_of(&facts.cron_job));
-        let covers = |job: &Job| {
-            let end = if job.finished.is_none() { Some(self.now) } else { job.completion_time };
-            job.creation_timestamp <= slot && end.is_some_and(|end| end >= slot)
-        };
-        children.map(AsRef::as_ref).find(|job| covers(job))
     }
 }
 

@@ -203,25 +203,34 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
 
 /// The limit for the expansion of aliases: no manifest comes near it, and a YAML bomb stays below some megabytes.
 const ALIASED: usize = 50_000;
+/// The same, in bytes of text.
+const ALIASED_BYTES: usize = 64 << 20;
 
 /// The objects of a document: none for an empty one, and the items of a List.
 ///
 /// # Errors
 /// The error on one line.
 pub(crate) fn objects(document: &str) -> Result<Vec<Value>, String> {
+    // Without aliases, a document's length bounds all of these. The limit of its depth, 64, is the library's.
     let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: usize::MAX,
+            max_nodes: usize::MAX,
+            max_total_scalar_bytes: document.len().saturating_add(ALIASED_BYTES),
+        },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: ALIASED },
         // A file mode such as 0440 is octal, as for kubectl.
         legacy_octal_numbers: true,
     };
-    let object: Value = serde_saphyr::from_str_with_options(document, options)
+    let mut object: Value = serde_saphyr::from_str_with_options(document, options)
         .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())?;
     if object.is_null() {
         return Ok(Vec::new());
     }
-    Ok(match object["items"].as_array() {
-        Some(items) if object["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => items.clone(),
-        _ => vec![object],
+    let is_list = object["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    Ok(match object.get_mut("items").filter(|_| is_list).and_then(Value::as_array_mut) {
+        Some(items) => std::mem::take(items),
+        None => vec![object],
     })
 }
 

@@ -3,12 +3,13 @@
 //! Guarantees: GET only, and no answer changes anything. Answers that need more than a look-up are computed on other threads.
 //! A wrong parameter is an error 400 with one sentence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apimachinery::steps;
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -337,9 +338,12 @@ impl Api {
             by_namespace.entry(&cron_job.name.namespace).or_default().push(&cron_job.name.name);
         }
         let model = self.board.model();
-        let all = |namespace: &str| model.rows.keys().filter(|name| &*name.namespace == namespace).count();
+        let mut all: HashMap<&str, usize> = HashMap::new();
+        for name in steps::each(model.rows.keys()) {
+            *all.entry(&*name.namespace).or_default() += 1;
+        }
         let command = |(namespace, names): (&str, Vec<&str>)| {
-            let which = if names.len() == all(namespace) {
+            let which = if Some(&names.len()) == all.get(namespace) {
                 "--all".to_owned()
             } else {
                 let shown = names.iter().take(MOST_NAMES).map(|name| shell_word(name)).collect::<Vec<_>>().join(" ");

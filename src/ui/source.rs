@@ -27,7 +27,7 @@ use crate::api::{ControllerKind, Object as _, ObjectName, ResourceKind};
 use crate::cache::{Informer, Observer, Operation, ReflectorError, ResourceEventHandler, Store};
 use crate::cli::check::sources;
 use crate::cli::cluster::Known;
-use crate::cli::explain::lease::ControllerLease;
+use crate::cli::explain::lease::Leases;
 use crate::cli::explain::read::list;
 use crate::cli::explain::{Case, Facts};
 use crate::cli::next::manifests;
@@ -67,7 +67,7 @@ pub struct Source {
     /// All Jobs of the same namespaces.
     pub jobs: Arc<Store<WatchedJob>>,
     events: Arc<Store<WatchedEvent>>,
-    leases: RwLock<Vec<Lease>>,
+    leases: RwLock<Leases>,
     /// The latest failure for each kind that cannot be read.
     trouble: Mutex<BTreeMap<&'static str, String>>,
     origin: Origin,
@@ -194,7 +194,7 @@ impl Source {
         let warnings = unread.map_or_else(|| Ok(said(&|event| event.is_warning)), Err);
         let namespace = &cron_job.name.namespace;
         let lease =
-            ControllerLease::find(&self.leases.read(), cron_job.controller_kind, namespace, watched.handed_over);
+            self.leases.read().controller(cron_job.controller_kind, namespace, watched.handed_over);
         let facts = Facts { cron_job: Arc::clone(cron_job), handed_over: watched.handed_over, jobs, warnings, lease };
         let mut known = Known { facts, events: said(&|_| true) };
         let taken = Case::new(&known.facts, zone, now).wanted().and_then(|name| self.jobs.get(name));
@@ -245,7 +245,7 @@ impl Source {
             let found = list(client, path, "&fieldSelector=metadata.namespace!=kube-node-lease").await;
             let found = found.into_iter().flatten().filter_map(|raw| serde_json::from_str::<Lease>(raw.get()).ok());
             let found: Vec<Lease> = found.collect();
-            *self.leases.write() = found;
+            *self.leases.write() = Leases::of(&found);
             if cancel.run_until_cancelled(tokio::time::sleep(LEASE_PERIOD)).await.is_none() {
                 return;
             }

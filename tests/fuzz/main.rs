@@ -1,5 +1,5 @@
-//! Fuzz tests: text from users, servers and clients is read without a panic, without a hang, and in memory that its
-//! length bounds.
+//! Fuzz tests: text from users, servers and clients is read without a panic, without a hang, and in memory and steps that
+//! its length bounds.
 //!
 //! Each target takes one input. First come the files of its `corpus`, unchanged, then a number of inputs that bolero
 //! derives from them (see [`recipe`]). `BOLERO_RANDOM_ITERATIONS=1000000 cargo test --release --test fuzz` derives
@@ -7,6 +7,7 @@
 //! the corpus.
 #![allow(clippy::unwrap_used)]
 
+mod linear;
 mod recipe;
 mod targets;
 
@@ -48,6 +49,8 @@ fuzz!(schedules_are_read_and_searched_to_an_end, "schedules", targets::schedule)
 fuzz!(policies_are_read_and_their_schedules_searched_to_an_end, "policies", targets::policies);
 fuzz!(objects_are_decoded_in_memory_that_their_text_bounds, "objects", targets::object);
 fuzz!(lists_and_watches_are_followed_in_memory_that_their_text_bounds, "watches", targets::watch);
-fuzz!(patches_leave_the_server_and_the_object_whole, "patches", targets::patch);
+fuzz!(patches_leave_the_server_and_the_object_whole_in_steps_that_their_text_bounds, "patches", linear::patch);
 fuzz!(command_lines_are_judged, "flags", targets::flags);
 fuzz!(manifests_are_read_in_memory_that_their_text_bounds, "manifests", targets::manifest);
+fuzz!(manifests_are_checked_in_steps_that_their_text_bounds, "manifests", linear::check_manifests);
+fuzz!(reports_are_written_in_steps_that_their_objects_bound, "objects", linear::reports);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::quoting::quote;
 
 /// The kind of a field error. Matches apimachinery `field.ErrorType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
     /// `FieldValueRequired`.
     Required,
@@ -31,7 +31,7 @@ pub enum FieldErrorKind {
 }
 
 /// One field error, a cause of the Status of an Invalid answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldError {
     /// The kind of error.
     pub kind: FieldErrorKind,

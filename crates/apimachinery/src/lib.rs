@@ -1,4 +1,5 @@
-//! Code that API servers and their clients share: Status errors, rules for names, quoting, and the clock.
+//! Code that API servers and their clients share: Status errors, rules for names, quoting, the clock, and counts of steps for
+//! tests.
 //!
 //! Guarantees: every text equals upstream's for the same arguments (k8s.io/apimachinery), except those of [`causes`]. Nothing
 //! here does I/O, except for the clock's timer.
@@ -10,3 +11,4 @@ pub mod field;
 pub mod names;
 pub mod quoting;
 pub mod status;
+pub mod steps;

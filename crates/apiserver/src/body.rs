@@ -1,7 +1,8 @@
 //! Request bodies.
 //!
 //! Guarantees: a body is parsed once, as JSON or YAML. Duplicate members are found. A body that cannot be parsed is rejected
-//! with the real server's message; the JSON errors are Go's.
+//! with the real server's message; the JSON errors are Go's. The work grows with the length of the body, whatever is in it: a
+//! body that is nested too deeply is rejected before it is parsed.
 //!
 //! Matches k8s.io/apimachinery `pkg/runtime/serializer/json` and `transformDecodeError` of k8s.io/apiserver
 //! `pkg/endpoints/handlers/rest.go`.
@@ -11,9 +12,11 @@ use std::fmt;
 
 use apimachinery::quoting::quote;
 use apimachinery::status::{self, Result};
+use apimachinery::steps;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, json};
 
+use super::flow_depth::flow_depth;
 use super::kinds;
 use super::registry::Resource;
 
@@ -81,19 +84,33 @@ pub fn parse_json(bytes: &[u8]) -> std::result::Result<Document, String> {
 /// What a YAML document may hold beyond four times its length, see [`Found::room`]. This limits the expansion of aliases.
 const ALIASED: usize = 32 * 1024;
 
+/// The deepest nesting of a document that is read. go-yaml and Go's encoding/json read 10,000 levels.
+const DEEPEST: usize = 128;
+/// A YAML document whose flow collections may be nested more deeply than this is not parsed. It is more than [`DEEPEST`], because
+/// text in a document may look like such collections.
+const DEEPEST_FLOW: usize = 1_000;
+
 /// Parses a YAML document.
 ///
 /// # Errors
-/// A syntax error in the YAML library's words. Excessive aliasing has go-yaml's message; go-yaml's limit is somewhat higher.
+/// A syntax error in the YAML library's words. Excessive aliasing and nesting have go-yaml's messages, whose limits are higher.
 pub fn parse_yaml(bytes: &[u8]) -> std::result::Result<Document, String> {
+    let too_deep = |most: usize| Err(format!("yaml: exceeded max depth of {most}"));
+    if flow_depth(bytes) > DEEPEST_FLOW {
+        return too_deep(DEEPEST_FLOW);
+    }
     let found = Found::new(bytes.len().saturating_mul(4).saturating_add(ALIASED));
     let seed = Node { place: Place::Root, found: &found };
     match seed.deserialize(serde_yaml_ng::Deserializer::from_slice(bytes)) {
         Ok(value) => Ok(Document { value, duplicates: Vec::new() }),
         Err(_) if found.room.get().is_none() => Err(format!("yaml: {EXCESSIVE}")),
+        Err(error) if error.to_string().starts_with("recursion limit exceeded") => too_deep(DEEPEST),
         Err(error) => Err(yaml_error(&error.to_string())),
     }
 }
+
+/// So many duplicate members are noted.
+const MOST_DUPLICATES: usize = 100;
 
 /// go-yaml's message.
 const EXCESSIVE: &str = "document contains excessive aliasing";
@@ -109,6 +126,17 @@ struct Found {
 impl Found {
     fn new(room: usize) -> Self {
         Self { duplicates: RefCell::default(), room: Cell::new(Some(room)) }
+    }
+
+    /// Notes a duplicate member. Matches `saveStrictError` of sigs.k8s.io/json, which also notes each once and not more than 100.
+    fn tell_duplicate(&self, place: Place<'_>) {
+        let mut duplicates = self.duplicates.borrow_mut();
+        if duplicates.len() < MOST_DUPLICATES {
+            let path = place.path();
+            if !duplicates.contains(&path) {
+                duplicates.push(path);
+            }
+        }
     }
 
     fn take<E: Error>(&self, size: usize) -> std::result::Result<(), E> {
@@ -146,6 +174,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+        steps::add(1);
         self.found.take(1)?;
         deserializer.deserialize_any(self)
     }
@@ -206,7 +235,7 @@ impl<'de> Visitor<'de> for Node<'_> {
             let place = Place::Member(&self.place, &key);
             let value = access.next_value_seed(Node { place, found: self.found })?;
             if map.contains_key(&key) {
-                self.found.duplicates.borrow_mut().push(place.path());
+                self.found.tell_duplicate(place);
             }
             map.insert(key, value);
         }
@@ -220,6 +249,9 @@ fn go_error(bytes: &[u8], error: &serde_json::Error) -> String {
         return "unexpected end of JSON input".to_owned();
     }
     let text = error.to_string();
+    if text.starts_with("recursion limit exceeded") {
+        return "exceeded max depth".to_owned();
+    }
     // Go's scanner counts bytes.
     let line = bytes.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
     let text_line: String = line.iter().map(|byte| char::from(*byte)).collect();

@@ -45,6 +45,7 @@ mod body;
 mod delete;
 pub mod discovery;
 mod fields;
+mod flow_depth;
 mod gc;
 pub mod kinds;
 mod listener;

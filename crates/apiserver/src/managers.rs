@@ -7,8 +7,11 @@
 //! `managedFieldsUpdater`, `stripMetaManager`, `skipNonAppliedManager`, `capManagersManager`) and structured-merge-diff
 //! `merge/update.go`.
 
+use std::collections::{BTreeMap, HashSet};
+
 use apimachinery::quoting::quote;
 use apimachinery::status::{self, Cause, Result};
+use apimachinery::steps;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
@@ -284,14 +287,14 @@ fn refuse_conflicts(entries: &[Entry], touched: &FieldSet) -> Result<()> {
         [] => return Ok(()),
         [(manager, path)] => format!("Apply failed with 1 conflict: conflict with {manager}: {path}"),
         many => {
-            let mut lines = Vec::new();
-            let mut managers: Vec<&String> = many.iter().map(|(manager, _)| manager).collect();
-            managers.sort();
-            managers.dedup();
-            for manager in managers {
-                lines.push(format!("conflicts with {manager}:"));
-                lines.extend(many.iter().filter(|(m, _)| m == manager).map(|(_, path)| format!("- {path}")));
+            let mut by_manager: BTreeMap<&String, Vec<String>> = BTreeMap::new();
+            for (manager, path) in steps::each(many.iter()) {
+                by_manager.entry(manager).or_default().push(format!("- {path}"));
             }
+            let lines = by_manager.into_iter().flat_map(|(manager, paths)| {
+                std::iter::once(format!("conflicts with {manager}:")).chain(paths)
+            });
+            let lines: Vec<String> = lines.collect();
             format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
         }
     };
@@ -304,21 +307,26 @@ fn refuse_conflicts(entries: &[Entry], touched: &FieldSet) -> Result<()> {
 }
 
 /// Merges the oldest updating managers into one if there are too many. Matches `capManagersManager`.
-fn cap(mut entries: Vec<Entry>) -> Vec<Entry> {
-    loop {
-        let mut updaters: Vec<usize> = (0..entries.len()).filter(|i| entries[*i].operation == "Update").collect();
-        if updaters.len() <= MAX_UPDATERS {
-            return entries;
+fn cap(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut updaters: Vec<usize> = (0..entries.len()).filter(|i| entries[*i].operation == "Update").collect();
+    let Some(excess) = updaters.len().checked_sub(MAX_UPDATERS).filter(|excess| *excess > 0) else { return entries };
+    updaters.sort_by_cached_key(|i| (entries[*i].time.clone(), entries[*i].manager.clone()));
+    let oldest: HashSet<usize> = updaters.drain(..=excess).collect();
+    let is_old = |i: &usize| oldest.contains(i);
+    let (mut ancient, mut kept): (Option<Entry>, Vec<Entry>) = (None, Vec::new());
+    for (i, entry) in steps::each(entries.into_iter()).enumerate() {
+        match &mut ancient {
+            _ if !is_old(&i) => kept.push(entry),
+            None => ancient = Some(entry),
+            Some(ancient) => {
+                ancient.fields.unite(&entry.fields);
+                ancient.time = ancient.time.take().max(entry.time);
+            }
         }
-        updaters.sort_by_key(|i| (entries[*i].time.clone(), entries[*i].manager.clone()));
-        let second = entries[updaters[1]].clone();
-        let first = &mut entries[updaters[0]];
-        first.fields.unite(&second.fields);
-        first.time = second.time;
-        "ancient-changes".clone_into(&mut first.manager);
-        first.subresource.clear();
-        entries.remove(updaters[1]);
     }
+    let merged = |entry: Entry| Entry { manager: "ancient-changes".to_owned(), subresource: String::new(), ..entry };
+    kept.extend(ancient.map(merged));
+    kept
 }
 
 /// Keeps the old entries if only their times have changed. Matches `IgnoreManagedFieldsTimestampsTransformer`.

@@ -3,17 +3,20 @@
 //! Guarantees: every rule rejects what k8s.io/apimachinery `pkg/api/validation/objectmeta.go` rejects, with its messages and in
 //! its order (maps are walked by key).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use apimachinery::field::{FieldError, FieldErrorKind, forbidden_field, invalid_field, required_field};
 use apimachinery::names::{
     dns_label_errors, in_characters, label_key_errors, label_value_errors, path_segment_errors, subdomain_errors,
 };
 use apimachinery::quoting::quote;
+use apimachinery::steps;
 use serde_json::{Map, Value, json};
 
 use super::registry::NameRule;
 
+/// So many references that would be second controllers are reported.
+const MOST_CONFLICTS: usize = 8;
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// The finalizer by which an object waits for the deletion of its dependents.
@@ -93,7 +96,7 @@ pub fn bare_finalizer_errors(object: &Value) -> Vec<FieldError> {
 /// `validateKubeFinalizerName` of k8s.io/apiextensions-apiserver `pkg/registry/customresource`. Names that are not qualified
 /// names are rejected earlier.
 pub fn bare_finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let known = old.map(finalizers).unwrap_or_default();
+    let known: BTreeSet<String> = old.map(finalizers).unwrap_or_default().into_iter().collect();
     let is_new = |name: &String| is_bare(name) && !known.contains(name);
     let added: BTreeSet<String> = finalizers(object).into_iter().filter(is_new).collect();
     let word = |name: String| {
@@ -187,6 +190,7 @@ fn validate_labels_and_annotations(object: &Value, errors: &mut Vec<FieldError>)
 fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
     const FIELD: &str = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
+    let mut conflicts = 0;
     for (index, owner) in owners(object).iter().enumerate() {
         let this = format!("{FIELD}[{index}]");
         let part = |key: &str| owner[key].as_str().unwrap_or_default().to_owned();
@@ -207,7 +211,10 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
         if owner["controller"] == json!(true) {
             let named = format!("{}/{}", part("kind"), part("name"));
             match &controller {
+                // Each of these errors has the text of all references.
+                Some(_) if conflicts == MOST_CONFLICTS => {}
                 Some(first) => {
+                    conflicts += 1;
                     let detail = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {named}"
                     );
@@ -266,7 +273,7 @@ fn validate_managed_fields(object: &Value, errors: &mut Vec<FieldError>) {
 pub fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_deleting(old) {
-        let before = finalizers(old);
+        let before: BTreeSet<String> = finalizers(old).into_iter().collect();
         let mut extra = finalizers(object);
         extra.retain(|finalizer| !before.contains(finalizer));
         extra.sort();
@@ -299,18 +306,15 @@ pub fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
 
 /// Removes duplicate owner references and returns a warning. Matches `dedupOwnerReferencesAndAddWarning`.
 pub fn dedup_owners(object: &mut Value) -> Option<String> {
-    let mut kept: Vec<Value> = Vec::new();
-    let mut duplicates = Vec::new();
-    for owner in owners(object) {
-        if kept.contains(owner) {
-            duplicates.push(owner["uid"].as_str().unwrap_or_default().to_owned());
-        } else {
-            kept.push(owner.clone());
-        }
-    }
+    let mut known = HashSet::new();
+    let (kept, duplicates): (Vec<&Value>, Vec<&Value>) =
+        steps::each(owners(object).iter()).partition(|owner| known.insert(*owner));
     if duplicates.is_empty() {
         return None;
     }
+    let duplicates: Vec<String> =
+        duplicates.iter().map(|owner| owner["uid"].as_str().unwrap_or_default().to_owned()).collect();
+    let kept = kept.into_iter().cloned().collect();
     set(object, "ownerReferences", Value::Array(kept));
     let uids = duplicates.join(", ");
     Some(format!(

@@ -7,9 +7,12 @@
 //! (`Create`, `Update`), `pkg/registry/rest/{create,update}.go` (`BeforeCreate`, `BeforeUpdate`) and the
 //! NamespaceLifecycle admission plugin.
 
+use std::collections::HashSet;
+
 use apimachinery::field::{FieldError, invalid_field};
 use apimachinery::quoting::quote;
 use apimachinery::status::{self, Cause, Qualified, Result};
+use apimachinery::steps;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
@@ -253,13 +256,8 @@ fn once(resource: &Resource, errors: Vec<FieldError>) -> Vec<FieldError> {
     if !resource.strategy.is_native() {
         return errors;
     }
-    let mut kept = Vec::new();
-    for error in errors {
-        if !kept.contains(&error) {
-            kept.push(error);
-        }
-    }
-    kept
+    let mut known = HashSet::new();
+    steps::each(errors.into_iter()).filter(|error| known.insert(error.clone())).collect()
 }
 
 /// Replaces an object, its status or (of a namespace) its finalizers.

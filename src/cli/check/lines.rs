@@ -1,79 +1,123 @@
-//! The line of a field in a manifest.
+//! The line of each field of a manifest.
 //!
-//! Guarantees: keys and list items are followed by their indentation, as in YAML's block style and in indented JSON. A field
-//! without a line of its own, such as one in braces or one that is missing, is on the line of the nearest field around it. Pure.
+//! Guarantees: a document is read once, however many fields are looked up. A lookup takes as many steps as the field's path.
+//! Keys and list items are followed by their indentation, as in YAML's block style and in indented JSON. A field without a line
+//! of its own, such as one in braces or one that is missing, is on the line of the nearest field around it. Pure.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use apimachinery::steps;
 
 use crate::dev::manifests::Document;
 
 /// A step on the way to a field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
-    Key(String),
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Step<'a> {
+    Key(&'a str),
     Item(usize),
 }
 
-/// The line in the file, counted from 1, of `field` in an object of a document. `item` is the object's number in a List.
-pub(super) fn line_of(document: &Document, item: usize, field: &str) -> usize {
-    let own = steps(field);
-    let in_list = [vec![Step::Key("items".to_owned()), Step::Item(item)], own.clone()].concat();
-    let found = match nearest(&document.text, &in_list) {
-        Some((2.., line)) => Some(line),
-        _ => nearest(&document.text, &own).map(|(_, line)| line),
-    };
-    let first =
-        || document.text.lines().position(|line| content(line).is_some_and(|(_, text)| !text.starts_with("---")));
-    document.line + found.or_else(first).unwrap_or_default()
+/// The number of a field in the index. The document itself is the first.
+type Node = usize;
+const ROOT: Node = 0;
+
+/// The first line of each field that a document has.
+pub(super) struct Lines<'a> {
+    /// By the field around it.
+    fields: HashMap<(Node, Step<'a>), Node>,
+    /// The line of each field in the file, counted from 1.
+    lines: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    /// Reads a document.
+    pub fn of(document: &'a Document) -> Self {
+        let numbered = || document.text.lines().enumerate();
+        let is_first = |line: &str| content(line).is_some_and(|(_, text)| !text.starts_with("---"));
+        let first = numbered().find(|(_, line)| is_first(line)).map_or(0, |(number, _)| number);
+        let mut index = Self { fields: HashMap::new(), lines: vec![document.line + first] };
+        // The fields around the present line, each with its column.
+        let mut path: Vec<(usize, Step<'a>, Node)> = Vec::new();
+        for (number, line) in numbered() {
+            steps::add(1);
+            let Some((mut column, mut rest)) = content(line) else { continue };
+            let line = document.line + number;
+            while let Some(after) = rest.strip_prefix('-').filter(|after| after.is_empty() || after.starts_with(' ')) {
+                leave(&mut path, |at| at > column);
+                let item = match path.last() {
+                    Some((at, Step::Item(number), _)) if *at == column => number + 1,
+                    _ => 0,
+                };
+                if item > 0 {
+                    path.pop();
+                }
+                index.enter(&mut path, column, Step::Item(item), line);
+                let trimmed = after.trim_start();
+                column += rest.len() - trimmed.len();
+                rest = trimmed;
+            }
+            if let Some(key) = key(rest).filter(|_| !rest.starts_with('#')) {
+                leave(&mut path, |at| at >= column);
+                index.enter(&mut path, column, Step::Key(key), line);
+            }
+        }
+        index
+    }
+
+    fn enter(&mut self, path: &mut Vec<(usize, Step<'a>, Node)>, column: usize, step: Step<'a>, line: usize) {
+        steps::add(1);
+        let around = path.last().map_or(ROOT, |(.., node)| *node);
+        let node = match self.fields.entry((around, step)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                self.lines.push(line);
+                *new.insert(self.lines.len() - 1)
+            }
+        };
+        path.push((column, step, node));
+    }
+
+    /// The line in the file, counted from 1, of `field` in an object of the document. `item` is the object's number in a List.
+    pub fn line_of(&self, item: usize, field: &str) -> usize {
+        let child = |node: Node, step: Step<'_>| {
+            steps::add(1);
+            self.fields.get(&(node, step)).copied()
+        };
+        let in_list = child(ROOT, Step::Key("items")).and_then(|items| child(items, Step::Item(item)));
+        let mut node = in_list.unwrap_or(ROOT);
+        for step in path_of(field) {
+            let Some(inner) = child(node, step) else { break };
+            node = inner;
+        }
+        self.lines[node]
+    }
+}
+
+/// Leaves the fields whose columns are `beyond` a line's.
+fn leave<T>(path: &mut Vec<(usize, T, Node)>, beyond: impl Fn(usize) -> bool) {
+    while path.pop_if(|(column, ..)| beyond(*column)).is_some() {
+        steps::add(1);
+    }
 }
 
 /// The steps of a field's path, such as `spec.containers[0].env[PATH]`.
-fn steps(field: &str) -> Vec<Step> {
+fn path_of(field: &str) -> Vec<Step<'_>> {
     let mut steps = Vec::new();
     let mut rest = field;
     while !rest.is_empty() {
         rest = rest.trim_start_matches('.');
         let bracketed = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'));
         let (step, after) = if let Some((inner, after)) = bracketed {
-            (inner.parse().map_or_else(|_| Step::Key(inner.to_owned()), Step::Item), after)
+            (inner.parse().map_or(Step::Key(inner), Step::Item), after)
         } else {
             let (key, after) = rest.split_at(rest.find(['.', '[']).filter(|at| *at > 0).unwrap_or(rest.len()));
-            (Step::Key(key.to_owned()), after)
+            (Step::Key(key), after)
         };
         steps.push(step);
         rest = after;
     }
     steps
-}
-
-/// The number of the first steps of `wanted` that the text has, if any, and the line of the last of them, counted from 0.
-fn nearest(text: &str, wanted: &[Step]) -> Option<(usize, usize)> {
-    let mut best = None;
-    let mut path: Vec<(usize, Step)> = Vec::new();
-    let mut note = |path: &[(usize, Step)], line| {
-        let fits = path.len() <= wanted.len() && path.iter().zip(wanted).all(|((_, step), wanted)| step == wanted);
-        if fits && best.is_none_or(|(depth, _)| path.len() > depth) {
-            best = Some((path.len(), line));
-        }
-    };
-    for (line, text) in text.lines().enumerate() {
-        let Some((mut column, mut rest)) = content(text) else { continue };
-        while let Some(after) = rest.strip_prefix('-').filter(|after| after.is_empty() || after.starts_with(' ')) {
-            path.truncate(path.iter().take_while(|(at, _)| *at <= column).count());
-            match path.last_mut() {
-                Some((at, Step::Item(number))) if *at == column => *number += 1,
-                _ => path.push((column, Step::Item(0))),
-            }
-            note(&path, line);
-            let trimmed = after.trim_start();
-            column += rest.len() - trimmed.len();
-            rest = trimmed;
-        }
-        if let Some(key) = key(rest).filter(|_| !rest.starts_with('#')) {
-            path.truncate(path.iter().take_while(|(at, _)| *at < column).count());
-            path.push((column, Step::Key(key.to_owned())));
-            note(&path, line);
-        }
-    }
-    best
 }
 
 /// The column and the text of a line that is neither empty nor a comment.
@@ -114,7 +158,7 @@ mod tests {
         ];
         let document = Document { line: 11, text: YAML.to_owned() };
         for (sentence, field, want) in rows {
-            assert_eq!(line_of(&document, 0, field), want, "{sentence}");
+            assert_eq!(Lines::of(&document).line_of(0, field), want, "{sentence}");
         }
     }
 
@@ -124,7 +168,7 @@ mod tests {
         let json = "{\n  \"kind\": \"a\",\n  \"spec\": {\n    \"x\": 1\n  }\n}\n";
         for (text, item, want) in [(list, 1, 6), (list, 0, 3), (json, 0, 4)] {
             let document = Document { line: 1, text: text.to_owned() };
-            assert_eq!(line_of(&document, item, "spec.x"), want, "{text}");
+            assert_eq!(Lines::of(&document).line_of(item, "spec.x"), want, "{text}");
         }
     }
 }

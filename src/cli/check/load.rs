@@ -3,8 +3,10 @@
 //! Guarantees: every run in the week that begins today is counted, and each CronJob once per minute. Suspended CronJobs are left
 //! out, and so is every `@every`, whose minutes depend on its last run. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
 
+use apimachinery::steps;
 use chrono::{DateTime, FixedOffset, TimeDelta, Timelike, Utc};
 use schedule::Zone;
 use serde::Serialize;
@@ -43,6 +45,15 @@ pub(super) struct Load {
     minutes: Vec<usize>,
 }
 
+/// The different values, each with how often it occurs.
+fn counts<T: Eq + Hash>(values: impl Iterator<Item = T>) -> HashMap<T, usize> {
+    let mut counts = HashMap::new();
+    for value in values {
+        *counts.entry(value).or_default() += 1;
+    }
+    counts
+}
+
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Bucket {
@@ -58,20 +69,42 @@ impl Load {
     pub fn of(runners: &[Runner], zone: Zone, start: DateTime<Utc>, is_spread: bool) -> Self {
         let mut minutes = vec![0; MINUTES];
         let counted = runners.iter().filter(|runner| runner.schedule.zone().is_some());
-        for Runner { schedule, offset, .. } in counted.clone() {
-            let start = if is_spread { start - *offset } else { start };
-            let mut run = schedule.next_after(start - TimeDelta::seconds(1));
-            while let Some(minute) =
-                run.and_then(|t| usize::try_from((t - start).num_minutes()).ok()).filter(|m| *m < MINUTES)
-            {
-                minutes[minute] += 1;
-                run = run.and_then(|t| schedule.next_after(t));
+        for alike in Self::alike(counted.clone()) {
+            let offset = |runner: &Runner| if is_spread { runner.offset } else { TimeDelta::zero() };
+            let offsets = || alike.iter().map(|runner| offset(runner));
+            let (Some(least), Some(most)) = (offsets().min(), offsets().max()) else { continue };
+            let schedule = &alike[0].schedule;
+            let (from, until) = (start - most, start - least + TimeDelta::days(7));
+            let slots = std::iter::successors(schedule.next_after(from - TimeDelta::seconds(1)), |t| schedule.next_after(*t));
+            let slots: Vec<DateTime<Utc>> = steps::each(slots.take_while(|slot| *slot < until)).collect();
+            for (offset, runners) in counts(offsets()) {
+                for slot in steps::each(slots.iter()) {
+                    let minute = usize::try_from((*slot + offset - start).num_seconds().div_euclid(60)).ok();
+                    if let Some(minute) = minute.and_then(|minute| minutes.get_mut(minute)) {
+                        *minute += runners;
+                    }
+                }
             }
         }
         let mut load =
             Self { time_zone: zone.name(), cron_jobs: counted.count(), hours: Vec::new(), zone, start, minutes };
         load.hours = load.by_hour();
         load
+    }
+
+    /// The runners, those with the same slots together.
+    fn alike<'a>(runners: impl Iterator<Item = &'a Runner>) -> Vec<Vec<&'a Runner>> {
+        let mut groups: Vec<Vec<&Runner>> = Vec::new();
+        let mut known: HashMap<&(String, Option<Zone>), usize> = HashMap::new();
+        for runner in steps::each(runners) {
+            let next = groups.len();
+            let group = runner.written.as_ref().map_or(next, |written| *known.entry(written).or_insert(next));
+            if group == next {
+                groups.push(Vec::new());
+            }
+            groups[group].push(runner);
+        }
+        groups
     }
 
     /// The start of the minute, in the report's zone.
@@ -179,7 +212,7 @@ impl Load {
             let next = runner.schedule.next_after(start - runner.offset - TimeDelta::seconds(1));
             runner.schedule.zone().is_some() && next.is_some_and(|t| t + runner.offset < end)
         };
-        runners.iter().enumerate().filter(|(_, runner)| starts(runner)).map(|(number, _)| number).collect()
+        steps::each(runners.iter()).enumerate().filter(|(_, runner)| starts(runner)).map(|(number, _)| number).collect()
     }
 
     /// The histogram; empty without runs.

@@ -65,25 +65,37 @@ pub(super) fn kind_of(object: &Value) -> Result<Kind, Fault> {
     }
 }
 
-/// All errors that an API server would report for a new object of that kind.
-pub(super) fn judge(controller_kind: ControllerKind, object: &Value) -> Vec<Fault> {
-    let definitions = crd::all();
-    let defined = definitions.iter().filter_map(|definition| kinds::custom(definition).ok());
-    let is_meant = |resource: &Resource| {
-        resource.group == controller_kind.parent.group && resource.kind == controller_kind.parent.kind
-    };
-    let Some(resource) = kinds::builtin().into_iter().chain(defined).find(is_meant) else { return Vec::new() };
-    let judgement = match apiserver::judge_new(&resource, object.clone()) {
-        Ok(judgement) => judgement,
-        // Go's message names the type and the field.
-        Err(error) => return vec![Fault::error(Code::Invalid, "", error)],
-    };
-    let unknown =
-        judgement.unknown.into_iter().map(|field| Fault::error(Code::UnknownField, field, "there is no such field"));
-    let refused = judgement.errors.into_iter().map(|error| Fault::error(Code::Invalid, error.field, error.body));
-    let warned = judgement.warnings.into_iter().map(|warning| Fault::warning(Code::ServerWarning, "", warning));
-    let webhook = schedule_fault(controller_kind, object);
-    unknown.chain(refused).chain(warned).chain(webhook).collect()
+/// The kinds with a schedule, as an API server has them.
+pub(super) struct Served(Vec<Resource>);
+
+impl Served {
+    /// Reads the definitions.
+    pub fn new() -> Self {
+        let definitions = crd::all();
+        let defined = definitions.iter().filter_map(|definition| kinds::custom(definition).ok());
+        Self(kinds::builtin().into_iter().chain(defined).collect())
+    }
+
+    /// All errors that an API server would report for a new object of that kind.
+    pub fn judge(&self, controller_kind: ControllerKind, object: &Value) -> Vec<Fault> {
+        let is_meant = |resource: &&Resource| {
+            resource.group == controller_kind.parent.group && resource.kind == controller_kind.parent.kind
+        };
+        let Some(resource) = self.0.iter().find(is_meant) else { return Vec::new() };
+        let judgement = match apiserver::judge_new(resource, object.clone()) {
+            Ok(judgement) => judgement,
+            // Go's message names the type and the field.
+            Err(error) => return vec![Fault::error(Code::Invalid, "", error)],
+        };
+        let unknown = judgement
+            .unknown
+            .into_iter()
+            .map(|field| Fault::error(Code::UnknownField, field, "there is no such field"));
+        let refused = judgement.errors.into_iter().map(|error| Fault::error(Code::Invalid, error.field, error.body));
+        let warned = judgement.warnings.into_iter().map(|warning| Fault::warning(Code::ServerWarning, "", warning));
+        let webhook = schedule_fault(controller_kind, object);
+        unknown.chain(refused).chain(warned).chain(webhook).collect()
+    }
 }
 
 /// The rule that no schema can express; a webhook checks it where there is one.

@@ -429,3 +429,52 @@ fn the_manifests_of_this_repository_are_good() {
         assert!(!report.fails(&rules()) && report.cron_jobs == 1, "{file}: {:?}", report.findings);
     }
 }
+
+/// The steps of a check, and the lines of its findings.
+fn counted(text: &str) -> (u64, Vec<usize>) {
+    let (steps, report) = apimachinery::steps::of(|| judged(text));
+    (steps, report.findings.iter().map(|finding| finding.line).collect())
+}
+
+#[test]
+fn steps_of_a_check_grow_with_the_length_of_its_input() {
+    let list = |number: usize| {
+        let item = |name: usize| {
+            format!(
+                "- apiVersion: batch/v1\n  kind: CronJob\n  metadata:\n    name: cj-{name}\n  spec:\n    schedule: '{} 3 * * *'\n    \
+                 jobTemplate:\n      spec:\n        template:\n          spec:\n            containers: []\n",
+                name % 60
+            )
+        };
+        format!("apiVersion: v1\nkind: List\nitems:\n{}", (0..number).map(item).collect::<String>())
+    };
+    let documents = |number: usize| {
+        (0..number).map(|name| cron_job(BATCH, &format!("cj-{name}"), "schedule: '0 3 * * *'")).collect::<String>()
+    };
+    let with = |field: &str, item: &dyn Fn(usize) -> String, number: usize| {
+        let items: String = (0..number).map(|number| format!("    {}\n", item(number))).collect();
+        format!(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: a\n  {field}:\n{items}spec: {{schedule: '0 3 * * *'}}\n"
+        )
+    };
+    let annotations = |number| with("annotations", &|item| format!("cronjob-controller.dev/a{item}: b"), number);
+    let labels = |number| with("labels", &|item| format!("-a{item}: -b"), number);
+    let owners = |number| {
+        with("ownerReferences", &|item| format!("- {{uid: u{item}, name: a, kind: K, apiVersion: v1, controller: true}}"), number)
+    };
+    let dashes = |number: usize| format!("kind: a\nb: |\n  {}\n", "- ".repeat(number));
+    let rows: [(&str, &dyn Fn(usize) -> String); 6] = [
+        ("a List", &list),
+        ("documents", &documents),
+        ("unknown annotations", &annotations),
+        ("refused labels", &labels),
+        ("owners", &owners),
+        ("a line of dashes", &dashes),
+    ];
+    for (sentence, text) in rows {
+        let (once, twice) = (counted(&text(200)).0, counted(&text(400)).0);
+        assert!(once > 200 && twice <= once * 2 + once / 4, "{sentence}: {once} steps, and {twice} for twice as much");
+    }
+    let lines = counted(&annotations(40)).1;
+    assert!((6..14).all(|line| lines.contains(&line)), "{lines:?}");
+}

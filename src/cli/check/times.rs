@@ -47,6 +47,11 @@ impl Timed {
         self.policies.as_ref().map_or(TimeDelta::zero(), PolicyReading::offset)
     }
 
+    /// Whether `spec.schedule` alone decides the slots.
+    pub fn is_plain(&self) -> bool {
+        self.schedule == self.own
+    }
+
     /// All warnings about its times.
     pub fn judge(&self, now: DateTime<Utc>) -> Vec<Fault> {
         let field = "spec.schedule";

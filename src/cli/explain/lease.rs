@@ -3,8 +3,10 @@
 //! Guarantees: the lease is the one under which the controller works on the namespace, the newest if there are several. A holder
 //! counts as gone only well after its lease has expired, so that a clock that differs by some seconds changes no answer. Pure.
 
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 
+use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 
@@ -33,22 +35,59 @@ pub struct ControllerLease {
     in_tree_renewed: Option<DateTime<Utc>>,
 }
 
-impl ControllerLease {
-    /// The lease, among all of a cluster, under which CronJobs of that kind and namespace are worked on. A handed-over CronJob is
-    /// not kube-controller-manager's.
-    pub fn find(leases: &[Lease], controller_kind: ControllerKind, namespace: &str, handed_over: bool) -> Option<Self> {
-        let newest = |is_meant: &dyn Fn(&str) -> bool| {
-            let meant = leases.iter().filter(|lease| lease.metadata.name.as_deref().is_some_and(is_meant));
-            meant.map(Self::read).max_by_key(|lease| lease.record.renew_time)
-        };
-        let own = newest(&|name| is_of(PROGRAM, name, namespace) || is_of(TUTORIAL, name, namespace));
-        let in_tree = newest(&|name| name == IN_TREE).filter(|_| controller_kind.is_in_tree && !handed_over);
-        match own {
-            Some(own) => Some(Self { in_tree_renewed: in_tree.and_then(|lease| lease.record.renew_time), ..own }),
-            None => in_tree,
+/// The leases of a cluster that may be those of controllers, by name; of several with one name, the newest.
+#[derive(Clone, Debug, Default)]
+pub struct Leases {
+    newest: HashMap<String, ControllerLease>,
+    /// The numbers of shards in the names.
+    counts: BTreeSet<NonZeroU32>,
+}
+
+impl Leases {
+    /// Picks them from all leases of a cluster.
+    pub fn of(leases: &[Lease]) -> Self {
+        let mut found = Self::default();
+        for lease in steps::each(leases.iter()) {
+            let name = lease.metadata.name.clone().unwrap_or_default();
+            if ![PROGRAM, TUTORIAL, IN_TREE].iter().any(|base| name.starts_with(base)) {
+                continue;
+            }
+            let count = name.rsplit_once("-of-").and_then(|(_, count)| count.parse::<NonZeroU32>().ok());
+            found.counts.extend(count.filter(|count| count.get() <= MAX_SHARDS));
+            let lease = ControllerLease::read(lease);
+            let is_newest = found.newest.get(&name).is_none_or(|known| known.record.renew_time <= lease.record.renew_time);
+            if is_newest {
+                found.newest.insert(name, lease);
+            }
         }
+        found
     }
 
+    /// The lease under which CronJobs of that kind and namespace are worked on. A handed-over CronJob is not
+    /// kube-controller-manager's.
+    pub fn controller(
+        &self,
+        controller_kind: ControllerKind,
+        namespace: &str,
+        handed_over: bool,
+    ) -> Option<ControllerLease> {
+        let of_shards = |base: &'static str| {
+            let name = move |count: &NonZeroU32| Names::new(base, *count).shard(Shard::of(namespace, *count).index());
+            steps::each(self.counts.iter()).map(name)
+        };
+        let names = [PROGRAM, TUTORIAL].into_iter().flat_map(|base| of_shards(base).chain([base.to_owned()]));
+        let own = names.filter_map(|name| self.newest.get(&name)).max_by_key(|lease| lease.record.renew_time).cloned();
+        let in_tree = self.newest.get(IN_TREE).filter(|_| controller_kind.is_in_tree && !handed_over);
+        match own {
+            Some(own) => {
+                Some(ControllerLease { in_tree_renewed: in_tree.and_then(|lease| lease.record.renew_time), ..own })
+            }
+            None => in_tree.cloned(),
+        }
+    }
+}
+
+impl ControllerLease {
     fn read(lease: &Lease) -> Self {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let name = format!("{}/{}", text(&lease.metadata.namespace), text(&lease.metadata.name));
@@ -85,16 +124,4 @@ impl ControllerLease {
             if self.is_abandoned(now) { "no controller is running" } else { "only kube-controller-manager is running" };
         format!("{state}: {rest}")
     }
-}
-
-/// Whether `lease` is the one under the name `base`, or that of the namespace's shard.
-fn is_of(base: &str, lease: &str, namespace: &str) -> bool {
-    let Some(rest) = lease.strip_prefix(base) else { return false };
-    let count = rest.rsplit_once("-of-").and_then(|(_, count)| count.parse::<NonZeroU32>().ok());
-    let count = count.filter(|count| count.get() <= MAX_SHARDS);
-    rest.is_empty()
-        || count.is_some_and(|count| {
-            let owner = Shard::all(count).find(|shard| shard.owns(namespace));
-            owner.is_some_and(|shard| Names::new(base, count).shard(shard.index()) == lease)
-        })
 }

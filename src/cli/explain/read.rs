@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::Facts;
-use super::lease::ControllerLease;
+use super::lease::Leases;
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
 use crate::cli::CliError;
@@ -175,7 +175,7 @@ pub async fn read(
         list(client, "/apis/coordination.k8s.io/v1/leases", "&fieldSelector=metadata.namespace!=kube-node-lease");
     let leases: Vec<Lease> =
         leases.await.into_iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
-    let lease = ControllerLease::find(&leases, controller_kind, namespace, handed_over);
+    let lease = Leases::of(&leases).controller(controller_kind, namespace, handed_over);
     Ok(Facts { cron_job, handed_over, jobs, warnings, lease })
 }
 

@@ -3,8 +3,11 @@
 //! Guarantees: the decisions are those of `reconcile`, called with the same kind of observation as in the controller.
 //! What was read answers each of its questions. Nothing is sent. Pure.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use apimachinery::steps;
 use chrono::{DateTime, Utc};
 use schedule::Zone;
 
@@ -36,12 +39,15 @@ impl Rehearsal {
         let mut observation = Observation::new(Arc::clone(cron_job), children, zone);
         observation.live_cron_job = Some(Ok(Arc::clone(cron_job)));
         let (mut start, mut replaced, mut pruned) = (None, Vec::new(), 0);
+        // A sync may ask for every Job that the status lists.
+        let by_name: OnceCell<HashMap<&ObjectName, &Arc<Job>>> = OnceCell::new();
+        let by_name = || by_name.get_or_init(|| steps::each(jobs.iter()).map(|job| (&job.name, job)).collect());
         loop {
             match reconcile(&observation, now) {
                 Plan::Lookup(lookups) => {
                     for lookup in lookups {
                         let Lookup::Job(name) = lookup else { continue };
-                        let found = jobs.iter().find(|job| job.name == name).cloned();
+                        let found = by_name().get(&name).map(|job| Arc::clone(job));
                         observation.learn_job(name.clone(), found.ok_or_else(|| refusal(404, "NotFound", name)));
                     }
                 }

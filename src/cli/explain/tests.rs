@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::{ControllerKind, Interner, Object};
 use crate::cli::cluster::{ControllerFlags, read_all};
+use crate::cli::explain::lease::Leases;
 use crate::cli::output::{Format, Report as _, render};
 use crate::leader_election::shares::Names;
 use crate::sharding::{MAX_SHARDS, Shard};
@@ -722,7 +723,7 @@ fn run_that_no_controller_starts_is_overdue_by_the_oldest_slot_and_by_the_lease(
     for (sentence, change, jobs, held, state, summary) in rows {
         let leases: Vec<Lease> =
             held.iter().map(|(holder, renewed)| lease("cronjob-controller", holder, renewed)).collect();
-        let lease = ControllerLease::find(&leases, ControllerKind::CronJob, "shop", false);
+        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, "shop", false);
         let facts = Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease };
         let told = explain(&facts, Zone::UTC, instant(at));
         assert_eq!((told.state, told.summary), (state, summary), "{sentence}");
@@ -737,7 +738,7 @@ fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron
     ];
     let change = json!({"spec": {"schedule": "* * * * *"}, "status": {"lastScheduleTime": "2026-11-22T09:57:00Z"}});
     let told = |handed_over: bool, now: &str| {
-        let lease = ControllerLease::find(&leases, ControllerKind::CronJob, "shop", handed_over);
+        let lease = Leases::of(&leases).controller(ControllerKind::CronJob, "shop", handed_over);
         let facts = Facts { cron_job: cron_job(&change), handed_over, jobs: vec![], warnings: Ok(vec![]), lease };
         explain(&facts, Zone::UTC, instant(now))
     };
@@ -750,7 +751,7 @@ fn abandoned_lease_proves_nothing_while_kube_controller_manager_may_run_the_cron
 #[test]
 fn abandoned_lease_is_noted_whatever_the_state() {
     let old = lease("cronjob-controller", "pod-a", "2026-11-22T08:00:00.000000Z");
-    let lease = ControllerLease::find(&[old], ControllerKind::CronJob, "shop", false);
+    let lease = Leases::of(&[old]).controller(ControllerKind::CronJob, "shop", false);
     let facts = Facts { cron_job: cron_job(&json!({})), handed_over: false, jobs: vec![], warnings: Ok(vec![]), lease };
     let told = explain(&facts, Zone::UTC, instant(NOW));
     let want = "No run starts until a controller is running: pod-a, which holds the lease kube-system/cronjob-controller, last \
@@ -785,7 +786,7 @@ fn lease_is_that_of_the_controller_of_the_namespace() {
     ];
     for (sentence, leases, controller_kind, want) in rows {
         let leases: Vec<Lease> = leases.iter().map(|(name, second)| lease(name, "p", &at(*second))).collect();
-        let found = ControllerLease::find(&leases, controller_kind, "shop", false);
+        let found = Leases::of(&leases).controller(controller_kind, "shop", false);
         let want = want.map(|name| format!("kube-system/{name}"));
         assert_eq!(found.map(|lease| lease.name), want, "{sentence}");
     }

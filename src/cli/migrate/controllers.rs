@@ -10,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 
 use super::read::{Seen, Written};
 use super::{Cluster, Code, Finding, Object};
-use crate::cli::explain::lease::{ControllerLease, IN_TREE, SKEW};
+use crate::cli::explain::lease::{IN_TREE, Leases, SKEW};
 use crate::cli::output::{count, stretch};
 use crate::leader_election::LeaderElectionRecord;
 use crate::options::PROGRAM;
@@ -127,9 +127,10 @@ fn in_tree_may_be_on(leases: &[Lease], now: DateTime<Utc>) -> Option<Finding> {
 /// Both have worked on a CronJob since the leader of this controller holds its Lease. A CronJob that was handed over is
 /// left out, because the in-tree controller also writes its status.
 fn two_controllers(cron_jobs: &[Seen], leases: &[Lease], now: DateTime<Utc>) -> Option<Finding> {
+    let leases = Leases::of(leases);
     let evidence = |seen: &Seen| {
         let Seen { cron_job, handed_over: false, writers, .. } = seen else { return None };
-        let lease = ControllerLease::find(leases, cron_job.controller_kind, &cron_job.name.namespace, true)?;
+        let lease = leases.controller(cron_job.controller_kind, &cron_job.name.namespace, true)?;
         let is_led = !lease.is_expired(now) && !lease.record.holder_identity.is_empty();
         let since = lease.record.acquire_time.filter(|_| is_led)?.max(now - RECENT);
         let in_tree = writers.in_tree.clone().filter(|write| write.time > since + SKEW)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::batch_v1::Job;
 use crate::cli::explain::Facts;
 use crate::cli::explain::read::Said;
 use crate::cli::explain::tests::{cron_job, instant, job, name_of};
@@ -168,4 +169,29 @@ fn report_names_the_cron_job_and_joins_slots() {
             "  Sat 2026-11-21 02:00:00 +00:00 to Sun 2026-11-22 02:00:00 +00:00 (2 slots)   skipped   it is suspended now",
         ]
     );
+}
+
+#[test]
+fn steps_of_the_slots_grow_with_their_number_and_with_that_of_jobs_and_events() {
+    let now = instant("2026-11-22T10:00:00Z");
+    let change = json!({
+        "spec": {"schedule": "0 * * * *", "concurrencyPolicy": "Forbid", "successfulJobsHistoryLimit": 10_000},
+        "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
+    });
+    let steps = |hours: i64| {
+        let slot = |hour: i64| (now - TimeDelta::hours(hour)).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        // Every second slot has a Job, and every third an Event.
+        let jobs = (0..hours).step_by(2).map(|hour| job(&slot(hour), "cj", Some("Complete"))).collect();
+        let created = |hour| said("SuccessfulCreate", &format!("Created job {}", name_of(&slot(hour))));
+        let events = (0..hours).step_by(3).map(created).collect();
+        let facts =
+            Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
+        let known = [Known { facts, events }];
+        let since = now - TimeDelta::hours(hours);
+        let (steps, slots) = apimachinery::steps::of(|| slots(&known, Zone::UTC, since, now));
+        assert_eq!(slots.cron_jobs[0].slots.iter().map(|entry| entry.count).sum::<usize>() as i64, hours);
+        steps
+    };
+    let (once, twice) = (steps(500), steps(1_000));
+    assert!(once > 500 && twice <= once * 2 + once / 4, "{once} steps, and {twice} for twice as much");
 }

@@ -3,6 +3,9 @@
 //! Guarantees: readiness, status and restarts are what kubectl shows for a Pod on a real cluster. Matches k8s.io/kubernetes
 //! `pkg/printers/internalversion/printers.go`, `printPod`.
 
+use std::collections::{BTreeSet, HashMap};
+
+use apimachinery::steps;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
@@ -106,9 +109,10 @@ fn ending(terminated: &Value) -> String {
 /// Whether the Pod is still initializing, and the counts of its sidecars.
 fn init_containers(pod: &Value, sidecars: &[&str], tally: &mut Tally) -> (bool, Tally) {
     let mut sidecar_tally = Tally::default();
+    let sidecars: BTreeSet<&str> = sidecars.iter().copied().collect();
     for (index, status) in list(pod, "status.initContainerStatuses").iter().enumerate() {
         tally.restarted(status);
-        let is_sidecar = sidecars.contains(&text(status, "name"));
+        let is_sidecar = sidecars.contains(text(status, "name"));
         if is_sidecar {
             sidecar_tally.restarted(status);
         }
@@ -168,9 +172,9 @@ fn readiness_gates(spec: &Value, status: &Value) -> String {
     if gates.is_empty() {
         return String::new();
     }
-    let open = |gate: &&Value| {
-        let condition = list(status, "conditions").iter().find(|c| c["type"] == gate["conditionType"]);
-        condition.is_some_and(|condition| condition["status"] == "True")
-    };
+    // Of several conditions of one type, the first counts.
+    let conditions = list(status, "conditions").iter().rev().map(|c| (&c["type"], &c["status"]));
+    let conditions: HashMap<&Value, &Value> = steps::each(conditions).collect();
+    let open = |gate: &&Value| conditions.get(&gate["conditionType"]).is_some_and(|status| *status == "True");
     format!("{}/{}", gates.iter().filter(open).count(), gates.len())
 }

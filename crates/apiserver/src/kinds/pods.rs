@@ -5,7 +5,10 @@
 //! k8s.io/kubernetes `pkg/registry/core/pod/strategy.go`, `ValidatePodUpdate`, and the plugins Priority and
 //! DefaultTolerationSeconds. The diff that upstream prints with a rejected update is omitted.
 
+use std::collections::HashSet;
+
 use apimachinery::field::FieldError;
+use apimachinery::steps;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
@@ -187,7 +190,8 @@ fn validate_update(spec: &Value, old: &Value) -> Vec<FieldError> {
         }
         return errors;
     }
-    let kept = list(old, "tolerations").iter().all(|toleration| list(spec, "tolerations").contains(toleration));
+    let tolerations: HashSet<&Value> = list(spec, "tolerations").iter().collect();
+    let kept = steps::each(list(old, "tolerations").iter()).all(|toleration| tolerations.contains(toleration));
     if !kept {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(forbidden("spec.tolerations", detail));

@@ -9,6 +9,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use apimachinery::steps;
 use serde_json::{Map, Value};
 
 use crate::fields::{FieldSet, ListShape, has_atomic_items, is_atomic_map, item_element, list_shape};
@@ -119,18 +120,25 @@ fn merged_order(live: &[&str], applied: &[String]) -> Vec<Place> {
 
 /// Removes the fields that were given up and have no owner.
 pub fn prune(resource: &Resource, object: &mut Value, given_up: &FieldSet, owned: &[&FieldSet]) {
-    let is_owned = |path: &[String]| owned.iter().any(|set| set.has_prefix(path));
+    let mut all = FieldSet::default();
+    steps::each(owned.iter()).for_each(|set| all.unite(set));
+    let is_owned = |path: &[String]| {
+        steps::add(1);
+        all.has_prefix(path)
+    };
+    let mut doomed = Doomed::default();
     // Containers come before their contents.
     for path in &given_up.iterate() {
         // A field is removed with everything below it, also unowned fields such as defaults, once no manager owns any part of
         // it.
         let ends = (1..=path.len()).filter(|end| *end == path.len() || path[end - 1].starts_with("f:"));
-        let doomed = ends.map(|end| &path[..end]).find(|part| !is_owned(part));
+        let unowned = ends.map(|end| &path[..end]).find(|part| !is_owned(part));
         // The keys of an item are removed with the item or not at all.
-        if let Some(doomed) = doomed.filter(|doomed| !is_item_key(doomed)) {
-            remove(resource, object, doomed, &mut Vec::new());
+        if let Some(unowned) = unowned.filter(|unowned| !is_item_key(unowned)) {
+            doomed.add(unowned);
         }
     }
+    doomed.remove_from(resource, object, &mut Vec::new());
 }
 
 fn is_item_key(path: &[String]) -> bool {
@@ -139,37 +147,58 @@ fn is_item_key(path: &[String]) -> bool {
     serde_json::from_str::<Value>(keys).is_ok_and(|keys| keys.get(field).is_some())
 }
 
-fn remove(resource: &Resource, value: &mut Value, path: &[String], names: &mut Vec<String>) {
-    let Some((element, rest)) = path.split_first() else { return };
-    match value {
-        Value::Object(map) => {
-            let Some(field) = element.strip_prefix("f:") else { return };
-            if rest.is_empty() {
-                map.remove(field);
-                return;
-            }
-            if let Some(child) = map.get_mut(field) {
-                names.push(field.to_owned());
-                remove(resource, child, rest, names);
-                names.pop();
-                // A list whose last item was removed here is removed too.
-                if child.as_array().is_some_and(Vec::is_empty) {
-                    map.remove(field);
+/// Fields to remove, by path element.
+#[derive(Default)]
+struct Doomed {
+    /// Whether the field itself goes.
+    goes: bool,
+    below: HashMap<String, Self>,
+}
+
+impl Doomed {
+    fn add(&mut self, path: &[String]) {
+        let mut node = self;
+        for element in steps::each(path.iter()) {
+            node = node.below.entry(element.clone()).or_default();
+        }
+        node.goes = true;
+    }
+
+    /// Removes what is below a value.
+    fn remove_from(&self, resource: &Resource, value: &mut Value, names: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                for (element, doomed) in steps::each(self.below.iter()) {
+                    let Some(field) = element.strip_prefix("f:") else { continue };
+                    let Some(child) = map.get_mut(field).filter(|_| !doomed.goes) else {
+                        map.remove(field);
+                        continue;
+                    };
+                    names.push(field.to_owned());
+                    doomed.remove_from(resource, child, names);
+                    names.pop();
+                    // A list whose last item was removed here is removed too.
+                    if child.as_array().is_some_and(Vec::is_empty) {
+                        map.remove(field);
+                    }
                 }
             }
-        }
-        Value::Array(items) => {
-            let path_names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let shape = list_shape(resource, &path_names);
-            let position = items.iter().position(|item| item_element(&shape, item).as_ref() == Some(element));
-            if let Some(position) = position {
-                if rest.is_empty() {
-                    items.remove(position);
-                } else {
-                    remove(resource, &mut items[position], rest, names);
-                }
+            Value::Array(items) => {
+                let path_names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let shape = list_shape(resource, &path_names);
+                // Of several items with one key, the first is meant.
+                let mut met = HashSet::new();
+                items.retain_mut(|item| {
+                    steps::add(1);
+                    let doomed = item_element(&shape, item).and_then(|element| self.below.get_key_value(&element));
+                    let Some((_, doomed)) = doomed.filter(|(element, _)| met.insert(*element)) else { return true };
+                    if !doomed.goes {
+                        doomed.remove_from(resource, item, names);
+                    }
+                    !doomed.goes
+                });
             }
+            _ => {}
         }
-        _ => {}
     }
 }

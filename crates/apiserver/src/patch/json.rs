@@ -1,5 +1,6 @@
 //! RFC 6902, as github.com/evanphx/json-patch (the real server's library) implements it: replacing a missing member adds it.
 
+use apimachinery::steps;
 use serde_json::Value;
 
 /// Why an operation fails. The real server does not report this to clients.
@@ -10,32 +11,50 @@ type Result<T> = std::result::Result<T, Impossible>;
 
 /// The maximum number of JSON bytes that a patch may copy. Matches `JSONPatchMaxCopyBytes`.
 const MAX_COPIED: usize = 3 << 20;
+/// The maximum number of list items that a patch may move to make room or to close a gap. The real server has no such limit, and
+/// works for minutes on a patch that exceeds it.
+const MAX_SHIFTED: usize = 16 << 20;
+
+/// What a patch may still do.
+struct Left {
+    copied: usize,
+    shifted: usize,
+}
+
+impl Left {
+    /// Inserting or removing an item moves those behind it.
+    fn shift(&mut self, behind: usize) -> Result<()> {
+        steps::add(1);
+        self.shifted = self.shifted.checked_sub(behind).ok_or(Impossible)?;
+        Ok(())
+    }
+}
 
 /// Applies all operations of `patch`, a list.
 ///
 /// # Errors
 /// When an operation fails or the patch copies too much. `target` may then be partly changed.
 pub fn apply(target: &mut Value, patch: &[Value]) -> Result<()> {
-    let mut left = MAX_COPIED;
+    let mut left = Left { copied: MAX_COPIED, shifted: MAX_SHIFTED };
     patch.iter().try_for_each(|operation| one(target, operation, &mut left))
 }
 
-fn one(target: &mut Value, operation: &Value, left: &mut usize) -> Result<()> {
+fn one(target: &mut Value, operation: &Value, left: &mut Left) -> Result<()> {
     let text = |key: &str| operation[key].as_str().ok_or(Impossible);
     let path = parse(text("path")?)?;
     let value = operation["value"].clone();
     match text("op")? {
-        "add" => add(target, &path, value),
-        "remove" => remove(target, &path).map(drop),
+        "add" => add(target, &path, value, left),
+        "remove" => remove(target, &path, left).map(drop),
         "replace" => replace(target, &path, value),
         "move" => {
-            let moved = remove(target, &parse(text("from")?)?)?;
-            add(target, &path, moved)
+            let moved = remove(target, &parse(text("from")?)?, left)?;
+            add(target, &path, moved, left)
         }
         "copy" => {
             let copied = get(target, &parse(text("from")?)?).ok_or(Impossible)?;
-            *left = left.checked_sub(copied.to_string().len()).ok_or(Impossible)?;
-            add(target, &path, copied.clone())
+            left.copied = left.copied.checked_sub(copied.to_string().len()).ok_or(Impossible)?;
+            add(target, &path, copied.clone(), left)
         }
         "test" => {
             // A missing member equals null.
@@ -82,7 +101,7 @@ fn parent<'a, 'p>(target: &'a mut Value, path: &'p [String]) -> Result<(&'a mut 
     Ok((found.ok_or(Impossible)?, end))
 }
 
-fn add(target: &mut Value, path: &[String], value: Value) -> Result<()> {
+fn add(target: &mut Value, path: &[String], value: Value, left: &mut Left) -> Result<()> {
     if path.is_empty() {
         *target = value;
         return Ok(());
@@ -97,6 +116,7 @@ fn add(target: &mut Value, path: &[String], value: Value) -> Result<()> {
             if at > list.len() {
                 return Err(Impossible);
             }
+            left.shift(list.len() - at)?;
             list.insert(at, value);
         }
         _ => return Err(Impossible),
@@ -122,11 +142,12 @@ fn replace(target: &mut Value, path: &[String], value: Value) -> Result<()> {
     Ok(())
 }
 
-fn remove(target: &mut Value, path: &[String]) -> Result<Value> {
+fn remove(target: &mut Value, path: &[String], left: &mut Left) -> Result<Value> {
     match parent(target, path)? {
         (Value::Object(map), key) => map.remove(key).ok_or(Impossible),
         (Value::Array(list), part) => {
             let at = index(part, list.len()).filter(|at| *at < list.len()).ok_or(Impossible)?;
+            left.shift(list.len() - at)?;
             Ok(list.remove(at))
         }
         _ => Err(Impossible),

@@ -91,3 +91,61 @@ fn first_undeclared_field_of_each_map_is_reported() {
         assert_eq!(typed::problems(cron_jobs, &applied, &unknown).unwrap(), expected, "{why}");
     }
 }
+
+#[test]
+fn steps_of_a_patch_grow_with_its_length() {
+    let resources = kinds::all();
+    let kind = |kind: &str| resources.iter().find(|resource| resource.kind == kind).unwrap();
+    let (pods, cron_jobs) = (kind("Pod"), kind("CronJob"));
+    let containers = |number: usize, image: &str| -> Vec<Value> {
+        (0..number).map(|name| json!({"name": format!("c{name}"), "image": image})).collect()
+    };
+    let names = |number: usize| -> Vec<Value> { (0..number).map(|name| json!(format!("a/{name}"))).collect() };
+    let strategic = |target: Value, patch: Value| {
+        let mut target = target;
+        apimachinery::steps::of(|| super::strategic_patch(pods, &mut target, patch.as_object().unwrap()).unwrap()).0
+    };
+    let rows: [(&str, &dyn Fn(usize) -> u64); 6] = [
+        ("items of a keyed list", &|number| {
+            let before = json!({"spec": {"containers": containers(number, "a")}});
+            strategic(before, json!({"spec": {"containers": containers(number, "b")}}))
+        }),
+        ("an order of a keyed list", &|number| {
+            let (mut order, before) = (containers(number, "a"), json!({"spec": {"containers": containers(number, "a")}}));
+            order.reverse();
+            let last = json!([{"name": "c0", "image": "b"}]);
+            strategic(before, json!({"spec": {"$setElementOrder/containers": order, "containers": last}}))
+        }),
+        ("deleted items", &|number| {
+            let gone: Vec<Value> = (0..number).map(|name| json!({"name": format!("c{name}"), "$patch": "delete"})).collect();
+            strategic(json!({"spec": {"containers": containers(number, "a")}}), json!({"spec": {"containers": gone}}))
+        }),
+        ("items of a set", &|number| {
+            strategic(json!({"metadata": {"finalizers": names(number)}}), json!({"metadata": {"finalizers": names(number)}}))
+        }),
+        ("items deleted from a set", &|number| {
+            let gone = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": names(number)}});
+            strategic(json!({"metadata": {"finalizers": names(number)}}), gone)
+        }),
+        ("undeclared fields", &|number| {
+            let applied: Vec<Value> = (0..number).map(|name| json!({"name": format!("c{name}"), "a": 1})).collect();
+            let applied = json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": applied}}}}}});
+            let unknown = cron_jobs.strategy.normalize(&mut applied.clone()).unwrap();
+            assert_eq!(unknown.len(), number);
+            apimachinery::steps::of(|| typed::problems(cron_jobs, &applied, &unknown)).0
+        }),
+    ];
+    for (sentence, steps) in rows {
+        let (once, twice) = (steps(300), steps(600));
+        assert!(once >= 300 && twice <= once * 2 + once / 4, "{sentence}: {once} steps, and {twice} for twice as much");
+    }
+}
+
+#[test]
+fn json_patch_that_shifts_too_many_items_is_refused() {
+    let insert = |times: usize| vec![json!({"op": "add", "path": "/a/0", "value": 0}); times];
+    for (times, is_ok) in [(100, true), (200, false)] {
+        let mut value = json!({"a": vec![0; 100_000]});
+        assert_eq!(json_patch(&mut value, &insert(times)).is_ok(), is_ok, "{times}");
+    }
+}

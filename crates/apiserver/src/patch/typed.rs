@@ -8,8 +8,9 @@
 //! Matches structured-merge-diff `typed/validate.go` (`visitListItems`, `visitMapItems`) and `typed/helpers.go`
 //! (`ValidationErrors.Error`, `listItemToPathElement`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
+use apimachinery::steps;
 use serde_json::Value;
 
 use crate::fields::{ListShape, item_element, list_shape, path_text};
@@ -18,7 +19,8 @@ use crate::registry::Resource;
 /// The error for `applied`; `None` if it is valid. `unknown` are its undeclared fields as decoding returns them
 /// (`spec.containers[0].shape`).
 pub fn problems(resource: &Resource, applied: &Value, unknown: &[String]) -> Option<String> {
-    let mut walk = Walk { resource, unknown, names: Vec::new(), path: Vec::new(), found: Vec::new() };
+    let unknown_fields = unknown.iter().map(String::as_str).collect();
+    let mut walk = Walk { resource, unknown: unknown_fields, names: Vec::new(), path: Vec::new(), found: Vec::new() };
     walk.visit(applied, "");
     match &walk.found[..] {
         [] => unknown.first().map(|path| format!(".{path}: {UNDECLARED}")),
@@ -31,7 +33,7 @@ const UNDECLARED: &str = "field not declared in schema";
 
 struct Walk<'a> {
     resource: &'a Resource,
-    unknown: &'a [String],
+    unknown: HashSet<&'a str>,
     /// Field names from the root, without list items.
     names: Vec<&'a str>,
     /// Path elements as in managed fields.
@@ -45,10 +47,17 @@ impl<'a> Walk<'a> {
     }
 
     fn visit(&mut self, value: &'a Value, decoded: &str) {
+        steps::add(1);
         match value {
             Value::Object(map) => {
-                let below = |name: &str| if decoded.is_empty() { name.to_owned() } else { format!("{decoded}.{name}") };
-                let undeclared = map.keys().filter(|name| self.unknown.contains(&below(name)));
+                // Without unknown fields, no path is looked up.
+                let is_known = self.unknown.is_empty();
+                let below = |name: &str| match decoded {
+                    _ if is_known => String::new(),
+                    "" => name.to_owned(),
+                    decoded => format!("{decoded}.{name}"),
+                };
+                let undeclared = map.keys().filter(|name| self.unknown.contains(&*below(name)));
                 if let Some(name) = undeclared.min() {
                     self.path.push(format!("f:{name}"));
                     self.tell(UNDECLARED);
@@ -56,9 +65,10 @@ impl<'a> Walk<'a> {
                     return;
                 }
                 for (name, child) in map {
+                    let decoded = below(name);
                     self.names.push(name);
                     self.path.push(format!("f:{name}"));
-                    self.visit(child, &below(name));
+                    self.visit(child, &decoded);
                     self.path.pop();
                     self.names.pop();
                 }

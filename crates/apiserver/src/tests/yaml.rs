@@ -1,5 +1,9 @@
 //! YAML bodies and answers.
 
+use std::future::Future;
+
+use apimachinery::steps;
+
 use super::support::{APPLY, Server, WIDGETS, at, widget};
 
 #[tokio::test(start_paused = true)]
@@ -31,4 +35,45 @@ async fn yaml_with_excessive_alias_expansion_is_refused() {
         let refused = answer.message().contains("yaml: document contains excessive aliasing");
         assert_eq!(refused, code == 400, "{name}: {}", answer.body);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn body_that_is_nested_too_deeply_is_refused_before_it_is_parsed() {
+    let server = Server::new();
+    server.post(WIDGETS, &widget("a")).await.expect(201);
+    let lists = |depth: usize| format!("a: {}{}", "[a, ".repeat(depth), "]".repeat(depth));
+    let blocks = |depth: usize| format!("a:\n {}a", "- ".repeat(depth));
+    let path = format!("{}?fieldManager=m", at("a"));
+    for (name, body, refusal) in [
+        ("100 lists", lists(100), None),
+        ("200 lists", lists(200), Some("yaml: exceeded max depth of 128")),
+        ("20,000 lists", lists(20_000), Some("yaml: exceeded max depth of 1000")),
+        ("100 lists in block style", blocks(100), None),
+        ("20,000 lists in block style", blocks(20_000), Some("yaml: exceeded max depth of 128")),
+    ] {
+        let body = format!("apiVersion: test/v1\nkind: Widget\n{body}\n");
+        let (steps, answer) = counted(server.ask("PATCH", &path, &[("content-type", APPLY)], &body)).await;
+        let is_as_wanted = match refusal {
+            Some(refusal) => answer.code == 400 && answer.message().contains(refusal),
+            None => !answer.message().contains("max depth"),
+        };
+        assert!(is_as_wanted, "{name}: {}", answer.body);
+        assert!(steps <= 20_000 + 4 * body.len() as u64, "{name}: {steps} steps for {} bytes", body.len());
+    }
+    let deep = format!(r#"{{"apiVersion": "test/v1", "kind": "Widget", "a": {}{}}}"#, "[".repeat(200), "]".repeat(200));
+    let answer = server.ask("POST", WIDGETS, &[], &deep).await;
+    assert!(answer.code == 400 && answer.message().contains("exceeded max depth"), "{}", answer.body);
+}
+
+/// The steps of what is awaited. Nothing else runs on this thread meanwhile.
+async fn counted<T>(work: impl Future<Output = T>) -> (u64, T) {
+    let mut work = std::pin::pin!(work);
+    let mut steps = 0;
+    let result = std::future::poll_fn(|context| {
+        let (counted, poll) = steps::of(|| work.as_mut().poll(context));
+        steps += counted;
+        poll
+    });
+    let result = result.await;
+    (steps, result)
 }

@@ -12,10 +12,11 @@
 //! `pkg/apiserver/validation`, and k8s.io/kube-openapi `pkg/validation/validate`. Values that an update does not change are not
 //! validated again (ratcheting), except the items of a changed list.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use apimachinery::field::{FieldError, FieldErrorKind};
 use apimachinery::quoting::quote;
+use apimachinery::steps;
 use regex::Regex;
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
@@ -508,7 +509,8 @@ impl Schema {
         }
         if self.list_type == "set" {
             let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
-            let again = items.iter().enumerate().filter(|(index, item)| items[..*index].contains(item));
+            let mut seen = HashSet::new();
+            let again = steps::each(items.iter()).enumerate().filter(|(_, item)| !seen.insert(*item));
             errors.extend(again.map(|(index, item)| duplicate(format!("{path}[{index}]"), item.clone())));
         }
         self.descend(value, old, path, |schema, value, old, path| schema.find_duplicates(value, old, path, errors));
