@@ -499,7 +499,11 @@ fn status_patches() -> Vec<(&'static str, Value, Option<&'static str>)> {
         ("all labels go", json!({"metadata": {"labels": null}}), label),
         ("the owner changes", json!({"metadata": {"ownerReferences": [other]}}), owner),
         ("the owner goes", json!({"metadata": {"ownerReferences": null}}), owner),
-        ("a finalizer is new", json!({"metadata": {"finalizers": ["example.com/archive", "example.com/x"]}}), finalizer),
+        (
+            "a finalizer is new",
+            json!({"metadata": {"finalizers": ["example.com/archive", "example.com/x"]}}),
+            finalizer,
+        ),
         ("the finalizer goes", json!({"metadata": {"finalizers": null}}), finalizer),
     ]
 }
@@ -524,7 +528,8 @@ async fn guard_refuses_what_a_status_write_changes_beside_the_status_and_own_ann
 
     // What RBAC alone allows: SECURITY.md says it.
     for (sentence, patch, _) in status_patches() {
-        let written = patch_status(&kubeconfig, "default", &patch, ACCOUNT).unwrap_or_else(|why| panic!("{sentence}: {why}"));
+        let written =
+            patch_status(&kubeconfig, "default", &patch, ACCOUNT).unwrap_or_else(|why| panic!("{sentence}: {why}"));
         assert_eq!(written["spec"]["schedule"], "0 2 * * *", "{sentence}");
     }
     let rest = json!({"metadata": {"generation": 9, "generateName": "x-"}, "spec": {"schedule": "* * * * *"}});

@@ -14,7 +14,6 @@ mod timing;
 
 use std::sync::Arc;
 
-use apimachinery::steps;
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use schedule::{Schedule, Zone};
 use serde::Serialize;
@@ -25,32 +24,9 @@ use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
-use lease::ControllerLease;
+pub use read::Facts;
 use read::Said;
 use rehearsal::Rehearsal;
-
-/// What was read about a CronJob.
-#[derive(Debug)]
-pub struct Facts {
-    /// The CronJob.
-    pub cron_job: Arc<CronJob>,
-    /// Whether it was handed over; if so, its fields are as a controller with `--manage=annotated` sees them.
-    pub handed_over: bool,
-    /// All Jobs (or Pods) of its namespace.
-    pub jobs: Vec<Arc<Job>>,
-    /// The Warnings about it, newest first, or why they could not be read.
-    pub warnings: Result<Vec<Said>, String>,
-    /// The lease of its controller; `None` if there is none or it could not be read.
-    pub lease: Option<ControllerLease>,
-}
-
-impl Facts {
-    /// The newest slot that was started, even if the status does not have it yet.
-    fn last_slot(&self) -> Option<DateTime<Utc>> {
-        let children = self.jobs.iter().filter(|job| job.is_child_of(&self.cron_job));
-        children.filter_map(|job| job.slot_of(&self.cron_job)).chain(self.cron_job.status.last_schedule_time).max()
-    }
-}
 
 /// The state of a CronJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -252,8 +228,7 @@ impl<'a> Case<'a> {
 
     /// The Jobs of the CronJob.
     fn children(&self) -> impl Iterator<Item = &'a Arc<Job>> + use<'a> {
-        let cron_job = self.cron_job;
-        steps::each(self.facts.jobs.iter()).filter(|job| job.is_child_of(cron_job))
+        self.facts.children()
     }
 
     /// The unfinished children, oldest first.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apimachinery::causes::with_causes;
+use apimachinery::steps;
 use chrono::{DateTime, Utc};
 use http::Request;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -17,8 +18,7 @@ use kube::Client;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::Facts;
-use super::lease::Leases;
+use super::lease::{ControllerLease, Leases};
 use crate::api::batch_v1::{CronJob, Job};
 use crate::api::{ControllerKind, DecodeError, Interner, Manage, Object as _};
 use crate::cli::CliError;
@@ -27,6 +27,36 @@ use crate::client::connect_for_person;
 
 /// How often [`await_run`] reads.
 const PERIOD: Duration = Duration::from_secs(2);
+
+/// What was read about a CronJob.
+#[derive(Debug)]
+pub struct Facts {
+    /// The CronJob.
+    pub cron_job: Arc<CronJob>,
+    /// Whether it was handed over; if so, its fields are as a controller with `--manage=annotated` sees them.
+    pub handed_over: bool,
+    /// All Jobs (or Pods) of its namespace.
+    pub jobs: Vec<Arc<Job>>,
+    /// The Warnings about it, newest first, or why they could not be read.
+    pub warnings: Result<Vec<Said>, String>,
+    /// The lease of its controller; `None` if there is none or it could not be read.
+    pub lease: Option<ControllerLease>,
+}
+
+impl Facts {
+    /// The Jobs of the CronJob.
+    pub(super) fn children(&self) -> impl Iterator<Item = &Arc<Job>> {
+        steps::each(self.jobs.iter()).filter(|job| job.is_child_of(&self.cron_job))
+    }
+
+    /// The newest slot that was started, even if the status does not have it yet.
+    pub(super) fn last_slot(&self) -> Option<DateTime<Utc>> {
+        self.children()
+            .filter_map(|job| job.slot_of(&self.cron_job))
+            .chain(self.cron_job.status.last_schedule_time)
+            .max()
+    }
+}
 
 /// The object and its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
