@@ -72,6 +72,14 @@ fn slots_with_a_calendar() {
             &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"],
         ),
         (
+            "the first minute of an open day, before the excluded one comes again",
+            "America/St_Johns",
+            "*/20 0 * * *",
+            once_without("Sat"),
+            "2009-10-31T12:00:00Z",
+            &["2009-11-01T02:30:00Z", "2009-11-01T03:50:00Z", "2009-11-01T04:10:00Z"],
+        ),
+        (
             "several in a gap are one",
             berlin,
             "*/10 2 * * *",

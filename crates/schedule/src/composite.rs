@@ -213,24 +213,29 @@ impl Composite {
         last: i64,
         steps: &mut Steps,
     ) -> Option<i64> {
+        let last_day = day_of(last, zone);
         let mut slot = loop {
-            let (slot, is_open) = self.earliest(lines, from, last, steps)?;
+            let (mut slot, is_open) = self.earliest(lines, from, last, steps)?;
             if is_open {
                 return Some(slot.at);
             }
-            // Where the clock is set back over midnight, an earlier day comes again.
+            let day = open.next_after(&self.calendar.exclude, slot.day, last_day, steps);
+            // Where the clock is set back over midnight, an earlier day comes again, possibly before that day.
             let change = zone.span(slot.at).end;
-            let comes_again = change < slot.at + 2 * SECONDS_PER_DAY && day_of(change, zone) < day_of(change - 1, zone);
+            let comes_again = change < slot.at + 2 * SECONDS_PER_DAY
+                && day_of(change, zone) < day_of(change - 1, zone)
+                && day.is_none_or(|day| zone.first_instant(day * SECONDS_PER_DAY) > change);
             if !comes_again || steps.are_taken() {
+                slot.day = day?;
                 break slot;
             }
             from = slot.at.max(change - 1);
         };
         for _ in 0..MOST_BARREN {
-            slot.day = open.next_after(&self.calendar.exclude, slot.day, day_of(last, zone), steps)?;
             if let Some(found) = first_on(lines, slot, zone, steps) {
                 return Some(found);
             }
+            slot.day = open.next_after(&self.calendar.exclude, slot.day, last_day, steps)?;
         }
         None
     }
