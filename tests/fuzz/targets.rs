@@ -43,17 +43,24 @@ fn time(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-/// A schedule: every search moves forward and ends, from any start.
+/// The most steps of one search for a text of a length, and of a whole evaluation. A line of the shortest kind has nine bytes,
+/// and a walk over a clock change fewer than two hundred steps.
+fn most_steps(length: usize) -> (usize, usize) {
+    (500 + 30 * length.min(2_000), 20_000 + 1_500 * length.min(600))
+}
+
+/// A schedule: every search moves forward and ends, from any start, after steps that grow with the length of the text at most.
 pub fn schedule(input: &[u8]) {
     let text = text(input);
     bounded(text.len(), 32, 64 * 1024, || {
         if let Ok(schedule) = Schedule::parse_standard(&text, Zone::UTC) {
-            search(&schedule);
+            search(&schedule, text.len());
         }
     });
 }
 
-fn search(schedule: &Schedule) {
+fn search(schedule: &Schedule, length: usize) {
+    let (of_search, of_evaluation) = most_steps(length);
     let starts = [
         "0001-01-01T00:00:00Z",
         "2011-12-29T09:59:59Z",
@@ -63,6 +70,8 @@ fn search(schedule: &Schedule) {
     ];
     for start in starts.map(time) {
         black_box(schedule.next(start));
+        let steps = schedule.steps_of_next(start) as usize;
+        assert!(steps <= of_search, "{steps} steps after {start} for {length} bytes");
         let mut last = start;
         for _ in 0..3 {
             let Some(next) = schedule.next_after(last) else { break };
@@ -72,6 +81,8 @@ fn search(schedule: &Schedule) {
         for starting_deadline_seconds in [None, Some(0), Some(i64::MAX)] {
             let observed = Observed { creation: start, last_schedule: None, starting_deadline_seconds };
             let now = time("2026-11-21T12:00:00Z");
+            let steps = missed::steps_of_evaluation(&observed, now, schedule) as usize;
+            assert!(steps <= of_evaluation, "{steps} steps since {start} for {length} bytes");
             if let Ok((Some(slot), _)) = missed::next_schedule_time(&observed, now, schedule) {
                 assert!(slot <= now && (slot > start || start > now), "{slot} is due at {now}, after {start}");
             }
@@ -84,12 +95,12 @@ fn search(schedule: &Schedule) {
 pub fn policies(input: &[u8]) {
     let text = text(input);
     let own = Schedule::parse_standard("TZ=Europe/Berlin 30 2 * * *", Zone::UTC).unwrap();
-    search(&own);
+    search(&own, 10);
     for annotation in policy::ANNOTATIONS {
         bounded(text.len(), 128, 64 * 1024, || {
             let reading = PolicyReading::of([(annotation.name, &*text), (policy::DST, "once")], "30 2 * * *");
             let Some(Ok(policy)) = reading.map(|reading| reading.policy) else { return };
-            search(policy.schedule(&own));
+            search(policy.schedule(&own), text.len());
         });
     }
 }
