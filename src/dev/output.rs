@@ -145,6 +145,8 @@ impl Write for LogLine<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use futures::FutureExt as _;
+
     use super::*;
 
     #[derive(Clone, Default)]
@@ -174,6 +176,22 @@ mod tests {
         output.end_view();
         output.say("bye");
         assert_eq!(page.0.lock().as_slice(), b"before\nfirst\nsecond\nthird\nbye\n");
+    }
+
+    #[test]
+    fn each_change_of_a_line_is_written_until_the_end() {
+        let (page, end) = (Page::default(), CancellationToken::new());
+        let output = Output::new(page.clone());
+        let (sender, mut lines) = watch::channel("first".to_owned());
+        lines.mark_unchanged();
+        let mut work = std::pin::pin!(output.say_changes("a link: ", lines, &end));
+        for text in ["second", "third"] {
+            sender.send_replace(text.to_owned());
+            assert!(work.as_mut().now_or_never().is_none(), "{text}");
+        }
+        end.cancel();
+        assert!(work.as_mut().now_or_never().is_some());
+        assert_eq!(page.0.lock().as_slice(), b"a link: second\na link: third\n");
     }
 
     #[test]

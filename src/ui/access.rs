@@ -1,9 +1,9 @@
 //! The links of one server, and the sessions for which their tokens are exchanged.
 //!
-//! Guarantees: a token is exchanged once, within [`LIFETIME`]. At most one link is open. Whoever fails to exchange a token while
-//! none is open causes a new link, which only the readers of [`Access::links`] see: a stranger may cause one each [`LIFETIME`],
-//! and cannot close it. At most [`MOST_SESSIONS`] sessions exist; the one that was unused for longest ends for a new one. Tokens
-//! and sessions come from the system's generator of secrets and are compared in constant time.
+//! Guarantees: a token is exchanged once, within [`LIFETIME`]. At most one link is open. A client that fails to exchange a token
+//! while none is open causes a new link, which only the readers of [`Access::links`] see: a stranger may cause one each
+//! [`LIFETIME`], and cannot close it. At most [`MOST_SESSIONS`] sessions exist; the one that was unused for longest ends for a
+//! new one. Tokens and sessions come from a cryptographic generator and are compared in constant time.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -66,6 +66,20 @@ fn stranger_without_a_token_causes_one_link_and_the_owner_can_use_it() {
     site.assert_no_link();
 }
 
+#[test]
+fn page_of_dev_needs_a_session_and_prints_its_new_links_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), &[cron_job("nightly", &json!({}), &json!({}))]);
+    let site = Site::dev(directory.path(), &["-f", &file]);
+    assert_eq!(site.send("GET /api/summary", &[]).0, 401);
+    assert_eq!(site.exchange(&site.link).0, 200);
+    assert_eq!(site.exchange(&site.link).0, 401);
+    let (status, session) = site.exchange(&site.next_link());
+    assert_eq!(status, 200);
+    let authorization = format!("Bearer {}", session.expect("a session"));
+    assert_eq!(site.send("GET /api/summary", &[("authorization", &authorization)]).0, 200);
+}
+
 /// A directory with an `xdg-open` that writes its arguments into a FIFO, and the FIFO.
 fn desktop(directory: &Path) -> (String, PathBuf) {
     let (bin, record) = (directory.join("bin"), directory.join("record"));
@@ -233,7 +247,7 @@ fn other_port_of_this_machine_gets_neither_session_nor_answers() {
             );
         }
     });
-    // In the same tab, and in one beside that of the page, which would answer a tab of its own.
+    // In a tab beside that of the page, which would give its session to a tab of its own, and then in the page's own tab.
     let leave = |how: &str| {
         browser.goto(&format!("http://{address}/"));
         browser.wait_for_text("another page");

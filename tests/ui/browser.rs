@@ -128,7 +128,7 @@ impl Browser {
 
     /// Closes the tab that is shown.
     pub fn close_tab(&self) {
-        self.send("DELETE", "/window", &Value::Null);
+        self.send("DELETE", "/window", &json!({}));
     }
 
     pub fn reload(&self) {

@@ -39,7 +39,7 @@ impl Site {
         Self::start(command, "In a browser: ")
     }
 
-    fn start(mut command: Command, before: &str) -> Self {
+    fn start(mut command: Command, before: &'static str) -> Self {
         command.env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
