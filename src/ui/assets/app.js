@@ -108,7 +108,7 @@ function App() {
       <button type="button" onClick=${() => setHelp(false)}>Close</button></div>`}`;
 }
 
-const NoSession = ({ why }) => html`<main><div><h1>No session</h1><p class="error" role="alert">${why}</p></div></main>`;
+const NoSession = ({ why }) => html`<main><div class="no-session"><h1>No session</h1><p class="error" role="alert">${why}</p></div></main>`;
 
 const root = document.getElementById('app');
 begin((why) => {
