@@ -148,13 +148,12 @@ async fn run_cluster(
     let informer = |controller_kind: &ControllerKind| {
         Informer::new(server.client(), &[], seed.wrapping_add(4)).of_resource(controller_kind.parent)
     };
-    let links = serve_page(start_page, server.client(), kubeconfig.path(), &clock, &ends).await?;
     let shown = show::Show {
         cron_jobs: of_jobs.map(informer).collect(),
         jobs: Arc::clone(&cluster.jobs),
         news,
         header: header(addr, kubeconfig.path(), running),
-        links,
+        links: serve_page(start_page, server.client(), kubeconfig.path(), &clock, &ends).await?,
         clock,
         output: output.clone(),
     };
