@@ -123,7 +123,7 @@ fn read(
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::Value;
+    use serde_json::{Map, Value};
 
     use super::*;
     use crate::body::parse_yaml;
@@ -153,10 +153,16 @@ mod tests {
         }
     }
 
+    /// The depth without mappings of one member in lists, which need no braces.
     fn depth_of(value: &Value) -> usize {
+        let below = |members: &Map<String, Value>| members.values().map(depth_of).max().unwrap_or(0);
+        let item = |item: &Value| match item {
+            Value::Object(members) if members.len() == 1 => below(members),
+            item => depth_of(item),
+        };
         match value {
-            Value::Array(items) => 1 + items.iter().map(depth_of).max().unwrap_or(0),
-            Value::Object(members) => 1 + members.values().map(depth_of).max().unwrap_or(0),
+            Value::Array(items) => 1 + items.iter().map(item).max().unwrap_or(0),
+            Value::Object(members) => 1 + below(members),
             _ => 0,
         }
     }

@@ -47,7 +47,7 @@ impl Rehearsal {
                 Plan::Lookup(lookups) => {
                     for lookup in lookups {
                         let Lookup::Job(name) = lookup else { continue };
-                        let found = by_name().get(&name).map(|job| Arc::clone(job));
+                        let found = by_name().get(&name).copied().cloned();
                         observation.learn_job(name.clone(), found.ok_or_else(|| refusal(404, "NotFound", name)));
                     }
                 }
