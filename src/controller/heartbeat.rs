@@ -98,7 +98,7 @@ mod tests {
         heartbeat.set_workers(workers.len());
         let busy = workers.iter().filter(|worker| **worker != Worker::Idle).count();
         let mut tasks = tokio::task::JoinSet::new();
-        for worker in workers.to_vec() {
+        for worker in workers.iter().copied() {
             let heartbeat = Arc::clone(&heartbeat);
             let steps = async move {
                 let Worker::Slow(seconds) = worker else { return pending().await };

@@ -339,8 +339,9 @@ mod tests {
             ("work that was silent since the leadership began", 60, Some(600), false),
             ("a leader since just now, after a long silence as a standby", 5, Some(600), true),
         ];
-        let now = Instant::now() + Duration::from_secs(1_000);
-        let ago = |seconds| now - Duration::from_secs(seconds);
+        let start = Instant::now();
+        let now = start + Duration::from_secs(1_000);
+        let ago = |seconds: u64| start + Duration::from_secs(1_000 - seconds);
         for (sentence, leads_since, last_sign, want) in rows {
             assert_eq!(may_renew(ago(leads_since), last_sign.map(ago), now), want, "{sentence}");
         }

@@ -44,7 +44,7 @@ impl Collector {
     pub(super) fn new(wanted: &Wanted) -> Result<Self, TracesError> {
         let failed = |cause: String| TracesError::Client { endpoint: wanted.endpoint.to_string(), cause };
         let endpoint: Uri = wanted.endpoint.url.parse().map_err(|error| failed(format!("{error}")))?;
-        let query = wanted.endpoint.query.iter().map(|query| format!("?{query}")).collect::<String>();
+        let query = wanted.endpoint.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
         let target =
             format!("{}{query}", endpoint.path()).parse().map_err(|_| failed("its query is invalid".to_owned()))?;
         let mut origin = endpoint.into_parts();

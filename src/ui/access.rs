@@ -188,7 +188,7 @@ mod tests {
         };
         let (used, unused) = (open(), open());
         let mut all = HashSet::from([used.clone(), unused.clone()]);
-        for number in 2..MOST_SESSIONS + 1 {
+        for number in 2..=MOST_SESSIONS {
             assert!(access.is_session(&used) && all.insert(open()), "{number}");
         }
         assert!(access.is_session(&used) && !access.is_session(&unused));

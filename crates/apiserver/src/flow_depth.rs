@@ -70,6 +70,7 @@ fn is_blank(byte: u8) -> bool {
 }
 
 /// Reads one byte in a state, and tells what state and depth follow; more than one where that depends on a longer look.
+#[allow(clippy::match_same_arms, reason = "an arm for each state and byte")]
 fn read(
     state: State,
     byte: u8,
@@ -84,8 +85,7 @@ fn read(
     let mut stay = |state: State| reach(state, depth);
     match (state, byte) {
         (Between | Plain | Anchor | Tag, b',')
-        | (Between, b':' | b'?')
-        | (Anchor, b':' | b'?')
+        | (Between | Anchor, b':' | b'?')
         | (VerbatimTag, b'>')
         | (DoubleQuoted, b'"')
         | (SingleQuoted, b'\'') => stay(Between),

@@ -194,13 +194,11 @@ impl Composite {
 
     fn next_of_lines(&self, lines: &[Line], zone: Zone, from: i64, last: i64, steps: &mut Steps) -> Option<i64> {
         let transitions = zone.transitions();
-        match &self.open {
-            Some(open) => self.next_open(lines, open, transitions, from, last, steps),
-            None => {
-                let span = transitions.span(from + 1);
-                lines.iter().filter_map(|line| line.next_at(from, last, &span, transitions, steps)).min()
-            }
+        if let Some(open) = &self.open {
+            return self.next_open(lines, open, transitions, from, last, steps);
         }
+        let span = transitions.span(from + 1);
+        lines.iter().filter_map(|line| line.next_at(from, last, &span, transitions, steps)).min()
     }
 
     /// The first slot after `from` that is not on an excluded day. None after `last` is looked for.

@@ -183,41 +183,44 @@ fn forward(t: i64, mut search: impl FnMut(i64) -> Search) -> Option<i64> {
     let mut from = t;
     // Days and stretches of standing still alternate seldom.
     for _ in 0..MAX_RETRIES {
-        found = match found {
+        match found {
             Search::Found(next) if next > t => return Some(next),
             Search::Never => return None,
-            Search::Found(_) => {
-                let moves = |search: &mut dyn FnMut(i64) -> Search, minutes: i64| {
-                    let found = search(from + 60 * minutes + 1);
-                    (!matches!(found, Search::Found(next) if next <= t)).then_some(found)
-                };
-                // The number of minutes after which the search moves on: beyond `still`, and at most `ahead`.
-                let (mut still, mut ahead) = (0, 1);
-                let mut moved = loop {
-                    match moves(&mut search, ahead) {
-                        Some(found) => break found,
-                        None if ahead > LONGEST_OVERLAP => return None,
-                        None => (still, ahead) = (ahead, ahead * 2),
-                    }
-                };
-                while ahead - still > 1 {
-                    let middle = still.midpoint(ahead);
-                    match moves(&mut search, middle) {
-                        Some(found) => (ahead, moved) = (middle, found),
-                        None => still = middle,
-                    }
-                }
-                from += 60 * ahead;
-                moved
-            }
+            Search::Found(_) => (from, found) = past_overlap(t, from, &mut search)?,
             Search::Stuck(at) => {
                 let days = (at - from + civil::SECONDS_PER_DAY - 1).div_euclid(civil::SECONDS_PER_DAY);
                 from += days.max(1) * civil::SECONDS_PER_DAY;
-                search(from + 1)
+                found = search(from + 1);
             }
-        };
+        }
     }
     None
+}
+
+/// The first of the whole minutes after `from` from which the search does not find `t` or an earlier instant, and what it
+/// finds. It is one of the minutes of an overlap, in which a search that begins earlier goes back further.
+fn past_overlap(t: i64, from: i64, search: &mut impl FnMut(i64) -> Search) -> Option<(i64, Search)> {
+    let mut after = |minutes: i64| {
+        let found = search(from + 60 * minutes + 1);
+        (!matches!(found, Search::Found(next) if next <= t)).then_some(found)
+    };
+    // After `still` minutes the search stands still; after `ahead` it found `result`.
+    let (mut still, mut ahead) = (0, 1);
+    let mut result = loop {
+        match after(ahead) {
+            Some(found) => break found,
+            None if ahead > LONGEST_OVERLAP => return None,
+            None => (still, ahead) = (ahead, ahead * 2),
+        }
+    };
+    while ahead - still > 1 {
+        let middle = still.midpoint(ahead);
+        match after(middle) {
+            Some(found) => (ahead, result) = (middle, found),
+            None => still = middle,
+        }
+    }
+    Some((from + 60 * ahead, result))
 }
 
 /// Truncates `t` to a whole second and adds `seconds`. Returns `None` beyond chrono's range.

@@ -1,11 +1,16 @@
+#![allow(clippy::unwrap_used)]
+
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 use schedule::zone_names;
 
 use super::*;
 
+/// The values of the fields, the zone, and the interval.
+type Meaning = (Option<FieldValues>, Option<String>, Option<i64>);
+
 /// What decisions depend on.
-fn meaning(schedule: &str, local: Zone) -> (bool, Result<(Option<FieldValues>, Option<String>, Option<i64>), ()>) {
+fn meaning(schedule: &str, local: Zone) -> (bool, Result<Meaning, ()>) {
     let timing = Timing::parse(schedule, Some("Asia/Tokyo"), local);
     let parsed = timing.schedule.map_err(drop).map(|schedule| {
         let seconds = schedule.interval().map(|interval| interval.num_seconds());

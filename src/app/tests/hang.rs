@@ -142,10 +142,10 @@ fn lease_is_renewed_and_health_checks_answer_while_all_workers_spin() {
         let candidate = context.candidate(settings, server.client(), &registry, "me".to_owned(), rng).unwrap();
         let work = Work::new(&context, Some(candidate)).unwrap();
         let listeners = serving::Listeners::bind(&config, workers.handle()).await.unwrap();
-        let served = listeners.serve(&config, &registry, Vec::new(), work.health(), None, &context.ends);
+        let tasks = listeners.serve(&config, &registry, Vec::new(), work.health(), None, &context.ends);
         let ended = tokio::spawn({
             let stop = stop.clone();
-            async move { context.run_to_end(work, served, stop).await }
+            async move { context.run_to_end(work, tasks, stop).await }
         });
 
         while spinning.load(Ordering::Relaxed) == 0 {

@@ -452,9 +452,10 @@ fn steps_of_a_check_grow_with_the_length_of_its_input() {
         (0..number).map(|name| cron_job(BATCH, &format!("cj-{name}"), "schedule: '0 3 * * *'")).collect::<String>()
     };
     let with = |field: &str, item: &dyn Fn(usize) -> String, number: usize| {
-        let items: String = (0..number).map(|number| format!("    {}\n", item(number))).collect();
+        let items: Vec<String> = (0..number).map(|number| format!("    {}", item(number))).collect();
+        let items = items.join("\n");
         format!(
-            "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: a\n  {field}:\n{items}spec: {{schedule: '0 3 * * *'}}\n"
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: a\n  {field}:\n{items}\nspec: {{schedule: '0 3 * * *'}}\n"
         )
     };
     let annotations = |number| with("annotations", &|item| format!("cronjob-controller.dev/a{item}: b"), number);

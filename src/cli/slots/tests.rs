@@ -189,7 +189,7 @@ fn steps_of_the_slots_grow_with_their_number_and_with_that_of_jobs_and_events() 
         let known = [Known { facts, events }];
         let since = now - TimeDelta::hours(hours);
         let (steps, slots) = apimachinery::steps::of(|| slots(&known, Zone::UTC, since, now));
-        assert_eq!(slots.cron_jobs[0].slots.iter().map(|entry| entry.count).sum::<usize>() as i64, hours);
+        assert_eq!(i64::try_from(slots.cron_jobs[0].slots.iter().map(|entry| entry.count).sum::<usize>()), Ok(hours));
         steps
     };
     let (once, twice) = (steps(500), steps(1_000));

@@ -236,8 +236,11 @@ fn words_of_objects_are_plain_in_the_view_and_in_its_lines() {
     for (name, words) in HOSTILE {
         let running = job(words, Some(0), None);
         let ended = job(words, Some(0), Some(("Failed", 3)));
-        let row =
-            row(&cron_job(words, &json!({ "schedule": words, "timeZone": words }), None), &[running.clone()], None);
+        let row = row(
+            &cron_job(words, &json!({ "schedule": words, "timeZone": words }), None),
+            std::slice::from_ref(&running),
+            None,
+        );
         let lines = [line_of_start(&running, at(1)), line_of_end(&running, &ended).unwrap(), row.name, row.schedule];
         for line in lines {
             assert_eq!((harmful(&line), line.contains('\n')), (vec![], false), "{name}: {line}");

@@ -96,14 +96,13 @@ impl Lines {
             if line.contains("TZ=") {
                 return Err(LineError::Zone(line.to_owned()));
             }
-            match line.strip_prefix("@at ") {
-                Some(time) => at.push(parse_at(time.trim()).ok_or_else(|| LineError::At(line.to_owned()))?),
-                None => {
-                    let line = parse_line(line)?;
-                    if known.insert(line) {
-                        fields.push(line);
-                    }
-                }
+            if let Some(time) = line.strip_prefix("@at ") {
+                at.push(parse_at(time.trim()).ok_or_else(|| LineError::At(line.to_owned()))?);
+                continue;
+            }
+            let line = parse_line(line)?;
+            if known.insert(line) {
+                fields.push(line);
             }
         }
         if fields.is_empty() && at.is_empty() {
