@@ -57,7 +57,7 @@ pub fn reports(input: &[u8]) {
     let said = |message: &str| Said {
         time: now(),
         count: 1,
-        reason: if message.len() % 2 == 0 { "SuccessfulCreate" } else { "MissSchedule" }.to_owned(),
+        reason: if message.len().is_multiple_of(2) { "SuccessfulCreate" } else { "MissSchedule" }.to_owned(),
         message: message.to_owned(),
     };
     let events: Vec<Said> = text.split([',', '\n']).map(said).collect();
