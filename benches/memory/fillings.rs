@@ -80,10 +80,10 @@ pub const FILLINGS: [Filling; 36] = [
         with(plain(), "/spec", json!({ "jobTemplate": template(16_000) }))
     }),
     cron_job("`spec.jobTemplate`", 2 << 10, || with(plain(), "/spec", json!({ "jobTemplate": template(OBJECT) }))),
-    cron_job("`status.active`, empty references", 264 << 10, || {
+    cron_job("`status.active`, empty references", 288 << 10, || {
         with(plain(), "", json!({ "status": { "active": vec![json!({}); OBJECT / 3] } }))
     }),
-    cron_job("`status.active`, references to Jobs", 264 << 10, || {
+    cron_job("`status.active`, references to Jobs", 288 << 10, || {
         with(plain(), "", json!({ "status": { "active": references() } }))
     }),
     cron_job("`status.active`, one long name", 2 << 10, || {
