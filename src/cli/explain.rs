@@ -25,6 +25,7 @@ use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
+use held::first_of;
 use lease::ControllerLease;
 use read::Said;
 use rehearsal::Rehearsal;
@@ -139,8 +140,6 @@ const LATE_AFTER: TimeDelta = TimeDelta::seconds(60);
 pub(super) const MANY: usize = 100;
 /// The largest number of Warnings in an explanation.
 const MAX_WARNINGS: usize = 5;
-/// The largest number of running Jobs that a sentence names.
-const MAX_NAMED: usize = 10;
 
 /// Explains a CronJob at `now`. `local` is the zone of the controller, in which schedules without one run.
 pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
@@ -257,7 +256,10 @@ impl<'a> Case<'a> {
 
     /// The newest slot that was started, even if the status does not have it yet.
     pub(crate) fn last_slot(&self) -> Option<DateTime<Utc>> {
-        self.children().filter_map(|job| job.slot_of(self.cron_job)).chain(self.cron_job.status.last_schedule_time).max()
+        self.children()
+            .filter_map(|job| job.slot_of(self.cron_job))
+            .chain(self.cron_job.status.last_schedule_time)
+            .max()
     }
 
     /// The newest slot that was started or decided, else the creation.
@@ -579,14 +581,6 @@ impl<'a> Case<'a> {
         }
         notes
     }
-}
-
-/// The first Jobs by name, and how many more there are.
-fn first_of(jobs: &[&Arc<Job>], name: impl Fn(&Arc<Job>) -> String) -> String {
-    let names: Vec<String> = jobs.iter().take(MAX_NAMED).map(|job| name(job)).collect();
-    let more = jobs.len().saturating_sub(MAX_NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", names.join(", "))
 }
 
 /// The same Job, finished.

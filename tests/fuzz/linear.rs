@@ -62,7 +62,8 @@ pub fn reports(input: &[u8]) {
     };
     let events: Vec<Said> = text.split([',', '\n']).map(said).collect();
     let jobs = jobs.iter().cycle().take(events.len() * jobs.len()).cloned().collect();
-    let facts = Facts { cron_job: Arc::new(cron_job), handed_over: false, jobs, warnings: Ok(events.clone()), lease: None };
+    let facts =
+        Facts { cron_job: Arc::new(cron_job), handed_over: false, jobs, warnings: Ok(events.clone()), lease: None };
     let known = [Known { facts, events }];
     // There are at most 2,880 slots, and a search finds each of them.
     stepped(input.len(), 1_000, 1_000_000, || {

@@ -30,8 +30,7 @@ enum State {
 
 use State::{Anchor, Between, Comment, DoubleQuoted, Escaped, Plain, SingleQuoted, Tag, VerbatimTag};
 
-const STATES: [State; 9] =
-    [Between, Plain, Anchor, Tag, VerbatimTag, DoubleQuoted, Escaped, SingleQuoted, Comment];
+const STATES: [State; 9] = [Between, Plain, Anchor, Tag, VerbatimTag, DoubleQuoted, Escaped, SingleQuoted, Comment];
 
 /// The depth, or more.
 pub(super) fn flow_depth(text: &[u8]) -> usize {

@@ -291,9 +291,9 @@ fn refuse_conflicts(entries: &[Entry], touched: &FieldSet) -> Result<()> {
             for (manager, path) in steps::each(many.iter()) {
                 by_manager.entry(manager).or_default().push(format!("- {path}"));
             }
-            let lines = by_manager.into_iter().flat_map(|(manager, paths)| {
-                std::iter::once(format!("conflicts with {manager}:")).chain(paths)
-            });
+            let lines = by_manager
+                .into_iter()
+                .flat_map(|(manager, paths)| std::iter::once(format!("conflicts with {manager}:")).chain(paths));
             let lines: Vec<String> = lines.collect();
             format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
         }

@@ -75,7 +75,8 @@ impl Load {
             let (Some(least), Some(most)) = (offsets().min(), offsets().max()) else { continue };
             let schedule = &alike[0].schedule;
             let (from, until) = (start - most, start - least + TimeDelta::days(7));
-            let slots = std::iter::successors(schedule.next_after(from - TimeDelta::seconds(1)), |t| schedule.next_after(*t));
+            let slots =
+                std::iter::successors(schedule.next_after(from - TimeDelta::seconds(1)), |t| schedule.next_after(*t));
             let slots: Vec<DateTime<Utc>> = steps::each(slots.take_while(|slot| *slot < until)).collect();
             for (offset, runners) in counts(offsets()) {
                 for slot in steps::each(slots.iter()) {

@@ -460,7 +460,11 @@ fn steps_of_a_check_grow_with_the_length_of_its_input() {
     let annotations = |number| with("annotations", &|item| format!("cronjob-controller.dev/a{item}: b"), number);
     let labels = |number| with("labels", &|item| format!("-a{item}: -b"), number);
     let owners = |number| {
-        with("ownerReferences", &|item| format!("- {{uid: u{item}, name: a, kind: K, apiVersion: v1, controller: true}}"), number)
+        with(
+            "ownerReferences",
+            &|item| format!("- {{uid: u{item}, name: a, kind: K, apiVersion: v1, controller: true}}"),
+            number,
+        )
     };
     let dashes = |number: usize| format!("kind: a\nb: |\n  {}\n", "- ".repeat(number));
     let rows: [(&str, &dyn Fn(usize) -> String); 6] = [

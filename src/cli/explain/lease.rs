@@ -55,7 +55,8 @@ impl Leases {
             let count = name.rsplit_once("-of-").and_then(|(_, count)| count.parse::<NonZeroU32>().ok());
             found.counts.extend(count.filter(|count| count.get() <= MAX_SHARDS));
             let lease = ControllerLease::read(lease);
-            let is_newest = found.newest.get(&name).is_none_or(|known| known.record.renew_time <= lease.record.renew_time);
+            let is_newest =
+                found.newest.get(&name).is_none_or(|known| known.record.renew_time <= lease.record.renew_time);
             if is_newest {
                 found.newest.insert(name, lease);
             }

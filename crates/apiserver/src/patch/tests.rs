@@ -111,17 +111,22 @@ fn steps_of_a_patch_grow_with_its_length() {
             strategic(before, json!({"spec": {"containers": containers(number, "b")}}))
         }),
         ("an order of a keyed list", &|number| {
-            let (mut order, before) = (containers(number, "a"), json!({"spec": {"containers": containers(number, "a")}}));
+            let (mut order, before) =
+                (containers(number, "a"), json!({"spec": {"containers": containers(number, "a")}}));
             order.reverse();
             let last = json!([{"name": "c0", "image": "b"}]);
             strategic(before, json!({"spec": {"$setElementOrder/containers": order, "containers": last}}))
         }),
         ("deleted items", &|number| {
-            let gone: Vec<Value> = (0..number).map(|name| json!({"name": format!("c{name}"), "$patch": "delete"})).collect();
+            let gone: Vec<Value> =
+                (0..number).map(|name| json!({"name": format!("c{name}"), "$patch": "delete"})).collect();
             strategic(json!({"spec": {"containers": containers(number, "a")}}), json!({"spec": {"containers": gone}}))
         }),
         ("items of a set", &|number| {
-            strategic(json!({"metadata": {"finalizers": names(number)}}), json!({"metadata": {"finalizers": names(number)}}))
+            strategic(
+                json!({"metadata": {"finalizers": names(number)}}),
+                json!({"metadata": {"finalizers": names(number)}}),
+            )
         }),
         ("items deleted from a set", &|number| {
             let gone = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": names(number)}});
