@@ -24,6 +24,7 @@ use crate::api::ObjectName;
 use crate::api::batch_v1::{ConcurrencyPolicy, CronJob, FinishedCondition, Job};
 use crate::api::manage::MANAGED_ANNOTATION;
 use crate::controller::plan::{Failure, Outcome, Skip, Verdict};
+use held::first_of;
 pub use read::Facts;
 use read::Said;
 use rehearsal::Rehearsal;
@@ -123,8 +124,6 @@ const LATE_AFTER: TimeDelta = TimeDelta::seconds(60);
 pub(super) const MANY: usize = 100;
 /// The largest number of Warnings in an explanation.
 const MAX_WARNINGS: usize = 5;
-/// The largest number of running Jobs that a sentence names.
-const MAX_NAMED: usize = 10;
 
 /// Explains a CronJob at `now`. `local` is the zone of the controller, in which schedules without one run.
 pub fn explain(facts: &Facts, local: Zone, now: DateTime<Utc>) -> Explanation {
@@ -562,14 +561,6 @@ impl<'a> Case<'a> {
         }
         notes
     }
-}
-
-/// The first Jobs by name, and how many more there are.
-fn first_of(jobs: &[&Arc<Job>], name: impl Fn(&Arc<Job>) -> String) -> String {
-    let names: Vec<String> = jobs.iter().take(MAX_NAMED).map(|job| name(job)).collect();
-    let more = jobs.len().saturating_sub(MAX_NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", names.join(", "))
 }
 
 /// The same Job, finished.

@@ -2,6 +2,8 @@
 //!
 //! Guarantee: the annotation to change is named. Pure.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 
 use schedule::missed::newest_start;
@@ -17,6 +19,17 @@ use crate::controller::reconcile::{is_too_late, old_at};
 /// Why a run waits for the Job that it replaces.
 pub(super) const REPLACES: &str =
     "a run starts when the one that it replaces is gone (cronjob-controller.dev/replace-waits)";
+
+/// The largest number of running Jobs that a sentence names.
+const MAX_NAMED: usize = 10;
+
+/// The first Jobs by name, and how many more there are.
+pub(super) fn first_of(jobs: &[&Arc<Job>], name: impl Fn(&Arc<Job>) -> String) -> String {
+    let names: Vec<String> = jobs.iter().take(MAX_NAMED).map(|job| name(job)).collect();
+    let more = jobs.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
+}
 
 impl Case<'_> {
     pub(super) fn suspended(&self) -> String {
