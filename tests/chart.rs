@@ -217,7 +217,9 @@ fn rows() -> Vec<Row> {
             json!("keep"),
         ),
         (
-            &["--set=prometheus.create=true,prometheus.serviceAccount.name=scraper,prometheus.serviceAccount.namespace=m"],
+            &[
+                "--set=prometheus.create=true,prometheus.serviceAccount.name=scraper,prometheus.serviceAccount.namespace=m",
+            ],
             ("ClusterRoleBinding", "cronjob-controller-metrics-reader"),
             "/subjects",
             json!([{"kind": "ServiceAccount", "name": "scraper", "namespace": "m"}]),
@@ -294,7 +296,9 @@ fn policies_and_guard_follow_the_cluster_unless_a_value_says_whether() {
         let bindings = of("ValidatingAdmissionPolicyBinding");
         let found: Vec<String> = bindings
             .iter()
-            .map(|((_, _, name), object)| format!("{name} {}", object["spec"]["validationActions"][0].as_str().unwrap()))
+            .map(|((_, _, name), object)| {
+                format!("{name} {}", object["spec"]["validationActions"][0].as_str().unwrap())
+            })
             .collect();
         assert_eq!(found.join(", "), want, "{sentence}");
         assert_eq!(of("ValidatingAdmissionPolicy").len(), bindings.len(), "{sentence}");

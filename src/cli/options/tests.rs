@@ -107,7 +107,7 @@ fn commands_about_a_cluster_say_where_to_look() {
     let (plain, seeded) =
         (ControllerFlags::default, |seed: &str| ControllerFlags { zone: Zone::UTC, seed: seed.into() });
     let in_berlin = || ControllerFlags { zone: berlin, ..plain() };
-    let rows: [(&[&str], Command); 13] = [
+    let rows: [(&[&str], Command); 14] = [
         (&["list"], Command::List(scope(Namespaces::OfContext, None), plain(), Format::Table)),
         (&["list", "-A", "-o", "json"], Command::List(scope(Namespaces::All, None), plain(), Format::Json)),
         (&["list", "-w", "-n", "shop"], Command::Watch(scope(shop(), None), plain(), Format::Table)),
