@@ -46,10 +46,10 @@ impl Site {
         let mut found = lines.filter_map(move |line| Some(line.ok()?.strip_prefix(before)?.to_owned()));
         let link = found.next().expect("a link");
         assert!(link.starts_with("http://127.0.0.1:") && link.contains("/#token="), "{link}");
-        let (found_link, links) = mpsc::channel();
+        let (tell, links) = mpsc::channel();
         // A full pipe would stop the process.
         std::thread::spawn(move || {
-            found.filter(|line| line.contains("/#token=")).for_each(|link| drop(found_link.send(link)));
+            found.filter(|line| line.contains("/#token=")).for_each(|link| drop(tell.send(link)));
         });
         Self { child, link, links }
     }
