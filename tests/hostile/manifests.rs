@@ -176,7 +176,7 @@ pub fn namespace(name: &str) -> Value {
 }
 
 /// Ways to nest a YAML document: a name, and the text with this many levels, or as many as a body of a megabyte has.
-pub const NESTED: [(&str, fn(usize) -> String); 4] = [
+pub static NESTED: [(&str, fn(usize) -> String); 4] = [
     ("brackets", |depth| "[".repeat(depth) + &"]".repeat(depth)),
     ("braces", |depth| "{a: ".repeat(depth) + "1" + &"}".repeat(depth)),
     ("dashes", |depth| format!("\n  {}1", "- ".repeat(depth))),
