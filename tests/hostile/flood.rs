@@ -187,7 +187,8 @@ impl LeaseWatch {
         let namespace = dev.namespace(namespace);
         let renewals = Arc::new(Mutex::new(Renewals::default()));
         eventually("the lease", Duration::from_secs(60), || async {
-            renewals.lock().unwrap().see(&namespace.get(LEASES, name).await?)
+            let lease = namespace.get(LEASES, name).await?;
+            renewals.lock().unwrap().see(&lease)
         })
         .await;
         let seen = Arc::clone(&renewals);

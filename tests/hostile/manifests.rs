@@ -29,7 +29,7 @@ const fn kind(name: &'static str, zone: &'static str, annotations: fn() -> Vec<(
 }
 
 /// What one line says costs a search across centuries, or each of many lines does.
-pub const KINDS: [Kind; 14] = [
+pub static KINDS: [Kind; 14] = [
     kind("equal lines, open on days of a clock change 39 years apart", NEW_YORK, || {
         vec![("schedule", lines(|_| format!("30 2 {} * *", working_days()))), ("exclude", all_but(3, 8))]
     }),
@@ -175,10 +175,17 @@ pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// A ConfigMap in YAML, one of whose fields is nested this deep.
-pub fn nested(name: &str, depth: usize) -> String {
-    let (open, close) = ("[".repeat(depth), "]".repeat(depth));
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata: {open}{close}\n")
+/// Ways to nest a YAML document: a name, and the text with this many levels, or as many as a body of a megabyte has.
+pub static NESTED: [(&str, fn(usize) -> String); 4] = [
+    ("brackets", |depth| "[".repeat(depth) + &"]".repeat(depth)),
+    ("braces", |depth| "{a: ".repeat(depth) + "1" + &"}".repeat(depth)),
+    ("dashes", |depth| format!("\n  {}1", "- ".repeat(depth))),
+    ("indentation", |depth| (1..depth.min(1_400)).map(|level| format!("\n{}a:", " ".repeat(level))).collect()),
+];
+
+/// A ConfigMap in YAML with this data.
+pub fn config_map(data: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: deep\ndata: {data}\n")
 }
 
 fn lines(line: impl Fn(u32) -> String) -> String {
