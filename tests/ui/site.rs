@@ -46,12 +46,12 @@ impl Site {
         let mut found = lines.filter_map(move |line| Some(line.ok()?.strip_prefix(before)?.to_owned()));
         let link = found.next().expect("a link");
         assert!(link.starts_with("http://127.0.0.1:") && link.contains("/#token="), "{link}");
-        let (tell, links) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         // A full pipe would stop the process.
         std::thread::spawn(move || {
-            found.filter(|line| line.contains("/#token=")).for_each(|link| drop(tell.send(link)));
+            found.filter(|line| line.contains("/#token=")).for_each(|link| drop(sender.send(link)));
         });
-        Self { child, link, links }
+        Self { child, link, links: receiver }
     }
 
     /// Waits for the next link.
