@@ -511,8 +511,8 @@ fn status_patches() -> Vec<(&'static str, Value, Option<&'static str>)> {
 /// A dry run of a status write by this user, the administrator if `None`: the object, or the server's message. kubectl would read
 /// the object first, which the account may not.
 async fn patch_status(plane: &ControlPlane, patch: &Value, user: Option<&str>) -> Result<Value, String> {
-    let path = "/apis/batch/v1/namespaces/default/cronjobs/nightly/status?dryRun=All";
-    let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+    let route = "/apis/batch/v1/namespaces/default/cronjobs/nightly/status?dryRun=All";
+    let request = Request::patch(route).header("content-type", "application/merge-patch+json");
     let request = user.iter().fold(request, |request, user| request.header("impersonate-user", *user));
     let answer = plane.admin().request_text(request.body(patch.to_string().into_bytes()).unwrap()).await;
     answer.map(|text| serde_json::from_str(&text).unwrap()).map_err(|error| error.to_string())
@@ -520,8 +520,8 @@ async fn patch_status(plane: &ControlPlane, patch: &Value, user: Option<&str>) -
 
 /// A merge patch of the CronJob by the administrator.
 async fn patch_object(plane: &ControlPlane, patch: &Value) {
-    let path = "/apis/batch/v1/namespaces/default/cronjobs/nightly";
-    let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+    let route = "/apis/batch/v1/namespaces/default/cronjobs/nightly";
+    let request = Request::patch(route).header("content-type", "application/merge-patch+json");
     plane.admin().request_text(request.body(patch.to_string().into_bytes()).unwrap()).await.unwrap();
 }
 

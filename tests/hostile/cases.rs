@@ -92,11 +92,10 @@ async fn one_of_a_kind(kind: Option<&'static Kind>) -> Vec<Figure> {
     fs::write(&file, manifest(&[object])).unwrap();
     let kubeconfig = dev.kubeconfig.clone();
     let took = blocking(move || {
-        let list = ["list", "--namespace", HOT, "--kubeconfig"];
         [
             ("next", command::run(&["next", "-f"], Some(&file))),
             ("check", command::run(&["check", "-f"], Some(&file))),
-            ("list", command::run(&list, Some(&kubeconfig))),
+            ("list", command::run(&["list", "--namespace", HOT, "--kubeconfig"], Some(&kubeconfig))),
         ]
     })
     .await;

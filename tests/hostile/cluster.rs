@@ -99,8 +99,8 @@ impl Dev {
 /// did it.
 pub async fn annotate(client: &kube::Client, name: &str, turn: usize) -> bool {
     let path = Namespace::existing(client.clone(), HOT).path(CRON_JOBS, name);
-    let patch = json!({"metadata": {"annotations": {"example.com/turn": turn.to_string()}}});
-    request(client, Method::PATCH, &path, Some(&patch)).await.is_ok()
+    let body = json!({"metadata": {"annotations": {"example.com/turn": turn.to_string()}}});
+    request(client, Method::PATCH, &path, Some(&body)).await.is_ok()
 }
 
 /// A running controller.
@@ -137,7 +137,7 @@ impl Controller {
     fn sleeps(&self) -> bool {
         let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", self.0.id())) else { return true };
         let stats = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
-        let states = stats.filter_map(|stat| stat.rsplit(") ").next()?.chars().next());
-        states.into_iter().all(|state| state != 'R')
+        let mut letters = stats.filter_map(|stat| stat.rsplit(") ").next()?.chars().next());
+        letters.all(|state| state != 'R')
     }
 }

@@ -154,7 +154,7 @@ impl Lateness {
         let seen: HashMap<String, DateTime<Utc>> = all.map(|job| (job.name, job.at)).collect();
         let times = slots(first, last).map(|slot| seen.get(&job_name(MINUTELY, slot)).map(|at| *at - slot));
         let times: Vec<Option<TimeDelta>> = times.collect();
-        let mut seconds: Vec<f64> = times.iter().flatten().map(TimeDelta::as_seconds_f64).collect();
+        let mut seconds: Vec<f64> = times.iter().flatten().map(|late| late.as_seconds_f64()).collect();
         seconds.sort_unstable_by(f64::total_cmp);
         Self { missing: times.len() - seconds.len(), seconds }
     }
