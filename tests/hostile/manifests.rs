@@ -167,7 +167,7 @@ pub fn list(count: usize) -> String {
 
 /// A manifest of several objects.
 pub fn manifest(objects: &[Value]) -> String {
-    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+    objects.iter().map(Value::to_string).map(|object| ["---\n", &object, "\n"].concat()).collect()
 }
 
 /// A Namespace.
@@ -175,12 +175,15 @@ pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// Ways to nest a YAML document: a name, and the text with this many levels, or as many as a body of a megabyte has.
-pub static NESTED: [(&str, fn(usize) -> String); 4] = [
+/// A name, and the text with so many levels, or as many as a body of a megabyte has.
+type Nesting = (&'static str, fn(usize) -> String);
+
+/// Ways to nest a YAML document.
+pub static NESTED: [Nesting; 4] = [
     ("brackets", |depth| "[".repeat(depth) + &"]".repeat(depth)),
     ("braces", |depth| "{a: ".repeat(depth) + "1" + &"}".repeat(depth)),
     ("dashes", |depth| format!("\n  {}1", "- ".repeat(depth))),
-    ("indentation", |depth| (1..depth.min(1_400)).map(|level| format!("\n{}a:", " ".repeat(level))).collect()),
+    ("indentation", |depth| (1..depth.min(1_400)).map(|level| ["\n", &" ".repeat(level), "a:"].concat()).collect()),
 ];
 
 /// A ConfigMap in YAML with this data.

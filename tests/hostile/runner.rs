@@ -29,7 +29,9 @@ pub fn main(all: &[Case]) -> ExitCode {
             block_on(table(all.iter().filter(is_chosen).collect()))
         }
         Some("--list") => {
-            small::CASES.iter().for_each(|(name, _)| println!("{name}: test"));
+            for (name, _) in &small::CASES {
+                println!("{name}: test");
+            }
             true
         }
         _ => {
@@ -67,7 +69,9 @@ async fn table(cases: Vec<&Case>) -> bool {
         match &figures {
             Ok(figures) => {
                 println!("{} ({took:.0} s)", case.name);
-                figures.iter().for_each(|figure| println!("    {}", figure.line()));
+                for figure in figures {
+                    println!("    {}", figure.line());
+                }
             }
             Err(why) => println!("{} ... FAILED ({took:.0} s): {why}", case.name),
         }

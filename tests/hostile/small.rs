@@ -26,7 +26,10 @@ const SLOTS: usize = 5;
 /// The cluster's time at the start: some minutes before the clocks of New York change.
 const START: &str = "2027-03-14T06:57:30Z";
 
-pub const CASES: [(&str, fn() -> BoxFuture<'static, String>); 2] = [
+/// A name, and the case, which returns what it saw.
+type Case = (&'static str, fn() -> BoxFuture<'static, String>);
+
+pub const CASES: [Case; 2] = [
     ("evaluation_of_each_kind_takes_bounded_steps", || Box::pin(async { steps() })),
     ("every_slot_beside_hot_cron_jobs_starts", || Box::pin(slots())),
 ];
@@ -84,7 +87,9 @@ async fn slots() -> String {
     let hot: Vec<String> = (0..OF_EACH * KINDS.len()).map(|at| format!("hot-{at}")).collect();
     let mut objects: Vec<Value> =
         hot.iter().zip(KINDS.iter().cycle()).map(|(name, kind)| kind.cron_job(name)).collect();
-    objects.iter_mut().for_each(|object| object["metadata"]["namespace"] = json!("hot"));
+    for object in &mut objects {
+        object["metadata"]["namespace"] = json!("hot");
+    }
     let mut minutely = cron_job("minutely", "* * * * *", &json!({"successfulJobsHistoryLimit": 100}));
     minutely["metadata"]["namespace"] = json!(OTHERS);
     objects.push(minutely);
