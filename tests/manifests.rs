@@ -581,8 +581,8 @@ async fn guard_refuses_what_a_status_write_changes_beside_the_status_and_own_ann
         let status = json!({"status": {"lastScheduleTime": "2026-11-23T02:00:00Z"}});
         assert!(patch_status(&plane, &status, Some(ACCOUNT)).await.is_ok(), "{number}: the status");
         for (name, may_change) in [(COUNTED_FROM, own_may_change), ("0", false)] {
-            let patch = json!({"metadata": {"annotations": {name: "x"}}});
-            let answer = patch_status(&plane, &patch, Some(ACCOUNT)).await;
+            let change = json!({"metadata": {"annotations": {name: "x"}}});
+            let answer = patch_status(&plane, &change, Some(ACCOUNT)).await;
             assert_eq!(answer.is_ok(), may_change, "{number}: {name}: {answer:?}");
         }
     }
