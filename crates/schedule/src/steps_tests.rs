@@ -191,6 +191,12 @@ fn each_part_of_a_search_counts_its_steps() {
         )
     };
     let (upstream, once) = (ClockChanges::Upstream, ClockChanges::Once);
+    let skipped = Calendar {
+        lines: Some(Lines::parse("30 2 8-14 3 *").unwrap()),
+        exclude: all_but_gaps(1),
+        ..Calendar::default()
+    };
+    let skipped = composite(zone("America/New_York"), &skipped);
     let rows = [
         ("a month", plain("0 0 30 2 *"), midday("2026-03-01"), 4, 10),
         ("a walk", plain("TZ=Europe/Berlin 30 2 * * *"), midday("2026-03-28"), 3, 100),
@@ -207,6 +213,7 @@ fn each_part_of_a_search_counts_its_steps() {
             2,
             20,
         ),
+        ("days that the clock skips", skipped, midday("2026-05-01"), 40, 300),
         ("a day that is never open", with("0 3 6 1 *", "01-06", upstream), midday("2026-05-01"), 1, 10),
     ];
     for (name, schedule, from, least, most) in rows {

@@ -458,7 +458,7 @@ fn steps_of_a_check_grow_with_the_length_of_its_input() {
             "apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: a\n  {field}:\n{items}\nspec: {{schedule: '0 3 * * *'}}\n"
         )
     };
-    let annotations = |number| with("annotations", &|item| format!("cronjob-controller.dev/a{item}: b"), number);
+    let annotations = |number| with("annotations", &|item| format!("cronjob-controller.dev/a{item:04}: b"), number);
     let labels = |number| with("labels", &|item| format!("-a{item}: -b"), number);
     let owners = |number| {
         with(
