@@ -21,8 +21,9 @@ use crate::{Kind, forward};
 
 /// How far a search looks, in seconds.
 pub(crate) const HORIZON: i64 = 40 * 366 * SECONDS_PER_DAY;
-/// The days that are not excluded and have no slot, after which a search ends.
-const MOST_BARREN: u32 = 4;
+/// The days that are not excluded and have no slot, after which a search ends: a day of March that is a given weekday comes again
+/// after eleven years at most.
+const MOST_BARREN: u32 = 12;
 /// 2100-01-01, as the beginning of a search for any slot at all.
 const LATEST_ORIGIN: i64 = 4_102_444_800;
 
@@ -169,9 +170,12 @@ impl Composite {
             Source::Lines { lines, at, zone, .. } => {
                 let from = start.map_or(t, |start| t.max(start - 1));
                 let single = after(at, from).iter().find(|single| !single.excluded).map(|single| single.slot);
-                let horizon = t.saturating_add(HORIZON);
-                let of_lines =
-                    if from < horizon { self.next_of_lines(lines, *zone, from, end.min(horizon), steps) } else { None };
+                // Beyond the tables of zones every month is a search of its own; only a clock goes there, and no bound.
+                let of_lines = if from <= t.max(LATEST_ORIGIN) {
+                    self.next_of_lines(lines, *zone, from, end.min(from.saturating_add(HORIZON)), steps)
+                } else {
+                    None
+                };
                 of_lines.into_iter().chain(single).min()?
             }
         };
@@ -318,8 +322,8 @@ impl Line {
         steps.take();
         match self.fields.next_in(t + 1, last, span, transitions, steps) {
             Search::Found(next) if next > t => Some(next),
-            Search::Never => None,
-            Search::Found(_) | Search::Stuck(_) => forward(t, |from| self.fields.next_until(from, last, steps)),
+            Search::Never => self.next_on_rare_day(t, last, steps),
+            Search::Found(_) | Search::Stuck(_) => self.next(t, last, steps).map(|slot| slot.at),
         }
     }
 
@@ -331,8 +335,30 @@ impl Line {
             return self.next_on_wall_clock(zone.latest_local(t), steps);
         }
         steps.take();
-        let at = forward(t, |from| self.fields.next_until(from, last, steps))?;
+        let found = forward(t, |from| self.fields.next_until(from, last, steps));
+        let at = found.or_else(|| self.next_on_rare_day(t, last, steps))?;
         Some(Slot { at, day: day_of(at, zone) })
+    }
+
+    /// The first slot on the first day after the five years in which upstream looks.
+    fn next_on_rare_day(&self, t: i64, last: i64, steps: &mut Steps) -> Option<i64> {
+        let zone = self.fields.zone.transitions();
+        let day = self.rare_day(day_of(t, zone), day_of(last.min(t.saturating_add(HORIZON)), zone), steps)?;
+        let end = zone.first_instant((day + 1) * SECONDS_PER_DAY);
+        forward(zone.first_instant(day * SECONDS_PER_DAY) - 1, |from| self.fields.next_until(from, end, steps))
+    }
+
+    /// The first day of the line after the fifth year from `day` on, where upstream gives up: 29 February is on a given weekday
+    /// every 28 or 40 years. `None` if it is after `last`, or if there is one before.
+    fn rare_day(&self, day: i64, last: i64, steps: &mut Steps) -> Option<i64> {
+        let mut tried = self.fields.day_after(day, steps);
+        while !tried.fires && tried.day <= last && !steps.are_taken() {
+            tried = self.fields.day_after(tried.day - 1, steps);
+            if tried.fires {
+                return Some(tried.day).filter(|day| *day <= last);
+            }
+        }
+        None
     }
 
     /// The slot of the first wall-clock time after `local` that has one, if each has one slot.
@@ -340,7 +366,15 @@ impl Line {
         // The wall clock has no gaps and no overlaps.
         let wall_clock = Fields { zone: Zone::UTC, ..self.fields.clone() };
         while steps.take() {
-            let Search::Found(time) = wall_clock.next(local + 1, steps) else { return None };
+            let time = match wall_clock.next(local + 1, steps) {
+                Search::Found(time) => time,
+                _ => {
+                    let today = local.div_euclid(SECONDS_PER_DAY);
+                    let day = self.rare_day(today, today + HORIZON / SECONDS_PER_DAY, steps)?;
+                    let Search::Found(time) = wall_clock.next(day * SECONDS_PER_DAY, steps) else { return None };
+                    time
+                }
+            };
             if let Some(slot) = slot_of_local(time, self.fields.zone.transitions()) {
                 return Some(slot);
             }
@@ -359,7 +393,10 @@ fn first_on(lines: &[Line], after: Slot, zone: &Transitions, steps: &mut Steps) 
         let slot = if line.once {
             line.next_on_wall_clock(zone.latest_local(after.at).max(midnight - 1), steps)?
         } else {
-            line.next(start, end, steps)?
+            let slot = line.next(start, end, steps)?;
+            // Where the clock is set back over midnight, the day before comes again, and then the rest of this day.
+            let again = midnight - i64::from(zone.span(slot.at).offset) - 1;
+            if slot.day < after.day { line.next(again.max(slot.at), end, steps)? } else { slot }
         };
         (slot.day == after.day).then_some(slot.at)
     };

@@ -5,7 +5,7 @@
 //! parsed comes near, whatever the time, as the tests hold.
 
 /// What a search may still do. A step is a month in which a day is looked for, a move of the walk, or a line on one day: some
-/// ten nanoseconds each, thirty at most.
+/// ten nanoseconds each, and some tens in years beyond the tables of zones.
 #[derive(Debug)]
 pub(crate) struct Steps {
     taken: u32,

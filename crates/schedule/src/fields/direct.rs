@@ -101,7 +101,8 @@ impl<D: Days> Fields<D> {
         (found < end).then_some(Search::Found(found))
     }
 
-    fn day_after(&self, day: i64, steps: &mut Steps) -> DayAfter {
+    /// The first day after `day` that it has, in the rest of that year and the five years after it.
+    pub fn day_after(&self, day: i64, steps: &mut Steps) -> DayAfter {
         let Date { mut year, mut month, day: day_of_month } = civil::from_days(day);
         let year_limit = year + 5;
         let first = day + 1 - i64::from(day_of_month);
@@ -135,13 +136,13 @@ impl<D: Days> Fields<D> {
 }
 
 /// The result of a walk through days.
-struct DayAfter {
+pub struct DayAfter {
     /// The first day at whose midnight the walk arrives.
     earliest: i64,
     /// The day on which it ends.
-    day: i64,
+    pub day: i64,
     /// Whether that day matches; otherwise it is the first day after all searched years.
-    fires: bool,
+    pub fires: bool,
 }
 
 #[cfg(test)]
