@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use apimachinery::steps;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -54,7 +55,8 @@ pub struct Store<T> {
 #[derive(Debug)]
 struct Contents<T> {
     objects: Named<T>,
-    /// Exactly those of `objects` that have a controller; no list is empty.
+    /// Exactly those of `objects` that have a controller, sorted by name; no list is empty. A list may be as long as its author
+    /// likes, and is never searched from its beginning.
     by_controller: HashMap<Uid, Vec<Arc<T>>>,
 }
 
@@ -256,14 +258,27 @@ impl<T: Object> Store<T> {
     }
 }
 
+/// Where a list of children has a name, or would have it.
+fn place_of<T: Object>(children: &[Arc<T>], name: &ObjectName) -> Result<usize, usize> {
+    children.binary_search_by(|child| {
+        steps::add(1);
+        child.object_name().cmp(name)
+    })
+}
+
 impl<T: Object> Contents<T> {
     fn insert(&mut self, object: Arc<T>) -> Option<Arc<T>> {
-        let replaced = self.remove(object.object_name());
+        let known = self.objects.get(object.object_name());
+        let keeps_controller = known.is_some_and(|known| known.0.controller_uid() == object.controller_uid());
+        let replaced = if keeps_controller { None } else { self.remove(object.object_name()) };
         if let Some(uid) = object.controller_uid() {
-            self.by_controller.entry(uid.clone()).or_default().push(Arc::clone(&object));
+            let children = self.by_controller.entry(uid.clone()).or_default();
+            match place_of(children, object.object_name()) {
+                Ok(place) => children[place] = Arc::clone(&object),
+                Err(place) => children.insert(place, Arc::clone(&object)),
+            }
         }
-        self.objects.insert(ByName(object));
-        replaced
+        self.objects.replace(ByName(object)).map(|known| known.0).or(replaced)
     }
 
     fn remove(&mut self, name: &ObjectName) -> Option<Arc<T>> {
@@ -271,7 +286,9 @@ impl<T: Object> Contents<T> {
         if let Some(uid) = object.controller_uid()
             && let Some(children) = self.by_controller.get_mut(uid)
         {
-            children.retain(|child| !Arc::ptr_eq(child, &object));
+            if let Ok(place) = place_of(children, name) {
+                children.remove(place);
+            }
             if children.is_empty() {
                 self.by_controller.remove(uid);
             }

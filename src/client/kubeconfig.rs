@@ -94,6 +94,7 @@ fn subject(token: &str) -> Option<String> {
 }
 
 fn with_limits(mut kube: kube::Config, component: &str) -> kube::Config {
+    kube.cluster_url = without_user(kube.cluster_url);
     kube.default_retry = false;
     kube.connect_timeout = Some(CONNECT_TIMEOUT);
     kube.write_timeout = Some(WRITE_TIMEOUT);
@@ -140,6 +141,13 @@ fn server_url(text: &str, tls: bool) -> Result<Uri, InvalidUri> {
         return text.parse();
     }
     format!("{}://{text}", if tls { "https" } else { "http" }).parse()
+}
+
+/// The URL without a user and a password. They are not sent, and the URL stands in logs, errors and metrics.
+fn without_user(url: Uri) -> Uri {
+    let mut parts = url.clone().into_parts();
+    parts.authority = parts.authority.and_then(|authority| authority.as_str().rsplit('@').next()?.parse().ok());
+    Uri::from_parts(parts).unwrap_or(url)
 }
 
 /// The `host` label of the client's metrics. client-go takes it from the URL as configured, and its in-cluster

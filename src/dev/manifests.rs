@@ -217,6 +217,8 @@ pub(crate) fn objects(document: &str) -> Result<Vec<Value>, String> {
             max_events: usize::MAX,
             max_nodes: usize::MAX,
             max_total_scalar_bytes: document.len().saturating_add(ALIASED_BYTES),
+            // A List may use one anchor for all its objects; what its aliases repeat is bounded below.
+            enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: ALIASED },
         // A file mode such as 0440 is octal, as for kubectl.

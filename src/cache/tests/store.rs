@@ -19,6 +19,21 @@ fn children(store: &Store<Job>, owner: &str) -> Vec<String> {
     all
 }
 
+/// A relist of all children of one owner: the list of them is not walked for each.
+#[test]
+fn steps_of_a_relist_grow_with_the_number_of_children() {
+    let relist = |number: u64| {
+        let store = Store::<Job>::new([None]);
+        let jobs = |version: u64| (0..number).map(move |at| decode(&format!("j{at}"), "u", version + at, Some("p")));
+        jobs(1).for_each(|job| drop(store.upsert(job)));
+        let (steps, ()) = apimachinery::steps::of(|| jobs(1 + number).for_each(|job| drop(store.upsert(job))));
+        assert_eq!(children(&store, "p").len() as u64, number);
+        steps
+    };
+    let (once, twice) = (relist(500), relist(1_000));
+    assert!(once >= 500 && twice < once * 5 / 2, "{once} steps, and {twice} for twice as many");
+}
+
 #[test]
 fn the_owner_index_follows_every_change() {
     let store = Store::<Job>::new([None]);

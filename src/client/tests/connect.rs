@@ -99,6 +99,13 @@ async fn the_servers_address_comes_from_the_right_place() {
             "10.0.0.1:6443",
         ),
         (
+            "a user and a password are dropped",
+            Some(kubeconfig("https://me:secret@10.0.0.1:6443", "")),
+            &[],
+            "https://10.0.0.1:6443/",
+            "10.0.0.1:6443",
+        ),
+        (
             "a path before the API is kept",
             Some(kubeconfig("https://proxy/k8s/1", "")),
             &[],
