@@ -366,15 +366,13 @@ impl Line {
         // The wall clock has no gaps and no overlaps.
         let wall_clock = Fields { zone: Zone::UTC, ..self.fields.clone() };
         while steps.take() {
-            let time = match wall_clock.next(local + 1, steps) {
-                Search::Found(time) => time,
-                _ => {
-                    let today = local.div_euclid(SECONDS_PER_DAY);
-                    let day = self.rare_day(today, today + HORIZON / SECONDS_PER_DAY, steps)?;
-                    let Search::Found(time) = wall_clock.next(day * SECONDS_PER_DAY, steps) else { return None };
-                    time
-                }
-            };
+            let mut found = wall_clock.next(local + 1, steps);
+            if found == Search::Never {
+                let today = local.div_euclid(SECONDS_PER_DAY);
+                let day = self.rare_day(today, today + HORIZON / SECONDS_PER_DAY, steps)?;
+                found = wall_clock.next(day * SECONDS_PER_DAY, steps);
+            }
+            let Search::Found(time) = found else { return None };
             if let Some(slot) = slot_of_local(time, self.fields.zone.transitions()) {
                 return Some(slot);
             }
