@@ -535,7 +535,7 @@ async fn guard_refuses_what_a_status_write_changes_beside_the_status_and_own_ann
     assert!(kubectl(&kubeconfig, &["create", "-f", path.to_str().unwrap()]).status.success());
 
     // Some API servers, as this one, have an admission plugin that demands this right of who changes owners. Others do not.
-    let deleter = ["create", "clusterrole", "deleter", "--verb=delete", "--resource=cronjobs.batch"];
+    let deleter = ["create", "clusterrole", "deleter", "--verb=delete", "--resource=cronjobs.batch/status"];
     assert!(kubectl(&kubeconfig, &deleter).status.success());
     let bound = format!("--user={ACCOUNT}");
     assert!(
