@@ -2,7 +2,7 @@
 //!
 //! Guarantees: [`Composite::next`] returns the first slot after `t` that some line has and the calendar does not leave out. An
 //! instant that several lines or several wall-clock times choose is one slot. It is excluded only if all their dates are.
-//! Nothing is allocated.
+//! [`Composite::next`] allocates nothing.
 //!
 //! A search has a bounded number of steps: a day that is not excluded is looked for once for all lines, in forty years at most,
 //! and only the lines that have the day are asked for its slots. It ends after [`MOST_BARREN`] such days without a slot, which
@@ -251,22 +251,22 @@ impl Composite {
             match &mut found {
                 Some((first, _)) if first.at < slot.at => {}
                 Some((first, is_open)) if first.at == slot.at => {
-                    *is_open = *is_open || self.is_open(line, slot);
+                    *is_open = *is_open || self.is_open(line, slot, steps);
                     first.day = first.day.min(slot.day);
                 }
-                _ => found = Some((slot, self.is_open(line, slot))),
+                _ => found = Some((slot, self.is_open(line, slot, steps))),
             }
         }
         found
     }
 
     /// Whether one of the days that a line has at an instant is not excluded. `slot` is on the first of them.
-    fn is_open(&self, line: &Line, mut slot: Slot) -> bool {
+    fn is_open(&self, line: &Line, mut slot: Slot, steps: &mut Steps) -> bool {
         let exclude = &self.calendar.exclude;
         let mut is_open = !exclude.has(slot.day);
         // Only a gap over midnight has times of several days at its end.
         while !is_open && line.once && slot.day < day_of(slot.at, line.fields.zone.transitions()) {
-            match line.next_on_wall_clock((slot.day + 1) * SECONDS_PER_DAY - 1, &mut Steps::new()) {
+            match line.next_on_wall_clock((slot.day + 1) * SECONDS_PER_DAY - 1, steps) {
                 Some(next) if next.at == slot.at => slot = next,
                 _ => return false,
             }
@@ -290,7 +290,7 @@ impl Composite {
         let mut found = Vec::with_capacity(2 * lines.len());
         for line in lines {
             if let Some(slot) = line.next(t, i64::MAX, steps) {
-                found.push((slot.at, excluded(!self.is_open(line, slot))));
+                found.push((slot.at, excluded(!self.is_open(line, slot, steps))));
             }
             if line.once
                 && let Some(slot) = (Line { once: false, ..line.clone() }).next(t, i64::MAX, steps)

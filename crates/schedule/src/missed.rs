@@ -234,21 +234,16 @@ fn newest(
     // While another start follows the best one, halves the distance to the position after which none follows.
     while let Some(next) = due_after(best) {
         best = next;
-        let mut middle = best + (none_after - best) / 2;
-        // No start follows the position, so the search goes on before it.
-        while middle > best {
-            match due_after(middle) {
-                // Around a change of offset, an earlier position may yield an earlier start; `best` never decreases.
-                Some(next) => {
-                    best = best.max(next);
-                    break;
-                }
-                None => none_after = middle,
-            }
-            middle = best + (none_after - best) / 2;
-            if none_after - best < TimeDelta::seconds(60) {
-                break;
-            }
+        while none_after - best >= TimeDelta::seconds(60) {
+            let middle = best + (none_after - best) / 2;
+            let Some(next) = due_after(middle) else {
+                // No start follows this position, so the search goes on before it.
+                none_after = middle;
+                continue;
+            };
+            // Around a change of offset, an earlier position may yield an earlier start; `best` never decreases.
+            best = best.max(next);
+            break;
         }
     }
     best
