@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+mod active_list;
 pub mod api_example;
 pub mod backfill;
 pub mod batch_v1;
@@ -28,6 +29,7 @@ pub mod template_schema;
 pub mod tutorial_v1;
 mod uid;
 
+pub use active_list::ActiveList;
 pub use condition::Condition;
 pub use controller_kind::{ControllerKind, CountedFromPlace, KindSpec};
 pub use controller_ref::ControllerRef;

@@ -120,7 +120,11 @@ fn started(cron_job: CronJob, slot: DateTime<Utc>) -> StatusWrite {
         resource_version: String::new(),
         field_path: String::new(),
     };
-    let status = CronJobStatus { active: vec![job], last_schedule_time: Some(slot), ..CronJobStatus::default() };
+    let status = CronJobStatus {
+        active: [job].into_iter().collect(),
+        last_schedule_time: Some(slot),
+        ..CronJobStatus::default()
+    };
     StatusWrite { status, base: Arc::new(cron_job) }
 }
 

@@ -24,8 +24,8 @@ use super::manage::Handover;
 use super::policy::{CountedFrom, PolicyReading};
 use super::recurrence::{kept_schedule, kept_zone};
 use super::{
-    Condition, ControllerKind, ControllerRef, DecodeError, Interner, Object, ObjectName, ObjectReference, Published,
-    Recurrence, ResourceKind, ResourceVersion, Uid, identity_at,
+    ActiveList, Condition, ControllerKind, ControllerRef, DecodeError, Interner, Object, ObjectName, ObjectReference,
+    Published, Recurrence, ResourceKind, ResourceVersion, Uid, identity_at,
 };
 
 mod policies;
@@ -112,8 +112,8 @@ impl PartialEq for CronJobSpec {
 #[serde(rename_all = "camelCase")]
 pub struct CronJobStatus {
     /// The running Jobs, oldest first.
-    #[serde(default, deserialize_with = "wire::active", skip_serializing_if = "Vec::is_empty")]
-    pub active: Vec<ObjectReference>,
+    #[serde(default, deserialize_with = "wire::active", skip_serializing_if = "ActiveList::is_empty")]
+    pub active: ActiveList,
     /// The newest slot for which a Job was created.
     #[serde(default, with = "super::job_template::time", skip_serializing_if = "Option::is_none")]
     pub last_schedule_time: Option<DateTime<Utc>>,
@@ -134,12 +134,12 @@ pub struct CronJobStatus {
 impl CronJobStatus {
     /// Whether `active` holds the UID. Matches upstream `utils.go` `inActiveList`.
     pub fn in_active_list(&self, uid: &Uid) -> bool {
-        self.active.iter().any(|reference| reference.uid == *uid)
+        self.active.contains(uid)
     }
 
     /// Removes the UID from `active`. Matches upstream `utils.go` `deleteFromActiveList`.
     pub fn delete_from_active_list(&mut self, uid: &Uid) {
-        self.active.retain(|reference| reference.uid != *uid);
+        self.active.remove(uid);
     }
 }
 

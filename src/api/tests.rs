@@ -214,8 +214,7 @@ fn active_references_and_conditions_are_kept_up_to_a_number_of_bytes() {
     assert_eq!(read(active(900)).active.len(), 900);
     let kept = read(active(10_000)).active;
     assert!((900..1_200).contains(&kept.len()), "{}", kept.len());
-    assert_eq!(kept.capacity(), kept.len());
-    assert_eq!(serde_json::to_value(&kept[899]).unwrap(), reference(899), "those that are kept are whole");
+    assert_eq!(serde_json::to_value(kept.iter().nth(899)).unwrap(), reference(899), "those that are kept are whole");
     // The one after a long one has space.
     let long = json!([{ "name": "x".repeat(300_000) }, reference(1)]);
     assert_eq!(serde_json::to_value(read(json!({ "active": long })).active).unwrap(), json!([reference(1)]));

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Zone;
 
@@ -99,8 +100,8 @@ pub struct Observation {
     pub live_cron_job: Option<Result<Arc<CronJob>, ApiError>>,
     /// The answer to the create, if one was sent.
     pub create: Option<CreateReply>,
-    live_jobs: Vec<(ObjectName, Result<Arc<Job>, ApiError>)>,
-    /// Keyed by UID, because one sync may delete many Jobs.
+    // Keyed, because one sync may read and delete many Jobs.
+    live_jobs: HashMap<ObjectName, Result<Arc<Job>, ApiError>>,
     deletions: HashMap<Uid, DeleteReply>,
 }
 
@@ -129,19 +130,19 @@ impl Observation {
             settle_later: false,
             live_cron_job: None,
             create: None,
-            live_jobs: Vec::new(),
+            live_jobs: HashMap::new(),
             deletions: HashMap::new(),
         }
     }
 
     /// The Jobs, in the order in which they are processed.
     pub fn children(&self) -> impl Iterator<Item = &Arc<Job>> {
-        self.jobs.iter()
+        steps::each(self.jobs.iter())
     }
 
     /// The answer to the read of a Job, if one was made.
     pub fn live_job(&self, name: &ObjectName) -> Option<&Result<Arc<Job>, ApiError>> {
-        self.live_jobs.iter().find(|(known, _)| known == name).map(|(_, reply)| reply)
+        self.live_jobs.get(name)
     }
 
     /// The answer to the deletion of a Job, if one was sent.
@@ -151,7 +152,7 @@ impl Observation {
 
     /// Adds the answer to the read of a Job.
     pub fn learn_job(&mut self, name: ObjectName, reply: Result<Arc<Job>, ApiError>) {
-        self.live_jobs.push((name, reply));
+        self.live_jobs.entry(name).or_insert(reply);
     }
 
     /// Drops the template that was read to create a Job. This is the only fact that is removed; no decision uses it

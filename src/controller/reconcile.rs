@@ -19,9 +19,12 @@ mod running;
 
 pub use self::running::old_at;
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use apimachinery::quoting::quote;
+use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Schedule;
 use schedule::missed::{self, Missed, Observed};
@@ -34,8 +37,11 @@ use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Ver
 use super::status::Draft;
 use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
 use crate::api::policy::Limits;
-use crate::api::{ApiError, EventType, ObjectName};
+use crate::api::{ApiError, EventType, ObjectName, Uid};
 use backlog::Choice;
+
+/// Up to how many children are searched one after the other.
+const FEW: usize = 16;
 
 /// Why a decision stops early.
 #[allow(clippy::large_enum_variant, reason = "it is in a box")]
@@ -68,7 +74,8 @@ pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
     }
     let beyond_history = history_victims(observation, draft.base);
     let limits = draft.base.limits();
-    let mut sync = Sync { observation, now, limits, draft, beyond_history, fired: false };
+    let by_uid = OnceCell::new();
+    let mut sync = Sync { observation, now, limits, draft, beyond_history, by_uid, fired: false };
     match sync.run().map_err(|stop| *stop) {
         Ok(outcome) => sync.finish(outcome),
         Err(Stop::Failed(failure)) => sync.finish(Outcome::Failed(failure)),
@@ -84,6 +91,8 @@ struct Sync<'a> {
     draft: Draft<'a>,
     /// The finished Jobs beyond the history limits.
     beyond_history: Vec<Arc<Job>>,
+    /// The children of a CronJob that has many.
+    by_uid: OnceCell<HashMap<&'a Uid, &'a Arc<Job>>>,
     /// This sync started a Job, or found that an earlier one had.
     fired: bool,
 }
@@ -236,12 +245,9 @@ impl Sync<'_> {
 
     /// Drops references to Jobs that the API server no longer has.
     fn drop_missing_jobs(&mut self) -> Decided<()> {
-        let unknown: Vec<_> = self
-            .draft
-            .status
-            .active
-            .iter()
-            .filter(|reference| !self.observation.jobs.iter().any(|job| job.uid == reference.uid))
+        let active = self.draft.status.active.iter();
+        let unknown: Vec<_> = active
+            .filter(|reference| self.child(&reference.uid).is_none())
             .map(|reference| (reference.uid.clone(), self.name_of(&reference.name)))
             .collect();
         self.ask_for_jobs(unknown.iter().map(|(_, name)| name))?;
@@ -503,6 +509,15 @@ impl Sync<'_> {
             self.draft.verdict = Verdict::Skipped(Skip::NameTaken(slot));
         }
         Ok(self.wait_for_next_slot(schedule))
+    }
+
+    /// The child with the UID, if it is known.
+    fn child(&self, uid: &Uid) -> Option<&Arc<Job>> {
+        let jobs = &self.observation.jobs;
+        if jobs.len() <= FEW {
+            return steps::each(jobs.iter()).find(|job| job.uid == *uid);
+        }
+        self.by_uid.get_or_init(|| steps::each(jobs.iter()).map(|job| (&job.uid, job)).collect()).get(uid).copied()
     }
 
     fn started(&mut self, job: &Job, slot: DateTime<Utc>) {

@@ -14,7 +14,7 @@ use super::observation::DeleteReply;
 use super::plan::{Event, Note, Outcome, Settlement, StatusWrite, Told, Verdict};
 use crate::api::batch_v1::{CronJob, CronJobStatus, Job};
 use crate::api::policy::CountedFrom;
-use crate::api::{ApiError, Condition, ControllerKind, EventType, ObjectReference, Published, Uid};
+use crate::api::{ActiveList, ApiError, Condition, ControllerKind, EventType, ObjectReference, Published, Uid};
 
 /// How long an Event about held slots is not repeated.
 const TELL_AGAIN: TimeDelta = TimeDelta::hours(1);
@@ -25,7 +25,7 @@ pub struct Edits {
     /// UIDs of references to remove. A set, so that pruning a long history stays linear.
     removed: HashSet<Uid>,
     /// References to add, even if an earlier edit removed them.
-    joined: Vec<ObjectReference>,
+    joined: ActiveList,
     scheduled: Option<DateTime<Utc>>,
     succeeded: Option<DateTime<Utc>>,
     counted: Option<Box<CountedFrom>>,
@@ -33,12 +33,11 @@ pub struct Edits {
 
 impl Edits {
     fn remove(&mut self, uid: &Uid) {
-        self.joined.retain(|known| known.uid != *uid);
+        self.joined.remove(uid);
         self.removed.insert(uid.clone());
     }
 
     fn join(&mut self, reference: ObjectReference) {
-        self.joined.retain(|known| known.uid != reference.uid);
         self.joined.push(reference);
     }
 
@@ -66,8 +65,7 @@ impl Edits {
     /// The edits without removals of references that `status` does not have.
     fn needed_by(mut self, status: &CronJobStatus) -> Self {
         if !self.removed.is_empty() {
-            let there = status.active.iter().filter(|reference| self.removed.contains(&reference.uid));
-            self.removed = there.map(|reference| reference.uid.clone()).collect();
+            self.removed.retain(|uid| status.in_active_list(uid));
         }
         self
     }
@@ -79,11 +77,12 @@ impl Edits {
     }
 
     fn apply(&self, status: &mut Cow<'_, CronJobStatus>) {
-        let goes = |reference: &ObjectReference| self.removed.contains(&reference.uid);
-        if status.active.iter().any(goes) {
-            status.to_mut().active.retain(|reference| !goes(reference));
+        for uid in &self.removed {
+            if status.in_active_list(uid) {
+                status.to_mut().delete_from_active_list(uid);
+            }
         }
-        for reference in &self.joined {
+        for reference in self.joined.iter() {
             if !status.in_active_list(&reference.uid) {
                 status.to_mut().active.push(reference.clone());
             }

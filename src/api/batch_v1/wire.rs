@@ -17,7 +17,9 @@ use super::super::backfill::Record;
 use super::super::job_template::time;
 use super::super::manage::{Handover, MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
 use super::super::policy::{BACKFILL, Collected, CountedFrom, PREFIX, PolicyReading, Setting};
-use super::super::{ControllerKind, CountedFromPlace, Interner, ObjectName, ObjectReference, Published, Uid};
+use super::super::{
+    ActiveList, ControllerKind, CountedFromPlace, Interner, ObjectName, ObjectReference, Published, Uid,
+};
 use super::{ConcurrencyPolicy, CronJobStatus, FinishedCondition, null_as_default};
 
 /// How many bytes of references to active Jobs are kept.
@@ -416,8 +418,9 @@ impl Texts for super::Condition {
 
 /// Reads references to active Jobs: about a thousand of those that a controller writes. A sync adds a Job that runs and is
 /// not among them, as after a crash.
-pub fn active<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ObjectReference>, D::Error> {
-    let mut active = fold::<_, Kept<_, MOST_ACTIVE>, _>(deserializer)?.items;
+pub fn active<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ActiveList, D::Error> {
+    let kept: Kept<ObjectReference, MOST_ACTIVE> = fold(deserializer)?;
+    let mut active: ActiveList = kept.items.into_iter().collect();
     // The list grew by doubling, and mostly holds one entry.
     active.shrink_to_fit();
     Ok(active)

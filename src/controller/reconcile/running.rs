@@ -59,10 +59,6 @@ impl Sync<'_> {
         active.chain(self.observation.children().filter(move |_| counts_all).filter(is_beside).map(Some))
     }
 
-    fn child(&self, uid: &Uid) -> Option<&Arc<Job>> {
-        self.observation.jobs.iter().find(|job| job.uid == *uid)
-    }
-
     fn is_older(&self, job: &Job, age: TimeDelta) -> bool {
         old_at(job, age).is_some_and(|time| time <= self.now)
     }

@@ -127,7 +127,7 @@ fn the_end_of_an_active_job_is_reported_if_it_cannot_be_pruned_after_its_sync_wa
         observation.learn_deletion(jobs[0].uid.clone(), reply);
         let settlement = settle(&observation);
         assert_eq!(reasons(&settlement), want, "{is_overtaken}");
-        assert_eq!(&*written(&settlement).active[0].name, NAME, "{is_overtaken}");
+        assert_eq!(&*written(&settlement).active.iter().next().unwrap().name, NAME, "{is_overtaken}");
         assert_eq!(written(&settlement).active.len(), 1, "{is_overtaken}");
     }
 }
@@ -242,7 +242,7 @@ fn a_name_taken_by_our_own_job_is_adopted_and_waits_for_the_next_slot() {
     observation.create = Some(CreateReply::Refused(refusal(409, "AlreadyExists")));
     observation.learn_job(own.name.clone(), Ok(own));
     let settlement = settle(&observation);
-    assert_eq!(written(&settlement).active[0].uid.to_string(), "earlier");
+    assert_eq!(written(&settlement).active.iter().next().unwrap().uid.to_string(), "earlier");
     assert_eq!(requeued_at(&settlement), Some(time("2026-03-02T11:00:00Z")));
     assert!(reasons(&settlement).is_empty());
 }
@@ -255,7 +255,7 @@ fn after_a_crash_between_create_and_status_the_job_is_adopted_before_any_policy_
         let settlement = settle(&observe(&cron_job, &[&orphan]));
         let status = written(&settlement);
         assert_eq!(status.last_schedule_time, Some(time(SLOT)), "{policy}");
-        assert_eq!(status.active[0].uid.to_string(), "orphan", "{policy}");
+        assert_eq!(status.active.iter().next().unwrap().uid.to_string(), "orphan", "{policy}");
         assert!(reasons(&settlement).is_empty(), "{policy}");
     }
 }
@@ -590,5 +590,48 @@ fn a_busy_server_gives_a_warning_only_once_it_has_lasted() {
         assert_eq!(reasons(&settle(&observation)), ["FailedCreate"], "{sentence}, for long");
         observation.hides_transient = true;
         assert_eq!(reasons(&settle(&observation)).len(), usize::from(is_told_at_once), "{sentence}, at first");
+    }
+}
+
+/// Whoever may run Jobs decides how many there are.
+#[test]
+fn the_steps_of_a_sync_grow_with_the_running_jobs_and_not_with_their_square() {
+    let slot = |at: usize| time("2026-01-01T00:00:00Z") + TimeDelta::hours(i64::try_from(at).unwrap());
+    for (policy, annotation) in [
+        ("Allow", json!({})),
+        ("Forbid", json!({ "cronjob-controller.dev/stuck-after": "1h, delete" })),
+        ("Allow", json!({ "cronjob-controller.dev/max-concurrent": "100" })),
+    ] {
+        let steps = [400, 4_000].map(|number| {
+            let name = |at: usize| format!("report-{}", slot(at).timestamp() / 60);
+            let jobs: Vec<_> = (0..number)
+                .map(|at| {
+                    let finished = if at % 4 == 0 { finished("Failed") } else { json!({}) };
+                    let made = made_by_controller(&slot(at).to_rfc3339());
+                    job(&name(at), &format!("uid-{at}"), merged(made, finished))
+                })
+                .collect();
+            // Every other Job is listed, and as many that are gone.
+            let listed = (0..2 * number).step_by(2).map(|at| reference(&name(at), &format!("uid-{at}")));
+            let status =
+                json!({ "active": listed.collect::<Vec<_>>(), "lastScheduleTime": slot(number - 1).to_rfc3339() });
+            let cron_job = cron_job(json!({
+                "metadata": { "annotations": annotation }, "spec": { "concurrencyPolicy": policy }, "status": status,
+            }));
+            let mut observation = observe(&cron_job, &jobs.iter().collect::<Vec<_>>());
+            let (steps, _) = apimachinery::steps::of(|| {
+                while let Plan::Lookup(lookups) = reconcile(&observation, now()) {
+                    for lookup in lookups {
+                        match lookup {
+                            Lookup::Job(name) => observation.learn_job(name, Err(refusal(404, "NotFound"))),
+                            Lookup::CronJob => observation.live_cron_job = Some(Ok(Arc::clone(&cron_job))),
+                        }
+                    }
+                }
+            });
+            assert!(steps > 0 || !cfg!(debug_assertions));
+            steps
+        });
+        assert!(steps[1] <= 15 * steps[0], "{policy} {annotation}: {steps:?}");
     }
 }

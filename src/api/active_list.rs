@@ -1,0 +1,161 @@
+//! The references of `status.active`.
+//!
+//! Guarantees: the order in which they were added; each UID once, as the first reference has it. A reference is found, added and
+//! removed in constant time however many there are: whoever may run Jobs decides how many. A short list, as almost all are,
+//! takes no more memory than its references.
+
+use std::collections::HashMap;
+
+use apimachinery::steps;
+use serde::{Serialize, Serializer};
+
+use super::{ObjectReference, Uid};
+
+/// Up to how many references are searched one after the other.
+const SHORT: usize = 16;
+
+/// The references to the running Jobs of a CronJob, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct ActiveList {
+    /// `None` where one was removed from a long list.
+    references: Vec<Option<ObjectReference>>,
+    /// The place of each UID in a list that is or was long.
+    places: Option<Box<HashMap<Uid, usize>>>,
+}
+
+impl ActiveList {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.as_ref().map_or(self.references.len(), |places| places.len())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The references, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = &ObjectReference> {
+        self.references.iter().flatten()
+    }
+
+    /// Whether one has the UID.
+    pub fn contains(&self, uid: &Uid) -> bool {
+        match &self.places {
+            Some(places) => places.contains_key(uid),
+            None => steps::each(self.iter()).any(|reference| reference.uid == *uid),
+        }
+    }
+
+    /// Adds a reference at the end, unless one has its UID.
+    pub fn push(&mut self, reference: ObjectReference) {
+        if self.contains(&reference.uid) {
+            return;
+        }
+        // As many places as were left are at least added until the next time.
+        if self.references.len() > 2 * self.len() + SHORT || self.places.is_none() && self.references.len() == SHORT {
+            self.references.retain(Option::is_some);
+            let places = steps::each(self.iter()).enumerate().map(|(place, known)| (known.uid.clone(), place));
+            self.places = Some(Box::new(places.collect()));
+        }
+        if let Some(places) = &mut self.places {
+            places.insert(reference.uid.clone(), self.references.len());
+        }
+        self.references.push(Some(reference));
+    }
+
+    /// Removes the reference with the UID. Returns whether there was one.
+    pub fn remove(&mut self, uid: &Uid) -> bool {
+        if let Some(places) = &mut self.places {
+            let place = places.remove(uid);
+            if let Some(place) = place {
+                self.references[place] = None;
+            }
+            return place.is_some();
+        }
+        let place = steps::each(self.iter()).position(|reference| reference.uid == *uid);
+        if let Some(place) = place {
+            self.references.remove(place);
+        }
+        place.is_some()
+    }
+
+    /// Gives back memory that is kept for further references.
+    pub fn shrink_to_fit(&mut self) {
+        self.references.shrink_to_fit();
+    }
+}
+
+impl FromIterator<ObjectReference> for ActiveList {
+    fn from_iter<I: IntoIterator<Item = ObjectReference>>(references: I) -> Self {
+        let mut list = Self::default();
+        for reference in references {
+            list.push(reference);
+        }
+        list
+    }
+}
+
+impl PartialEq for ActiveList {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for ActiveList {}
+
+impl Serialize for ActiveList {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn reference(uid: u8) -> ObjectReference {
+        let text = String::new;
+        ObjectReference {
+            kind: text(),
+            namespace: text(),
+            name: format!("job-{uid}"),
+            uid: Uid::new(&uid.to_string()),
+            api_version: text(),
+            resource_version: text(),
+            field_path: text(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_list_of_distinct_references_in_the_order_of_addition(
+            changes in prop::collection::vec((any::<bool>(), 0_u8..60), 0..400),
+        ) {
+            let mut list = ActiveList::default();
+            let mut model: Vec<ObjectReference> = Vec::new();
+            for (adds, uid) in changes {
+                let known = model.iter().position(|known| known.uid == reference(uid).uid);
+                prop_assert_eq!(list.contains(&reference(uid).uid), known.is_some());
+                match (adds, known) {
+                    (true, None) => model.push(reference(uid)),
+                    (false, Some(place)) => { model.remove(place); }
+                    _ => {}
+                }
+                if adds {
+                    list.push(reference(uid));
+                } else {
+                    prop_assert_eq!(list.remove(&reference(uid).uid), known.is_some());
+                }
+                prop_assert_eq!((list.len(), list.is_empty()), (model.len(), model.is_empty()));
+                prop_assert!(list.iter().eq(model.iter()));
+                // What is removed leaves a place until others are added.
+                let is_added = adds && known.is_none();
+                prop_assert!(!is_added || list.references.len() <= 2 * list.len() + SHORT + 1, "{}", list.references.len());
+            }
+            prop_assert_eq!(&list, &model.into_iter().collect());
+        }
+    }
+}
