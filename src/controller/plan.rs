@@ -17,11 +17,12 @@ use crate::api::{ApiError, EventType, FailureClass, ObjectName, Uid};
 pub enum Plan {
     /// Read from the API server before deciding. The reads are independent of each other.
     Lookup(Vec<Lookup>),
-    /// Delete a running Job that the Job of `slot` replaces, or that is stuck; the create waits for the answer.
+    /// Delete running Jobs that the Job of `slot` replaces, or that are stuck, one after the other until a deletion fails;
+    /// the create waits for the answers.
     Replace {
-        /// The Job to delete.
-        victim: Victim,
-        /// The slot whose Job replaces it.
+        /// The Jobs to delete.
+        victims: Vec<Victim>,
+        /// The slot whose Job replaces them.
         slot: DateTime<Utc>,
         /// The CronJob version that this was decided on.
         cron_job: Arc<CronJob>,

@@ -125,19 +125,11 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 }
                 look_up(control, hooks, &mut observation, lookups).await;
             }
-            Plan::Replace { cron_job, slot, .. } | Plan::Create { cron_job, slot, .. }
-                if !hooks.is_current(&cron_job, slot) =>
-            {
-                observation.is_overtaken = true;
+            Plan::Replace { victims, slot, cron_job } => {
+                replace(control, hooks, &mut observation, victims, slot, &cron_job).await;
             }
-            Plan::Replace { victim, cron_job, .. } => {
-                let Victim { name, uid, propagation } = &victim;
-                let reply = control.delete_job(name, uid, *propagation, observation.patience).await;
-                // Otherwise it exists until the watch shows its end.
-                if reply.is_ok() && *propagation == Propagation::Background {
-                    hooks.deleted(&cron_job, &victim.name, &victim.uid);
-                }
-                observation.learn_deletion(victim.uid, reply);
+            Plan::Create { cron_job, slot, .. } if !hooks.is_current(&cron_job, slot) => {
+                observation.is_overtaken = true;
             }
             Plan::Create { name, slot, cron_job } => {
                 observation.create = Some(create(control, hooks, &cron_job, &name, slot, &observation).await);
@@ -207,6 +199,33 @@ async fn look_up<C: JobControl + CronJobControl>(
         .buffered(REQUESTS_PER_KEY);
     while let Some((name, reply)) = replies.next().await {
         observation.learn_job(name, reply);
+    }
+}
+
+/// Deletes running Jobs one after the other, until one cannot be deleted or the slot may no longer start.
+async fn replace<C: JobControl>(
+    control: &C,
+    hooks: &impl SyncHooks,
+    observation: &mut Observation,
+    victims: Vec<Victim>,
+    slot: DateTime<Utc>,
+    cron_job: &CronJob,
+) {
+    for Victim { name, uid, propagation } in victims {
+        if !hooks.is_current(cron_job, slot) {
+            observation.is_overtaken = true;
+            return;
+        }
+        let reply = control.delete_job(&name, &uid, propagation, observation.patience).await;
+        // Otherwise it exists until the watch shows its end.
+        if reply.is_ok() && propagation == Propagation::Background {
+            hooks.deleted(cron_job, &name, &uid);
+        }
+        let is_refused = reply.as_ref().is_err_and(|error| !error.is_not_found());
+        observation.learn_deletion(uid, reply);
+        if is_refused {
+            return;
+        }
     }
 }
 

@@ -51,9 +51,11 @@ impl Rehearsal {
                         observation.learn_job(name.clone(), found.ok_or_else(|| refusal(404, "NotFound", name)));
                     }
                 }
-                Plan::Replace { victim, .. } => {
-                    replaced.push(victim.name);
-                    observation.learn_deletion(victim.uid, Ok(()));
+                Plan::Replace { victims, .. } => {
+                    for victim in victims {
+                        replaced.push(victim.name);
+                        observation.learn_deletion(victim.uid, Ok(()));
+                    }
                 }
                 Plan::Create { name, slot, cron_job } => {
                     observation.create = Some(create(&cron_job, jobs, &name, slot, zone));

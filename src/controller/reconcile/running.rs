@@ -97,30 +97,44 @@ impl Sync<'_> {
     /// Deletes the stuck Jobs in the way of `slot`, each once.
     pub(super) fn rescue(&mut self, slot: DateTime<Utc>) -> Decided<()> {
         self.tell_of_stuck_jobs();
-        for victim in self.victims() {
-            self.ask_for_jobs([&victim.name])?;
-            let job = match self.observation.live_job(&victim.name) {
-                Some(Ok(job)) if job.uid == victim.uid && job.finished.is_none() && !job.deleting => Arc::clone(job),
-                Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
-                _ => continue,
-            };
-            self.delete_in_foreground(&job, slot)?;
+        let stuck = self.victims();
+        self.ask_for_jobs(stuck.iter().map(|job| &job.name))?;
+        let mut victims = Vec::new();
+        for known in stuck {
+            match self.observation.live_job(&known.name) {
+                Some(Ok(job)) if job.uid == known.uid && job.finished.is_none() && !job.deleting => {
+                    let job = Arc::clone(job);
+                    victims.extend(self.delete_in_foreground(&job)?);
+                }
+                Some(Err(error)) if !error.is_not_found() => {
+                    self.delete(victims, slot)?;
+                    return failed(error.clone());
+                }
+                _ => {}
+            }
         }
-        Ok(())
+        self.delete(victims, slot)
     }
 
-    /// Deletes a running Job for the Job of `slot`. It exists until the watch shows that it is gone.
-    fn delete_in_foreground(&mut self, job: &Arc<Job>, slot: DateTime<Utc>) -> Decided<()> {
+    /// Deletes the Jobs before anything else, if there are any.
+    fn delete(&self, victims: Vec<Victim>, slot: DateTime<Utc>) -> Decided<()> {
+        if victims.is_empty() {
+            return Ok(());
+        }
+        self.check_not_overtaken()?;
+        needs(Plan::Replace { victims, slot, cron_job: Arc::clone(self.draft.base) })
+    }
+
+    /// A running Job that is to be deleted, if it was not yet. It exists until the watch shows that it is gone.
+    fn delete_in_foreground(&mut self, job: &Arc<Job>) -> Decided<Option<Victim>> {
         let Some(reply) = self.observation.deletion_of(&job.uid) else {
-            self.check_not_overtaken()?;
             let (name, uid) = (job.name.clone(), job.uid.clone());
-            let victim = Victim { name, uid, propagation: Propagation::Foreground };
-            return needs(Plan::Replace { victim, slot, cron_job: Arc::clone(self.draft.base) });
+            return Ok(Some(Victim { name, uid, propagation: Propagation::Foreground }));
         };
         self.draft.deleting(job, reply, self.observation.hides_transient);
         match reply {
             Err(error) if !error.is_not_found() => failed(Failure::CouldNotReplace(job.name.clone(), error.clone())),
-            _ => Ok(()),
+            _ => Ok(None),
         }
     }
 
@@ -197,11 +211,13 @@ impl Sync<'_> {
     /// running.
     pub(super) fn delete_replaced_jobs(&mut self, slot: DateTime<Utc>) -> Decided<()> {
         let active: Vec<_> = self.draft.status.active.iter().map(|r| (r.uid.clone(), self.name_of(&r.name))).collect();
+        self.ask_for_jobs(active.iter().map(|(_, name)| name))?;
+        let mut victims = Vec::new();
         for (uid, name) in active {
-            self.ask_for_jobs([&name])?;
             let job = match self.observation.live_job(&name) {
                 Some(Ok(job)) if job.uid == uid => job,
                 Some(Err(error)) if !error.is_not_found() => {
+                    self.delete(victims, slot)?;
                     self.warn_of("FailedGet", format!("Get {}: {}", self.noun(), error.message), error);
                     return failed(error.clone());
                 }
@@ -211,10 +227,8 @@ impl Sync<'_> {
                 }
             };
             let Some(reply) = self.observation.deletion_of(&uid) else {
-                self.check_not_overtaken()?;
-                let cron_job = Arc::clone(self.draft.base);
-                let victim = Victim { name, uid, propagation: Propagation::Background };
-                return needs(Plan::Replace { victim, slot, cron_job });
+                victims.push(Victim { name, uid, propagation: Propagation::Background });
+                continue;
             };
             let job = Arc::clone(job);
             if !self.draft.deleted(&job, reply, self.observation.hides_transient) {
@@ -224,7 +238,7 @@ impl Sync<'_> {
                 }));
             }
         }
-        Ok(())
+        self.delete(victims, slot)
     }
 
     /// With `replace-waits`: deletes the running Jobs and waits until every child is gone, as far as a live read shows.
@@ -237,11 +251,12 @@ impl Sync<'_> {
             present.push((job.uid.clone(), job.name.clone()));
         }
         self.ask_for_jobs(present.iter().map(|(_, name)| name))?;
-        let mut waits_for = None;
+        let (mut waits_for, mut victims) = (None, Vec::new());
         for (uid, name) in present {
             let job = match self.observation.live_job(&name) {
                 Some(Ok(job)) if job.uid == uid => Arc::clone(job),
                 Some(Err(error)) if !error.is_not_found() => {
+                    self.delete(victims, slot)?;
                     self.warn_of("FailedGet", format!("Get {}: {}", self.noun(), error.message), error);
                     return failed(error.clone());
                 }
@@ -254,9 +269,10 @@ impl Sync<'_> {
                 waits_for.get_or_insert_with(|| job.name.name.to_string());
             }
             if !job.deleting && job.finished.is_none() {
-                self.delete_in_foreground(&job, slot)?;
+                victims.extend(self.delete_in_foreground(&job)?);
             }
         }
+        self.delete(victims, slot)?;
         let Some(name) = waits_for else { return Ok(None) };
         let text = still_replacing(self.noun(), &format!("{} {name}", self.noun()));
         self.tell(EventType::Normal, "JobAlreadyActive", text);

@@ -6,6 +6,7 @@ mod pairs;
 mod policies;
 mod publish;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -321,7 +322,7 @@ fn a_deletion_that_finds_nothing_is_what_was_wanted() {
     let running = job("report-a", "a", json!({}));
     let mut by_delete = observe(&cron_job(active.clone()), &[&running]);
     by_delete.learn_job(running.name.clone(), Ok(Arc::clone(&running)));
-    assert!(matches!(reconcile(&by_delete, now()), Plan::Replace { victim, .. } if victim.uid == running.uid));
+    assert!(matches!(reconcile(&by_delete, now()), Plan::Replace { victims, .. } if victims[0].uid == running.uid));
     by_delete.learn_deletion(running.uid.clone(), Err(refusal(404, "NotFound")));
 
     let mut by_get = observe(&cron_job(active), &[&running]);
@@ -450,7 +451,9 @@ fn the_history_keeps_the_newest_by_start_time_then_name() {
 fn next_step(observation: &Observation, at: &str) -> String {
     match reconcile(observation, time(at)) {
         Plan::Create { name, .. } => format!("create {}", name.name),
-        Plan::Replace { victim, .. } => format!("delete {}", victim.name.name),
+        Plan::Replace { victims, .. } => {
+            victims.iter().fold("delete".to_owned(), |text, victim| format!("{text} {}", victim.name.name))
+        }
         Plan::Lookup(lookups) => lookups.iter().fold("read".to_owned(), |text, lookup| match lookup {
             Lookup::CronJob => format!("{text} CronJob"),
             Lookup::Job(name) => format!("{text} {}", name.name),
@@ -601,6 +604,8 @@ fn the_steps_of_a_sync_grow_with_the_running_jobs_and_not_with_their_square() {
         ("Allow", json!({})),
         ("Forbid", json!({ "cronjob-controller.dev/stuck-after": "1h, delete" })),
         ("Allow", json!({ "cronjob-controller.dev/max-concurrent": "100" })),
+        ("Replace", json!({})),
+        ("Replace", json!({ "cronjob-controller.dev/replace-waits": "true" })),
     ] {
         let steps = [400, 4_000].map(|number| {
             let name = |at: usize| format!("report-{}", slot(at).timestamp() / 60);
@@ -611,7 +616,7 @@ fn the_steps_of_a_sync_grow_with_the_running_jobs_and_not_with_their_square() {
                     job(&name(at), &format!("uid-{at}"), merged(made, finished))
                 })
                 .collect();
-            // Every other Job is listed, and as many that are gone.
+            // Every other Job is listed, and as many that are gone. A sync finds the others to be its own.
             let listed = (0..2 * number).step_by(2).map(|at| reference(&name(at), &format!("uid-{at}")));
             let status =
                 json!({ "active": listed.collect::<Vec<_>>(), "lastScheduleTime": slot(number - 1).to_rfc3339() });
@@ -619,16 +624,27 @@ fn the_steps_of_a_sync_grow_with_the_running_jobs_and_not_with_their_square() {
                 "metadata": { "annotations": annotation }, "spec": { "concurrencyPolicy": policy }, "status": status,
             }));
             let mut observation = observe(&cron_job, &jobs.iter().collect::<Vec<_>>());
-            let (steps, _) = apimachinery::steps::of(|| {
-                while let Plan::Lookup(lookups) = reconcile(&observation, now()) {
-                    for lookup in lookups {
-                        match lookup {
-                            Lookup::Job(name) => observation.learn_job(name, Err(refusal(404, "NotFound"))),
+            let there: HashMap<_, _> = jobs.iter().map(|job| (&job.name, job)).collect();
+            let (steps, rounds) = apimachinery::steps::of(|| {
+                for round in 1.. {
+                    match reconcile(&observation, now()) {
+                        Plan::Lookup(lookups) => lookups.into_iter().for_each(|lookup| match lookup {
+                            Lookup::Job(name) => {
+                                let found = there.get(&name).map(|job| Arc::clone(job));
+                                observation.learn_job(name, found.ok_or_else(|| refusal(404, "NotFound")));
+                            }
                             Lookup::CronJob => observation.live_cron_job = Some(Ok(Arc::clone(&cron_job))),
+                        }),
+                        Plan::Replace { victims, .. } => {
+                            assert_eq!(victims.len(), number / 4 * 3, "a quarter has failed");
+                            victims.into_iter().for_each(|victim| observation.learn_deletion(victim.uid, Ok(())));
                         }
+                        _ => return round,
                     }
                 }
+                0
             });
+            assert!(rounds <= 5, "{policy} {annotation}: {rounds} decisions");
             assert!(steps > 0 || !cfg!(debug_assertions));
             steps
         });

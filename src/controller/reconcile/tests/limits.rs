@@ -80,9 +80,11 @@ fn run(mut observation: Observation, now: DateTime<Utc>) -> Ran {
                     }
                 }
             }
-            Plan::Replace { victim, .. } => {
-                ran.deleted.push((victim.name.name.to_string(), victim.propagation));
-                observation.learn_deletion(victim.uid, Ok(()));
+            Plan::Replace { victims, .. } => {
+                for victim in victims {
+                    ran.deleted.push((victim.name.name.to_string(), victim.propagation));
+                    observation.learn_deletion(victim.uid, Ok(()));
+                }
             }
             Plan::Create { name, slot, .. } => {
                 ran.started.push(slot);
@@ -729,17 +731,19 @@ impl World {
                         }
                     }
                 }
-                Plan::Replace { victim, .. } => {
-                    let job = Job::clone(self.jobs.iter().find(|job| job.uid == victim.uid).unwrap());
-                    assert!(job.finished.is_none() && !job.deleting, "deleted once: {job:?}");
-                    match victim.propagation {
-                        Propagation::Background => self.jobs.retain(|known| known.uid != job.uid),
-                        Propagation::Foreground => {
-                            assert!(self.limits().replace_waits || self.is_old(&job), "{job:?} at {}", self.now);
-                            self.put(Job { deleting: true, ..job });
+                Plan::Replace { victims, .. } => {
+                    for victim in victims {
+                        let job = Job::clone(self.jobs.iter().find(|job| job.uid == victim.uid).unwrap());
+                        assert!(job.finished.is_none() && !job.deleting, "deleted once: {job:?}");
+                        match victim.propagation {
+                            Propagation::Background => self.jobs.retain(|known| known.uid != job.uid),
+                            Propagation::Foreground => {
+                                assert!(self.limits().replace_waits || self.is_old(&job), "{job:?} at {}", self.now);
+                                self.put(Job { deleting: true, ..job });
+                            }
                         }
+                        observation.learn_deletion(victim.uid, Ok(()));
                     }
-                    observation.learn_deletion(victim.uid, Ok(()));
                 }
                 Plan::Create { name, slot, .. } => {
                     self.judge_start(slot);
