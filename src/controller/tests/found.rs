@@ -203,6 +203,24 @@ async fn a_running_job_whose_deletion_met_a_conflict_is_not_taken_for_replaced()
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_first_job_that_cannot_be_replaced_leaves_the_others_running() {
+    let world = working(json!({})).await;
+    world.pass_until("2026-03-02T10:03:30Z").await;
+    world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": { "concurrencyPolicy": "Replace" } })).await;
+    let running = world.seen_names();
+    assert_eq!(running.len(), 3);
+    let second = running[1].clone();
+    world.wire.judge(move |ask| {
+        let is_refused = ask.is(Verb::Delete, "jobs") && ask.name == second;
+        if is_refused { Fate::Refused(403, "Forbidden") } else { Fate::Pass }
+    });
+    world.pass_until("2026-03-02T10:04:30Z").await;
+    let tried: Vec<_> = world.wire.asked(Verb::Delete, "jobs").into_iter().map(|ask| ask.name).collect();
+    assert!(tried.starts_with(&running[..2]) && !tried.contains(&running[2]), "{tried:?}");
+    assert_eq!(world.seen_names(), running, "{tried:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pruning_that_failed_is_tried_again_before_the_next_slot() {
     let ends = |_: &crate::api::batch_v1::Job| Some((Duration::from_secs(1), Ending::Complete));
     let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", ends).await;
