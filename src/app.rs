@@ -504,8 +504,9 @@ impl ShardControllers {
         let heartbeats: Vec<_> = self.instances.iter().map(|instance| instance.controller.heartbeat()).collect();
         leadership.depends_on(move || heartbeats.iter().map(|heartbeat| heartbeat.last()).min());
         self.gate.open(leadership.clone());
+        let created_lease = leadership.is_shared() && takeover == Takeover::First;
         let work = |instance: &ControllerInstance| {
-            let work = instance.clone().work(Arc::clone(&self.context), stop.clone());
+            let work = instance.clone().work(Arc::clone(&self.context), created_lease, stop.clone());
             run_on(&self.context.workers, work)
         };
         join_all(self.instances.iter().map(work)).await;
@@ -519,7 +520,7 @@ impl ShardControllers {
 
 impl ControllerInstance {
     /// Runs the controller once its caches have synced.
-    async fn work(self, context: Arc<ControllerContext>, stop: CancellationToken) {
+    async fn work(self, context: Arc<ControllerContext>, created_lease: bool, stop: CancellationToken) {
         let Self { controller, cron_jobs, jobs, .. } = &self;
         let idle = Arc::clone(controller);
         let _idle = AbortOnDropHandle::new(tokio::spawn(sim::bind(async move { idle.show_idle_workers().await })));
@@ -529,6 +530,9 @@ impl ControllerInstance {
         };
         if stop.run_until_cancelled(synced).await.is_some() {
             info!(cronjobs = cron_jobs.len(), jobs = jobs.len(), "caches are synced");
+            if created_lease {
+                controller.doubt_absent_lease();
+            }
             let ControllerContext { config, client, clock, .. } = &*context;
             let shards = usize::try_from(config.shards.get()).unwrap_or(usize::MAX);
             let workers = config.concurrent_cronjob_syncs.get().div_ceil(shards);

@@ -209,6 +209,15 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let _ = self.takeover_ends.set(Instant::now() + LONGEST_CREATE);
     }
 
+    /// Records that the lease did not exist. One that was deleted looks like one that never was; but if any CronJob has a status,
+    /// some controller ran, and it is doubted like a leader whose lease ran out. The caches must be synced.
+    pub fn doubt_absent_lease(&self) {
+        if self.parts.cron_jobs.list().iter().any(|cron_job| cron_job.status.last_schedule_time.is_some()) {
+            self.suspect_views();
+            self.doubt_earlier_creates();
+        }
+    }
+
     /// How much longer creates of an earlier leader may be committed.
     fn takeover_wait(&self) -> Option<TimeDelta> {
         let left = self.takeover_ends.get()?.saturating_duration_since(Instant::now());
@@ -365,7 +374,7 @@ impl<C: JobControl + CronJobControl> Controller<C> {
         let mut observation = Observation::new(recalled.cron_job, jobs, self.parts.local_zone);
         observation.view_is_suspect = recalled.is_overdue || recalled.confirmed < epoch;
         observation.name_taken_reported = recalled.name_taken;
-        (observation.told, observation.tried) = (recalled.told, recalled.tried);
+        (observation.told, observation.held_up) = (recalled.told, recalled.held_up);
         observation.publish = self.parts.publish;
         observation.leads_since = self.external_jobs.since();
         let is_shared = self.parts.manage == Manage::Annotated;

@@ -39,7 +39,7 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
         let Controller { memories, parts: Parts { jobs, clock, metrics, .. }, .. } = self.controller;
         memories.change(cron_job, |known| {
             known.pending.created(self.is_shared());
-            known.tried = None;
+            known.held_up = None;
             known.own.slot_taken(slot);
             known.own.job_created(job);
         });
@@ -71,7 +71,10 @@ impl<C: JobControl + CronJobControl> ControllerHooks<'_, C> {
 impl<C: JobControl + CronJobControl> Controller<C> {
     /// Does what a sync left to do, and returns its outcome.
     pub(super) fn apply(&self, report: SyncReport) -> Outcome {
-        let SyncReport { cron_job, outcome, events, prune_failed, prune_again } = report;
+        let SyncReport { cron_job, outcome, held_up, events, prune_failed, prune_again } = report;
+        if held_up.is_some() {
+            self.memories.change(&cron_job, |known| known.held_up = held_up);
+        }
         self.record_all(&cron_job, events);
         if prune_failed {
             self.parts.queue.add_after(cron_job.name.clone(), PRUNE_RETRY);
@@ -104,7 +107,6 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
             Account::creating(&mut memory.account, slot);
             if let Some(known) = memory.known_or_new(cron_job) {
                 known.pending.begin(slot);
-                known.tried = Some(slot).filter(|_| cron_job.limits().backlog == Some(0));
             }
         });
     }

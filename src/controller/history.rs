@@ -1,11 +1,12 @@
 //! The finished Jobs beyond the history limits.
 //!
-//! Guarantees: pure; the newest Jobs are kept; one sync deletes at most [`MOST_PRUNED`] Jobs after the status write.
+//! Guarantees: pure; the newest Jobs are kept, and a Job that alone shows which slots were started; one sync deletes at most [`MOST_PRUNED`] Jobs after the status write.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::observation::{Observation, Ownership};
+use crate::api::Uid;
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 
 /// How many Jobs of the history one sync deletes after the status write. The next sync deletes more.
@@ -48,6 +49,14 @@ pub(super) fn history_victims(observation: &Observation, cron_job: &CronJob) -> 
     };
     let beyond = limits.into_iter().filter_map(beyond).flatten();
     beyond.filter(|job| !job.deleting).collect()
+}
+
+/// The Job of the newest slot, where `lastScheduleTime` as the API server has it is earlier. Until that is written, only this
+/// Job keeps its slot and those before it from being started once more, after a restart or by another leader.
+pub(super) fn newest_unrecorded(observation: &Observation, cron_job: &CronJob) -> Option<Uid> {
+    let slots = observation.jobs.iter().filter_map(|job| Some((job.slot_of(cron_job)?, &job.uid)));
+    let newest = slots.max_by_key(|(slot, _)| *slot)?;
+    Some(newest).filter(|(slot, _)| cron_job.status.last_schedule_time < Some(*slot)).map(|(_, uid)| uid.clone())
 }
 
 /// The finished Jobs to prune: all but the `limit` newest by start time. Matches upstream `removeOldestJobs` and its

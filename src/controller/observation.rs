@@ -71,8 +71,8 @@ pub struct Observation {
     pub name_taken_reported: Option<DateTime<Utc>>,
     /// The Events that this process recorded about held slots in the last hour.
     pub told: Vec<Told>,
-    /// The newest slot whose create this process has sent, for a CronJob with `backlog: 0`.
-    pub tried: Option<DateTime<Utc>>,
+    /// The newest slot that something else than a run has kept from starting, for a CronJob with `backlog: 0`.
+    pub held_up: Option<DateTime<Utc>>,
     /// Since when this process is the leader; `None` if that is long ago.
     pub leads_since: Option<DateTime<Utc>>,
     /// Status edits that an earlier sync decided and did not write.
@@ -117,7 +117,7 @@ impl Observation {
             ownership: Ownership::Exclusive,
             name_taken_reported: None,
             told: Vec::new(),
-            tried: None,
+            held_up: None,
             leads_since: None,
             carried: Edits::default(),
             record_is_new: false,

@@ -97,6 +97,8 @@ pub struct Settlement {
     /// Finished Jobs beyond the history limits, to be deleted after the status write: the oldest, at most `MOST_PRUNED`
     /// (32).
     pub prune: Vec<Arc<Job>>,
+    /// The Job in `prune` that shows which slots were started until the status is written, so that it goes only after that.
+    pub unrecorded: Option<Uid>,
     /// How many more Jobs are beyond the limits.
     pub not_pruned: usize,
     /// The decision about the due slots. It is used for logs and metrics only.

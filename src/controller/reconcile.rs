@@ -17,6 +17,7 @@ mod changes;
 mod publish;
 mod running;
 
+pub use self::backlog::held_up;
 pub use self::running::old_at;
 
 use std::cell::OnceCell;
@@ -30,7 +31,7 @@ use schedule::Schedule;
 use schedule::missed::{self, Missed, Observed};
 
 use super::conditions;
-use super::history::{MOST_PRUNED, history_victims};
+use super::history::{MOST_PRUNED, history_victims, newest_unrecorded};
 use super::messages::{NO_SLOT_LEFT, PAUSED, RUN_STUCK, TOO_MANY_MISSED, unsupported_schedule};
 use super::observation::{CreateReply, Observation, Ownership, PendingCreate};
 use super::plan::{Failure, Lookup, Outcome, Plan, Requeue, Settlement, Skip, Verdict};
@@ -65,17 +66,7 @@ fn failed<T>(failure: impl Into<Failure>) -> Decided<T> {
 
 /// Decides what the sync of one CronJob does next.
 pub fn reconcile(observation: &Observation, now: DateTime<Utc>) -> Plan {
-    let mut draft = Draft::new(&observation.cron_job, &observation.carried);
-    // Once the CronJob was read live, every decision is made on that version, those about the history included.
-    if let Some(Ok(live)) = &observation.live_cron_job
-        && live.uid == draft.base.uid
-    {
-        draft.rebase(live);
-    }
-    let beyond_history = history_victims(observation, draft.base);
-    let limits = draft.base.limits();
-    let by_uid = OnceCell::new();
-    let mut sync = Sync { observation, now, limits, draft, beyond_history, by_uid, fired: false };
+    let mut sync = Sync::new(observation, now);
     match sync.run().map_err(|stop| *stop) {
         Ok(outcome) => sync.finish(outcome),
         Err(Stop::Failed(failure)) => sync.finish(Outcome::Failed(failure)),
@@ -97,7 +88,20 @@ struct Sync<'a> {
     fired: bool,
 }
 
-impl Sync<'_> {
+impl<'a> Sync<'a> {
+    fn new(observation: &'a Observation, now: DateTime<Utc>) -> Self {
+        let mut draft = Draft::new(&observation.cron_job, &observation.carried);
+        // Once the CronJob was read live, every decision is made on that version, those about the history included.
+        if let Some(Ok(live)) = &observation.live_cron_job
+            && live.uid == draft.base.uid
+        {
+            draft.rebase(live);
+        }
+        let beyond_history = history_victims(observation, draft.base);
+        let limits = draft.base.limits();
+        Self { observation, now, limits, draft, beyond_history, by_uid: OnceCell::new(), fired: false }
+    }
+
     fn run(&mut self) -> Decided<Outcome> {
         self.take_note_of_vanished_jobs();
         match &self.observation.live_cron_job {
@@ -136,8 +140,10 @@ impl Sync<'_> {
         self.publish(&outcome);
         let answered = |job: &Arc<Job>| self.observation.deletion_of(&job.uid).is_some();
         let unanswered = self.beyond_history.into_iter().filter(|job| !answered(job));
-        let is_active = |job: &Arc<Job>| self.draft.base.status.in_active_list(&job.uid);
-        let (first, mut prune): (Vec<_>, Vec<_>) = unanswered.partition(is_active);
+        let unrecorded = newest_unrecorded(self.observation, self.draft.base);
+        let goes_first =
+            |job: &Arc<Job>| self.draft.base.status.in_active_list(&job.uid) && unrecorded.as_ref() != Some(&job.uid);
+        let (first, mut prune): (Vec<_>, Vec<_>) = unanswered.partition(goes_first);
         if !first.is_empty() {
             return Plan::Prune { jobs: first, next: outcome.next_slot() };
         }
@@ -147,7 +153,7 @@ impl Sync<'_> {
         if draft.base.controller_kind.has_conditions && !draft.base.deleting {
             draft.set_conditions(conditions::of(self.observation, &draft, &outcome, self.now));
         }
-        Plan::Settle(Settlement { prune, not_pruned, ..draft.settle(outcome) })
+        Plan::Settle(Settlement { prune, unrecorded, not_pruned, ..draft.settle(outcome) })
     }
 
     /// A child whose name and scheduled-timestamp agree was made by a CronJob controller, which may have died before

@@ -300,7 +300,7 @@ impl<'a> Draft<'a> {
     pub fn put_off(self, outcome: Outcome) -> Settlement {
         let Self { base, name_taken, already_there, passed_over, verdict, edits, events, told, notes, .. } = self;
         let edits = edits.needed_by(&base.status);
-        let (prune, not_pruned) = (Vec::new(), 0);
+        let (prune, unrecorded, not_pruned) = (Vec::new(), None, 0);
         Settlement {
             status: None,
             edits,
@@ -310,6 +310,7 @@ impl<'a> Draft<'a> {
             already_there,
             passed_over,
             prune,
+            unrecorded,
             not_pruned,
             verdict,
             notes,
@@ -322,7 +323,7 @@ impl<'a> Draft<'a> {
         let Self { base, status, name_taken, already_there, passed_over, verdict, edits, events, told, notes } = self;
         let status = changed(status, base).map(|status| StatusWrite { base: Arc::clone(base), status });
         let edits = if status.is_some() { edits.needed_by(&base.status) } else { Edits::default() };
-        let (prune, not_pruned) = (Vec::new(), 0);
+        let (prune, unrecorded, not_pruned) = (Vec::new(), None, 0);
         Settlement {
             status,
             edits,
@@ -332,6 +333,7 @@ impl<'a> Draft<'a> {
             already_there,
             passed_over,
             prune,
+            unrecorded,
             not_pruned,
             verdict,
             notes,

@@ -20,7 +20,7 @@ use tracing::debug;
 use super::control::{CronJobControl, JobControl, Patience};
 use super::observation::{CreateReply, DeleteReply, Observation};
 use super::plan::{Event, Failure, Lookup, Outcome, Plan, Propagation, Requeue, Settlement, Victim};
-use super::reconcile::reconcile;
+use super::reconcile::{held_up, reconcile};
 use super::status::{Edits, deletion_event};
 use super::template_budget::Reservation;
 use crate::api::batch_v1::{CronJob, Job};
@@ -85,6 +85,8 @@ pub struct SyncReport {
     pub cron_job: Arc<CronJob>,
     /// What happens to the key.
     pub outcome: Outcome,
+    /// The due slot that something else than a run has kept from starting, for a CronJob with `backlog: 0`.
+    pub held_up: Option<DateTime<Utc>>,
     /// The Events about the history's deletions after the status write.
     pub events: Vec<Event>,
     /// Whether deletions from the history failed, or were not answered in time.
@@ -95,7 +97,7 @@ pub struct SyncReport {
 
 impl SyncReport {
     fn new(cron_job: Arc<CronJob>, outcome: Outcome) -> Self {
-        Self { cron_job, outcome, events: Vec::new(), prune_failed: false, prune_again: false }
+        Self { cron_job, outcome, held_up: None, events: Vec::new(), prune_failed: false, prune_again: false }
     }
 }
 
@@ -111,7 +113,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
     let mut reservation: Option<Reservation> = None;
     // The deadline of the sync, once it has no Job left to start.
     let mut end: Option<Instant> = None;
-    let mut prune_failed = false;
+    let (mut prune_failed, mut delayed) = (false, None);
     loop {
         match reconcile(&observation, now) {
             Plan::Lookup(lookups) => {
@@ -119,13 +121,15 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                 if let Some(bytes) = omitted.filter(|_| lookups.contains(&Lookup::CronJob)) {
                     reservation = hooks.reserve_template(&observation.cron_job.name, bytes);
                     if reservation.is_none() {
+                        let held_up = held_up(&observation, now);
                         let report = SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
-                        return SyncReport { prune_failed, ..report };
+                        return SyncReport { prune_failed, held_up, ..report };
                     }
                 }
                 look_up(control, hooks, &mut observation, lookups).await;
             }
             Plan::Replace { victims, slot, cron_job } => {
+                delayed = Some(slot).filter(|_| cron_job.limits().backlog == Some(0));
                 replace(control, hooks, &mut observation, victims, slot, &cron_job).await;
             }
             Plan::Create { cron_job, slot, .. } if !hooks.is_current(&cron_job, slot) => {
@@ -153,10 +157,13 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
             }
             Plan::Settle(mut settlement) => {
                 hooks.decided(&observation, &mut settlement);
+                if matches!(settlement.outcome, Outcome::Failed(_)) {
+                    delayed = delayed.or_else(|| held_up(&observation, now));
+                }
                 let next = settlement.outcome.next_slot();
                 let end = end.unwrap_or_else(|| Instant::now() + settling_time(next, now));
                 let report = settle(control, hooks, observation, settlement, end).await;
-                return SyncReport { prune_failed: prune_failed || report.prune_failed, ..report };
+                return SyncReport { prune_failed: prune_failed || report.prune_failed, held_up: delayed, ..report };
             }
         }
     }
@@ -293,7 +300,7 @@ async fn settle<C: JobControl + CronJobControl>(
 ) -> SyncReport {
     let mut report = SyncReport::new(observation.cron_job, settlement.outcome);
     let cron_job = &report.cron_job;
-    let mut is_well = true;
+    let (mut is_well, mut prune) = (true, settlement.prune);
     match settlement.status {
         None => hooks.settled(cron_job, None, settlement.edits),
         Some(write) => {
@@ -309,14 +316,15 @@ async fn settle<C: JobControl + CronJobControl>(
                     debug!(cronjob = %cron_job.name, %error, "Unable to update status for cronjob");
                     hooks.settled(cron_job, None, settlement.edits);
                     is_well = !error.is_unavailable();
+                    prune.retain(|job| settlement.unrecorded.as_ref() != Some(&job.uid));
                     report.outcome = Outcome::Failed(Failure::Api(error));
                 }
             }
         }
     }
-    if is_well && !settlement.prune.is_empty() {
+    if is_well && !prune.is_empty() {
         let end = end.min(Instant::now() + PRUNE_TIME);
-        let (replies, failed) = delete_jobs(control, hooks, cron_job, settlement.prune, end).await;
+        let (replies, failed) = delete_jobs(control, hooks, cron_job, prune, end).await;
         let event = |(job, reply): (Arc<Job>, Option<DeleteReply>)| {
             deletion_event(cron_job.controller_kind, &job, &reply?, observation.hides_transient)
         };

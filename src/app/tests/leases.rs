@@ -113,6 +113,38 @@ async fn leader_after_another_reads_a_cron_job_live_before_it_fires() {
     }
 }
 
+/// What a leader that was killed had sent may still be committed, whether or not someone deletes its lease.
+#[tokio::test(start_paused = true)]
+async fn leader_that_finds_no_lease_after_others_deletes_nothing_before_their_creates_have_ended() {
+    let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
+    let server = server(&clock);
+    create(&server, ControllerKind::CronJob).await;
+    let path = format!("{}/minutely", ControllerKind::CronJob.parent.path(Some("default")));
+    let run = |identity: &str| {
+        let wire = Wire::new();
+        let client = client::on_service(wire.around(server.clone().into_service()));
+        let replica = Replica { client, clock: Arc::clone(&clock), identity: identity.into(), seed: 1, observer: None };
+        let (config, stop) = (config(vec![ControllerKind::CronJob]), CancellationToken::new());
+        (wire, tokio::spawn(async move { run_replica(&config, replica, stop).await }))
+    };
+    let (_, killed) = run("first");
+    let replace = json!({ "spec": { "concurrencyPolicy": "Replace" } });
+    let patch = Request::patch(&path).header("content-type", "application/merge-patch+json");
+    let answer = server.handle(patch.body(Bytes::from(replace.to_string())).unwrap()).await;
+    assert!(answer.status().is_success());
+    tokio::time::sleep(seconds(60)).await;
+    killed.abort();
+    ask(&server, "DELETE", &format!("{LEASES}/cronjob-controller"), &json!({})).await;
+
+    let started = tokio::time::Instant::now();
+    let (wire, second) = run("second");
+    tokio::time::sleep(seconds(60)).await;
+    second.abort();
+    let deletions = wire.asked(Verb::Delete, "jobs");
+    assert_eq!(deletions.len(), 1, "the slot of 18:22 has come");
+    assert!(deletions[0].at - started >= seconds(39), "{:?}", deletions[0].at - started);
+}
+
 #[tokio::test(start_paused = true)]
 async fn lease_of_a_replica_that_renews_is_not_removed() {
     for (sentence, renews) in [("it is silent", false), ("it renews while its lease is being removed", true)] {

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Schedule;
-use schedule::missed::newest_starts;
+use schedule::missed::{self, newest_starts};
 
 use super::{Sync, is_too_late};
 use crate::api::EventType;
-use crate::api::batch_v1::{ConcurrencyPolicy, Job};
+use crate::api::batch_v1::Job;
 use crate::controller::messages::{PASSED_OVER, overtaken_backlog, passed_over};
+use crate::controller::observation::Observation;
 use crate::controller::plan::{Outcome, Requeue, Skip, Verdict};
 
 /// How late a slot may start with `backlog: 0`.
@@ -26,6 +27,20 @@ pub(super) enum Choice {
     Start { slot: DateTime<Utc>, next: Option<DateTime<Utc>> },
     /// None starts.
     PassedOver,
+}
+
+/// With `backlog: 0`: the due slot, if no run is known that keeps it from starting. A sync that fails then, or deletes a Job for
+/// the slot, does not make it late by a run.
+pub fn held_up(observation: &Observation, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let mut sync = Sync::new(observation, now);
+    sync.limits.backlog.filter(|most| *most == 0)?;
+    sync.adopt_own_children();
+    let cron_job = sync.draft.base;
+    let own = cron_job.timing(observation.local_zone).schedule.as_ref().ok()?;
+    let schedule = cron_job.policy().ok()?.map_or(own, |policy| policy.schedule(own));
+    let slot = missed::next_schedule_time(&sync.observed(), sync.nominal_now(), schedule).ok()?.0?;
+    let runs = sync.unfinished().flatten().filter(|job| job.finished.is_none()).count();
+    (runs < sync.most_at_a_time().unwrap_or(usize::MAX)).then_some(slot)
 }
 
 impl Sync<'_> {
@@ -83,14 +98,13 @@ impl Sync<'_> {
         found
     }
 
-    /// With `backlog: 0`: whether the slot could not start in time. One that came due without a leader, or whose create was
-    /// sent, waits for its starting deadline instead.
+    /// With `backlog: 0`: whether the slot could not start in time. One that came due without a leader, or that something else
+    /// than a run held up, waits for its starting deadline instead.
     fn is_passed_over(&self, slot: DateTime<Utc>) -> bool {
         if self.nominal_now().signed_duration_since(slot) <= IN_TIME {
             return false;
         }
-        let is_tried = |tried: Option<DateTime<Utc>>| tried == Some(slot);
-        if is_tried(self.observation.tried) || is_tried(self.observation.pending_create.map(|pending| pending.slot)) {
+        if self.observation.held_up == Some(slot) {
             return false;
         }
         let due = self.draft.base.due(slot);
@@ -108,10 +122,7 @@ impl Sync<'_> {
 
     /// Whether earlier Jobs blocked a slot from `due` on for as long as it may be late.
     fn was_blocked(&self, due: DateTime<Utc>) -> bool {
-        let limit = match self.limits.max_concurrent {
-            None if self.draft.base.spec.concurrency_policy != ConcurrencyPolicy::Forbid => return false,
-            limit => limit.unwrap_or(1),
-        };
+        let Some(limit) = self.most_at_a_time() else { return false };
         let covers = |job: &&Arc<Job>| {
             let is_active = job.finished.is_none() || self.draft.base.status.in_active_list(&job.uid);
             let ended_late = job.completion_time.is_some_and(|end| end.signed_duration_since(due) > IN_TIME);

@@ -38,15 +38,18 @@ pub fn old_at(job: &Job, age: TimeDelta) -> Option<DateTime<Utc>> {
 impl Sync<'_> {
     /// What blocks a slot, apart from Jobs that may be deleted for it.
     pub(super) fn blocker(&self) -> Option<Blocker> {
-        let (limit, blocker) = match self.limits.max_concurrent {
-            Some(limit) => (limit, Blocker::MaxConcurrent(limit)),
-            None if self.draft.base.spec.concurrency_policy == ConcurrencyPolicy::Forbid => (1, Blocker::Forbid),
-            None => return None,
-        };
+        let limit = self.most_at_a_time()?;
+        let blocker = self.limits.max_concurrent.map_or(Blocker::Forbid, Blocker::MaxConcurrent);
         let freed = self.rescues_after();
         let is_freed = |job: &Arc<Job>| freed.is_some_and(|age| self.is_older(job, age));
         let blocking = self.unfinished().filter(|job| !job.is_some_and(is_freed)).count();
         (blocking >= limit).then_some(blocker)
+    }
+
+    /// How many Jobs there may be at a time; `None` if any number.
+    pub(super) fn most_at_a_time(&self) -> Option<usize> {
+        let is_one = self.draft.base.spec.concurrency_policy == ConcurrencyPolicy::Forbid;
+        self.limits.max_concurrent.or(is_one.then_some(1))
     }
 
     /// The Jobs that count against the limit of those at a time; `None` for one of which only a reference is known. Under
@@ -77,10 +80,7 @@ impl Sync<'_> {
     /// The stuck Jobs that have to be deleted before a slot can start, the oldest first.
     fn victims(&self) -> Vec<Arc<Job>> {
         let Some(age) = self.rescues_after() else { return Vec::new() };
-        let limit = match self.limits.max_concurrent {
-            None if self.draft.base.spec.concurrency_policy != ConcurrencyPolicy::Forbid => return Vec::new(),
-            limit => limit.unwrap_or(1),
-        };
+        let Some(limit) = self.most_at_a_time() else { return Vec::new() };
         let remaining = self.unfinished().filter(|job| !job.is_some_and(|job| job.deleting && self.is_older(job, age)));
         let needed = (remaining.count() + 1).saturating_sub(limit);
         let mut stuck: Vec<_> =
@@ -277,7 +277,8 @@ impl Sync<'_> {
         let text = still_replacing(self.noun(), &format!("{} {name}", self.noun()));
         self.tell(EventType::Normal, "JobAlreadyActive", text);
         self.draft.verdict = Verdict::Skipped(Skip::Replacing(slot));
-        Ok(Some(self.wait_until(self.deadline_of(slot), schedule)))
+        let next = self.deadline_of(slot).into_iter().chain(self.passed_over_at(slot)).min();
+        Ok(Some(self.wait_until(next, schedule)))
     }
 
     /// No slot may be due because the last one's starting deadline has passed: `next_schedule_time` ignores such slots.

@@ -2,6 +2,7 @@
 
 use super::support::final_status;
 use super::*;
+use crate::api::job_template::LONGEST_KEPT;
 
 const PREFIX: &str = "cronjob-controller.dev";
 const HOLD: &str = "example.com/hold";
@@ -166,5 +167,113 @@ async fn resume_starts_nothing_older_with_after_change_wait() {
         world.pass_until("2026-03-02T12:00:30Z").await;
         stop.cancel();
         assert_eq!(world.children().await.len(), want + 1, "{policy}");
+    }
+}
+
+/// With `backlog: 0` a slot is passed over because of a run, and not because of the API server.
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_the_server_held_up_for_longer_than_a_minute_starts_whatever_its_sync_had_come_to() {
+    let long = json!({ "jobTemplate": { "spec": { "template": { "spec": { "restartPolicy": "Never", "containers": [
+        { "name": "c", "image": "busybox", "args": ["x".repeat(2 * LONGEST_KEPT)] },
+    ] } } } } });
+    let gone =
+        json!({ "kind": "Job", "namespace": "ns", "name": "c-29540700", "uid": "gone", "apiVersion": "batch/v1" });
+    // (sentence, the spec, the status, how long the first Job of 09:00 runs, whether the slot of 10:00 starts)
+    let rows = [
+        ("its create failed", json!({}), json!({}), None, true),
+        ("its template could not be read", long.clone(), json!({}), None, true),
+        ("whether another run has ended could not be read", json!({}), json!({ "active": [gone] }), None, true),
+        ("another run lasted, too", json!({}), json!({}), Some("2026-03-02T10:01:20Z"), false),
+        ("another run lasted, too, and the template is long", long, json!({}), Some("2026-03-02T10:01:20Z"), false),
+    ];
+    for (sentence, spec, status, until, is_started) in rows {
+        let world = World::new("2026-03-02T08:59:30Z").await;
+        let spec = objects::merged(json!({ "schedule": "0 * * * *", "concurrencyPolicy": "Forbid" }), spec);
+        create(&world, spec, &[("backlog", "0")]).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T09:00:10Z").await;
+        let first = "2026-03-02T09:00:00Z";
+        begin(&world, "c-29540700", first, &[]).await;
+        if until.is_none() {
+            complete(&world, "c-29540700", first, "2026-03-02T09:00:20Z").await;
+        }
+        world.pass_until("2026-03-02T09:59:30Z").await;
+        if status.get("active").is_some() {
+            world.write("DELETE", &format!("{JOBS}/c-29540700"), &Value::Null).await;
+            world.write("PATCH", &format!("{CRON_JOBS}/c/status"), &json!({ "status": status })).await;
+            world.wire.judge(|ask| if ask.is(Verb::Get, "jobs") { Fate::Refused(503, "") } else { Fate::Pass });
+        }
+        world.pass_until("2026-03-02T09:59:59Z").await;
+        world.wire.judge(|ask| match ask.verb {
+            Verb::Get | Verb::Create | Verb::Patch => Fate::Refused(503, "ServiceUnavailable"),
+            _ => Fate::Pass,
+        });
+        world.pass_until("2026-03-02T10:01:15Z").await;
+        world.wire.calm();
+        if let Some(until) = until {
+            world.pass_until(until).await;
+            complete(&world, "c-29540700", first, until).await;
+        }
+        world.pass_until("2026-03-02T10:02:00Z").await;
+        stop.cancel();
+        assert_eq!(world.seen_names().contains(&"c-29540760".to_owned()), is_started, "{sentence}");
+        assert_eq!(count(&world, "PassedOver").await, usize::from(!is_started), "{sentence}");
+    }
+}
+
+/// What was killed for a slot was not killed for nothing, and the Event about a slot that will not start comes at once.
+#[tokio::test(start_paused = true)]
+async fn a_slot_for_which_a_job_was_deleted_is_not_passed_over() {
+    // (sentence, when someone deletes the running Job, whether the slot of 11:00 starts)
+    let rows = [("deleted for the slot", None, true), ("deleted before", Some("2026-03-02T10:30:00Z"), false)];
+    for (sentence, deleted, is_started) in rows {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        let spec = json!({ "schedule": "0 * * * *", "concurrencyPolicy": "Replace" });
+        create(&world, spec, &[("replace-waits", "true"), ("backlog", "0")]).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:00:30Z").await;
+        begin(&world, "c-29540760", "2026-03-02T10:00:00Z", &[HOLD]).await;
+        if let Some(deleted) = deleted {
+            world.pass_until(deleted).await;
+            world.write("DELETE", &format!("{JOBS}/c-29540760"), &Value::Null).await;
+        }
+        world.pass_until("2026-03-02T11:01:10Z").await;
+        assert_eq!(count(&world, "PassedOver").await, usize::from(!is_started), "{sentence}: told in time");
+        world.pass_until("2026-03-02T11:03:00Z").await;
+        release(&world, "c-29540760").await;
+        world.pass(seconds(10)).await;
+        stop.cancel();
+        assert_eq!(world.seen_names().contains(&"c-29540820".to_owned()), is_started, "{sentence}");
+        assert_eq!(count(&world, "PassedOver").await, usize::from(!is_started), "{sentence}");
+    }
+}
+
+/// A Job that is in no status yet is what keeps its slot from being started once more.
+#[tokio::test(start_paused = true)]
+async fn the_newest_job_stays_until_the_status_tells_of_it_whatever_the_history_limits_are() {
+    for code in [403, 409, 422, 503] {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        create(&world, json!({ "successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0 }), &[]).await;
+        let stop = world.work(2);
+        world.wire.judge(move |ask| {
+            let is_refused = ask.is(Verb::Patch, "cronjobs/status");
+            if is_refused { Fate::Refused(code, "Refused") } else { Fate::Pass }
+        });
+        let names = ["c-29540760", "c-29540761", "c-29540762"];
+        for (minute, name) in names.into_iter().enumerate() {
+            world.pass_until(&format!("2026-03-02T10:0{minute}:02Z")).await;
+            let (started, ended) = (format!("2026-03-02T10:0{minute}:00Z"), format!("2026-03-02T10:0{minute}:02Z"));
+            complete(&world, name, &started, &ended).await;
+            world.pass(seconds(40)).await;
+            assert_eq!(world.children().await.last().unwrap(), name, "{code}");
+        }
+        stop.cancel();
+        let world = world.successor().await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:02:58Z").await;
+        stop.cancel();
+        assert_eq!(world.wire.count(Verb::Create, "jobs"), 0, "{code}: nothing is started once more");
+        assert_eq!(world.get("c").await["status"]["lastScheduleTime"], "2026-03-02T10:02:00Z", "{code}");
+        assert_eq!(world.children().await, [""; 0], "{code}: the history is pruned once the status is written");
     }
 }

@@ -258,7 +258,7 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     ];
     for (sentence, now, tried, leads_since, starts) in rows {
         let mut observation = observe(&cron_job, &[]);
-        (observation.tried, observation.leads_since) = (tried, leads_since);
+        (observation.held_up, observation.leads_since) = (tried, leads_since);
         let ran = run(observation, time(now));
         assert_eq!(!ran.started.is_empty(), starts, "{sentence}");
         assert_eq!(ran.skip(), (!starts).then_some("passed_over"), "{sentence}");
@@ -284,7 +284,7 @@ fn backlog_zero_passes_over_what_could_not_start_within_a_minute() {
     // A slot that waits for its deadline instead keeps the timer of `stuck-after`.
     let stuck = with(&[(BACKLOG, "0"), (MAX_CONCURRENT, "1"), (STUCK_AFTER, "100m")], json!({}));
     let mut observation = observe(&stuck, &[&earlier]);
-    observation.tried = Some(slot);
+    observation.held_up = Some(slot);
     let ran = run(observation, time("2026-03-02T10:30:00Z"));
     assert_eq!((ran.skip(), requeued_at(ran.end())), (Some("max_concurrent"), Some(time("2026-03-02T10:40:00Z"))));
     // What began after the slot was due did not keep it from starting in time.
