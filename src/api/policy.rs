@@ -61,10 +61,20 @@ pub struct PolicyReading {
     pub unknown: UnknownNames,
     /// The fingerprint of the timing annotations as written; `None` without any.
     timing: Option<u64>,
-    /// When the object was last changed, other than in its status.
-    last_edit: Option<DateTime<Utc>>,
+    edits: Edits,
     /// How long after its slot a Job may start.
     offset: TimeDelta,
+}
+
+/// What an object says about how often and when it was edited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// `metadata.generation`: how often its spec was.
+    pub generation: Option<i64>,
+    /// When it was last changed, other than in its status.
+    pub last: Option<DateTime<Utc>>,
+    /// When one was last changed that says what its schedule, zone or suspension is.
+    pub last_of_slots: Option<DateTime<Utc>>,
 }
 
 /// The annotations below [`PREFIX`] of one object, collected while its annotations are read. Nothing is allocated for an
@@ -196,16 +206,16 @@ impl PolicyReading {
                 *place = Some(value.into());
             }
         }
-        Self::read(collected, &setting.into(), false, || None)
+        Self::read(collected, &setting.into(), false, Edits::default)
     }
 
     /// The same. An object that `is_counted` has a [`CountedFrom`], so it has a reading although its policies were
-    /// removed. `last_edit` is asked for only if there is a reading.
+    /// removed. `edits` is asked for only if there is a reading.
     pub fn read(
         collected: Collected<'_>,
         setting: &Setting<'_>,
         is_counted: bool,
-        last_edit: impl FnOnce() -> Option<DateTime<Utc>>,
+        edits: impl FnOnce() -> Edits,
     ) -> Option<Self> {
         let values: Values<'_> = collected.timing.each_ref().map(Option::as_deref);
         let limits = collected.limits.each_ref().map(Option::as_deref);
@@ -217,7 +227,7 @@ impl PolicyReading {
         Some(Self {
             policy: Policy::read(&values, &limits, setting),
             timing: has_timing.then(|| fingerprint_of(&values)),
-            last_edit: last_edit(),
+            edits: edits(),
             offset: TimeDelta::zero(),
             unknown: collected.unknown,
         })
@@ -239,9 +249,9 @@ impl PolicyReading {
         self.timing.is_some()
     }
 
-    /// When the object was last changed, other than in its status; `None` if it does not say so.
-    pub fn last_edit(&self) -> Option<DateTime<Utc>> {
-        self.last_edit
+    /// How often and when the object was edited, as far as it says so.
+    pub fn edits(&self) -> Edits {
+        self.edits
     }
 
     /// Whether `other` has the same timing annotations.
@@ -261,7 +271,7 @@ impl PolicyReading {
     /// Whether `other`, of an object with the same schedule, says the same, also about when it was changed.
     pub fn is_same(&self, other: &Self) -> bool {
         self.timing == other.timing
-            && self.last_edit == other.last_edit
+            && self.edits == other.edits
             && self.unknown == other.unknown
             && self.offset == other.offset
             && self.has_limits_of(other)

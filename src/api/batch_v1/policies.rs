@@ -82,9 +82,11 @@ impl CronJob {
     pub fn recount(&self, status: &CronJobStatus, local: Zone, now: DateTime<Utc>) -> Option<CountedFrom> {
         let policies = self.policies.as_deref()?;
         let current = self.fingerprint();
-        let counted = status.counted_from.as_ref().map_or(Counted::Absent, |known| known.judge(&current, now));
+        let (generation, edits) = (self.counted_generation(), policies.edits());
+        let judge = |known: &CountedFrom| known.judge(&current, generation, now);
+        let counted = status.counted_from.as_deref().map_or(Counted::Absent, judge);
         let waits = self.limits().waits_after_change;
-        let edit = policies.last_edit().unwrap_or(now).min(now);
+        let edit = edits.last.unwrap_or(now).min(now);
         let passed_at = |edit| self.passed_at(edit, status, local, now);
         let time = match counted {
             Counted::Unchanged(_) => return None,
@@ -93,6 +95,8 @@ impl CronJob {
             Counted::Absent if !policies.has_timing() && !waits => return None,
             Counted::Changed { time, .. } if !waits => time,
             Counted::Outdated(time) => time,
+            // Whatever was undone was done until then.
+            Counted::Undone(time) => passed_at(edits.last_of_slots.unwrap_or(now).min(now)).max(time),
             // An annotation resumes one that was handed over, and its removal leaves no time.
             Counted::Changed { zone_removed, resumed, .. } if zone_removed || resumed && self.handover.managed => {
                 passed_at(now)
@@ -100,7 +104,7 @@ impl CronJob {
             Counted::Retimed { removed: true } => passed_at(now),
             Counted::Changed { .. } | Counted::Retimed { .. } | Counted::Absent => passed_at(edit),
         };
-        Some(CountedFrom::new(time, current))
+        Some(CountedFrom::new(time, current, generation))
     }
 
     /// The record of decided slots that an edit from `old` at `now` removed together with the timing annotations. The
@@ -109,12 +113,17 @@ impl CronJob {
         let has_timing = |cron_job: &Self| cron_job.policies.as_ref().is_some_and(|policies| policies.has_timing());
         let is_meant =
             self.uid == old.uid && has_timing(old) && !has_timing(self) && self.status.counted_from.is_none();
-        is_meant.then(|| CountedFrom::new(self.passed_at(now, &self.status, local, now), self.fingerprint()))
+        is_meant.then(|| self.counted_at(self.passed_at(now, &self.status, local, now)))
     }
 
     /// The record with which the slots up to `slot` are decided.
     pub fn counted_at(&self, slot: DateTime<Utc>) -> CountedFrom {
-        CountedFrom::new(slot, self.fingerprint())
+        CountedFrom::new(slot, self.fingerprint(), self.counted_generation())
+    }
+
+    /// The generation, if no slot may start that is older than an edit that was undone.
+    fn counted_generation(&self) -> Option<i64> {
+        self.policies.as_ref()?.edits().generation.filter(|_| self.limits().waits_after_change)
     }
 
     fn fingerprint(&self) -> Fingerprint {

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::super::backfill::Record;
 use super::super::job_template::time;
 use super::super::manage::{Handover, MANAGED_ANNOTATION, SUSPEND_ANNOTATION};
-use super::super::policy::{BACKFILL, Collected, CountedFrom, PREFIX, PolicyReading, Setting};
+use super::super::policy::{BACKFILL, Collected, CountedFrom, Edits, PREFIX, PolicyReading, Setting};
 use super::super::{
     ActiveList, ControllerKind, CountedFromPlace, Interner, ObjectName, ObjectReference, Published, Uid,
 };
@@ -37,6 +37,8 @@ pub struct Metadata<'a> {
     pub uid: Uid,
     #[serde(borrow, default)]
     pub resource_version: Cow<'a, str>,
+    #[serde(default)]
+    generation: Option<i64>,
     #[serde(default, with = "time")]
     pub creation_timestamp: Option<DateTime<Utc>>,
     #[serde(default, with = "time")]
@@ -52,11 +54,14 @@ pub struct Metadata<'a> {
 }
 
 impl Metadata<'_> {
-    /// The newest change of the object other than in its status; `None` if it has no readable list of managers.
-    fn last_edit(&self) -> Option<DateTime<Utc>> {
-        let managers: Vec<Manager<'_>> = serde_json::from_str(self.managed_fields?.get()).ok()?;
-        let edits = managers.iter().filter(|manager| manager.subresource.as_deref().is_none_or(str::is_empty));
-        edits.filter_map(|manager| manager.time).max()
+    /// The changes of the object other than in its status; without times if it has no readable list of managers.
+    fn edits(&self) -> Edits {
+        let managers = self.managed_fields.and_then(|managers| serde_json::from_str(managers.get()).ok());
+        let mut managers: Vec<Manager<'_>> = managers.unwrap_or_default();
+        managers.retain(|manager| manager.subresource.as_deref().is_none_or(str::is_empty));
+        let last = managers.iter().filter_map(|manager| manager.time).max();
+        let of_slots = managers.iter().filter(|manager| manager.owns_slots());
+        Edits { generation: self.generation, last, last_of_slots: of_slots.filter_map(|manager| manager.time).max() }
     }
 
     pub fn object_name(&self, interner: &Interner) -> ObjectName {
@@ -71,6 +76,33 @@ struct Manager<'a> {
     time: Option<DateTime<Utc>>,
     #[serde(borrow, default)]
     subresource: Option<Text<'a>>,
+    #[serde(borrow, default, rename = "fieldsV1")]
+    fields: Option<&'a RawValue>,
+}
+
+impl Manager<'_> {
+    /// Whether it owns a field of the spec that decides which slots there are. One whose fields cannot be read might.
+    fn owns_slots(&self) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Fields {
+            #[serde(default, rename = "f:spec")]
+            spec: SpecFields,
+        }
+        #[derive(Default, serde::Deserialize)]
+        struct SpecFields {
+            #[serde(default, rename = "f:schedule")]
+            schedule: Option<IgnoredAny>,
+            #[serde(default, rename = "f:timeZone")]
+            time_zone: Option<IgnoredAny>,
+            #[serde(default, rename = "f:suspend")]
+            suspend: Option<IgnoredAny>,
+        }
+        let owns = |fields: Fields| {
+            let SpecFields { schedule, time_zone, suspend } = fields.spec;
+            schedule.or(time_zone).or(suspend).is_some()
+        };
+        self.fields.is_none_or(|fields| serde_json::from_str(fields.get()).map_or(true, owns))
+    }
 }
 
 /// The annotations that hold a child's slot, those that say which controller manages a CronJob, and the policies.
@@ -242,7 +274,7 @@ impl CronJob<'_> {
             }
         }
         let is_counted = self.status.counted_from.is_some();
-        let last_edit = || self.metadata.last_edit();
+        let edits = || self.metadata.edits();
         let setting = Setting {
             schedule: &self.spec.schedule,
             concurrency_policy: self.spec.concurrency_policy,
@@ -250,7 +282,7 @@ impl CronJob<'_> {
             failed_jobs_history_limit: self.spec.failed_jobs_history_limit,
             job_template: self.spec.job_template.get(),
         };
-        let mut reading = PolicyReading::read(collected, &setting, is_counted, last_edit)?;
+        let mut reading = PolicyReading::read(collected, &setting, is_counted, edits)?;
         reading.set_offset("", name);
         Some(Arc::new(reading))
     }

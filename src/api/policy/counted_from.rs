@@ -4,6 +4,9 @@
 //! every string that changes its slots, and with nothing else. It tells a change of a timing annotation from one of the
 //! spec. A value of another object, of the future or of no known form decides nothing. A fingerprint of a newer version
 //! keeps its time.
+//!
+//! A fingerprint does not tell of a change that was undone, such as a suspension. So the record of an object for which that
+//! matters has the generation, too, which counts the edits of the spec.
 
 use std::fmt;
 
@@ -32,6 +35,8 @@ const TOLERANCE: TimeDelta = TimeDelta::minutes(1);
 pub struct CountedFrom {
     time: DateTime<Utc>,
     fingerprint: Fingerprint,
+    /// `metadata.generation`, where edits of the spec that left no trace in the fingerprint count.
+    generation: Option<i64>,
 }
 
 /// An object, and what its slots depend on.
@@ -66,13 +71,16 @@ pub enum Counted {
         /// Whether it was suspended and is not any more.
         resumed: bool,
     },
+    /// Slots up to this time are decided. Since then the spec was edited more than once, and the schedule, its zone and the
+    /// suspension are as they were.
+    Undone(DateTime<Utc>),
     /// Slots up to a time are decided. Since then a timing annotation has changed, and maybe the others, too.
     Retimed {
         /// Whether a timing annotation was removed, which leaves no trace in `managedFields`.
         removed: bool,
     },
-    /// Slots up to this time are decided. Another version of the program wrote it, so a change cannot be seen, and it
-    /// must be written anew.
+    /// Slots up to this time are decided, and it must be written anew: another version of the program wrote it, so a change
+    /// cannot be seen, or the spec was edited once, which changed nothing that counts.
     Outdated(DateTime<Utc>),
 }
 
@@ -98,32 +106,18 @@ impl Fingerprint {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (version, rest) = text.split_once(':')?;
-        if version != "v1" {
-            version.strip_prefix('v')?.parse::<u32>().ok()?;
-            return Some(Self(Version::Other(text.into())));
-        }
-        let (uid, hash) = rest.rsplit_once(':')?;
+        let (uid, hash) = text.rsplit_once(':')?;
         let is_hex = hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let hash = u64::from_str_radix(hash, 16).ok().filter(|_| is_hex)?;
         Some(Self(Version::V1 { uid: Uid::new(uid), hash }))
     }
 }
 
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Version::V1 { uid, hash } => write!(f, "v1:{uid}:{hash:016x}"),
-            Version::Other(text) => f.write_str(text),
-        }
-    }
-}
-
 impl CountedFrom {
-    /// Slots up to `time` are decided under this fingerprint. A fraction of a second is dropped.
-    pub fn new(time: DateTime<Utc>, fingerprint: Fingerprint) -> Self {
+    /// Slots up to `time` are decided under this fingerprint and generation. A fraction of a second is dropped.
+    pub fn new(time: DateTime<Utc>, fingerprint: Fingerprint, generation: Option<i64>) -> Self {
         let time = DateTime::from_timestamp(time.timestamp(), 0).unwrap_or(time);
-        Self { time, fingerprint }
+        Self { time, fingerprint, generation }
     }
 
     /// Reads an annotation's value; `None` if it has not the form `<RFC 3339> <fingerprint>`, or is too long.
@@ -133,7 +127,19 @@ impl CountedFrom {
         }
         let (time, fingerprint) = text.split_once(' ')?;
         let time = DateTime::parse_from_rfc3339(time).ok()?.to_utc();
-        Some(Self { time, fingerprint: Fingerprint::parse(fingerprint)? })
+        let (version, rest) = fingerprint.split_once(':')?;
+        let (fingerprint, generation) = match version {
+            "v1" => (Fingerprint::parse(rest)?, None),
+            "v2" => {
+                let (rest, generation) = rest.rsplit_once(':')?;
+                (Fingerprint::parse(rest)?, Some(generation.parse().ok()?))
+            }
+            _ => {
+                version.strip_prefix('v')?.parse::<u32>().ok()?;
+                (Fingerprint(Version::Other(fingerprint.into())), None)
+            }
+        };
+        Some(Self { time, fingerprint, generation })
     }
 
     /// The time up to which slots are decided, as written.
@@ -150,13 +156,19 @@ impl CountedFrom {
         (is_of && self.time.signed_duration_since(now) <= TOLERANCE).then_some(self.time)
     }
 
-    /// What this says about an object that now has the fingerprint `current`.
-    pub fn judge(&self, current: &Fingerprint, now: DateTime<Utc>) -> Counted {
+    /// What this says about an object that now has the fingerprint `current` and, if edits without a trace in it count, this
+    /// `generation`.
+    pub fn judge(&self, current: &Fingerprint, generation: Option<i64>, now: DateTime<Utc>) -> Counted {
         if self.time.signed_duration_since(now) > TOLERANCE {
             return Counted::Absent;
         }
         match (&self.fingerprint.0, &current.0) {
-            (written, now) if written == now => Counted::Unchanged(self.time),
+            (written, now) if written == now => match generation.map(|new| (new, self.generation)) {
+                Some((new, Some(old))) if new == old => Counted::Unchanged(self.time),
+                Some((new, Some(old))) if new.checked_sub(old) != Some(1) => Counted::Undone(self.time),
+                Some(_) => Counted::Outdated(self.time),
+                None => Counted::Unchanged(self.time),
+            },
             (Version::V1 { uid, hash }, Version::V1 { uid: own, hash: new }) if uid == own => {
                 if (hash ^ new) & TIMING_BITS == 0 {
                     let gone = hash & !new;
@@ -174,7 +186,12 @@ impl CountedFrom {
 
 impl fmt::Display for CountedFrom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.time.to_rfc3339_opts(SecondsFormat::Secs, true), self.fingerprint)
+        write!(f, "{} ", self.time.to_rfc3339_opts(SecondsFormat::Secs, true))?;
+        match (&self.fingerprint.0, self.generation) {
+            (Version::V1 { uid, hash }, None) => write!(f, "v1:{uid}:{hash:016x}"),
+            (Version::V1 { uid, hash }, Some(generation)) => write!(f, "v2:{uid}:{hash:016x}:{generation}"),
+            (Version::Other(text), _) => f.write_str(text),
+        }
     }
 }
 

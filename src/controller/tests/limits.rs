@@ -170,6 +170,41 @@ async fn resume_starts_nothing_older_with_after_change_wait() {
     }
 }
 
+/// No controller runs while the CronJob is edited, and afterwards it is as it was.
+#[tokio::test(start_paused = true)]
+async fn a_suspension_that_no_controller_saw_starts_nothing_older_with_after_change_wait() {
+    let suspend = |suspend: bool| json!({ "spec": { "suspend": suspend } });
+    let label = |value: &str| json!({ "spec": { "jobTemplate": { "metadata": { "labels": { "version": value } } } } });
+    // (sentence, the edits with their times and managers, whether the slot of 11:00 starts, the generation in the record)
+    let rows = [
+        ("nothing is edited", vec![], true, 1),
+        ("suspended and resumed", vec![("10:40", suspend(true), "a"), ("11:20", suspend(false), "a")], false, 3),
+        ("both before the slot", vec![("10:40", suspend(true), "a"), ("10:50", suspend(false), "a")], true, 3),
+        ("an edit of the template", vec![("11:20", label("2"), "a")], true, 2),
+        ("two by one who owns no more", vec![("11:10", label("2"), "b"), ("11:20", label("3"), "b")], true, 3),
+    ];
+    for (sentence, edits, is_started, generation) in rows {
+        let world = World::new("2026-03-02T09:59:30Z").await;
+        create(&world, json!({ "schedule": "0 * * * *" }), &[("after-change", "wait")]).await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:30:00Z").await;
+        stop.cancel();
+        for (at, edit, manager) in edits {
+            world.pass_until(&format!("2026-03-02T{at}:00Z")).await;
+            world.write("PATCH", &format!("{CRON_JOBS}/c?fieldManager={manager}"), &edit).await;
+        }
+        world.pass_until("2026-03-02T11:30:00Z").await;
+        let world = world.successor().await;
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T11:59:00Z").await;
+        stop.cancel();
+        assert_eq!(world.children().await.contains(&"c-29540820".to_owned()), is_started, "{sentence}");
+        let annotations = world.get("c").await["metadata"]["annotations"].clone();
+        let record = annotations[format!("{PREFIX}/counted-from")].as_str().unwrap().to_owned();
+        assert!(record.ends_with(&format!(":{generation}")), "{sentence}: {record}");
+    }
+}
+
 /// With `backlog: 0` a slot is passed over because of a run, and not because of the API server.
 #[tokio::test(start_paused = true)]
 async fn a_slot_that_the_server_held_up_for_longer_than_a_minute_starts_whatever_its_sync_had_come_to() {

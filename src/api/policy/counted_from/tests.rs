@@ -23,6 +23,11 @@ fn fingerprint(
     Fingerprint::new(&Uid::new(uid), schedule, zone, suspended, reading(annotations).as_ref())
 }
 
+/// The fingerprint as it is written.
+fn text(fingerprint: Fingerprint) -> String {
+    CountedFrom::new(at("2027-03-01T09:00:00Z"), fingerprint, None).to_string().split_once(' ').unwrap().1.to_owned()
+}
+
 fn plain() -> Fingerprint {
     fingerprint(UID, "0 3 * * *", None, false, &[])
 }
@@ -44,7 +49,7 @@ fn fingerprint_changes_with_everything_that_changes_slots() {
         fingerprint(UID, "0 3 * * *", None, false, &[(policy::NOT_BEFORE, "2027-01-01T00:00:00Z")]),
     ];
     for (at, one) in all.iter().enumerate() {
-        assert!(all[at + 1..].iter().all(|other| one != other), "{at}: {one}");
+        assert!(all[at + 1..].iter().all(|other| one != other), "{at}: {one:?}");
     }
 }
 
@@ -62,15 +67,17 @@ fn fingerprint_does_not_change_with_anything_else() {
 fn fingerprint_of_version_1_stays_as_it_is() {
     let annotations = [(policy::SPREAD, "15m"), (policy::DST, "once")];
     let fingerprint = fingerprint(UID, "0 3 * * *", Some("Europe/Berlin"), false, &annotations);
-    assert_eq!(fingerprint.to_string(), format!("v1:{UID}:82b139591803cdc3"));
+    assert_eq!(text(fingerprint), format!("v1:{UID}:82b139591803cdc3"));
 }
 
 #[test]
 fn counted_from_is_read_as_it_was_written() {
-    let counted = CountedFrom::new(at("2027-03-01T09:00:00.7Z"), plain());
-    let text = counted.to_string();
-    assert!(text.starts_with(&format!("2027-03-01T09:00:00Z v1:{UID}:")), "{text}");
-    assert_eq!(CountedFrom::parse(&text), Some(counted));
+    for (generation, version, end) in [(None, "v1", ""), (Some(12), "v2", ":12")] {
+        let counted = CountedFrom::new(at("2027-03-01T09:00:00.7Z"), plain(), generation);
+        let text = counted.to_string();
+        assert!(text.starts_with(&format!("2027-03-01T09:00:00Z {version}:{UID}:")) && text.ends_with(end), "{text}");
+        assert_eq!(CountedFrom::parse(&text), Some(counted));
+    }
     for text in ["2027-03-01T09:00:00Z v1:a uid: of any form:0123456789abcdef", "2027-03-01T09:00:00Z v27:what ever"] {
         assert_eq!(CountedFrom::parse(text).unwrap().to_string(), text);
     }
@@ -78,7 +85,7 @@ fn counted_from_is_read_as_it_was_written() {
 
 #[test]
 fn text_that_is_no_counted_from_is_refused() {
-    let fingerprint = plain().to_string();
+    let fingerprint = text(plain());
     let rows = [
         String::new(),
         "2027-03-01T09:00:00Z".to_owned(),
@@ -90,6 +97,9 @@ fn text_that_is_no_counted_from_is_refused() {
         "2027-03-01T09:00:00Z v1:u:+123456789abcdef".to_owned(),
         "2027-03-01T09:00:00Z w1:u:0123456789abcdef".to_owned(),
         "2027-03-01T09:00:00Z v:u:0123456789abcdef".to_owned(),
+        "2027-03-01T09:00:00Z v2:u:0123456789abcdef".to_owned(),
+        "2027-03-01T09:00:00Z v2:u:0123456789abcdef:".to_owned(),
+        "2027-03-01T09:00:00Z v2:u:0123456789abcdef:one".to_owned(),
     ];
     for text in rows {
         assert_eq!(CountedFrom::parse(&text), None, "{text}");
@@ -104,33 +114,47 @@ fn counted_from_is_judged_by_object_version_and_clock() {
     let copy = fingerprint("copy", "0 3 * * *", None, false, &[]);
     let past = at("2027-03-01T08:00:00Z");
     let rows = [
-        ("nothing changed", "2027-03-01T08:00:00Z", plain().to_string(), Counted::Unchanged(past)),
+        ("nothing changed", "2027-03-01T08:00:00Z", text(plain()), Counted::Unchanged(past)),
         (
             "the schedule changed",
             "2027-03-01T08:00:00Z",
-            other.to_string(),
+            text(other),
             Counted::Changed { time: past, zone_removed: false, resumed: false },
         ),
-        (
-            "a timing annotation changed",
-            "2027-03-01T08:00:00Z",
-            retimed.to_string(),
-            Counted::Retimed { removed: true },
-        ),
-        ("another object's", "2027-03-01T08:00:00Z", copy.to_string(), Counted::Absent),
-        ("another version", "2027-03-01T08:00:00Z", "v2:x".to_owned(), Counted::Outdated(past)),
+        ("a timing annotation changed", "2027-03-01T08:00:00Z", text(retimed), Counted::Retimed { removed: true }),
+        ("another object's", "2027-03-01T08:00:00Z", text(copy), Counted::Absent),
+        ("another version", "2027-03-01T08:00:00Z", "v27:x".to_owned(), Counted::Outdated(past)),
         (
             "a clock a minute ahead",
             "2027-03-01T09:01:00Z",
-            plain().to_string(),
+            text(plain()),
             Counted::Unchanged(at("2027-03-01T09:01:00Z")),
         ),
-        ("further ahead", "2027-03-01T09:01:01Z", plain().to_string(), Counted::Absent),
-        ("another version of the future", "2027-03-01T09:01:01Z", "v2:x".to_owned(), Counted::Absent),
+        ("further ahead", "2027-03-01T09:01:01Z", text(plain()), Counted::Absent),
+        ("another version of the future", "2027-03-01T09:01:01Z", "v27:x".to_owned(), Counted::Absent),
     ];
     for (name, time, fingerprint, want) in rows {
         let counted = CountedFrom::parse(&format!("{time} {fingerprint}")).unwrap();
-        assert_eq!(counted.judge(&plain(), now), want, "{name}");
+        assert_eq!(counted.judge(&plain(), None, now), want, "{name}");
+    }
+}
+
+/// A change that was undone, such as a suspension, is not in the fingerprint.
+#[test]
+fn edits_that_left_the_fingerprint_as_it_was_are_told_by_the_generation() {
+    let past = at("2027-03-01T08:00:00Z");
+    let rows = [
+        ("it does not count", Some(3), None, Counted::Unchanged(past)),
+        ("no edit", Some(3), Some(3), Counted::Unchanged(past)),
+        ("one edit, of something else", Some(3), Some(4), Counted::Outdated(past)),
+        ("two edits", Some(3), Some(5), Counted::Undone(past)),
+        ("an earlier generation, of a backup", Some(3), Some(2), Counted::Undone(past)),
+        ("the record has none", None, Some(5), Counted::Outdated(past)),
+        ("as far as numbers go", Some(i64::MIN), Some(i64::MAX), Counted::Undone(past)),
+    ];
+    for (sentence, written, current, want) in rows {
+        let counted = CountedFrom::new(past, plain(), written);
+        assert_eq!(counted.judge(&plain(), current, past), want, "{sentence}");
     }
 }
 
@@ -139,7 +163,7 @@ fn removal_of_a_timing_annotation_is_told_from_a_change() {
     let past = at("2027-03-01T08:00:00Z");
     let judged = |written: &[(&str, &str)], current: &[(&str, &str)]| {
         let of = |annotations| fingerprint(UID, "0 3 * * *", None, false, annotations);
-        CountedFrom::new(past, of(written)).judge(&of(current), past)
+        CountedFrom::new(past, of(written), None).judge(&of(current), None, past)
     };
     let (spread, longer, dst) = ((policy::SPREAD, "15m"), (policy::SPREAD, "20m"), (policy::DST, "once"));
     assert_eq!(judged(&[], &[spread]), Counted::Retimed { removed: false });
