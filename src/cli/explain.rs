@@ -15,6 +15,7 @@ mod timing;
 use std::sync::Arc;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use schedule::missed::is_never_due;
 use schedule::{Schedule, Zone};
 use serde::Serialize;
 
@@ -271,6 +272,11 @@ impl<'a> Case<'a> {
         if let Err(error) = cron_job.policy() {
             return (State::BadPolicy, format!("It does not run: {error}."));
         }
+        if self.schedule().is_some_and(|schedule| is_never_due(schedule, spec.starting_deadline_seconds)) {
+            let text = "It never runs: spec.startingDeadlineSeconds is shorter than the interval of @every, whose runs then always \
+                        count from the deadline.";
+            return (State::NeverFires, text.to_owned());
+        }
         match &self.sync.settlement.outcome {
             Outcome::Failed(Failure::Template(message)) => {
                 return (State::BadTemplate, format!("A run is due and cannot start: {message}."));
@@ -479,7 +485,7 @@ impl<'a> Case<'a> {
 
     /// The next time, and what a sync would do then.
     fn next_run(&self, state: State) -> Option<NextRun> {
-        if matches!(state, State::Suspended | State::BeingDeleted) {
+        if matches!(state, State::Suspended | State::BeingDeleted | State::NeverFires) {
             return None;
         }
         let slot = self.next_due()?;

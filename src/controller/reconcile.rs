@@ -25,7 +25,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use apimachinery::quoting::quote;
-use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::Schedule;
 use schedule::missed::{self, Missed, Observed};
@@ -40,9 +39,6 @@ use crate::api::batch_v1::{ConcurrencyPolicy, FinishedCondition, Job};
 use crate::api::policy::Limits;
 use crate::api::{ApiError, EventType, ObjectName, Uid};
 use backlog::Choice;
-
-/// Up to how many children are searched one after the other.
-const FEW: usize = 16;
 
 /// Why a decision stops early.
 #[allow(clippy::large_enum_variant, reason = "it is in a box")]
@@ -261,8 +257,8 @@ impl<'a> Sync<'a> {
             match self.observation.live_job(&name) {
                 Some(Ok(job)) if job.uid == uid => {}
                 Some(Err(error)) if !error.is_not_found() => return failed(error.clone()),
-                // It was deleted in the foreground, to be replaced.
-                _ if self.limits.replace_waits => self.draft.remove_active(&uid),
+                // It may have been deleted in the foreground, to be replaced or as stuck.
+                _ if self.limits.deletes_in_foreground() => self.draft.remove_active(&uid),
                 // The Job is gone, or another Job has its name; both are handled alike.
                 _ => {
                     self.draft.normal("MissingJob", format!("Active {} went missing: {}", self.noun(), name.name));
@@ -515,15 +511,6 @@ impl<'a> Sync<'a> {
             self.draft.verdict = Verdict::Skipped(Skip::NameTaken(slot));
         }
         Ok(self.wait_for_next_slot(schedule))
-    }
-
-    /// The child with the UID, if it is known.
-    fn child(&self, uid: &Uid) -> Option<&Arc<Job>> {
-        let jobs = &self.observation.jobs;
-        if jobs.len() <= FEW {
-            return steps::each(jobs.iter()).find(|job| job.uid == *uid);
-        }
-        self.by_uid.get_or_init(|| steps::each(jobs.iter()).map(|job| (&job.uid, job)).collect()).get(uid).copied()
     }
 
     fn started(&mut self, job: &Job, slot: DateTime<Utc>) {

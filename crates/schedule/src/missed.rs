@@ -139,6 +139,13 @@ pub fn steps_of_evaluation(o: &Observed, now: DateTime<Utc>, schedule: &Schedule
     steps.taken()
 }
 
+/// Whether nothing is ever due: the starts of an `@every` count from the last one, or from the starting deadline if that is later,
+/// so that a deadline shorter than the interval always puts the next one off. Upstream does the same.
+pub fn is_never_due(schedule: &Schedule, starting_deadline_seconds: Option<i64>) -> bool {
+    let interval = schedule.interval().map(|interval| interval.num_seconds());
+    starting_deadline_seconds.zip(interval).is_some_and(|(deadline, interval)| deadline < interval)
+}
+
 /// The newest start after `after` and not after `until`, if there is one.
 pub fn newest_start(schedule: &Schedule, after: DateTime<Utc>, until: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let observed = Observed { creation: after, last_schedule: None, starting_deadline_seconds: None };

@@ -96,6 +96,11 @@ pub struct StuckAfter {
 }
 
 impl Limits {
+    /// Whether Jobs are deleted that exist until their Pods are gone.
+    pub fn deletes_in_foreground(&self) -> bool {
+        self.replace_waits || self.stuck_after.is_some_and(|stuck| stuck.delete)
+    }
+
     pub(super) fn read(values: &Values<'_>, setting: &Setting<'_>) -> Result<Self, PolicyError> {
         let [max_concurrent, backlog, replace_waits, after_change, stuck_after, pause] = *values;
         let limits = Self {

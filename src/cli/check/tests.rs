@@ -126,7 +126,17 @@ fn error_names_document_object_and_field() {
 fn suspicious_schedule_is_a_warning() {
     let timed =
         |schedule: &str, zone: &str| cron_job(BATCH, "a", &format!("schedule: '{schedule}'\n  timeZone: {zone}"));
-    let rows: [(&str, String, &[&str]); 10] = [
+    let every =
+        |deadline: i64| cron_job(BATCH, "a", &format!("schedule: '@every 1h'\n  startingDeadlineSeconds: {deadline}"));
+    let rows: [(&str, String, &[&str]); 12] = [
+        (
+            "a deadline shorter than the interval",
+            every(100),
+            &[
+                "spec.startingDeadlineSeconds: it never fires: it is shorter than the interval of @every, whose runs then always count from the deadline",
+            ],
+        ),
+        ("a deadline as long as the interval", every(3_600), &[]),
         (
             "31 February",
             timed("0 0 31 2 *", "UTC"),

@@ -3,6 +3,7 @@
 //! Guarantee: errors are not repeated as warnings. For an unreadable schedule or zone there are no warnings here. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schedule::missed::is_never_due;
 use schedule::{Schedule, Timing, Zone};
 use serde_json::Value;
 
@@ -27,6 +28,8 @@ pub(super) struct Timed {
     pub policies: Option<PolicyReading>,
     /// Whether it is suspended.
     pub suspended: bool,
+    /// `spec.startingDeadlineSeconds`.
+    deadline: Option<i64>,
 }
 
 impl Timed {
@@ -39,7 +42,8 @@ impl Timed {
         let (own, policies) = (timing.schedule.ok()?, policies::of(controller_kind, object, seed));
         let policy = policies.as_ref().and_then(|policies| policies.policy.as_ref().ok());
         let schedule = policy.map_or(&own, |policy| policy.schedule(&own)).clone();
-        Some(Self { controller_kind, own, schedule, policies, suspended: spec["suspend"] == true })
+        let deadline = spec["startingDeadlineSeconds"].as_i64();
+        Some(Self { controller_kind, own, schedule, policies, deadline, suspended: spec["suspend"] == true })
     }
 
     /// How long after its slots it starts.
@@ -57,6 +61,10 @@ impl Timed {
         let field = "spec.schedule";
         let mut faults: Vec<Fault> =
             self.policies.iter().flat_map(|policies| policies::judge(policies, &self.own, now)).collect();
+        if is_never_due(&self.schedule, self.deadline) {
+            let message = "it never fires: it is shorter than the interval of @every, whose runs then always count from the deadline";
+            faults.push(Fault::warning(Code::NeverFires, "spec.startingDeadlineSeconds", message));
+        }
         let Some(first) = self.schedule.next_after(now) else {
             faults.push(self.never_fires(now));
             return faults;

@@ -418,6 +418,16 @@ fn reason_that_prevents_every_run_comes_first() {
             None,
         ),
         (
+            "a deadline shorter than the interval",
+            json!({"spec": {"schedule": "@every 1h", "startingDeadlineSeconds": 100}}),
+            vec![],
+            NOW,
+            State::NeverFires,
+            "It never runs: spec.startingDeadlineSeconds is shorter than the interval of @every, whose runs then always count from \
+             the deadline.",
+            None,
+        ),
+        (
             "31 February",
             json!({"spec": {"schedule": "0 0 31 2 *"}}),
             vec![],

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use apimachinery::steps;
 use chrono::{DateTime, TimeDelta, Utc};
 use schedule::{Schedule, missed};
 
@@ -20,6 +21,9 @@ use crate::controller::plan::{Failure, Outcome, Plan, Propagation, Requeue, Skip
 
 /// How many stuck Jobs that were deleted may still exist.
 const LINGERING: usize = 3;
+
+/// Up to how many children are searched one after the other.
+const FEW: usize = 16;
 
 /// Why a slot does not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +64,15 @@ impl Sync<'_> {
         let counts_all = self.limits.max_concurrent.is_some();
         let is_beside = move |job: &&Arc<Job>| job.finished.is_none() && !status.in_active_list(&job.uid);
         active.chain(self.observation.children().filter(move |_| counts_all).filter(is_beside).map(Some))
+    }
+
+    /// The child with the UID, if it is known.
+    pub(super) fn child(&self, uid: &Uid) -> Option<&Arc<Job>> {
+        let jobs = &self.observation.jobs;
+        if jobs.len() <= FEW {
+            return steps::each(jobs.iter()).find(|job| job.uid == *uid);
+        }
+        self.by_uid.get_or_init(|| steps::each(jobs.iter()).map(|job| (&job.uid, job)).collect()).get(uid).copied()
     }
 
     fn is_older(&self, job: &Job, age: TimeDelta) -> bool {
@@ -215,6 +228,8 @@ impl Sync<'_> {
         let mut victims = Vec::new();
         for (uid, name) in active {
             let job = match self.observation.live_job(&name) {
+                // It is gone but for a finalizer.
+                Some(Ok(job)) if job.uid == uid && job.deleting => continue,
                 Some(Ok(job)) if job.uid == uid => job,
                 Some(Err(error)) if !error.is_not_found() => {
                     self.delete(victims, slot)?;

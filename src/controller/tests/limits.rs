@@ -124,6 +124,26 @@ async fn replaced_job_that_succeeds_while_a_finalizer_keeps_it_is_recorded() {
     assert_eq!(status["active"].as_array().unwrap().len(), 1, "{status}");
 }
 
+/// Every leader deletes it at most once, also if it knows of the deletion from the API server alone.
+#[tokio::test(start_paused = true)]
+async fn replaced_job_that_a_finalizer_keeps_is_not_deleted_again_at_each_slot() {
+    let world = World::new("2026-03-02T09:59:30Z").await;
+    create(&world, json!({ "concurrencyPolicy": "Replace" }), &[]).await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:00:30Z").await;
+    begin(&world, "c-29540760", "2026-03-02T10:00:00Z", &[HOLD]).await;
+    world.pass_until("2026-03-02T10:05:30Z").await;
+    stop.cancel();
+    let deletions =
+        |world: &World| world.wire.asked(Verb::Delete, "jobs").iter().filter(|ask| ask.name == "c-29540760").count();
+    assert_eq!((deletions(&world), world.children().await.len()), (1, 2));
+    let world = world.successor().await;
+    let stop = world.work(2);
+    world.pass_until("2026-03-02T10:07:30Z").await;
+    stop.cancel();
+    assert_eq!((deletions(&world), world.children().await.len()), (0, 2));
+}
+
 /// Nothing is written about slots that wait, and a new leader goes on with them in order.
 #[tokio::test(start_paused = true)]
 async fn waiting_slots_start_in_order_over_a_change_of_the_leader() {

@@ -854,3 +854,16 @@ fn resume_that_a_watch_shows_starts_no_slot_from_before_it_with_after_change_wai
     assert_eq!(counted.time(), time(RESUMED));
     assert!(run(observe(&Arc::new(resumed), &[]), now()).started.is_empty());
 }
+
+/// What this controller deleted in the foreground went as it was meant to.
+#[test]
+fn a_stuck_job_that_was_deleted_does_not_count_as_missing() {
+    let status = json!({ "status": { "active": [reference("report-29540700", "report-29540700")] } });
+    let spec = merged(json!({ "spec": { "concurrencyPolicy": FORBID } }), status);
+    for (sentence, stuck, told) in [("deletes", "2h, delete", 0), ("tells", "2h", 1)] {
+        let cron_job = annotated(&[(STUCK_AFTER, stuck)], CREATED, spec.clone());
+        let ran = run(observe(&cron_job, &[]), time("2026-03-02T10:00:05Z"));
+        assert_eq!(reasons(ran.end()).iter().filter(|reason| **reason == "MissingJob").count(), told, "{sentence}");
+        assert!(!ran.started.is_empty(), "{sentence}");
+    }
+}
