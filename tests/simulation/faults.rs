@@ -87,6 +87,7 @@ fault_kinds! {
     AdmissionSlow "slow admission of a namespace" 8,
     AdmissionLoad "admission of a namespace as slow as it has requests" 5,
     ServerLoad "server as slow as it has requests" 4,
+    StatusRefused "statuses of a namespace refused for minutes" 0,
 }
 
 impl FaultKind {
@@ -149,6 +150,26 @@ impl Fault {
             FaultKind::ServerLoad => *rng.pick(&[2, 10, 40]),
             _ => rng.range(0, 2),
         }
+    }
+
+    /// A refusal of all statuses in `namespace`, with one code after the other, that every replica meets and may not outlive.
+    pub fn refusals(rng: &mut Rng, first: u64, namespace: &'static str, scenario: &Scenario) -> Vec<Self> {
+        let mut at = rng.range(20 * SECOND, scenario.active - 180 * SECOND);
+        let mut faults = Vec::new();
+        for number in first..first + rng.range(1, 4) {
+            let until = (at + rng.range(30, 150) * SECOND).min(scenario.active - 60 * SECOND);
+            let (kind, amount) = (FaultKind::StatusRefused, *rng.pick(&[403, 404, 409, 422]));
+            faults.push(Self { number, at, until, replica: 0, namespace: Some(namespace), kind, amount });
+            at = until;
+        }
+        if rng.percent(70) {
+            let at = at - rng.range(0, 20 * SECOND);
+            faults.extend((0..scenario.replicas).map(|replica| {
+                let number = first + 10 + replica as u64;
+                Self { number, at, until: at + SECOND, replica, namespace: None, kind: FaultKind::Restart, amount: 100 }
+            }));
+        }
+        faults
     }
 
     /// How far a clock is stepped, in milliseconds.

@@ -260,6 +260,13 @@ impl State {
             }
         }
         self.strike(replica, call, &mut fate);
+        if call.status
+            && call.kind == Kind::CronJobs
+            && let Some(code) = self.admission(F::StatusRefused, &call.namespace).map(|fault| fault.amount)
+        {
+            self.struck(F::StatusRefused);
+            (fate.is_committed, fate.reply) = (false, Reply::Status(u16::try_from(code).unwrap(), "Refused", None));
+        }
         fate
     }
 

@@ -196,6 +196,7 @@ impl Scenario {
             scenario.become_noisy(&mut Rng::fork(seed, "noise"));
         } else {
             scenario.press(&mut Rng::fork(seed, "pressure"));
+            scenario.refuse(&mut Rng::fork(seed, "refusals"));
             scenario.adopt_policies(&mut Rng::fork(seed, "policies"));
             scenario.adopt_limits(&mut Rng::fork(seed, "limits"));
         }
@@ -262,6 +263,21 @@ impl Scenario {
             let namespace = *rng.pick(&NAMESPACES);
             self.faults.push(Fault::pressure(rng, 100 + number, namespace, self.active));
         }
+    }
+
+    /// Adds refusals of all statuses of a namespace, where some CronJobs keep no history.
+    fn refuse(&mut self, rng: &mut Rng) {
+        if rng.percent(70) {
+            return;
+        }
+        let namespace = *rng.pick(&NAMESPACES);
+        for cron_job in self.cron_jobs.iter_mut().filter(|cron_job| cron_job.namespace == namespace) {
+            if rng.percent(50) {
+                cron_job.spec.limits = (Some(rng.range(0, 2)), Some(rng.range(0, 2)));
+            }
+        }
+        let refusals = Fault::refusals(rng, 200, namespace, self);
+        self.faults.extend(refusals);
     }
 
     /// Makes it a world whose only faults concern the admission of Jobs in some namespaces, which have many CronJobs.
