@@ -229,11 +229,11 @@ impl<K: Key> WorkQueue<K> {
         self.add_rate_limited_within(key, Duration::ZERO, Duration::MAX);
     }
 
-    /// Like [`WorkQueue::add_rate_limited`], with a delay between `at_least` and `at_most`: for failures that do not depend
-    /// on the key, such as an outage, and for a server that says how long to wait.
+    /// Like [`WorkQueue::add_rate_limited`], with a delay of `at_most`, but no less than `at_least`: for failures that do not
+    /// depend on the key, such as an outage, and for a server that says how long to wait. Failures with the same `at_most`
+    /// are counted together, and make no failure with another one wait longer.
     pub fn add_rate_limited_within(&self, key: K, at_least: Duration, at_most: Duration) {
-        let delay = self.shared.rate_limiter.lock().when(&key);
-        let delay = delay.min(at_most).max(at_least);
+        let delay = self.shared.rate_limiter.lock().when(&key, at_most).max(at_least);
         self.add_after_with(key, delay, Queue::retry_priority);
     }
 

@@ -139,8 +139,12 @@ impl ApiError {
         match self.code {
             _ if self.namespace_terminating => FailureClass::Namespace,
             _ if self.is_admission() && !is_transient => FailureClass::Namespace,
+            // Quotas and missing rights: when they are raised or granted, all keys can continue.
+            403 => FailureClass::Namespace,
+            // A create names no version. The conflict is that of the quota, whose usage others changed at the same time.
+            409 if self.is_conflict() && self.operation.starts_with("create ") => FailureClass::Namespace,
             // All keys share the same credentials.
-            0 | 401 | 429 | 500.. => FailureClass::Server,
+            0 | 401 | 408 | 429 | 500.. => FailureClass::Server,
             _ => FailureClass::Key,
         }
     }
@@ -184,9 +188,10 @@ impl ApiError {
 pub enum FailureClass {
     /// The object: a retry without a change of it is unlikely to succeed.
     Key,
-    /// The namespace: admission, a quota, or a terminating namespace.
+    /// The namespace: admission, a quota, missing rights of the controller's account, or a terminating namespace.
     Namespace,
-    /// The API server: no answer, 401, 429 or 5xx, including a webhook's 429 and 503. It recovers for all keys at once.
+    /// The API server: no answer, 401, 408, 429 or 5xx, including a webhook's 429 and 503. It recovers for all keys at
+    /// once.
     Server,
 }
 
@@ -204,6 +209,7 @@ mod tests {
             ("timeout", 504, "Timeout: request did not complete within requested timeout", Server, false),
             ("a panic of the server", 500, "Internal error occurred: panic", Server, false),
             ("expired credentials", 401, "Unauthorized", Server, false),
+            ("a request that took too long", 408, "Request Timeout", Server, false),
             (
                 "a webhook that cannot be called",
                 500,
@@ -243,7 +249,13 @@ mod tests {
                 Namespace,
                 true,
             ),
-            ("a missing right", 403, "jobs.batch is forbidden: User \"u\" cannot create resource \"jobs\"", Key, false),
+            (
+                "a missing right",
+                403,
+                "jobs.batch is forbidden: User \"u\" cannot create resource \"jobs\"",
+                Namespace,
+                false,
+            ),
             ("an invalid object", 422, "Job.batch \"x\" is invalid: spec.template: Required value", Key, false),
             ("a bad request", 400, "json: cannot unmarshal", Key, false),
             ("another write came first", 409, "the object has been modified", Key, false),
@@ -258,5 +270,16 @@ mod tests {
             ..ApiError::transport("create Job", ObjectName::new("ns", "x"), "being terminated")
         };
         assert_eq!(terminating.class(), Namespace);
+        let rows = [
+            ("a quota that changed meanwhile", "create Job", "Conflict", Namespace),
+            ("a taken name", "create Job", "AlreadyExists", Key),
+            ("a status of an old version", "update status of CronJob", "Conflict", Key),
+            ("a Job of another UID", "delete Job", "Conflict", Key),
+        ];
+        for (sentence, operation, reason, class) in rows {
+            let error = ApiError::transport(operation, ObjectName::new("ns", "x"), "please apply your changes");
+            let error = ApiError { code: 409, reason: reason.to_owned(), ..error };
+            assert_eq!(error.class(), class, "{sentence}");
+        }
     }
 }

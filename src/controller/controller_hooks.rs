@@ -142,7 +142,10 @@ impl<C: JobControl + CronJobControl> SyncHooks for ControllerHooks<'_, C> {
             controller.memories.change(cron_job, |known| known.told.clone_from(&settlement.told));
         }
         if let Some(slot) = settlement.name_taken {
-            controller.memories.change(cron_job, |known| known.name_taken = Some(slot));
+            controller.memories.change(cron_job, |known| {
+                known.name_taken = Some(slot);
+                known.pending.name_taken(slot);
+            });
         }
         let is_external = |memory: &mut Memory, slot| controller.external_jobs.already_there(&mut memory.account, slot);
         if let Some(slot) = settlement.already_there

@@ -5,6 +5,7 @@
 //!   predecessor, or a request long on its way, cannot have made it.
 //! - It existed before this process sent its first request for that slot, so it does not come from a request whose
 //!   answer was lost.
+//! - Its scheduled time is that slot. Slots of one minute share a Job name, so the Job of an earlier one may have it.
 //!
 //! Each Job counts once. A Job that the other controller tries to start later is not seen: the API server refuses it.
 //!

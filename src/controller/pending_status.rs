@@ -65,6 +65,12 @@ impl PendingStatus {
         self.begun = before.filter(|begun| keeps || begun.may_commit_until.is_some());
     }
 
+    /// A Job of another owner has the name for `slot`, so that no create for it is committed. Its deletion would take
+    /// that protection away, as that of an own Job does.
+    pub fn name_taken(&mut self, slot: DateTime<Utc>) {
+        self.begun = self.begun.filter(|begun| begun.slot != slot);
+    }
+
     /// The last create has no answer and may be committed until `end`.
     pub fn unanswered(&mut self, end: Instant) {
         if let Some(begun) = &mut self.begun {

@@ -497,7 +497,8 @@ impl<'a> Sync<'a> {
         let ours = job.controller.as_ref().is_some_and(|owner| owner.uid == self.draft.base.uid);
         if ours {
             self.draft.verdict = Verdict::NothingDue;
-            self.draft.already_there = Some(slot);
+            // Slots of one minute share a name, so it may be the Job of an earlier one.
+            self.draft.already_there = job.slot_of(self.draft.base).filter(|made_for| *made_for == slot);
             if !self.draft.status.in_active_list(&job.uid) {
                 self.started(&job, slot);
             }

@@ -1,7 +1,7 @@
 //! Requeues keys whose sync failed, and adjusts how many syncs run at a time.
 //!
 //! Guarantees: a key has a timer for its next slot after every sync, however it ends. The backoff depends on the scope
-//! of the failure ([`FailureClass`]).
+//! of the failure ([`FailureClass`]), and on how many of the same scope the key had since its last success.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::workqueue::UNANSWERED;
 /// server is back, every due key is already late.
 pub const UNAVAILABLE_BACKOFF: Duration = Duration::from_secs(2);
 
-/// The longest backoff of a failure caused by the namespace (a webhook's denial, a quota). A user fixes it and then
-/// looks for the Jobs; half a minute is less than the shortest period. It exceeds the server's backoff, because the
-/// failure may last for days and each attempt calls a webhook.
+/// The longest backoff of a failure caused by the namespace (a webhook's denial, a quota, a missing right). A user fixes
+/// it and then looks for the Jobs; half a minute is less than the shortest period. It exceeds the server's backoff,
+/// because the failure may last for days and each attempt calls a webhook.
 pub const NAMESPACE_BACKOFF: Duration = Duration::from_secs(30);
 
 /// The longest backoff while a webhook of the namespace cannot be called. Like a server, it returns for all keys at
@@ -38,25 +38,25 @@ pub const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 impl<C: JobControl + CronJobControl> Controller<C> {
     pub(super) fn retry(&self, key: &ObjectName, failure: &Failure) {
         // In an outage, thousands of keys fail repeatedly; each is logged less and less often.
-        let failures = self.parts.queue.num_requeues(key);
-        if failures == 0 && matches!(failure, Failure::Api(error) if error.is_conflict()) {
+        let (failures, class) = (self.parts.queue.num_requeues(key), failure.class());
+        if failures == 0 && class == FailureClass::Key && matches!(failure, Failure::Api(error) if error.is_conflict())
+        {
             // Another write came first, which is common beside a second controller.
             debug!(cronjob = %key, "the CronJob has changed meanwhile, requeuing");
         } else if failures == 0 || failures.is_power_of_two() {
             warn!(cronjob = %key, failures, error = %failure, "error syncing CronJob, requeuing");
         }
-        let (mut at_least, mut at_most) = (Duration::ZERO, longest_backoff(failure));
-        if failure.class() == FailureClass::Server
+        let mut at_least = Duration::ZERO;
+        if class == FailureClass::Server
             && let Some(error) = failure.api_error()
         {
             at_least = error.retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
-            at_most = at_most.max(at_least);
             // A webhook's refusal concerns its namespace; other namespaces continue.
             if error.is_too_many_requests() && !error.is_admission() {
                 self.parts.queue.pause_low_priority(at_least.max(OVERLOAD_PAUSE));
             }
         }
-        self.parts.queue.add_rate_limited_within(key.clone(), at_least, at_most);
+        self.parts.queue.add_rate_limited_within(key.clone(), at_least, longest_backoff(failure));
         self.keep_next_slot(key);
     }
 

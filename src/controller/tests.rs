@@ -13,6 +13,7 @@ pub(crate) mod objects;
 mod policies;
 mod pressure;
 mod record_limits;
+mod recovery;
 mod rivals;
 mod slow_server;
 pub(crate) mod support;

@@ -3,10 +3,12 @@
 //! Guarantees: pure, with the event's own time as `now`. Each of the three caches has at most `cache_entries` entries, each
 //! of fixed size whatever the messages are. A wall clock that steps back never mutes an object for longer than an empty token
 //! bucket would. Matches `EventCorrelator` in client-go's `tools/record/events_cache.go`, in this order: the aggregator may
-//! replace message and key, the logger counts under the key, the spam filter may drop the result (which stays counted). Three
+//! replace message and key, the logger counts under the key, the spam filter may drop the result (which stays counted). Four
 //! choices differ. Where the aggregator is full, upstream forgets an arbitrary message, so chance decides which messages keep
 //! an Event of their own; here the first messages keep theirs. A combined Event keeps its `reportingComponent`, which
-//! upstream drops. The server's answers are not read back, because no field of them takes part in a later decision.
+//! upstream drops. The server's answers are not read back, because no field of them takes part in a later decision. In the
+//! spam filter, each reason that upstream does not have has a budget of its own: such Events are rare, and the routine ones
+//! of a minutely CronJob always use up theirs.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::lru::Lru;
-use super::{Event, EventType, ObjectKey};
+use super::{Event, EventType, ObjectKey, reasons};
 
 /// The prefix of a combined Event's message.
 const COMBINED_PREFIX: &str = "(combined from similar events): ";
@@ -28,7 +30,8 @@ pub struct CorrelatorOptions {
     pub max_events: usize,
     /// After this long without an event of a group, its messages are forgotten.
     pub max_interval: TimeDelta,
-    /// How many events of one type about one object may come at once.
+    /// How many events of one type about one object may come at once. A reason that upstream does not have is counted for
+    /// itself.
     pub spam_burst: u32,
     /// The time after which one more event is allowed.
     pub spam_refill: TimeDelta,
@@ -81,7 +84,9 @@ impl Correlator {
     pub fn correlate(&mut self, event: Event) -> Option<Event> {
         let now = event.last_timestamp;
         let source = Source { object: event.involved_object.identity(), type_: event.type_ };
-        let group = Group { source: source.clone(), reason: event.reason };
+        let budgeted =
+            Budgeted { source: source.clone(), reason: reasons::is_own(event.reason).then_some(event.reason) };
+        let group = Group { source, reason: event.reason };
         let message = self.hasher.hash_one(&event.message);
         let (event, key) = if self.aggregator.is_one_of_many(&group, message, now) {
             (Event { message: format!("{COMBINED_PREFIX}{}", event.message), ..event }, Key { group, message: None })
@@ -89,15 +94,22 @@ impl Correlator {
             (event, Key { group, message: Some(message) })
         };
         let event = self.logger.observe(event, key);
-        self.spam_filter.allows(source, now).then_some(event)
+        self.spam_filter.allows(budgeted, now).then_some(event)
     }
 }
 
-/// The key of the spam filter's budget. The reporting component is the same for all events of one correlator.
+/// Where an event comes from. The reporting component is the same for all events of one correlator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Source {
     object: Arc<ObjectKey>,
     type_: EventType,
+}
+
+/// The key of the spam filter's budget: one reason that upstream does not have, or (`None`) all others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Budgeted {
+    source: Source,
+    reason: Option<&'static str>,
 }
 
 /// Events that differ at most in their message.
@@ -175,10 +187,10 @@ impl Logger {
     }
 }
 
-/// Matches `EventSourceObjectSpamFilter` with its default key.
+/// Matches `EventSourceObjectSpamFilter`, with its default key for the events that upstream has.
 #[derive(Debug)]
 struct SpamFilter {
-    budgets: Lru<Source, Budget>,
+    budgets: Lru<Budgeted, Budget>,
     burst: u32,
     refill: TimeDelta,
 }
@@ -192,9 +204,9 @@ struct Budget {
 
 impl SpamFilter {
     /// Takes one token if available. A time before the last one counts as no time passed.
-    fn allows(&mut self, source: Source, now: DateTime<Utc>) -> bool {
+    fn allows(&mut self, budgeted: Budgeted, now: DateTime<Utc>) -> bool {
         let capacity = self.refill * i32::try_from(self.burst).unwrap_or(i32::MAX);
-        let budget = self.budgets.get_or_insert_with(source, || Budget { owed: TimeDelta::zero(), last: now });
+        let budget = self.budgets.get_or_insert_with(budgeted, || Budget { owed: TimeDelta::zero(), last: now });
         let passed = now.signed_duration_since(budget.last).clamp(TimeDelta::zero(), budget.owed);
         budget.last = now;
         budget.owed -= passed;

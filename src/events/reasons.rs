@@ -28,6 +28,11 @@ const fn own(name: &'static str, type_: EventType, meaning: &'static str, remedy
     Reason { name, type_, is_upstream: false, meaning, remedy }
 }
 
+/// Whether kube-controller-manager's controller does not record this reason.
+pub fn is_own(reason: &str) -> bool {
+    ALL.iter().any(|known| known.name == reason && !known.is_upstream)
+}
+
 /// Every reason, in the order of a run: what starts, what waits, what was left out, what is wrong.
 pub const ALL: [Reason; 25] = [
     upstream("SuccessfulCreate", Normal, "The Job of a slot was created.", ""),

@@ -1,7 +1,9 @@
 //! How long a failed key must wait before its retry.
 //!
 //! Guarantees: pure; it never waits and never reads a clock. Results are those of `TypedItemExponentialFailureRateLimiter` in
-//! client-go's `util/workqueue/default_rate_limiters.go`.
+//! client-go's `util/workqueue/default_rate_limiters.go`, where all failures of a key have one maximum delay. Failures with
+//! different maximum delays are counted apart, so many that wait for seconds never make the first of another kind wait for
+//! minutes. If the kinds alternate, the key still waits ever longer, because no failure resets a count.
 //!
 //! client-go's default limiter also has a token bucket of ten a second with a burst of a hundred for all keys together. After
 //! an outage of the API server in which 2,000 keys failed, the last one would get its token after more than three minutes. The
@@ -11,12 +13,13 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-/// Backoff of each key: the base delay doubled with every failure, up to the maximum delay.
+/// Backoff of each key: the base delay doubled with every failure, up to the maximum delay or that of the failure.
 ///
 /// A key that is never forgotten stays in memory: call [`Self::forget`] when it succeeds or is gone.
 #[derive(Debug)]
 pub struct ItemExponentialFailure<K> {
-    failures: HashMap<K, u32>,
+    /// The number of failures of each key with each maximum delay.
+    failures: HashMap<K, Vec<(Duration, u32)>>,
     base_delay: Duration,
     max_delay: Duration,
 }
@@ -36,22 +39,27 @@ impl<K> Default for ItemExponentialFailure<K> {
 }
 
 impl<K: Clone + Eq + Hash> ItemExponentialFailure<K> {
-    /// Counts one more failure of `key` and returns how long it must wait.
-    pub fn when(&mut self, key: &K) -> Duration {
-        let Some(failures) = self.failures.get_mut(key) else {
-            self.failures.insert(key.clone(), 1);
-            return self.base_delay.min(self.max_delay);
-        };
+    /// Counts one more failure of `key`, which may wait for `at_most`, and returns how long it must wait. A key takes space
+    /// for each different `at_most`, so a caller should have few.
+    pub fn when(&mut self, key: &K, at_most: Duration) -> Duration {
+        let max_delay = at_most.min(self.max_delay);
+        let counts = self.failures.entry(key.clone()).or_default();
+        let known = counts.iter().position(|(delay, _)| *delay == max_delay);
+        let at = known.unwrap_or_else(|| {
+            counts.push((max_delay, 0));
+            counts.len() - 1
+        });
+        let failures = &mut counts[at].1;
         let mut delay = self.base_delay;
         // No delay but zero survives this many doublings, so the loop is short for any number of failures.
         for _ in 0..(*failures).min(u128::BITS) {
-            if delay >= self.max_delay {
+            if delay >= max_delay {
                 break;
             }
             delay = delay.saturating_mul(2);
         }
         *failures = failures.saturating_add(1);
-        delay.min(self.max_delay)
+        delay.min(max_delay)
     }
 
     /// Forgets the failures of `key`, because it succeeded or was dropped.
@@ -59,9 +67,10 @@ impl<K: Clone + Eq + Hash> ItemExponentialFailure<K> {
         self.failures.remove(key);
     }
 
-    /// How often `key` has failed since it was last forgotten.
+    /// How often `key` has failed since it was last forgotten, in any way.
     pub fn num_requeues(&self, key: &K) -> u32 {
-        self.failures.get(key).copied().unwrap_or(0)
+        let counts = self.failures.get(key).map_or(&[][..], Vec::as_slice);
+        counts.iter().fold(0, |sum, (_, failures)| sum.saturating_add(*failures))
     }
 }
 

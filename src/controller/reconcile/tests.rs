@@ -249,6 +249,22 @@ fn a_name_taken_by_our_own_job_is_adopted_and_waits_for_the_next_slot() {
 }
 
 #[test]
+fn only_a_job_that_a_controller_made_for_the_slot_was_there_before_its_create() {
+    let rows = [
+        ("made for the slot", made_by_controller(SLOT), true),
+        ("made for another slot of the minute", made_by_controller("2026-03-02T10:00:20Z"), false),
+        ("made by hand", json!({}), false),
+    ];
+    for (sentence, made, want) in rows {
+        let own = job(NAME, "earlier", made);
+        let mut observation = observe(&cron_job(json!({})), &[]);
+        observation.create = Some(CreateReply::Refused(refusal(409, "AlreadyExists")));
+        observation.learn_job(own.name.clone(), Ok(own));
+        assert_eq!(settle(&observation).already_there, want.then_some(time(SLOT)), "{sentence}");
+    }
+}
+
+#[test]
 fn after_a_crash_between_create_and_status_the_job_is_adopted_before_any_policy_is_judged() {
     for policy in ["Allow", "Forbid", "Replace"] {
         let cron_job = cron_job(json!({ "spec": { "concurrencyPolicy": policy } }));

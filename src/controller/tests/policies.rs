@@ -384,3 +384,20 @@ async fn published_times_follow_and_cost_one_request_for_a_new_or_changed_cron_j
     }
     assert_eq!(numbers[1], numbers[0] + 1, "the new CronJob's");
 }
+
+/// Each Job gives three Events, and all of them together have one in five minutes.
+#[tokio::test(start_paused = true)]
+async fn passed_over_is_told_every_hour_beside_the_routine_events_of_a_minutely_cron_job() {
+    let world =
+        World::with_jobs_that_end("2026-03-02T09:59:30Z", |_| Some((Duration::from_secs(150), Ending::Complete))).await;
+    let spec = json!({ "concurrencyPolicy": "Forbid", "successfulJobsHistoryLimit": 1 });
+    create(&world, spec, &[("backlog", "1")]).await;
+    let stop = world.work(2);
+    for (hour, told) in [(10, 1), (11, 2), (12, 3), (13, 4), (14, 5)] {
+        world.pass_until(&format!("2026-03-02T{hour}:30:00Z")).await;
+        assert_eq!(passed_over(&world).await, told, "{hour}:30");
+    }
+    stop.cancel();
+    let written = [Verb::Create, Verb::Patch].map(|verb| world.wire.count(verb, "events")).iter().sum::<usize>();
+    assert!(world.seen().len() >= 99 && written < 120, "{written} of three hundred, as upstream");
+}

@@ -118,6 +118,7 @@ async fn key_that_failed_often_comes_back_as_soon_as_its_class_allows_and_at_its
     let table = [
         ("the server's", refused(503, "away"), FailureClass::Server, UNAVAILABLE_BACKOFF),
         ("a quota", refused(403, "x is forbidden: exceeded quota: q"), FailureClass::Namespace, NAMESPACE_BACKOFF),
+        ("a missing right", refused(403, "jobs.batch is forbidden"), FailureClass::Namespace, NAMESPACE_BACKOFF),
         ("its own", refused(422, "invalid"), FailureClass::Key, seconds(1000)),
         ("a template", Failure::Template("bad".to_owned()), FailureClass::Key, seconds(1000)),
     ];

@@ -80,3 +80,38 @@ async fn what_came_of_a_request_without_an_answer_is_not_another_controllers() {
         }
     }
 }
+
+/// The names of Jobs have minutes, so three slots share one.
+#[tokio::test(start_paused = true)]
+async fn own_job_of_an_earlier_slot_of_the_minute_is_not_another_controllers() {
+    for runs_for in [seconds(1), seconds(90)] {
+        let ends = if runs_for == seconds(1) { short } else { long };
+        let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", ends).await;
+        let uid = world.create_cron_job("c", json!({ "schedule": "@every 20s" })).await["metadata"]["uid"].clone();
+        let stop = world.work(2);
+        world.pass_until("2026-03-02T10:10:35Z").await;
+        assert_eq!(foreign(&world), 0, "{runs_for:?}");
+        let names: Vec<String> = (760..771).map(|at| format!("c-29540{at}")).collect();
+        assert_eq!(world.seen_names(), names, "{runs_for:?}: one for each minute, as upstream");
+        // It is still seen when there is one: its Job is there when the first slot of a minute comes.
+        world.wire.hold_watches(true);
+        let mut theirs = job("c-29540771", &json!([controlled_by("c", uid.as_str().unwrap())]));
+        theirs["metadata"]["annotations"] =
+            json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-03-02T10:11:10Z" });
+        world.request("POST", JOBS, &theirs).await.unwrap();
+        world.pass_until("2026-03-02T10:11:15Z").await;
+        assert_eq!(foreign(&world), 1, "{runs_for:?}");
+        world.wire.hold_watches(false);
+        world.pass_until("2026-03-02T10:15:30Z").await;
+        stop.cancel();
+        assert_eq!(foreign(&world), 1, "{runs_for:?}");
+    }
+}
+
+fn short(_: &crate::api::batch_v1::Job) -> Option<(Duration, Ending)> {
+    Some((seconds(1), Ending::Complete))
+}
+
+fn long(_: &crate::api::batch_v1::Job) -> Option<(Duration, Ending)> {
+    Some((seconds(90), Ending::Complete))
+}

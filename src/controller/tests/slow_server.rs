@@ -146,3 +146,35 @@ async fn after_a_lease_that_ran_out_replace_waits_until_its_creates_have_ended()
     assert_eq!(world.list(JOBS).await[0]["metadata"]["name"], "c-29540762");
     stop.cancel();
 }
+
+/// No create for 10:01 was answered, and another owner's Job takes its name: as soon as that is known, 10:02 can start.
+#[tokio::test(start_paused = true)]
+async fn later_slot_does_not_wait_for_an_unanswered_create_whose_name_another_owner_has_taken() {
+    let rows = [
+        ("a retry finds it", "Forbid", "2026-03-02T10:01:40Z", 0),
+        ("a retry finds it", "Replace", "2026-03-02T10:01:40Z", 0),
+        ("the next slot finds it", "Forbid", "2026-03-02T10:01:59.990Z", 1),
+        ("the next slot finds it", "Replace", "2026-03-02T10:01:59.990Z", 1),
+    ];
+    for (sentence, policy, taken_at, repeated) in rows {
+        let world = World::new("2026-03-02T10:00:30Z").await;
+        world.create_cron_job("c", json!({ "concurrencyPolicy": policy })).await;
+        let latency = |fate| Orders { there: Duration::from_millis(5), back: Duration::from_millis(5), fate };
+        world.wire.judge(move |ask| {
+            latency(if ask.is(Verb::Create, "jobs") { Fate::Refused(504, "Timeout") } else { Fate::Pass })
+        });
+        let stop = world.work(2);
+        world.pass_until(taken_at).await;
+        world.request("POST", JOBS, &job("c-29540761", &json!([]))).await.unwrap();
+        world.wire.judge(move |_| latency(Fate::Pass));
+        world.pass_until("2026-03-02T10:01:59.999Z").await;
+        let [creates, reads] = [Verb::Create, Verb::Get].map(|verb| world.wire.count(verb, "jobs"));
+        world.pass_until("2026-03-02T10:02:50Z").await;
+        stop.cancel();
+        let later = world.seen().into_iter().find(|job| *job.name.name == *"c-29540762").unwrap();
+        assert_eq!(later.creation_timestamp, time("2026-03-02T10:02:00Z"), "{sentence}, {policy}");
+        let asked = [world.wire.count(Verb::Create, "jobs") - creates, world.wire.count(Verb::Get, "jobs") - reads];
+        assert_eq!(asked, [1 + repeated, repeated], "{sentence}, {policy}: creates and reads of Jobs");
+        assert!(!world.controller.creates_may_be_pending(), "{sentence}, {policy}");
+    }
+}

@@ -103,6 +103,8 @@ pub enum Fate {
     Swallowed,
     /// A proxy before the server refuses it, with this code and reason.
     Refused(u16, &'static str),
+    /// The server refuses it with this code, reason and message.
+    Denied(u16, &'static str, &'static str),
     /// A proxy before the server is overloaded and answers 429 with this Retry-After in seconds.
     Overloaded(u32),
     /// The sender panics.
@@ -244,9 +246,10 @@ where
             match orders.fate {
                 Fate::Unreachable => return Err("connection refused".into()),
                 Fate::Swallowed => pending().await,
-                Fate::Refused(code, reason) => return Ok(refusal(code, reason)),
+                Fate::Refused(code, reason) => return Ok(refusal(code, reason, "as ordered")),
+                Fate::Denied(code, reason, message) => return Ok(refusal(code, reason, message)),
                 Fate::Overloaded(seconds) => {
-                    let mut refusal = refusal(429, "TooManyRequests");
+                    let mut refusal = refusal(429, "TooManyRequests", "as ordered");
                     refusal.headers_mut().insert(header::RETRY_AFTER, seconds.into());
                     return Ok(refusal);
                 }
@@ -271,10 +274,9 @@ async fn travel(time: Duration) {
     }
 }
 
-fn refusal(code: u16, reason: &str) -> Response<Body> {
+fn refusal(code: u16, reason: &str, message: &str) -> Response<Body> {
     let status = json!({
-        "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "as ordered", "reason": reason,
-        "code": code,
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason, "code": code,
     });
     let body = Full::new(Bytes::from(status.to_string())).map_err(|never| match never {}).boxed_unsync();
     let mut response = Response::new(body);

@@ -82,6 +82,14 @@ fn last_event_is_created_counted_combined_or_dropped() {
             Some((1, "m")),
         ),
         Row("other reasons share the budget", then(same(25), said("cj", "Other", "m")), 1, None),
+        Row("so do those that upstream has", then(same(25), said("cj", "MissingJob", "m")), 1, None),
+        Row(
+            "a reason that upstream does not have has a budget of its own",
+            then(same(40), said("cj", "PassedOver", "m")),
+            1,
+            Some((1, "m")),
+        ),
+        Row("which has an end, too", vec![said("cj", "PassedOver", "m"); 26], 1, None),
         Row("other objects have a budget of their own", then(same(26), said("dj", "Other", "m")), 1, Some((1, "m"))),
     ];
     for Row(row, events, step, want) in rows {
@@ -232,12 +240,12 @@ proptest! {
             let reason = ["A", "B", "C"][reason];
             let input = event(&format!("cj{object}"), NORMAL, reason, &message.to_string(), at(second));
             let source = Source { object: input.involved_object.identity(), type_: NORMAL };
-            let group = Group { source: source.clone(), reason };
+            let (budgeted, group) = (Budgeted { source: source.clone(), reason: None }, Group { source, reason });
             let out = correlator.correlate(input);
             prop_assert!(out.is_none_or(|out| out.count >= 1 && out.last_timestamp == at(second)));
             let similar = correlator.aggregator.groups.get_or_insert_with(group, || unreachable!());
             prop_assert!(similar.messages.len() < options.max_events);
-            let budget = correlator.spam_filter.budgets.get_or_insert_with(source, || unreachable!());
+            let budget = correlator.spam_filter.budgets.get_or_insert_with(budgeted, || unreachable!());
             prop_assert!(budget.owed >= TimeDelta::zero() && budget.owed <= full);
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn milliseconds(limiter: &mut ItemExponentialFailure<&'static str>, key: &'static str, times: usize) -> Vec<u128> {
-    (0..times).map(|_| limiter.when(&key).as_millis()).collect()
+    (0..times).map(|_| limiter.when(&key, Duration::MAX).as_millis()).collect()
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn delay_grows_to_the_maximum_and_stays_there() {
         let mut limiter = ItemExponentialFailure::new(base, max);
         let mut expected = base.min(max);
         for _ in 0..200 {
-            assert_eq!(limiter.when(&"x"), expected, "{name}");
+            assert_eq!(limiter.when(&"x", Duration::MAX), expected, "{name}");
             expected = expected.saturating_mul(2).min(max);
         }
         assert_eq!(limiter.num_requeues(&"x"), 200, "{name}");
@@ -44,4 +44,21 @@ fn the_controllers_backoff_is_five_milliseconds_doubled_to_a_thousand_seconds() 
     let delays = milliseconds(&mut ItemExponentialFailure::default(), "x", 20);
     assert_eq!(delays[..4], [5, 10, 20, 40]);
     assert_eq!(delays[16..], [327_680, 655_360, 1_000_000, 1_000_000]);
+}
+
+/// Each failure by its maximum delay in milliseconds, and how long the key waits then.
+#[test]
+fn failures_with_different_maximum_delays_are_counted_apart_and_forgotten_together() {
+    let mut limiter = ItemExponentialFailure::default();
+    let mut waits = |at_most: u64| limiter.when(&"x", Duration::from_millis(at_most)).as_millis();
+    let many: Vec<_> = (0..20).map(|_| waits(2_000)).collect();
+    assert_eq!((many[..3].to_vec(), many[19]), (vec![5, 10, 20], 2_000));
+    assert_eq!([waits(u64::MAX), waits(30_000), waits(2_000), waits(u64::MAX)], [5, 5, 2_000, 10]);
+    let alternating: Vec<_> = (0..13).map(|_| (waits(2_000), waits(30_000))).collect();
+    assert_eq!(alternating[12], (2_000, 30_000), "they wait ever longer");
+    assert_eq!(limiter.num_requeues(&"x"), 20 + 4 + 26);
+    assert_eq!(limiter.failures["x"].len(), 3);
+    limiter.forget(&"x");
+    assert!(limiter.failures.is_empty());
+    assert_eq!(limiter.when(&"x", Duration::from_secs(2)), Duration::from_millis(5));
 }
