@@ -20,6 +20,7 @@ pub struct ActiveList {
     /// `None` where one was removed from a long list.
     references: Vec<Option<ObjectReference>>,
     /// The place of each UID in a list that is or was long.
+    #[allow(clippy::box_collection, reason = "almost no list has it")]
     places: Option<Box<HashMap<Uid, usize>>>,
 }
 

@@ -123,7 +123,7 @@ pub async fn carry_out<C: JobControl + CronJobControl>(
                     if reservation.is_none() {
                         let held_up = held_up(&observation, now);
                         let report = SyncReport::new(observation.cron_job, Outcome::AwaitTemplate);
-                        return SyncReport { prune_failed, held_up, ..report };
+                        return SyncReport { held_up, prune_failed, ..report };
                     }
                 }
                 look_up(control, hooks, &mut observation, lookups).await;

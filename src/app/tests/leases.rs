@@ -119,7 +119,7 @@ async fn leader_that_finds_no_lease_after_others_deletes_nothing_before_their_cr
     let clock: SharedClock = TestClock::new("2026-11-20T18:20:50Z".parse().unwrap());
     let server = server(&clock);
     create(&server, ControllerKind::CronJob).await;
-    let path = format!("{}/minutely", ControllerKind::CronJob.parent.path(Some("default")));
+    let url = format!("{}/minutely", ControllerKind::CronJob.parent.path(Some("default")));
     let run = |identity: &str| {
         let wire = Wire::new();
         let client = client::on_service(wire.around(server.clone().into_service()));
@@ -129,7 +129,7 @@ async fn leader_that_finds_no_lease_after_others_deletes_nothing_before_their_cr
     };
     let (_, killed) = run("first");
     let replace = json!({ "spec": { "concurrencyPolicy": "Replace" } });
-    let patch = Request::patch(&path).header("content-type", "application/merge-patch+json");
+    let patch = Request::patch(&url).header("content-type", "application/merge-patch+json");
     let answer = server.handle(patch.body(Bytes::from(replace.to_string())).unwrap()).await;
     assert!(answer.status().is_success());
     tokio::time::sleep(seconds(60)).await;

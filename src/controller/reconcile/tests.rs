@@ -653,7 +653,9 @@ fn the_steps_of_a_sync_grow_with_the_running_jobs_and_not_with_their_square() {
                         }),
                         Plan::Replace { victims, .. } => {
                             assert_eq!(victims.len(), number / 4 * 3, "a quarter has failed");
-                            victims.into_iter().for_each(|victim| observation.learn_deletion(victim.uid, Ok(())));
+                            for victim in victims {
+                                observation.learn_deletion(victim.uid, Ok(()));
+                            }
                         }
                         _ => return round,
                     }

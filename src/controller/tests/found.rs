@@ -102,10 +102,15 @@ async fn nothing_is_created_for_a_cron_job_suspended_while_an_answer_was_waited_
 
 #[tokio::test(start_paused = true)]
 async fn no_job_is_replaced_for_a_cron_job_suspended_while_an_answer_was_waited_for() {
+    let spec = |spec: Value| json!({ "spec": spec });
+    let annotation =
+        |value: &str| json!({ "metadata": { "annotations": { "cronjob-controller.dev/stuck-after": value } } });
     let table = [
-        ("nothing is changed", json!({}), true),
-        ("it is suspended", json!({ "suspend": true }), false),
-        ("it may no longer be replaced", json!({ "concurrencyPolicy": "Forbid" }), false),
+        ("nothing is changed", spec(json!({})), true),
+        ("it is suspended", spec(json!({ "suspend": true })), false),
+        ("it may no longer be replaced", spec(json!({ "concurrencyPolicy": "Forbid" })), false),
+        ("a policy is added that cannot be read", annotation("soon"), false),
+        ("an annotation is added that is no policy", json!({ "metadata": { "annotations": { "team": "a" } } }), true),
     ];
     for (sentence, change, is_replaced) in table {
         let world = working(json!({ "concurrencyPolicy": "Replace" })).await;
@@ -113,7 +118,7 @@ async fn no_job_is_replaced_for_a_cron_job_suspended_while_an_answer_was_waited_
         let running = world.seen_names();
         world.wire.answer_late(Verb::Get, "jobs", seconds(1));
         world.pass_until("2026-03-02T10:02:00.500Z").await;
-        world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({ "spec": change })).await;
+        world.write("PATCH", &format!("{CRON_JOBS}/c"), &change).await;
         world.pass_until("2026-03-02T10:02:30Z").await;
         let left: Vec<_> = world.list(JOBS).await.iter().map(|job| job["metadata"]["name"].clone()).collect();
         assert_eq!(left != running, is_replaced, "{sentence}: {left:?}");

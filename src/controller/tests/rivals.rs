@@ -84,8 +84,11 @@ async fn what_came_of_a_request_without_an_answer_is_not_another_controllers() {
 /// The names of Jobs have minutes, so three slots share one.
 #[tokio::test(start_paused = true)]
 async fn own_job_of_an_earlier_slot_of_the_minute_is_not_another_controllers() {
-    for runs_for in [seconds(1), seconds(90)] {
-        let ends = if runs_for == seconds(1) { short } else { long };
+    let rows: [(Duration, support::Ends); 2] = [
+        (seconds(1), |_| Some((seconds(1), Ending::Complete))),
+        (seconds(90), |_| Some((seconds(90), Ending::Complete))),
+    ];
+    for (runs_for, ends) in rows {
         let world = World::with_jobs_that_end("2026-03-02T10:00:30Z", ends).await;
         let uid = world.create_cron_job("c", json!({ "schedule": "@every 20s" })).await["metadata"]["uid"].clone();
         let stop = world.work(2);
@@ -106,12 +109,4 @@ async fn own_job_of_an_earlier_slot_of_the_minute_is_not_another_controllers() {
         stop.cancel();
         assert_eq!(foreign(&world), 1, "{runs_for:?}");
     }
-}
-
-fn short(_: &crate::api::batch_v1::Job) -> Option<(Duration, Ending)> {
-    Some((seconds(1), Ending::Complete))
-}
-
-fn long(_: &crate::api::batch_v1::Job) -> Option<(Duration, Ending)> {
-    Some((seconds(90), Ending::Complete))
 }
