@@ -4,6 +4,7 @@
 //! slots that may have run are started on request only (`plan`). Each Job has the name and the annotation of its slot, so that
 //! a controller cannot start the slot beside it, and a label, because of which it never counts as active.
 
+mod limit;
 pub mod plan;
 mod run;
 pub mod watch;
@@ -50,6 +51,12 @@ enum Step {
     Ended { slot: DateTime<Utc>, job: String, outcome: End },
     /// It is left out.
     Skipped { slot: DateTime<Utc>, why: &'static str },
+    /// The next start waits: for the regular run of a slot, or for a place under the limit of a policy.
+    Waiting {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        slot: Option<DateTime<Utc>>,
+        why: &'static str,
+    },
 }
 
 /// The numbers of a backfill.
@@ -113,7 +120,7 @@ pub(super) async fn backfill_with(
     clock: &dyn Clock,
     print: &mut dyn FnMut(&PlainText) -> bool,
 ) -> Result<Answer, CliError> {
-    let place = Place { client, controller_kind, namespace, name };
+    let place = Place { client, controller_kind, namespace, name, seed: &request.question.seed };
     let stored = place.read().await?;
     if let Some(refusal) = plan::refusal(&stored.cron_job, request.question.zone) {
         return Err(place.refused(refusal));
@@ -274,11 +281,23 @@ impl<'a> Screen<'a> {
                 Some(format!("Job {job} {}", if *outcome == End::Failed { "failed" } else { "was deleted" }))
             }
             Step::Skipped { slot, why } => Some(format!("The slot {} is left out: {why}", moment(self.zone, *slot))),
+            Step::Waiting { .. } if self.on_terminal => None,
+            Step::Waiting { slot: Some(slot), why } => {
+                Some(format!("Waits for the slot {}: {why}", moment(self.zone, *slot)))
+            }
+            Step::Waiting { slot: None, why } => Some(format!("Waits: {why}")),
+        };
+        let wait = match step {
+            Step::Waiting { slot: Some(slot), .. } => {
+                Some(format!("waits for the run of {}", self.zone.at(*slot).format("%H:%M:%S")))
+            }
+            Step::Waiting { .. } => Some("waits for a place".to_owned()),
+            _ => None,
         };
         self.clear();
         let is_open = text.is_none_or(|text| (self.print)(&PlainText::lines([text])));
         if self.on_terminal {
-            let _ = write!(bar_output(), "{}", bar(tally)).and_then(|()| bar_output().flush());
+            let _ = write!(bar_output(), "{}", bar(tally, wait.as_deref())).and_then(|()| bar_output().flush());
         }
         is_open
     }
@@ -312,13 +331,14 @@ fn bar_output() -> std::io::Stderr {
     std::io::stderr()
 }
 
-/// One line of progress.
-fn bar(tally: &Tally) -> String {
+/// One line of progress. What the next start waits for is in the place of the numbers, so that the line stays short.
+fn bar(tally: &Tally, wait: Option<&str>) -> String {
     let ended = tally.succeeded + tally.failed + tally.gone;
     let done = (BAR * ended).checked_div(tally.total).unwrap_or_default().min(BAR);
     let failed = if tally.failed > 0 { format!(", {} failed", tally.failed) } else { String::new() };
     let Tally { total, running, .. } = tally;
-    format!("[{:<BAR$}] {ended} of {total}, {running} running{failed}", "#".repeat(done))
+    let now = wait.map_or_else(|| format!("{running} running{failed}"), str::to_owned);
+    format!("[{:<BAR$}] {ended} of {total}, {now}", "#".repeat(done))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What became of each slot since a time: `explain --since`.
 //!
-//! Guarantees: what is said follows from Jobs, Events and the status; where they no longer tell, that is said. A slot counts as
-//! missed only if its Job would still exist under the history limits. Consecutive slots of which the same is said are one entry.
-//! The Jobs and Events are read once for all slots. Pure, except for [`read`].
+//! Guarantees: what is said follows from Jobs, Events and the status; where they no longer tell, that is said. A slot before a later
+//! run counts as missed only if an Event says so, or its Job would still exist (`kept_since`). Consecutive slots of which the same
+//! is said are one entry. The Jobs and Events are read once for all slots. Pure, except for [`read`].
 
 mod traces;
 

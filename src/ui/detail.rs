@@ -110,7 +110,7 @@ fn commands(board: &Board, facts: &Facts, now: DateTime<Utc>) -> Vec<Copy> {
             let range = format!("--from={} --to={}", time(now - SINCE), time(now));
             copy(
                 "Backfill the last two days, dry run: print the plan, start nothing",
-                format!("kubectl cronjob backfill {place} {short} {range} --dry-run{zone}{flags}"),
+                format!("kubectl cronjob backfill {place} {short} {range} --dry-run{zone}{seed}{flags}"),
             )
         }
         Some(why) => Copy { what: format!("A backfill is not possible: {why}."), command: None },
@@ -177,6 +177,8 @@ mod tests {
         let seeded = all_with_seed("blue", "nightly", &daily, "UTC", " --context=prod");
         let explain = seeded[3].1.as_deref().unwrap();
         assert_eq!(explain, "kubectl cronjob explain -n shop nightly --spread-seed=blue --context=prod");
+        let backfill = seeded[2].1.as_deref().unwrap();
+        assert!(backfill.ends_with(" --dry-run --spread-seed=blue --context=prod"), "{backfill}");
         let interval = all("often", &json!({"schedule": "@every 5m"}), "UTC", "");
         assert!(interval[2].0.contains("@every") && interval[2].1.is_none(), "{interval:?}");
     }

@@ -1,9 +1,10 @@
 //! Which slots a backfill starts, and what is known of each.
 //!
 //! Guarantees: only slots that no controller starts any more are planned: those at or before the newest slot that is
-//! started or decided. A slot counts as not run only where its Job would still exist, where no controller can have started it,
-//! or where it is older than the CronJob. All that may have run is started on request only. Pure.
+//! started or decided. A slot counts as not run only where its Job would still exist (`kept_since`), where no controller can have
+//! started it, or where it is older than the CronJob. All that may have run is started on request only. Pure.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub struct Question {
     pub to: DateTime<Utc>,
     /// The controller's zone, in which a schedule without one runs.
     pub zone: Zone,
+    /// The controller's `--spread-seed`.
+    pub seed: Arc<str>,
     /// The most unfinished Jobs at a time.
     pub max_active: usize,
     /// Whether to start slots again whose Job failed.
@@ -172,8 +175,7 @@ struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     fn new(cron_job: &'a CronJob, jobs: &'a [Arc<Job>], record: &'a Record) -> Self {
         let (own, others): (Vec<&Arc<Job>>, Vec<_>) = jobs.iter().partition(|job| job.is_child_of(cron_job));
-        let kept_since =
-            kept_since(cron_job, own.iter().copied()).filter(|_| cron_job.spec.job_template.time_to_live().is_none());
+        let kept_since = kept_since(cron_job, own.iter().copied());
         Self {
             cron_job,
             own: own.into_iter().map(|job| (&*job.name.name, &**job)).collect(),
@@ -213,30 +215,53 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The time after which every Job that was started is still there under the history limits; `None` if there is none. A Job
-/// of a backfill is younger than its slot says.
+/// The time after which the Job of every slot that ran still exists; `None` if that is known of no time.
+///
+/// A history limit counts all finished Jobs of a condition, also those that a user or a backfill created, and keeps those that
+/// started last. The Job of a slot starts after the slot, so that of a slot after the start of the oldest one that is kept was not
+/// pruned. A limit that is not reached may have been lower, and then the oldest one that exists is the oldest one that it kept.
+/// A user who deletes a Job leaves no trace, unless it is that of the newest slot.
 pub(in crate::cli) fn kept_since<'a>(
     cron_job: &CronJob,
     children: impl IntoIterator<Item = &'a Arc<Job>>,
 ) -> Option<DateTime<Utc>> {
+    let children: Vec<_> = children.into_iter().collect();
+    let newest = cron_job.status.last_schedule_time;
+    let newest = newest.map(|slot| cron_job.controller_kind.child_name(&cron_job.name.name, slot));
+    let is_gone = |name: &String| !children.iter().any(|job| *job.name.name == **name);
+    if loses_jobs(cron_job) || newest.as_ref().is_some_and(is_gone) {
+        return None;
+    }
     let spec = &cron_job.spec;
     let limits = [
         (FinishedCondition::Complete, spec.successful_jobs_history_limit),
         (FinishedCondition::Failed, spec.failed_jobs_history_limit),
     ];
-    let start = |job: &Job| job.start_time.unwrap_or(job.creation_timestamp);
-    let time = |job: &Job| if job.of_backfill { Some(start(job)) } else { job.slot_of(cron_job) };
-    let ended: Vec<_> = children.into_iter().filter_map(|job| Some((job.finished?, time(job)?))).collect();
-    let mut since = cron_job.creation_timestamp;
+    let mut since = None;
     for (end, limit) in limits {
-        let Some(limit) = limit.map(|limit| usize::try_from(limit).unwrap_or(0)) else { continue };
-        let times = ended.iter().filter(|(condition, _)| *condition == end).map(|(_, time)| *time);
-        // Below its limit, nothing was deleted.
-        if times.clone().count() >= limit {
-            since = since.max(times.min()?);
+        let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(0));
+        let ended = children.iter().filter(|job| job.finished == Some(end));
+        let mut starts: Vec<_> = ended.map(|job| job.start_time).collect();
+        // The order of the controller, which takes a Job that never started for the newest.
+        starts.sort_by_key(|start| Reverse((start.is_none(), *start)));
+        starts.truncate(limit);
+        match starts.last() {
+            Some(oldest) => since = since.max(Some((*oldest)?)),
+            None if limit == 0 => return None,
+            None => {}
         }
     }
-    Some(since)
+    since
+}
+
+/// Whether Jobs of the CronJob are deleted for other reasons than its history limits: by Replace, when they are stuck, to end a
+/// pause, or when they expire.
+fn loses_jobs(cron_job: &CronJob) -> bool {
+    let limits = cron_job.limits();
+    cron_job.spec.concurrency_policy == ConcurrencyPolicy::Replace
+        || limits.stuck_after.is_some_and(|stuck| stuck.delete)
+        || limits.pause_after_failures.is_some()
+        || cron_job.spec.job_template.time_to_live().is_some()
 }
 
 impl Plan {

@@ -6,25 +6,28 @@
 //! - That one is started again only if no Job of it can have been deleted: all other Jobs of the backfill still exist, and
 //!   none can have expired. Its name protects it from a create that a dead process sent: the record, because of which the
 //!   controller does not prune, stays until such a create can no longer be committed.
-//! - At most as many Jobs as asked for are unfinished. The next start waits for a watch, without polling.
+//! - At most as many Jobs as asked for are unfinished, and no start exceeds `max-concurrent` or takes the place of a regular run
+//!   (`limit`), as far as a watch shows. The next start waits for that watch, without polling the Jobs.
 //! - The CronJob is read before each create; the backfill stops if it was suspended, deleted or changed to Replace.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use apimachinery::clock::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::Client;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
+use super::limit::{self, Wait};
 use super::plan::{Question, refusal};
 use super::watch::{Change, End, JobWatch};
 use super::{Step, Tally};
 use crate::api::backfill::{Backfill, Begun, Record};
 use crate::api::batch_v1::{CronJob, FinishedCondition, Job};
 use crate::api::job_template::backfill_job;
-use crate::api::policy::BACKFILL;
+use crate::api::policy::{BACKFILL, PolicyOptions};
 use crate::api::{ControllerKind, Interner, Manage, Object as _, Uid};
 use crate::cli::CliError;
 use crate::cli::cluster::{WriteError, delete, try_create, try_patch};
@@ -41,6 +44,8 @@ pub(super) struct Place<'a> {
     pub controller_kind: ControllerKind,
     pub namespace: &'a str,
     pub name: &'a str,
+    /// The controller's `--spread-seed`.
+    pub seed: &'a str,
 }
 
 /// A CronJob, and the record of backfills that it holds.
@@ -83,6 +88,7 @@ impl Place<'_> {
             |cause: Box<dyn std::error::Error + Send + Sync>| ReadError::Decode { what: self.path(), cause };
         let mut cron_job = CronJob::decode(text, &Interner::default()).map_err(|error| undecoded(Box::new(error)))?;
         cron_job.controller_kind = self.controller_kind;
+        PolicyOptions { enabled: true, seed: self.seed.into() }.apply(&mut cron_job);
         Manage::Annotated.takes(&mut cron_job);
         let labelled: Labelled = serde_json::from_str(text).map_err(|error| undecoded(Box::new(error)))?;
         let value = labelled.metadata.annotations.get(BACKFILL);
@@ -145,18 +151,28 @@ impl Run<'_> {
     pub async fn carry_out(&mut self) -> Result<(), CliError> {
         // A create that a dead process sent may be committed until then.
         let settled = self.next.begun.map(|_| Instant::now() + LONGEST_WRITE + SERVER_MARGIN);
-        let cron_job = self.write(Some(self.next.clone())).await?;
+        let mut cron_job = self.write(Some(self.next.clone()), None).await?;
         if let Some(begun) = self.next.begun {
+            if cron_job.limits().max_concurrent.is_some() && self.place.job(&self.name_of(begun.slot)).await?.is_none()
+            {
+                let found = self.wait_for_place().await?;
+                if self.is_closed {
+                    return Ok(());
+                }
+                // Another process may have continued meanwhile.
+                cron_job = self.write(Some(self.next.clone()), Some(found)).await?;
+            }
             self.repeat(&cron_job, begun).await?;
         }
         while !self.next.left.is_empty() {
             self.wait_until(|run| run.running.len() < run.question.max_active).await?;
+            let found = self.wait_for_place().await?;
             if self.is_closed {
                 return Ok(());
             }
             let slot = self.next.left.remove(0);
             self.next.begun = Some(Begun { slot, at: self.clock.now() });
-            let cron_job = self.write(Some(self.next.clone())).await?;
+            let cron_job = self.write(Some(self.next.clone()), Some(found)).await?;
             self.start(&cron_job, slot).await?;
         }
         self.wait_until(|run| run.running.is_empty()).await?;
@@ -166,23 +182,68 @@ impl Run<'_> {
         if let Some(settled) = settled {
             sleep_until(settled).await;
         }
-        self.write(None).await.map(|_| ())
+        self.write(None, None).await.map(|_| ())
+    }
+
+    /// Reads the CronJob, if it may be backfilled (`goes_on`) and holds the record that this process wrote last.
+    async fn read(&self, goes_on: bool) -> Result<Stored, CliError> {
+        let stored = self.place.read().await?;
+        if stored.cron_job.uid != self.stored.uid {
+            return Err(self.place.refused("it was deleted and created again"));
+        }
+        if let Some(refusal) = refusal(&stored.cron_job, self.question.zone).filter(|_| goes_on) {
+            return Err(self.place.refused(format!("{refusal}. The same command continues it")));
+        }
+        if stored.record != self.stored {
+            return Err(self.place.refused("another process continues it, or its annotation was removed"));
+        }
+        Ok(stored)
+    }
+
+    /// Waits until the policies of the CronJob allow another Job, or the output is closed. Returns the CronJob as it is then.
+    async fn wait_for_place(&mut self) -> Result<Stored, CliError> {
+        let (mut since, mut told) = (self.clock.now(), None);
+        loop {
+            let stored = self.read(true).await?;
+            if stored.cron_job.limits().max_concurrent.is_none() {
+                return Ok(stored);
+            }
+            self.wait_until(|run| run.watch.has_list()).await?;
+            let jobs = self.watch.jobs();
+            let is_other = |job: &&Arc<Job>| job.finished.is_none() && !self.running.contains_key(&job.uid);
+            let others = jobs.iter().filter(is_other).count();
+            let has_job = |slot| {
+                let name = self.name_of(slot);
+                jobs.iter().any(|job| *job.name.name == *name)
+            };
+            let (now, unfinished) = (self.clock.now(), self.running.len() + others);
+            let wait = limit::wait(&stored.cron_job, self.question.zone, unfinished, has_job, since, now);
+            let Some(Wait { slot, until }) = wait.filter(|_| !self.is_closed) else { return Ok(stored) };
+            let is_worth_telling = slot.is_some() || others > 0;
+            if is_worth_telling && told.replace(slot) != Some(slot) {
+                let why = match slot {
+                    Some(_) => "the regular run of this slot goes first",
+                    None => "as many Jobs are unfinished as max-concurrent allows",
+                };
+                self.tell(&Step::Waiting { slot, why });
+            }
+            if let Ok(change) = timeout((until - now).to_std().unwrap_or_default(), self.watch.next()).await {
+                self.take(change).await?;
+            }
+            if slot.is_none() {
+                since = self.clock.now();
+            }
+        }
     }
 
     /// Writes the progress, or the end, if the object holds the record that this process wrote last. Returns the CronJob as
-    /// it is then.
-    async fn write(&mut self, next: Option<Backfill>) -> Result<CronJob, CliError> {
+    /// it is then. `found` is the CronJob, if it was read right before.
+    async fn write(&mut self, next: Option<Backfill>, mut found: Option<Stored>) -> Result<CronJob, CliError> {
         for _ in 0..TRIES {
-            let stored = self.place.read().await?;
-            if stored.cron_job.uid != self.stored.uid {
-                return Err(self.place.refused("it was deleted and created again"));
-            }
-            if let Some(refusal) = next.as_ref().and_then(|_| refusal(&stored.cron_job, self.question.zone)) {
-                return Err(self.place.refused(format!("{refusal}. The same command continues it")));
-            }
-            if stored.record != self.stored {
-                return Err(self.place.refused("another process continues it, or its annotation was removed"));
-            }
+            let stored = match found.take() {
+                Some(found) => found,
+                None => self.read(next.is_some()).await?,
+            };
             let record = match &next {
                 Some(_) => Record { current: next.clone(), ..stored.record },
                 None => stored.record.finished(),
@@ -325,6 +386,7 @@ impl Run<'_> {
 
     async fn take(&mut self, change: Change) -> Result<(), CliError> {
         match change {
+            Change::Added => {}
             Change::Ended(uid, end) => self.ended(&uid, end),
             Change::Relisted => self.look_for_missing().await?,
             Change::Refused(cause) => return Err(self.place.refused(cause)),

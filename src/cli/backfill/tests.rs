@@ -13,10 +13,11 @@ use super::*;
 use crate::api::backfill::Record;
 use crate::api::policy::BACKFILL;
 use crate::client;
-use crate::controller::tests::objects::time;
-use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World};
+use crate::controller::tests::objects::{controlled_by, time};
+use crate::controller::tests::support::{CRON_JOBS, Ending, Ends, JOBS, World, job};
 use crate::controller::tests::wire::{Fate, Verb, Wire};
 
+mod limits;
 mod plans;
 
 /// Jobs take half a minute.
@@ -42,6 +43,10 @@ impl Cluster {
     }
 
     async fn of(controller_kind: ControllerKind, spec: Value, ends: Ends) -> Self {
+        Self::annotated(controller_kind, &json!({}), spec, ends).await
+    }
+
+    async fn annotated(controller_kind: ControllerKind, annotations: &Value, spec: Value, ends: Ends) -> Self {
         let world = World::of(controller_kind, "2026-03-02T09:59:30Z", ends).await;
         let limits = match controller_kind {
             ControllerKind::CronJob => json!({"successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 1}),
@@ -52,6 +57,8 @@ impl Cluster {
             object[key] = value.clone();
         }
         world.create_cron_job("c", object).await;
+        let path = format!("{}/c", controller_kind.parent.path(Some("default")));
+        world.write("PATCH", &path, &json!({"metadata": {"annotations": annotations}})).await;
         let stop = world.work(2);
         world.pass_until("2026-03-02T10:11:00Z").await;
         let wire = Wire::new();
@@ -72,6 +79,13 @@ impl Cluster {
         let (place, clock) = (("default", "c"), &*self.world.clock);
         let ended = backfill_with(&self.client, controller_kind, place, request, clock, &mut print).await;
         (ended.map_err(|error| error.to_string()), printed)
+    }
+
+    /// Creates a Job of the CronJob as `kubectl create job --from` does.
+    async fn make_by_hand(&self) {
+        let object = self.world.get("c").await;
+        let owner = controlled_by("c", object["metadata"]["uid"].as_str().unwrap());
+        self.world.write("POST", JOBS, &job("by-hand", &json!([owner]))).await;
     }
 
     /// The names of all Jobs ever created for slots before 10:00.
@@ -108,6 +122,7 @@ fn request() -> Request {
         from: time("2026-03-02T08:00:00Z"),
         to: time("2026-03-02T09:50:00Z"),
         zone: Zone::UTC,
+        seed: "".into(),
         max_active: 2,
         again: false,
         rerun: false,
@@ -145,9 +160,9 @@ async fn past_slots_start_once_each_in_order_beside_the_controller() {
 
 #[tokio::test(start_paused = true)]
 async fn killed_backfill_continues_and_starts_nothing_twice() {
-    for fate in [Fate::Unreachable, Fate::AnswerLost] {
+    for (fate, limit) in [(Fate::Unreachable, 100), (Fate::AnswerLost, 100), (Fate::AnswerLost, 1)] {
         for (verb, resource) in [(Verb::Create, "jobs"), (Verb::Patch, "cronjobs")] {
-            let cluster = Cluster::new(json!({}), usual).await;
+            let cluster = Cluster::limited(limit, json!({}), usual).await;
             let mut calls = 0;
             loop {
                 // The second write of each process is its last.
@@ -306,6 +321,22 @@ async fn suspension_stops_it_and_the_same_command_continues() {
     assert_eq!(cluster.backfilled(), names());
 }
 
+/// The Jobs that still exist tell which slots ran. One made by hand takes the place of another in the history.
+#[tokio::test(start_paused = true)]
+async fn slots_that_ran_do_not_start_again_after_a_job_made_by_hand() {
+    let cluster = Cluster::new(json!({"successfulJobsHistoryLimit": 3}), usual).await;
+    cluster.world.pass_until("2026-03-02T13:21:00Z").await;
+    cluster.make_by_hand().await;
+    cluster.world.pass(Duration::from_secs(60)).await;
+    assert_eq!(cluster.world.children().await.len(), 3, "two of slots, and the one made by hand");
+    let mut asked = request();
+    (asked.question.from, asked.question.to) = (time("2026-03-02T10:00:00Z"), time("2026-03-02T13:20:00Z"));
+    let (answer, printed) = cluster.call(&asked).await;
+    assert!(answer.unwrap().is_good && printed[0].contains(r#""starts":0"#), "{printed:?}");
+    let names = cluster.world.seen_names();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn dry_run_writes_nothing_and_what_is_printed_is_for_people() {
     let cluster = Cluster::new(json!({}), usual).await;
@@ -326,7 +357,9 @@ async fn dry_run_writes_nothing_and_what_is_printed_is_for_people() {
     let (answer, _) = cluster.call(&asked).await;
     assert_eq!(&*answer.unwrap().text, "Backfill of CronJob default/c: 12 Jobs succeeded.\n");
     let tally = Tally { total: 500, succeeded: 240, failed: 10, running: 2, ..Tally::default() };
-    assert_eq!(bar(&tally), "[###############               ] 250 of 500, 2 running, 10 failed");
+    assert_eq!(bar(&tally, None), "[###############               ] 250 of 500, 2 running, 10 failed");
+    let waits = bar(&tally, Some("waits for the run of 10:12:00"));
+    assert_eq!(waits, "[###############               ] 250 of 500, waits for the run of 10:12:00");
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,6 +40,8 @@ impl From<FinishedCondition> for End {
 /// What the watch shows.
 #[derive(Debug)]
 pub(super) enum Change {
+    /// There is another Job, which has not ended.
+    Added,
     /// A Job has ended, or was deleted.
     Ended(Uid, End),
     /// Deletions may have been missed.
@@ -52,6 +54,7 @@ pub(super) enum Change {
 pub(super) struct JobWatch {
     changes: UnboundedReceiver<Change>,
     ended: HashMap<Uid, End>,
+    has_list: bool,
     store: Arc<Store<Job>>,
     _stop: DropGuard,
 }
@@ -69,22 +72,33 @@ impl JobWatch {
         informer.set_observer(Arc::new(Sender(sender)));
         let (store, stop) = (informer.store(), CancellationToken::new());
         tokio::spawn(informer.run(stop.clone()));
-        Self { changes, ended: HashMap::new(), store, _stop: stop.drop_guard() }
+        Self { changes, ended: HashMap::new(), has_list: false, store, _stop: stop.drop_guard() }
     }
 
-    /// Waits for the next change.
+    /// Waits for the next change. None is lost if the wait is given up.
     pub async fn next(&mut self) -> Change {
         // The sender lives as long as the task, which ends with this value.
         let Some(change) = self.changes.recv().await else { return Change::Refused("the watch has ended".to_owned()) };
         if let Change::Ended(uid, end) = &change {
             self.ended.insert(uid.clone(), *end);
         }
+        self.has_list |= matches!(change, Change::Relisted);
         change
     }
 
     /// How a Job ended, if [`Self::next`] has returned that.
     pub fn end_of(&self, uid: &Uid) -> Option<End> {
         self.ended.get(uid).copied()
+    }
+
+    /// Whether [`Self::next`] has returned that the Jobs were listed.
+    pub fn has_list(&self) -> bool {
+        self.has_list
+    }
+
+    /// The Jobs that the watch shows.
+    pub fn jobs(&self) -> Vec<Arc<Job>> {
+        self.store.list()
     }
 
     /// Whether the watch shows the Job.
@@ -110,6 +124,9 @@ impl Sender {
 
 impl ResourceEventHandler<Job> for Sender {
     fn on_add(&self, job: &Arc<Job>, _is_in_initial_list: bool) {
+        if job.finished.is_none() {
+            self.send(Change::Added);
+        }
         self.look_at(job);
     }
 

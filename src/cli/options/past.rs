@@ -55,6 +55,10 @@ pub(super) struct Backfill {
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
 
+    /// The --spread-seed of the controller.
+    #[arg(long, value_name = "STRING", default_value = "")]
+    spread_seed: String,
+
     /// The output format: table, or json (one object a line).
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: String,
@@ -143,7 +147,8 @@ pub(super) fn backfill(raw: Backfill) -> Result<Invocation, UsageError> {
     if from > to {
         return Err(UsageError::one("--from is later than --to".to_owned()));
     }
-    let question = Question { from, to, zone, max_active, again: again.unwrap_or_default(), rerun };
+    let seed = raw.spread_seed.as_str().into();
+    let question = Question { from, to, zone, seed, max_active, again: again.unwrap_or_default(), rerun };
     Ok(cli(Command::Backfill(target, Box::new(Request { question, dry_run, format }))))
 }
 

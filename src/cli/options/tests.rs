@@ -147,13 +147,14 @@ fn commands_about_a_cluster_say_where_to_look() {
 fn commands_about_the_past_say_which_slots() {
     let args =
         ["backfill", "a", "--from=2026-03-28", "--to=2026-03-29T01:00", "--time-zone=Europe/Berlin", "--again=failed"];
-    let more = ["--rerun", "--dry-run", "--max-active", "5", "-ojson"];
+    let more = ["--rerun", "--dry-run", "--max-active", "5", "-ojson", "--spread-seed=blue"];
     let Command::Backfill(target, request) = command(&[&args[..], &more].concat()) else { panic!("no backfill") };
     assert_eq!((&*target.name, request.dry_run, request.format), ("a", true, Format::Json));
     let want = Question {
         from: "2026-03-27T23:00:00Z".parse().unwrap(),
         to: "2026-03-29T00:00:00Z".parse().unwrap(),
         zone: zone("Europe/Berlin"),
+        seed: "blue".into(),
         max_active: 5,
         again: true,
         rerun: true,

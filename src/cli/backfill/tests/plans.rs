@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::cli::backfill::plan::plan;
+use crate::cli::cluster::Known;
+use crate::cli::explain::Facts;
 use crate::cli::explain::tests::{cron_job, instant, job, name_of};
+use crate::cli::slots::{self, History};
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
@@ -13,7 +16,7 @@ fn none() -> Record {
 
 fn question() -> Question {
     let (from, to) = (instant("2026-10-30T00:00:00Z"), instant("2026-11-23T00:00:00Z"));
-    Question { from, to, zone: Zone::UTC, max_active: 1, again: false, rerun: false }
+    Question { from, to, zone: Zone::UTC, seed: "".into(), max_active: 1, again: false, rerun: false }
 }
 
 /// The slots by what is known of them, as days of the month.
@@ -55,6 +58,154 @@ fn slots_have_run_may_have_run_or_did_not() {
     assert_eq!(known(&cron_job, &jobs, &question), all([before, pruned(true), failed(false)]));
     (question.rerun, question.again) = (false, true);
     assert_eq!(known(&cron_job, &jobs, &question), all([before, pruned(false), failed(true)]));
+}
+
+/// A Job that a user created from the CronJob at this time.
+fn made_by_hand(start: &str, end: &str) -> Arc<Job> {
+    let mut made = Job::clone(&job(start, "cj", Some(end)));
+    made.name = crate::api::ObjectName::new("shop", "by-hand");
+    made.scheduled_timestamp = None;
+    Arc::new(made)
+}
+
+/// The finished Job of a slot that a backfill created at this time.
+fn backfilled(day: u32, start: &str) -> Arc<Job> {
+    let mut made = Job::clone(&job(&at_two(day), "cj", Some("Complete")));
+    (made.creation_timestamp, made.start_time, made.of_backfill) = (instant(start), Some(instant(start)), true);
+    Arc::new(made)
+}
+
+fn at_two(day: u32) -> String {
+    format!("2026-11-{day:02}T02:00:00Z")
+}
+
+fn annotated(name: &str, value: &str, spec: &Value) -> Value {
+    let annotations = json!({ format!("cronjob-controller.dev/{name}"): value });
+    json!({"metadata": {"annotations": annotations}, "spec": spec})
+}
+
+/// A case, a change of `nightly`, its Jobs, and of the slots from the sixteenth to the twenty-second those that count as not run.
+type Evident<'a> = (&'a str, Value, Vec<Arc<Job>>, &'a [u32]);
+
+/// `nightly` keeps three successful Jobs and a failed one, unless the change says otherwise.
+fn gaps() -> Vec<Evident<'static>> {
+    let own =
+        |days: &[u32]| -> Vec<Arc<Job>> { days.iter().map(|day| job(&at_two(*day), "cj", Some("Complete"))).collect() };
+    let with = |days: &[u32], others: &[Arc<Job>]| [own(days), others.to_vec()].concat();
+    let limits = |successful: Value, failed: Value| json!({"spec": {"successfulJobsHistoryLimit": successful, "failedJobsHistoryLimit": failed}});
+    let unstarted = {
+        let mut job = Job::clone(&job(&at_two(19), "cj", Some("Complete")));
+        job.start_time = None;
+        Arc::new(job)
+    };
+    let late = {
+        let mut job = Job::clone(&job(&at_two(19), "cj", Some("Complete")));
+        job.start_time = Some(instant("2026-11-20T09:00:00Z"));
+        Arc::new(job)
+    };
+    vec![
+        ("a gap between Jobs that are kept", json!({}), own(&[19, 21, 22]), &[20]),
+        (
+            "a Job made by hand has the place of a third",
+            json!({}),
+            with(&[21, 22], &[made_by_hand("2026-11-22T08:00:00Z", "Complete")]),
+            &[],
+        ),
+        (
+            "a failed Job made by hand has the place of the one that failed",
+            json!({}),
+            with(&[19, 20, 22], &[made_by_hand("2026-11-21T08:00:00Z", "Failed")]),
+            &[],
+        ),
+        (
+            "a Job made by hand, below the limit",
+            limits(json!(10), json!(10)),
+            with(&[19, 22], &[made_by_hand("2026-11-20T08:00:00Z", "Complete")]),
+            &[20, 21],
+        ),
+        ("below a limit that may have been raised", limits(json!(10), json!(10)), own(&[20, 22]), &[21]),
+        (
+            "failures below a limit that may have been raised",
+            limits(json!(10), json!(10)),
+            with(&[17, 22], &[made_by_hand("2026-11-20T08:00:00Z", "Failed")]),
+            &[21],
+        ),
+        ("without limits", limits(Value::Null, Value::Null), own(&[19, 22]), &[20, 21]),
+        ("a limit of 0 keeps no successful Jobs", limits(json!(0), json!(10)), own(&[19, 22]), &[]),
+        ("a limit of 0 keeps no failed Jobs", limits(json!(10), json!(0)), own(&[19, 22]), &[]),
+        ("no Job has finished", json!({}), vec![job(&at_two(22), "cj", None)], &[]),
+        ("the newest slot's Job was deleted", json!({}), own(&[18, 19, 21]), &[]),
+        ("a Job that started late", json!({}), with(&[21, 22], &[late]), &[]),
+        ("a Job that never started counts as the newest", json!({}), with(&[18, 21, 22], &[unstarted.clone()]), &[]),
+        ("no Job that is kept has started", limits(json!(1), json!(1)), with(&[22], &[unstarted]), &[]),
+        (
+            "a Job of a backfill has the place of a third",
+            json!({}),
+            with(&[20, 22], &[backfilled(18, "2026-11-22T09:00:00Z")]),
+            &[21],
+        ),
+        (
+            "the Jobs of a backfill have the places of all others",
+            json!({}),
+            with(&[20, 22], &[16, 17, 18].map(|day| backfilled(day, "2026-11-22T09:00:00Z"))),
+            &[],
+        ),
+        (
+            "a stuck Job is only told",
+            annotated("stuck-after", "2h", &json!({"concurrencyPolicy": "Forbid"})),
+            own(&[19, 21, 22]),
+            &[20],
+        ),
+        (
+            "a stuck Job is deleted",
+            annotated("stuck-after", "2h, delete", &json!({"concurrencyPolicy": "Forbid"})),
+            own(&[19, 21, 22]),
+            &[],
+        ),
+        (
+            "failures are deleted to end a pause",
+            annotated("pause-after-failures", "1", &json!({})),
+            own(&[19, 21, 22]),
+            &[],
+        ),
+        (
+            "Jobs expire",
+            json!({"spec": {"jobTemplate": {"spec": {"ttlSecondsAfterFinished": 60}}}}),
+            own(&[19, 21, 22]),
+            &[],
+        ),
+    ]
+}
+
+#[test]
+fn slot_without_a_job_did_not_run_only_where_its_job_cannot_have_been_deleted() {
+    let question = Question { from: instant(&at_two(16)), ..question() };
+    for (sentence, change, jobs, want) in gaps() {
+        let plan = plan(&cron_job(&change), &jobs, &none(), &question, instant(NOW)).unwrap();
+        let want: Vec<_> = want.iter().map(|day| instant(&at_two(*day))).collect();
+        assert_eq!(plan.chosen(), want, "{sentence}");
+    }
+}
+
+/// `explain --since`, and the page, say the same of each slot.
+#[test]
+fn slot_is_missed_only_where_a_backfill_starts_it() {
+    let replaced = [19, 21, 22].map(|day| job(&at_two(day), "cj", Some("Complete"))).to_vec();
+    let replaces = json!({"spec": {"concurrencyPolicy": "Replace"}});
+    let replaced: Evident<'_> = ("Replace deletes Jobs, and is not backfilled", replaces, replaced, &[]);
+    for (sentence, change, jobs, want) in gaps().into_iter().chain([replaced]) {
+        let facts =
+            Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
+        let known = Known { facts, events: Vec::new() };
+        let history = History::new(&known, Zone::UTC, instant(NOW));
+        let (judged, _) = history.judged(instant(&at_two(15)), instant(NOW), 100);
+        let without_job = judged.iter().filter(|judged| judged.fate != slots::Fate::Started);
+        let (missed, rest): (Vec<_>, Vec<_>) = without_job.partition(|judged| judged.fate == slots::Fate::Missed);
+        let missed: Vec<_> = missed.iter().map(|judged| judged.slot).collect();
+        let want: Vec<_> = want.iter().map(|day| instant(&at_two(*day))).collect();
+        assert_eq!(missed, want, "{sentence}");
+        assert!(rest.iter().all(|judged| judged.fate == slots::Fate::Unknown), "{sentence}");
+    }
 }
 
 #[test]
@@ -109,7 +260,8 @@ fn name_of_another_owner_is_left_alone() {
 
 #[test]
 fn cron_jobs_without_past_slots_are_refused() {
-    let refused = |change: Value| plan(&cron_job(&change), &[], &none(), &question(), instant(NOW)).unwrap_err();
+    let all = Question { rerun: true, ..question() };
+    let refused = |change: Value| plan(&cron_job(&change), &[], &none(), &all, instant(NOW)).unwrap_err();
     let rows = [
         (json!({"spec": {"concurrencyPolicy": "Replace"}}), "its concurrencyPolicy is Replace"),
         (json!({"spec": {"suspend": true}}), "it is suspended; resume it first"),

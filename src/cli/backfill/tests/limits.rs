@@ -1,0 +1,111 @@
+//! Backfills of a CronJob with `max-concurrent`, beside its regular runs and Jobs made by hand.
+
+use super::*;
+
+impl Cluster {
+    /// A cluster whose CronJob has `max-concurrent`.
+    pub(super) async fn limited(limit: usize, spec: Value, ends: Ends) -> Self {
+        let annotations = json!({"cronjob-controller.dev/max-concurrent": limit.to_string()});
+        Self::annotated(ControllerKind::CronJob, &annotations, spec, ends).await
+    }
+}
+
+const SECONDS: i64 = 7;
+
+/// Jobs take seven seconds.
+#[allow(clippy::unnecessary_wraps, reason = "an ending of a world")]
+fn short(_: &Job) -> Option<(Duration, Ending)> {
+    Some((Duration::from_secs(7), Ending::Complete))
+}
+
+/// The slots every two minutes from eight o'clock.
+fn slots(number: i64, max_active: usize) -> Request {
+    let mut asked = request();
+    asked.question.to = asked.question.from + TimeDelta::minutes(2 * (number - 1));
+    asked.question.max_active = max_active;
+    asked
+}
+
+#[tokio::test(start_paused = true)]
+async fn backfill_obeys_the_limit_and_leaves_the_place_of_a_regular_run_free() {
+    for limit in [1, 2] {
+        let cluster = Cluster::limited(limit, json!({"schedule": "*/2 * * * *"}), short).await;
+        let began = cluster.world.clock.now();
+        let (answer, printed) = cluster.call(&slots(50, 5)).await;
+        assert!(answer.unwrap().is_good);
+        let took = cluster.world.clock.now() - began;
+        assert!(took < TimeDelta::minutes(8), "{took}");
+        let jobs: Vec<_> = cluster.world.seen().into_iter().filter(|job| job.creation_timestamp >= began).collect();
+        let (past, regular): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.of_backfill);
+        assert_eq!((past.len(), regular.len() >= 2), (50, true), "{}", regular.len());
+        for job in &jobs {
+            let runs = |other: &&Arc<Job>| {
+                let age = job.creation_timestamp - other.creation_timestamp;
+                (0..SECONDS).contains(&age.num_seconds())
+            };
+            assert!(jobs.iter().filter(runs).count() <= limit, "{}", job.name);
+        }
+        for (at, job) in (0..).zip(&regular) {
+            let slot = time("2026-03-02T10:12:00Z") + TimeDelta::minutes(2 * at);
+            assert_eq!(job.scheduled_timestamp, Some(slot), "no run is lost");
+            let late = job.creation_timestamp - slot;
+            assert!(late <= TimeDelta::seconds(SECONDS - 5), "{} is {late} late", job.name);
+            let held = slot - TimeDelta::seconds(5)..job.creation_timestamp;
+            assert!(!past.iter().any(|job| held.contains(&job.creation_timestamp)), "{held:?}");
+        }
+        let waits = printed.iter().filter(|line| line.contains(r#""type":"waiting""#) && line.contains("T10:12:00Z"));
+        assert_eq!(waits.count(), 1, "{printed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn backfill_waits_for_a_job_made_by_hand_and_says_so() {
+    let ends = |job: &Job| {
+        let time = if &*job.name.name == "by-hand" { 100 } else { 7 };
+        Some((Duration::from_secs(time), Ending::Complete))
+    };
+    let cluster = Cluster::limited(1, json!({}), ends).await;
+    cluster.make_by_hand().await;
+    let began = cluster.world.clock.now();
+    let asked = Request { format: Format::Table, ..slots(11, 1) };
+    let (answer, printed) = cluster.call(&asked).await;
+    assert!(answer.unwrap().is_good);
+    let first = cluster.world.seen().into_iter().find(|job| job.of_backfill).unwrap();
+    assert!(first.creation_timestamp >= began + TimeDelta::seconds(99), "{}", first.creation_timestamp);
+    let waits: Vec<_> = printed.iter().filter(|line| line.starts_with("Waits")).collect();
+    assert_eq!(waits, ["Waits: as many Jobs are unfinished as max-concurrent allows\n"], "once, and not for its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn regular_run_that_does_not_start_holds_a_backfill_up_for_seconds() {
+    let cluster = Cluster::limited(1, json!({"schedule": "* * * * *"}), short).await;
+    cluster.stop.as_ref().unwrap().cancel();
+    let began = cluster.world.clock.now();
+    assert!(cluster.call(&slots(2, 1)).await.0.unwrap().is_good);
+    let took = cluster.world.clock.now() - began;
+    assert!(took < TimeDelta::minutes(2), "{took}");
+    let past: Vec<_> = cluster.world.seen().into_iter().filter(|job| job.of_backfill).collect();
+    assert_eq!(past.len(), 3);
+    for job in past {
+        let second = job.creation_timestamp.timestamp() % 60;
+        assert!((20..55).contains(&second), "{second}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspension_stops_a_backfill_that_waits() {
+    let cluster = Cluster::limited(1, json!({}), |_| None).await;
+    cluster.make_by_hand().await;
+    let later = async {
+        cluster.world.pass(Duration::from_secs(30)).await;
+        cluster.world.write("PATCH", &format!("{CRON_JOBS}/c"), &json!({"spec": {"suspend": true}})).await
+    };
+    let began = cluster.world.clock.now();
+    let asked = request();
+    let ended = tokio::time::timeout(Duration::from_secs(100), cluster.call(&asked));
+    let (ended, _) = tokio::join!(ended, later);
+    let error = ended.unwrap().0.unwrap_err();
+    assert!(error.ends_with("it is suspended; resume it first. The same command continues it"), "{error}");
+    assert!(cluster.world.clock.now() - began < TimeDelta::seconds(95));
+    assert_eq!(cluster.backfilled(), [""; 0]);
+}
