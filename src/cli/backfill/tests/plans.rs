@@ -136,7 +136,12 @@ fn gaps() -> Vec<Evident<'static>> {
         ("no Job has finished", json!({}), vec![job(&at_two(22), "cj", None)], &[]),
         ("the newest slot's Job was deleted", json!({}), own(&[18, 19, 21]), &[]),
         ("a Job that started late", json!({}), with(&[21, 22], &[late]), &[]),
-        ("a Job that never started counts as the newest", json!({}), with(&[18, 21, 22], &[unstarted.clone()]), &[]),
+        (
+            "a Job that never started counts as the newest",
+            json!({}),
+            with(&[18, 21, 22], std::slice::from_ref(&unstarted)),
+            &[],
+        ),
         ("no Job that is kept has started", limits(json!(1), json!(1)), with(&[22], &[unstarted]), &[]),
         (
             "a Job of a backfill has the place of a third",
@@ -191,8 +196,8 @@ fn slot_without_a_job_did_not_run_only_where_its_job_cannot_have_been_deleted() 
 #[test]
 fn slot_is_missed_only_where_a_backfill_starts_it() {
     let replaced = [19, 21, 22].map(|day| job(&at_two(day), "cj", Some("Complete"))).to_vec();
-    let replaces = json!({"spec": {"concurrencyPolicy": "Replace"}});
-    let replaced: Evident<'_> = ("Replace deletes Jobs, and is not backfilled", replaces, replaced, &[]);
+    let of_replace = json!({"spec": {"concurrencyPolicy": "Replace"}});
+    let replaced: Evident<'_> = ("Replace deletes Jobs, and is not backfilled", of_replace, replaced, &[]);
     for (sentence, change, jobs, want) in gaps().into_iter().chain([replaced]) {
         let facts =
             Facts { cron_job: cron_job(&change), handed_over: false, jobs, warnings: Ok(Vec::new()), lease: None };
